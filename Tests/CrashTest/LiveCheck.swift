@@ -27,7 +27,7 @@ struct LiveCheck: Sendable {
                 break
             } catch {
                 if error.code != .noAnswer { throw Failed("the client failed: \(error.message)") }
-                // Possibly nothing is registered any more.
+                // Possibly there are no registrations left.
                 if !ledger.withLock({ ledger in own.contains { mustBeFound(before.devices[$0], now: ledger.devices[$0]) } }) { break }
                 if attempt == Self.attempts { throw Failed("a query for an acknowledged registration has no answer") }
             }

@@ -93,7 +93,7 @@ package final class PostgreSQLServer: Sendable {
     /// Makes a standby a primary.
     package func promote() throws { try tell("promote") }
 
-    /// Creates an empty database, and returns a connection string for its superuser, who needs no password.
+    /// Creates an empty database, and returns a connection string for its superuser, without a password.
     package func makeDatabase() async throws -> String {
         let name = "d" + UUID().uuidString.lowercased().filter { $0 != "-" }
         try await run("CREATE DATABASE \(name)")

@@ -3,7 +3,7 @@ import COpenSSL
 public enum SHA256 {
     public static let byteCount = 32
 
-    /// For data that is not secret.
+    /// Contexts for data that is not secret.
     private static let contexts = ThreadContexts.digests(wipe: { _ in })
     private static let secretContexts = ThreadContexts.digests(wipe: { require(EVP_MD_CTX_reset($0)) })
     /// Immutable after fetching, so threads may share it.

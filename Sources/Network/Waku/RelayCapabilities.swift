@@ -2,7 +2,7 @@
 ///
 /// Other relays deliver all messages on their pubsub topics while their `state` is ``RelayState/attached``.
 public protocol ConfirmingRelay: Relay {
-    /// Returns once messages on these topics, published from now on, will be handed over.
+    /// Returns once messages on these topics, published from now on, will be delivered.
     /// - Throws: ``RelayError``
     func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError)
 }
@@ -39,7 +39,7 @@ extension RelaySet: ConfirmingRelay, StoreReadingRelay {
         if let outcome { throw outcome }
     }
 
-    /// Of the first store that answers.
+    /// A page of the first store that answers.
     public func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
         var last = RelayError(code: .refused, message: "no relay has a store")
         for relay in relays {
@@ -55,7 +55,7 @@ extension RelaySet: ConfirmingRelay, StoreReadingRelay {
 }
 
 extension Relay {
-    /// Returns once messages on these topics come in: as the relay confirms it, or as soon as it is attached.
+    /// Returns once messages on these topics are received: when the relay confirms it, or as soon as it is attached.
     ///
     /// - Throws: ``RelayError``: `unavailable` after 10 s, or the relay's error.
     public func waitUntilWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {

@@ -94,7 +94,7 @@ import WakuCrypto
         for (number, topic) in topics.enumerated() { dropped += tickets.add(number, on: topic, at: now) }
         #expect(tickets.count == 512 && dropped == Array(topics[..<88]))
         #expect(tickets.tickets(on: topics[0]).isEmpty && tickets.tickets(on: topics[599]).map(\.question) == [599])
-        // After ten minutes no answer is awaited any more.
+        // After ten minutes no more answers are awaited.
         #expect(tickets.add(600, on: topics[0], at: now + .seconds(600)).count == 512)
         #expect(tickets.count == 1)
     }

@@ -171,7 +171,7 @@ import Testing
         _ = try receive(frame(0, 0, 1, UInt32(window.count), window), &session)
         #expect(try receive(frame(0, 0, 3, UInt32(window.count), window), &session) == [.reset(3)])
         #expect(output(&session) == frame(1, 8, 3, 0))
-        // There is room again after the first stream's data were read, or it was reset.
+        // There is room again after the first stream's data was read, or the stream was reset.
         session.reset(1)
         _ = try receive(frame(1, 1, 5, 0), &session)
         #expect(try receive(frame(0, 0, 5, 1, [1]), &session).count == 1)

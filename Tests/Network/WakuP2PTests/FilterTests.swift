@@ -198,7 +198,7 @@ struct FilterTests {
         node.client.withLock { $0 = relay.relay.host.peerID }
         let stream = try await node.host.openStream(to: relay.relay.host.peerID, [WakuProtocol.filterPush])
         let push = FilterPush(message: ReceivedMessage(message: message(on: ContentTopic(TopicTag(of: "a"))), pubsubTopic: Self.topic))
-        // It may be closed already.
+        // The stream may already be closed.
         try? await stream.writeMessage(ByteBuffer(bytes: push.encoded()))
         try await eventually { stream.isClosed }
         #expect(relay.received.isEmpty)
@@ -238,7 +238,7 @@ struct FilterTests {
         var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await node.listen()])
         configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
         let relay = RunningRelay(configuration)
-        // It is dialed and asked again.
+        // The node is dialed and subscribed at again.
         try await eventually { node.subscribed.all.count >= 2 }
         #expect(relay.relay.state != .attached)
         #expect(relay.reported.isEmpty)

@@ -53,7 +53,7 @@ struct Directory: DeviceDirectory {
         book.update(owner) { record in
             if isOwn, let installationID {
                 let newest = record.rows.filter { $0.installationID == installationID }.map(\.learnedAt).max()
-                // A paired device that advertises no rows has no registrations any more.
+                // A paired device that advertises no rows is no longer registered.
                 if newest.map({ $0 <= sentAt }) ?? true {
                     record.rows.removeAll { old in
                         old.installationID == installationID && !taken.contains { $0.server == old.server }

@@ -1,6 +1,6 @@
 public import WakuCrypto
 
-/// A push server that a client may register with, and whose answers about other registrants it accepts.
+/// A push server for a client to register with. The client also accepts its answers about other registrants.
 public struct PushServer: Hashable, Sendable {
     /// The topics a server listens on.
     public enum Dialect: String, Hashable, Sendable, Codable, CaseIterable {

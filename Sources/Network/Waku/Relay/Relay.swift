@@ -27,7 +27,7 @@ public enum RelayState: Hashable, Sendable {
 
 /// An event that a relay reports to be counted.
 public enum RelayEvent: Hashable, Sendable {
-    /// Messages on content topics that nobody listens to; they were not delivered.
+    /// Messages on unwanted content topics; they were not delivered.
     case foreign(Int)
     /// Messages may have been lost on a pubsub topic.
     case gap

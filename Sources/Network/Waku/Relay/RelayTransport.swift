@@ -17,7 +17,7 @@ public protocol RelayTransport: Sendable {
     /// Adds content topics of interest. A relay that receives all content topics ignores it.
     func watch(_ contentTopics: [ContentTopic])
 
-    /// Removes content topics that ``watch(_:)`` added: messages on them need not be received any more. A relay that receives all content topics
+    /// Removes content topics added by ``watch(_:)``: messages on them need not be received any longer. A relay that receives all content topics
     /// ignores it.
     func unwatch(_ contentTopics: [ContentTopic])
 
@@ -32,7 +32,7 @@ public protocol RelayTransport: Sendable {
 
     /// Publishes a message.
     ///
-    /// - Returns: Once a node accepted the message: how much is known about its further way.
+    /// - Returns: The known progress of the publication, once a node accepted the message.
     /// - Throws: ``RelayError``
     @discardableResult
     func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication

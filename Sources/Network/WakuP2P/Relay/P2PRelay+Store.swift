@@ -31,7 +31,7 @@ extension P2PRelay {
 
     var hasStore: Bool { !stores.isEmpty }
 
-    /// The peers whose store is queried: peers that this node dialed, and configured ones. Any node can dial in, and could falsely answer that there
+    /// The peers used for store queries: peers that this node dialed, and configured ones. Any node can dial in, and could falsely answer that there
     /// are no messages.
     var stores: [PeerID] {
         let own = Set(host.peers.lazy.filter { !$0.connection.isInbound }.map(\.connection.peer))

@@ -27,7 +27,7 @@ struct P2PRelayState {
 
     /// Content topics of ``P2PRelay/watch(_:)``, the latest last.
     private(set) var watchedTopics: [ContentTopic] = []
-    /// Topics that are not watched any more, though filter nodes may still have them.
+    /// Topics that are no longer watched, but that filter nodes may still have.
     private(set) var droppedTopics: Set<ContentTopic> = []
 
     private var task: Task<Void, Never>?

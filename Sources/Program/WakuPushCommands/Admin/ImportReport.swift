@@ -6,7 +6,7 @@ struct ImportReport: Encodable {
     let isDryRun: Bool
     /// The push server's tables in the database, with their numbers of rows.
     let tables: [String: Int]
-    /// When the server handled its last message; nil if the database does not tell.
+    /// When the server handled its last message; nil if the database does not contain it.
     let newestRow: String?
     /// Frames of the write-ahead log that were read; nil if there is no log.
     let logFrames: Int?

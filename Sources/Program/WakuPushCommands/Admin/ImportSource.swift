@@ -10,7 +10,7 @@ struct ImportSource {
     let path: String
     let file: DatabaseFile
     let database: StatusGoDatabase
-    /// When the server handled its last message; nil if the database does not tell.
+    /// When the server handled its last message; nil if the database does not contain it.
     let lastHandled: Timestamp?
 
     init(_ path: String, passwordFile: String?, iterations: Int) throws {

@@ -33,7 +33,7 @@ struct ConfigurationFile {
     let path: String
     let options: [String: Setting]
     let endpoints: [Entry]
-    /// With keys of ``NotificationKey``.
+    /// Entries with keys of ``NotificationKey``.
     let notifications: [Entry]
 
     /// Loads the file that the arguments or the environment name, for the commands that use one.

@@ -425,7 +425,7 @@ import WakuCrypto
         #expect(outcome(bench) == [.notified(by: again.server)])
     }
 
-    /// Its answer can't be read any more.
+    /// After the start, the answer to the earlier query can't be decrypted.
     @Test(arguments: [false, true]) func queryInFlightIsAskedAgainAfterAStart(_ isKilled: Bool) throws {
         var bench = knowing()
         bench.pass(.seconds(25 * 3600))

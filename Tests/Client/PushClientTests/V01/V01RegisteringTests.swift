@@ -362,7 +362,7 @@ import WakuCrypto
         #expect(bench.publishAll().registers.isEmpty)
     }
 
-    /// It may have an earlier version of the record.
+    /// The server may have an earlier version of the record.
     @Test func serverThatRefusedAChangeIsLeftWhenItIsDropped() throws {
         var bench = registered(2)
         var profile = V01DeviceProfile.phone
@@ -438,7 +438,7 @@ import WakuCrypto
             bench.answer(sent)
             #expect(bench.status(sent.server) == .unregistered)
         }
-        // Nothing is advertised any more.
+        // Nothing is advertised from then on.
         #expect(bench.publishAll().advertisements.last?.info == [])
         bench.pass(.seconds(7 * 24 * 3600))
         let later = bench.publishAll()
