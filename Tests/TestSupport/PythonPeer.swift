@@ -1,8 +1,7 @@
 import Foundation
 
 /// A script of `Tests/Interop` as a process, run by the Python named by `LIBP2P_PYTHON`. It reads commands from a file, whose path is its first
-/// argument,
-/// and prints a line for each event.
+/// argument, and prints a line for each event.
 package struct PythonPeer: Sendable {
     package struct Ended: Error, CustomStringConvertible {
         package let description: String

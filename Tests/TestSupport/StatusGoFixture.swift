@@ -55,8 +55,7 @@ package struct StatusGoFixture {
     }
 
     /// Creates a database with a write-ahead log, left behind as by a status-go server, which never closes its database and is ended by a signal: the
-    /// log
-    /// and its index remain.
+    /// log and its index remain.
     ///
     /// - Parameter statements: pragmas, or single transactions, after the tables were created.
     package static func kill(_ engine: Engine, _ statements: [String], at path: String) async throws {

@@ -17,8 +17,7 @@ package struct Moment: Hashable, Sendable {
     package var wallClockAtEpoch: Timestamp { wallClock - instant.sinceEpoch }
 
     /// This moment as a wall clock time, if the wall clock may have been set since: the earlier of its reading at this moment and the reading that
-    /// the
-    /// current wall clock (`now`) implies.
+    /// the current wall clock (`now`) implies.
     package func earliestWallClock(at now: Moment) -> Timestamp {
         min(wallClock, now.wallClock - (now.instant - instant))
     }

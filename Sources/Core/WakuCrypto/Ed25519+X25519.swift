@@ -8,8 +8,7 @@ extension Ed25519PublicKey {
     /// Whether an X25519 key is the Montgomery form of this key: u = (1 + y) / (1 − y), RFC 7748, section 4.1.
     ///
     /// Compares u · (1 − y) with 1 + y, at a hundredth of the cost of a conversion that also finds the order of the point. It does not check whether
-    /// the
-    /// point exists, or its order: later steps must reject keys that are not points or have a small order. libsodium does so when it verifies a
+    /// the point exists, or its order: later steps must reject keys that are not points or have a small order. libsodium does so when it verifies a
     /// signature or multiplies the key; OpenSSL accepts signatures of keys of small order.
     ///
     /// - Parameter form: an X25519 public key. The result is false unless it is a canonical coordinate of 32 bytes.

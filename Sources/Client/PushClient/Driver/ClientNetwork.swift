@@ -72,8 +72,7 @@ struct ClientNetwork: Sendable {
     }
 
     /// An envelope encrypted to one of the client's keys, reassembled from its segments, and the signer of the Waku payload; nil when it is for
-    /// another
-    /// key, or still incomplete.
+    /// another key, or still incomplete.
     func envelope(in message: WakuMessage, for key: PrivateKey) -> (bytes: [UInt8], signer: PublicKey)? {
         guard let payload = try? EnvelopeSealing.open(message, identity: key), let bytes = assembler.whole(of: payload) else { return nil }
         return (bytes, payload.signer)

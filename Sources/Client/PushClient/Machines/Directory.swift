@@ -25,8 +25,7 @@ struct Directory: DeviceDirectory {
     // MARK: Learning
 
     /// Adds rows signed by the registrant itself. Reading stops at a row without server key, of another key, or with an invalid grant; the rows
-    /// before
-    /// it are used.
+    /// before it are used.
     ///
     /// - Parameters:
     ///   - installationID: The device that published the advertisement; nil when unknown.

@@ -229,8 +229,7 @@ public final class StatusV01PushClient: Sendable {
     // MARK: Sending
 
     /// Requests notifications for devices, each from one server, falling back to another server when one does not acknowledge it. An access token
-    /// stands
-    /// for all devices of a record, so a server may notify more devices than were chosen.
+    /// stands for all devices of a record, so a server may notify more devices than were chosen.
     ///
     /// A message id notifies a device once per server, however often this is called within 24 h. Cancelling the task stops sending for the message.
     ///

@@ -15,8 +15,7 @@ import Synchronization
 import WakuCrypto
 
 /// Session's push server: subscriptions over HTTP and by onion requests, reports of storage servers up to the posts to gorush, loading at the start,
-/// and
-/// renewals on many connections. Clients, storage servers and gorush are stand-ins in this process, and their work is included in the
+/// and renewals on many connections. Clients, storage servers and gorush are stand-ins in this process, and their work is included in the
 /// measurement; the floors include it as well.
 package struct SessionBench: Sendable {
     /// Concurrent requests, each on its own connection.

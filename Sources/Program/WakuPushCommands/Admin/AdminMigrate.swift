@@ -120,8 +120,7 @@ extension Admin {
         }
 
         /// A move to a folder reads from PostgreSQL. A move to PostgreSQL reads from the data folder, even if the daemon's configuration already
-        /// names the
-        /// new store.
+        /// names the new store.
         private func source(of target: Place) throws -> Place {
             let isFromFolder = target.location != .dataFolder && admin.store == nil
             let location = isFromFolder ? StoreLocation.dataFolder : try admin.location()

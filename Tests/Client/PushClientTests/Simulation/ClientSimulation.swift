@@ -9,10 +9,8 @@ import WakuCrypto
 /// Three servers and fifty clients in virtual time, with all kinds of failures, determined by a seed.
 ///
 /// For half an hour messages are lost, delayed, duplicated and reordered, servers stop and restart, relays disconnect and reconnect, clients are
-/// killed,
-/// and clocks step. Then the network recovers, but dishonest servers stay dishonest. From then on every client that can be registered must be, and
-/// each
-/// message must notify its device.
+/// killed, and clocks step. Then the network recovers, but dishonest servers stay dishonest. From then on every client that can be registered must
+/// be, and each message must notify its device.
 struct ClientSimulation {
     static let clientCount = 50
     static let faultyPhase = Duration.seconds(1800)

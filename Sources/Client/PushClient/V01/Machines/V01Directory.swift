@@ -46,8 +46,7 @@ struct V01Directory: DeviceDirectory {
     }
 
     /// Adds a server's answer, which lists all devices of the registrant at this server. It can't displace rows of other servers: if there are too
-    /// many
-    /// rows, the server with the most loses some.
+    /// many rows, the server with the most loses some.
     ///
     /// - Parameters:
     ///   - rows: The rows of the answer. Rows about another registrant, or without a usable token, are left out.

@@ -74,8 +74,7 @@ extension V01RegistrationMachine {
             record.accepted = attempt.content.version
             record.mayBeRegistered = !attempt.isFarewell
             // `mismatches` is reset only by changes of the application: otherwise two servers could alternately force new versions of the record at
-            // all servers,
-            // without a pause.
+            // all servers, without a pause.
             (record.tries, record.relayFailures) = (0, 0)
         }
         // While any server still has the old token, a record of another device may restore it.
