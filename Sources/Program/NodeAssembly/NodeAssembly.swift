@@ -41,9 +41,9 @@ package enum NodeAssembly {
     /// Opens the store of a node that does not run, and creates it if necessary.
     ///
     /// - Parameters:
-    ///   - location: where it is.
+    ///   - location: the store's location.
     ///   - folder: the data folder, locked by the caller.
-    ///   - identity: the node's.
+    ///   - identity: the node's key.
     /// - Throws: `StoreError`
     package static func store(
         at location: StoreLocation, in folder: String, of identity: PrivateKey
@@ -54,7 +54,7 @@ package enum NodeAssembly {
     /// Opens the existing store of a node, with or without a running daemon.
     ///
     /// - Parameters:
-    ///   - location: where it is.
+    ///   - location: the store's location.
     ///   - folder: the data folder.
     ///   - identity: nil if no contents are to be decrypted.
     /// - Throws: `StoreError`

@@ -22,9 +22,9 @@ package struct DatabaseFile {
 
     /// - Parameters:
     ///   - path: a database that no process has open.
-    ///   - password: if it is encrypted.
-    ///   - iterations: of SQLCipher's key derivation.
-    ///   - byteLimit: of the database in memory.
+    ///   - password: the password of an encrypted database.
+    ///   - iterations: the iterations of SQLCipher's key derivation.
+    ///   - byteLimit: the maximum size of the database in memory.
     /// - Throws: ``StatusGoImportError``
     package init(
         _ path: String, password: SecretBytes?, iterations: Int, byteLimit: Int = Int(ProcessInfo.processInfo.physicalMemory / 2)

@@ -30,7 +30,7 @@ struct SQLCipher {
     /// - Parameters:
     ///   - file: the whole file, encrypted.
     ///   - password: as configured for the server.
-    ///   - iterations: of the key derivation: 3,200 in status-go.
+    ///   - iterations: the iterations of the key derivation: 3,200 in status-go.
     /// - Returns: nil if no page size fits: wrong password or number of iterations, or a damaged first page.
     init?(_ file: UnsafeRawBufferPointer, password: SecretBytes, iterations: Int) {
         guard file.count >= Self.saltByteCount else { return nil }

@@ -36,7 +36,7 @@ package final class StatusGoDatabase {
 
     /// - Parameters:
     ///   - image: the plain database: see ``DatabaseFile``.
-    ///   - path: for messages.
+    ///   - path: the path to name in messages.
     /// - Throws: ``StatusGoImportError``
     package convenience init(_ image: SecretBytes, path: String) throws(StatusGoImportError) {
         try self.init(image, path: path, budget: ReadingBudget(byteCount: image.count))

@@ -35,7 +35,7 @@ package struct StatusGoRow: Sendable {
     /// The registration or tombstone that the row contains.
     ///
     /// - Parameters:
-    ///   - defaultTopic: for registrations with APNs that name no topic; empty if there is none.
+    ///   - defaultTopic: the topic for APNs registrations that name none; empty if there is none.
     ///   - now: the time of the import, from which unused registrations expire.
     package func record(defaultTopic: String, at now: Timestamp) throws(Refusal) -> RegistrationRecord {
         guard let keyHash = keyHash.flatMap({ KeyHash(bytes: $0) }) else { throw .keyHash }

@@ -63,7 +63,7 @@ struct WriteAheadLog {
 
     /// Writes the committed pages into a copy of the database.
     ///
-    /// - Parameter image: with room for ``pageCount`` pages.
+    /// - Parameter image: the copy, with room for ``pageCount`` pages.
     /// - Returns: false if the log became shorter.
     func apply(_ file: InputFile, to image: UnsafeMutableRawBufferPointer) -> Bool {
         // A later commit may have made the database shorter.

@@ -52,7 +52,7 @@ final class SessionStage: Sendable {
     /// - Parameters:
     ///   - endpoint: the endpoint for subscriptions or unsubscriptions.
     ///   - body: JSON.
-    ///   - encryption: of an onion request; nil for a plain one.
+    ///   - encryption: the encryption of an onion request; nil for a plain one.
     /// - Returns: nil when there was no answer, or the daemon failed to store the requests.
     func ask(_ endpoint: SessionEndpoint, _ body: String, _ encryption: OnionEncryption?) async throws -> [SessionAnswer]? {
         guard let port = port.withLock(\.self) else { return nil }

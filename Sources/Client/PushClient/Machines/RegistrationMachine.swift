@@ -12,7 +12,7 @@ struct RegistrationMachine: Sendable {
     static let pauseBase = Duration.seconds(15)
     static let tryLimit = 12
     static let longPause = Duration.seconds(24 * 3600)
-    /// Lower than the limit for servers, because relays recover sooner.
+    /// Caps the growth of pauses, since relays recover sooner than servers that don't answer.
     static let relayFailureLimit = 5
 
     enum Action: Hashable, Sendable {

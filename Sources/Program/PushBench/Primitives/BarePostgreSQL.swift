@@ -27,7 +27,7 @@ final class BarePostgreSQL {
     private var nextKey = 0
 
     /// - Parameters:
-    ///   - address: with an empty schema.
+    ///   - address: the database, with an empty schema.
     ///   - isReader: whether the table already exists.
     /// - Throws: `StoreError`, ``BenchError``
     init(_ address: PostgreSQLAddress, isReader: Bool) throws {

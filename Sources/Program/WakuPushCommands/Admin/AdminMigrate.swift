@@ -32,7 +32,7 @@ extension Admin {
                   waku-push admin migrate --finish --store postgresql://push@db.example/push
                 """)
 
-        /// A node without a sign of life for this many seconds is considered stopped.
+        /// A node that has not renewed its lease for this many seconds is considered stopped.
         private static let silenceLimit = 60
 
         @ParentCommand var command: Admin

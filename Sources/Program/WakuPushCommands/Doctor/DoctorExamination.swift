@@ -79,7 +79,7 @@ struct DoctorExamination {
     }
 
     /// - Parameters:
-    ///   - path: of the file.
+    ///   - path: the path of the key file.
     ///   - isRead: the daemon could read it, even if this user can't.
     private func onionKeyProblem(_ path: String?, isRead: Bool) -> String? {
         guard !isRead else { return nil }

@@ -208,7 +208,7 @@ extension GorushSettings {
     ///   - endpoint: an entry of the configuration file.
     ///   - number: its position, from 1: the default name.
     ///   - standard: options for keys that the endpoint does not have.
-    ///   - notifications: for all servers.
+    ///   - notifications: the settings for all servers.
     fileprivate init(
         _ endpoint: ConfigurationFile.Entry, number: Int, standard: GorushOptions, _ notifications: NotificationSettings
     ) throws(CommandFailure) {

@@ -92,7 +92,7 @@ import WakuCrypto
 
     @Test func advertisementsOfOthersDoNotCount() {
         var bench = watching()
-        // The rows are copied into an advertisement signed by another key, then signed by a registrant that is not watched.
+        // The rows are copied into an advertisement signed by another key, which is not watched.
         hear(&bench, [friend.row(at: server)], by: newKey())
         #expect(installations(bench).isEmpty && bench.machine.directory.registrants.count == 1)
     }

@@ -124,7 +124,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
         var confirmed: Set<ContentTopic> = []
         var failure: RelayError?
         var lookUpCount = 0
-        /// Publications, with the topics confirmed before each.
+        /// The topic of each successful publication, and the topics confirmed by then.
         var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] = []
         var feed: AsyncStream<ReceivedMessage>.Continuation?
         /// Messages received before the first ``run(deliver:)``. Subscriptions are confirmed only for an attached client, so none is lost.
