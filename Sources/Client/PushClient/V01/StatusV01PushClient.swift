@@ -154,7 +154,7 @@ public final class StatusV01PushClient: Sendable {
         runner.read { machine, _ in machine.registrations.servers.mapValues(\.status) }
     }
 
-    /// The servers of the last ``register``, also after the device was unregistered, without servers that are being left.
+    /// The servers of the last `register`, also after the device was unregistered, without servers that are being left.
     package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.servers } }
 
     /// The time until a server that did not answer, or failed, is retried; nil when no retry is scheduled.
