@@ -145,7 +145,7 @@ package final class NwakuStoreWatch: Relay {
             watch.failures = 0
             // Without topics there were no queries.
             if !queries.isEmpty { watch.state = .attached }
-            // Topics added during the queries were not part of them, so their messages may be missing.
+            // Topics added during the queries were not part of them, and messages on topics dropped meanwhile were skipped.
             if watch.additionCount == additionCount { watch.sweptUntil = now }
         }
     }
