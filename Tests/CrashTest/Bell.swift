@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Rings for whoever listens at the moment.
+/// Signals events to current waiters.
 final class Bell: Sendable {
     private let listener = Mutex<AsyncStream<Void>.Continuation?>(nil)
 
@@ -8,7 +8,7 @@ final class Bell: Sendable {
         _ = listener.withLock { $0?.yield() }
     }
 
-    /// Returns after so many rings from now on, or when the time has passed.
+    /// Returns after `count` further signals, or after the time limit.
     func wait(for count: Int, limit: Duration) async {
         let (rings, ring) = AsyncStream.makeStream(of: Void.self)
         listener.withLock { $0 = ring }

@@ -11,12 +11,12 @@ import Synchronization
 import TestSupport
 import WakuCrypto
 
-/// What is compared with the promises.
+/// Checks of the daemon's promises.
 extension CrashRun {
-    /// What a dead daemon left on disk, before another could mend it: all that was promised must be there.
+    /// Examines the database of a killed daemon before another one can repair it: everything promised must be present.
     func examine(_ daemon: DaemonProcess) async throws {
         let before = ledger.copy
-        // Killed in its first start, it may have no tables yet.
+        // If killed during its first start, it may have no tables yet.
         guard before.devices.contains(where: { $0.floor > 0 }) else { return }
         if stage.location != .dataFolder { return try examine(stage.leftStore(), before, after: daemon) }
         let copy = stage.folder.path + "/copy"
@@ -43,7 +43,7 @@ extension CrashRun {
         }
     }
 
-    /// What a daemon that runs has in its database, and what it says of some to clients.
+    /// Checks the database of a running daemon, and its answers to some clients.
     func check(_ daemon: DaemonProcess, _ generator: inout SeededGenerator, isLast: Bool = false) async throws {
         let sample = isLast ? Int.max : 2
         let before = ledger.copy
@@ -72,7 +72,7 @@ extension CrashRun {
         }
     }
 
-    /// - Throws: ``Failed`` when it takes two minutes.
+    /// - Throws: ``Failed`` after two minutes.
     private func wait(_ failure: String, until condition: () throws -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(120)
         while try !condition() {
@@ -81,17 +81,17 @@ extension CrashRun {
         }
     }
 
-    /// Ends the load, and returns when everything was posted.
+    /// Stops the load, and returns when every notification was posted.
     func awaitClientsAndOutbox() async throws {
         stopClients()
-        // What they asked for last is answered, or given up by them.
+        // The clients' last requests are answered, or given up.
         try await wait("the clients do not end") { endedLoads.load(ordering: .relaxed) == 3 }
         let store = try stage.store()
         try await wait("the outbox does not get empty") { try store.read(DeliveryStorage.waitingCount()) == 0 }
         try store.close()
     }
 
-    /// A last daemon finds a backlog, and nothing on the network. gorush does well, and the load ends: then everything is delivered.
+    /// Starts a last daemon with a backlog and an empty network. With gorush available and no load, everything must be delivered.
     func finish(_ generator: inout SeededGenerator) async throws {
         stage.gorush.set(.failing)
         let last = try start()

@@ -11,9 +11,9 @@ import Core
 import Waku
 import WakuCrypto
 
-/// Kills the daemon again and again, while phones go on with what they do, and checks after each end and each start.
+/// Kills the daemon repeatedly under load, and checks it after each end and each start.
 final class CrashRun: Sendable {
-    /// How many messages the network's store keeps: what it has of the last minute comes again at each start.
+    /// The capacity of the network's store, in messages. Its messages of the last minute are delivered again at each start.
     static let archiveCount = 600
     private static let phoneCount = 10
     private static let repeatedPercentage = 10
@@ -26,7 +26,7 @@ final class CrashRun: Sendable {
     let v01: V01Crash
     /// nil when its libraries are not installed.
     let session: SessionCrash?
-    /// Of the three sorts of clients, those that have ended.
+    /// How many of the three kinds of clients have ended.
     let endedLoads = Atomic(0)
 
     init(_ stage: Stage, seed: UInt64, ledger: LedgerBox, replies: Bell, includesSession: Bool = true) async throws {
@@ -47,7 +47,7 @@ final class CrashRun: Sendable {
         }
     }
 
-    /// - Throws: ``Failed``, and says in which round.
+    /// - Throws: ``Failed``, with the round.
     func run(rounds: Int) async throws {
         defer { if let session { ledger.withLock { $0.figures.add(session.figures) } } }
         let firstStarts = max(1, rounds / 20)
@@ -56,7 +56,7 @@ final class CrashRun: Sendable {
         await session?.shutDown()
     }
 
-    /// Runs `body` while phones do what they do, and stops them then if it has not.
+    /// Runs `body` under load, then stops the clients.
     func withClients(_ body: @escaping @Sendable () async throws -> Void) async throws {
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for phone in phones {
@@ -126,7 +126,7 @@ final class CrashRun: Sendable {
 
     // MARK: Rounds
 
-    /// In a folder of its own, which is to be usable afterwards.
+    /// Kills a first start in a separate folder, which must remain usable.
     private func killFirstStart(moment: Double) async throws {
         let data = stage.folder.path + "/first"
         defer { try? FileManager.default.removeItem(atPath: data) }
@@ -165,7 +165,7 @@ final class CrashRun: Sendable {
         case .shutDown:
             if !plan.isHasty { try await Task.sleep(for: .milliseconds(300) * Double.random(in: 0...1, using: &generator)) }
             daemon.process.send(SIGTERM)
-            // Most stops are short, and some long.
+            // Most pauses are short, some are long.
             try await Task.sleep(for: typicalStop * plan.moment * plan.moment)
             if try await kill(daemon, afterSignal: true) != -SIGKILL { phase = .goneBeforeKill }
         case .stop:
@@ -177,7 +177,7 @@ final class CrashRun: Sendable {
         if plan.forgets { forget() }
     }
 
-    /// The network's store forgets all that it had, and the cache for pollers is gone.
+    /// Clears the network's store and the cache for pollers.
     func forget() {
         let topic = ContentTopic(TopicTag(of: "junk"))
         for number in 0..<Self.archiveCount {
@@ -200,9 +200,9 @@ final class CrashRun: Sendable {
         ledger.withLock { $0.figures.startTimes.append(time) }
     }
 
-    /// Returns the exit code, which is below 0 when a signal ended it.
+    /// Returns the exit code, which is negative when a signal ended the process.
     ///
-    /// - Parameter afterSignal: it may have ended by itself.
+    /// - Parameter afterSignal: the process may have ended by itself.
     @discardableResult
     func kill(_ daemon: DaemonProcess, afterSignal: Bool = false) async throws -> Int32 {
         let time = await daemon.kill()

@@ -2,10 +2,10 @@ import Core
 import ArgumentParser
 import Foundation
 
-/// What is around a run: the ledger, and a gorush that writes into it.
+/// The environment of a run: the ledger, and a gorush stand-in that records into it.
 struct CrashSetting: Sendable {
     let ledger = LedgerBox()
-    /// Rings for each reply of gorush's.
+    /// Signalled for each reply of gorush.
     let replies = Bell()
     let gorush: GorushStandIn
 
@@ -29,9 +29,9 @@ struct CrashSetting: Sendable {
                 unreadable: { [ledger] body in ledger.withLock { $0.breaks("gorush can't read \(body)") } }))
     }
 
-    /// Prints what was done, and the verdict.
+    /// Prints the figures and the verdict.
     ///
-    /// - Throws: `ExitCode` when something was lost.
+    /// - Throws: `ExitCode` when data was lost.
     func report(_ failure: Failed?, began: ContinuousClock.Instant, seed: UInt64) throws {
         for line in ledger.withLock({ $0.figures.lines }) { print(line) }
         print("time: \(((ContinuousClock.now - began) / .seconds(1)).formatted(.number.precision(.fractionLength(1)))) s")

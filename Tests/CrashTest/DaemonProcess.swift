@@ -2,7 +2,7 @@ import CurlClient
 import Foundation
 import TestSupport
 
-/// A `waku-push serve` that runs.
+/// A running `waku-push serve`.
 struct DaemonProcess: Sendable {
     let number: Int
     let process: ChildProcess
@@ -12,10 +12,10 @@ struct DaemonProcess: Sendable {
     private static let client = CurlClient()
     private static let startTimeout = Duration.seconds(120)
 
-    /// Returns once messages come in and the store keeps them, whatever gorush does. It may have been so before: a daemon that has run for long
-    /// is waited for after an outage.
+    /// Returns once messages arrive and can be stored, regardless of gorush. Also used for a daemon that has been running for long, after an
+    /// outage.
     ///
-    /// - Throws: ``Failed`` when that never comes.
+    /// - Throws: ``Failed`` after the time limit.
     func waitUntilReady() async throws -> Duration {
         let deadline = ContinuousClock.now + Self.startTimeout
         while true {
@@ -33,7 +33,7 @@ struct DaemonProcess: Sendable {
         return response.status == 503 && !obstacles.isEmpty && obstacles.allSatisfy { $0.hasPrefix("gorush: ") }
     }
 
-    /// kill -9. Returns once it is gone, and when it was sent.
+    /// Sends SIGKILL. Returns the time of the signal once the process has ended.
     func kill() async -> ContinuousClock.Instant {
         let now = ContinuousClock.now
         process.send(SIGKILL)
@@ -41,7 +41,7 @@ struct DaemonProcess: Sendable {
         return now
     }
 
-    /// Resident memory in bytes; nil when it is gone.
+    /// Resident memory in bytes; nil when the process has ended.
     var residentByteCount: Int? {
         guard let status = try? String(contentsOfFile: "/proc/\(process.processID)/status", encoding: .utf8) else { return nil }
         let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }

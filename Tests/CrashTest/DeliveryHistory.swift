@@ -6,19 +6,19 @@ struct DeliveryHistory {
 
     enum Promise: Int, Comparable {
         case none
-        /// It waits in the outbox.
+        /// In the outbox.
         case kept
-        /// gorush has it.
+        /// Accepted by gorush.
         case delivered
 
         static func < (left: Promise, right: Promise) -> Bool { left.rawValue < right.rawValue }
     }
 
     private struct Post {
-        /// Which daemon posted it.
+        /// The number of the daemon that posted it.
         let daemon: Int
         let at: Instant
-        /// nil until gorush's reply left.
+        /// When gorush's reply was sent; nil before.
         var replied: Instant?
     }
 
@@ -29,17 +29,17 @@ struct DeliveryHistory {
         case wrong(String)
     }
 
-    /// With what is tried again after it.
+    /// The longest suspension, including retries after it.
     private static let longestSuspension = Duration.seconds(20)
 
     var promise = Promise.none
     private var posts: [Post] = []
-    /// The first daemon whose database said that gorush took it.
+    /// The first daemon with gorush's acceptance in its database.
     private(set) var acceptedBy: Int?
 
     var isPosted: Bool { !posts.isEmpty }
 
-    /// gorush was posted the notification, and will take it.
+    /// Records a post to gorush, which will accept the notification.
     ///
     /// - Parameters:
     ///   - daemon: the one that posted it.
@@ -62,21 +62,21 @@ struct DeliveryHistory {
         }
     }
 
-    /// gorush's reply leaves.
+    /// Records that gorush's reply is sent.
     mutating func reply(to daemon: Int, at now: Instant) {
         guard let index = posts.lastIndex(where: { $0.daemon == daemon }) else { return }
         posts[index].replied = now
     }
 
-    /// Compares it with a database, and learns from it: what a process has committed survives it.
+    /// Compares the history with a database, and learns from it: committed data survives the process.
     ///
     /// - Parameters:
-    ///   - isAccepted: the database says that gorush took it.
+    ///   - isAccepted: the database contains gorush's acceptance.
     ///   - isWaiting: it is in the outbox.
-    ///   - before: the history before the database was looked at.
-    ///   - daemon: the one that has, or had, the database, and how it ended.
-    ///   - mayBeDropped: its device may have ended since.
-    /// - Returns: What is wrong.
+    ///   - before: the history before the database was read.
+    ///   - daemon: the daemon of the database, and how it ended.
+    ///   - mayBeDropped: its device may have been unregistered since.
+    /// - Returns: The violations.
     mutating func compare(
         isAccepted: Bool, isWaiting: Bool, before: DeliveryHistory, daemon: (number: Int, end: DaemonEnd?), mayBeDropped: Bool
     ) -> [String] {
@@ -100,7 +100,7 @@ struct DeliveryHistory {
 /// How a daemon ended.
 enum DaemonEnd {
     case killed(ContinuousClock.Instant)
-    /// By itself, after SIGTERM.
+    /// Gracefully, after SIGTERM.
     case stopped
     /// Not ended: it was suspended for some time, or cut off from its database.
     case suspended(ContinuousClock.Instant)

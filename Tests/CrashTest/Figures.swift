@@ -1,4 +1,4 @@
-/// What a run did.
+/// Statistics of a run.
 struct Figures {
     enum Count: String, CaseIterable {
         case acknowledgedRegistration = "acknowledged: registrations"
@@ -38,9 +38,9 @@ struct Figures {
 
     private(set) var counts: [Count: Int] = [:]
     private(set) var kills: [KillPhase: Int] = [:]
-    /// What several nodes suffered.
+    /// Failures injected into nodes, by kind.
     private var sufferings: [String: Int] = [:]
-    /// Between gorush's reply and the kill, where that led to a second post.
+    /// The longest time between gorush's reply and a kill that led to a second post.
     private var longestGap: Duration = .zero
     /// From a post to its repetition, by whether the device shows it once.
     private var delays: [Bool: [Duration]] = [:]
@@ -59,7 +59,7 @@ struct Figures {
         sufferings[what, default: 0] += 1
     }
 
-    /// A second post that is right.
+    /// Counts an allowed second post.
     ///
     /// - Parameters:
     ///   - gap: between gorush's reply and the kill; nil when there was no reply.
@@ -72,14 +72,14 @@ struct Figures {
         longestGap = max(longestGap, gap ?? .zero)
     }
 
-    /// Adds what another part of the run counted.
+    /// Adds the figures of another part of the run.
     mutating func add(_ other: Figures) {
         for (count, number) in other.counts { add(count, number) }
         longestGap = max(longestGap, other.longestGap)
         delays.merge(other.delays) { $0 + $1 }
     }
 
-    /// A line for each.
+    /// A line per figure.
     var lines: [String] {
         var lines = KillPhase.allCases.map { ("rounds ended \($0.rawValue)", "\(kills[$0] ?? 0)") }
         lines += sufferings.sorted { $0.key < $1.key }.map { ("rounds with \($0.key)", "\($0.value)") }
@@ -101,7 +101,7 @@ struct Figures {
     }
 }
 
-/// When a round's daemon meets its end.
+/// The point at which a round's daemon is ended.
 enum KillPhase: String, CaseIterable {
     case firstStart = "by kill -9 in the very first start"
     case startUp = "by kill -9 while it starts"

@@ -9,15 +9,15 @@ import Synchronization
 import TestSupport
 import WakuCrypto
 
-/// Takes what daemons post to `/api/push`, as gorush does. Outlives them.
+/// Accepts the daemons' posts to `/api/push`, as gorush does. Outlives the daemons.
 ///
-/// What is notified has its ``DeliveryID`` for a message, and each daemon has a URL with its number in it: so it is known who posted what.
+/// Each notification's message is its ``DeliveryID``, and each daemon's URL contains its number, so that the sender of a post is known.
 final class GorushStandIn: Sendable {
-    /// How it does, at present.
+    /// Its present behaviour.
     enum Mood: Sendable {
-        /// Takes everything, and replies after so many milliseconds.
+        /// Accepts everything, and replies after this many milliseconds.
         case well(ClosedRange<Int>)
-        /// Takes nothing: 503.
+        /// Rejects everything with 503.
         case failing
     }
 
@@ -29,22 +29,22 @@ final class GorushStandIn: Sendable {
     }
 
     struct Events: Sendable {
-        /// They were posted, and will be taken.
+        /// Called when notifications were posted that will be accepted.
         let posted: @Sendable ([Taken], _ daemon: Int) -> Void
-        /// The reply is about to leave.
+        /// Called just before the reply is sent.
         let replied: @Sendable ([Taken], _ daemon: Int) -> Void
-        /// It can't be read.
+        /// Called for a body that can't be parsed.
         let unreadable: @Sendable (String) -> Void
     }
 
     private struct Body: Decodable {
         struct Entry: Decodable {
             struct Content: Decodable {
-                /// Of the deployed protocol alone.
+                /// Deployed protocol only.
                 let encryptedMessage: String?
                 /// nil in Session's notifications.
                 let message: String?
-                /// Of Session alone.
+                /// Session only.
                 let sealed: String?
 
                 enum CodingKeys: String, CodingKey {
@@ -71,11 +71,11 @@ final class GorushStandIn: Sendable {
         let notifications: [Entry]
     }
 
-    /// What came with one post.
+    /// The contents of a post.
     private struct Parsed {
         var taken: [Taken] = []
         var session: [SessionPost] = []
-        /// Of tokens.
+        /// The number of tokens.
         var count = 0
     }
 
@@ -85,7 +85,7 @@ final class GorushStandIn: Sendable {
         var generator: SeededGenerator
     }
 
-    /// What is posted of version 0.1.
+    /// Posts of version 0.1.
     let v01Posts = V01Posts()
     private let events: Events
     private let state: Mutex<State>

@@ -1,16 +1,16 @@
 import TestSupport
 
-/// How a round is to go, drawn at random.
+/// The random plan of a round.
 struct KillPlan {
     let phase: KillPhase
-    /// 0…1, of the time that its phase takes at most.
+    /// The time of the kill, 0…1 of the phase's maximum duration.
     let moment: Double
-    /// Which of the replies, or answers, it is to follow.
+    /// The number of replies or answers before the kill.
     let count: Int
     let mood: GorushStandIn.Mood
-    /// Stopped without having got ready.
+    /// Whether the daemon is stopped before it is ready.
     let isHasty: Bool
-    /// The network keeps nothing for the next daemon: what that one knows, it knows from its disk.
+    /// Whether the network is cleared, so that the next daemon has only its database.
     let forgets: Bool
 
     init(using generator: inout SeededGenerator) {

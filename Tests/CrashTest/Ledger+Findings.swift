@@ -5,7 +5,7 @@ import Storage
 import StoreSQLite
 import StatusProtocol
 
-/// What a database has of everything in a ledger.
+/// The database's state of everything in a ledger.
 struct Findings {
     var states: [StoredState?] = []
     var accepted: Set<DeliveryID> = []
@@ -13,7 +13,7 @@ struct Findings {
 
     init(of ledger: Ledger, in store: any Store) throws {
         let deliveries = Array(ledger.notices.keys)
-        // On one snapshot.
+        // In one snapshot.
         let found = try store.read(
             StoreCommand.each(ledger.devices.map { Registrations(store.sealer).state(of: $0.key) }).then { states in
                 DeliveryStorage.waitingDeliveries().then { waiting in
@@ -28,9 +28,9 @@ struct Findings {
 
 extension Ledger {
     /// - Parameters:
-    ///   - place: for people.
-    ///   - before: this ledger before the database was looked at.
-    ///   - daemon: the one that has, or had, the database.
+    ///   - place: a description for messages.
+    ///   - before: this ledger before the database was read.
+    ///   - daemon: the daemon of the database.
     mutating func check(_ findings: Findings, _ place: String, before: Ledger, daemon: Int) {
         figures.add(.checkedRegistrations, before.devices.count { $0.floor > 0 && $0.isRegistered })
         figures.add(.checkedTombstones, before.devices.count { $0.floor > 0 && !$0.isRegistered })
@@ -55,7 +55,7 @@ extension Ledger {
         if registration?.accessToken != attempt.accessToken || registration.map({ $0.deviceToken != attempt.deviceToken }) ?? false {
             breaks("\(name): version \(version) is not what was registered")
         }
-        // What a process has committed survives it: from now on it must be there.
+        // Committed data survives the process: from now on it must be present.
         devices[index].floor = max(device.floor, version)
     }
 
@@ -68,7 +68,7 @@ extension Ledger {
         for complaint in complaints { breaks("\(name(delivery)) \(place): \(complaint)") }
     }
 
-    /// When everything was posted that ever will be.
+    /// Called after everything was posted.
     mutating func checkAllDelivered() {
         for (delivery, notice) in notices where notice.history.promise > .none && !notice.history.isPosted {
             if !devices[notice.device].mayHaveEnded(since: notice.firstFloor) { breaks("\(name(delivery)) was never posted") }

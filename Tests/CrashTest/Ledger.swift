@@ -2,29 +2,29 @@ import Core
 import StatusProtocol
 import WakuCrypto
 
-/// What was asked of the daemon, what it promised, and what came of it. Answers, posts and findings come in; what is not as promised is
-/// noted in ``broken``.
+/// The requests to the daemon, its promises, and their outcomes. Answers, posts and findings come in; violations are
+/// recorded in ``broken``.
 ///
-/// Everything here holds while the load goes on: what is compared with a look at the daemon is what had been promised before that look
-/// (`before`), and what had been asked when it was over.
+/// It is valid under load: a check compares the daemon's state with the promises made before it (`before`), and with
+/// the requests made until its end.
 struct Ledger {
     typealias Instant = ContinuousClock.Instant
 
-    /// What a client asked to be registered under a version.
+    /// A client's request for one version.
     struct Attempt {
         let deviceToken: DeviceToken
-        /// nil: an unregistration.
+        /// nil for an unregistration.
         let accessToken: AccessToken?
     }
 
     struct Device {
         let key: RegistrationKey
         let registrant: PublicKey
-        /// By version: each is used once.
+        /// By version; each version is used once.
         var attempts: [UInt64: Attempt] = [:]
-        /// What clients of the library published, by version.
+        /// The bytes published by clients of the library, by version.
         var sealed: [UInt64: [UInt8]] = [:]
-        /// The highest version that is known to be on disk: acknowledged, or found there. 0: none is.
+        /// The highest version known to be on disk: acknowledged, or found there. 0 if there is none.
         var floor: UInt64 = 0
 
         var highestVersion: UInt64 { attempts.keys.max() ?? 0 }
@@ -40,20 +40,20 @@ struct Ledger {
     struct Notice {
         let messageID: [UInt8]
         let device: Int
-        /// The device's floor when it was first asked for.
+        /// The device's floor at the first request.
         let firstFloor: UInt64
         var history = DeliveryHistory()
     }
 
     struct Daemon {
-        /// Of all devices, when it started.
+        /// The floors of all devices when the daemon started.
         let floors: [UInt64]
         var end: DaemonEnd?
     }
 
     var devices: [Device] = []
     var notices: [DeliveryID: Notice] = [:]
-    /// What was asked for last, oldest first.
+    /// The last messages requested, oldest first.
     private(set) var recentMessages: [(id: [UInt8], devices: [Int])] = []
     private(set) var daemons: [Daemon] = []
     private(set) var broken: [String] = []
@@ -86,16 +86,16 @@ struct Ledger {
         return devices.count - 1
     }
 
-    /// Returns the version that the client is to use.
+    /// Returns the version for the client to use.
     mutating func attempt(_ attempt: Attempt, for device: Int, step: UInt64) -> UInt64 {
         let version = devices[device].highestVersion + step
         devices[device].attempts[version] = attempt
         return version
     }
 
-    /// A client of the library publishes a registration, for the first time or again.
+    /// Records that a client of the library publishes a registration, for the first time or again.
     ///
-    /// - Parameter sealed: As it is sent: a repetition is the same, byte for byte.
+    /// - Parameter sealed: The sent bytes; repetitions are the same byte for byte.
     mutating func published(_ attempt: Attempt, version: UInt64, sealed: [UInt8], for device: Int) {
         let name = "\(devices[device].key.installationID) version \(version)"
         if devices[device].attempts[version] != nil {
@@ -108,7 +108,7 @@ struct Ledger {
         devices[device].sealed[version] = sealed
     }
 
-    /// It is on disk, or so it was said.
+    /// Records that the daemon acknowledged storing the version.
     mutating func acknowledged(_ version: UInt64, of device: Int) {
         let kind: Figures.Count =
             devices[device].attempts[version]?.accessToken == nil
@@ -119,18 +119,18 @@ struct Ledger {
 
     // MARK: Notifications
 
-    /// What a client needs to have a device notified, as it knows the device.
+    /// A client's view of a device, as needed for a notification request.
     struct Target {
         let device: Int
         let key: RegistrationKey
         let accessToken: AccessToken
         let floor: UInt64
         let delivery: DeliveryID
-        /// It was reported as delivered before.
+        /// Whether it was already reported as delivered.
         let isDelivered: Bool
     }
 
-    /// A message is about to be asked for. Those of the devices that are registered are asked for.
+    /// Records a request for a message. Only registered devices are requested.
     mutating func ask(_ messageID: [UInt8], for candidates: [Int]) -> [Target] {
         let targets = candidates.compactMap { index -> Target? in
             let device = devices[index]
@@ -196,7 +196,7 @@ struct Ledger {
         }
     }
 
-    /// gorush's reply leaves.
+    /// Records that gorush's reply is sent.
     mutating func replied(to delivery: DeliveryID, by daemon: Int, at now: Instant) {
         notices[delivery]?.history.reply(to: daemon, at: now)
     }

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// The ledger that all parts of a run share.
+/// The ledger shared by all parts of a run.
 final class LedgerBox: Sendable {
     private let ledger = Mutex(Ledger())
-    /// Rings for each answer that a client got.
+    /// Signalled for each answer to a client.
     let answers = Bell()
 
     func withLock<Result: Sendable>(_ body: (inout Ledger) throws -> Result) rethrows -> Result {

@@ -3,16 +3,16 @@ import Core
 import StatusProtocol
 import WakuCrypto
 
-/// Asks a daemon that is ready what it has, as clients do.
+/// Checks a ready daemon by sending requests as clients do.
 struct LiveCheck: Sendable {
     private static let attempts = 20
-    /// For an answer that must not come.
+    /// How long to wait for an answer that must not come.
     private static let silence = Duration.milliseconds(200)
 
     let server: PublicKey
     let ledger: LedgerBox
 
-    /// Queries for a registrant: each registration that was acknowledged is there, or one that is newer; none that ended.
+    /// Queries a registrant: each acknowledged registration, or a newer one, must be found, and no ended one.
     func find(_ phone: any CrashClient) async throws {
         let key = KeyHash(of: phone.identity.publicKey)
         let before = ledger.copy
@@ -27,7 +27,7 @@ struct LiveCheck: Sendable {
                 break
             } catch {
                 if error.code != .noAnswer { throw Failed("the client failed: \(error.message)") }
-                // Nothing is registered any more, perhaps.
+                // Possibly there are no registrations left.
                 if !ledger.withLock({ ledger in own.contains { mustBeFound(before.devices[$0], now: ledger.devices[$0]) } }) { break }
                 if attempt == Self.attempts { throw Failed("a query for an acknowledged registration has no answer") }
             }
@@ -54,7 +54,7 @@ struct LiveCheck: Sendable {
         device.isRegistered && !now.mayHaveEnded(since: device.floor)
     }
 
-    /// A registration, or an unregistration, of an old version is refused: what was acknowledged is not forgotten.
+    /// A registration or unregistration of an old version must be refused: acknowledged versions are not forgotten.
     func refusal(of index: Int, _ phone: any CrashClient) async throws {
         let device = ledger.withLock { $0.devices[index] }
         let old = DeviceRegistration(

@@ -2,13 +2,13 @@ import Core
 import StatusProtocol
 import Synchronization
 
-/// What became of each request of an outage run.
+/// The outcome of each request of an outage run.
 final class OutageLog: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     struct Request {
         let sent: Instant
-        /// To a device that was left alone while gorush was away.
+        /// Whether the device received no requests while gorush was unavailable.
         let hasRested: Bool
         var answered: Instant?
         var isSuccess = false

@@ -11,7 +11,7 @@ import TestSupport
 import Waku
 import WakuCrypto
 
-/// Registers devices, and has them notified while gorush is there, away, and there again.
+/// Registers devices, and requests notifications while gorush is available, unavailable, and available again.
 final class OutageRun: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -20,15 +20,15 @@ final class OutageRun: Sendable {
         let accessToken: AccessToken
     }
 
-    /// What was seen of the daemon's memory, and of its outbox at the same time.
+    /// The daemon's memory and outbox at one time.
     private struct Sample {
         let memory: Int
         let waiting: Int
     }
 
-    /// Beyond what it had: so much, and so much for each notification that waits.
+    /// The allowed memory above the baseline: a fixed part, and a part for each waiting notification.
     private static let memoryAllowance = (fixed: 32 << 20, each: 1024)
-    /// What a post may come too late by: it was on its way when its time was up.
+    /// The allowed delay of a post after its expiry, if it was already being sent.
     private static let lateness = Duration.seconds(10)
     private static let registrars = 8
     private static let drainLimit = Duration.seconds(600)
@@ -75,7 +75,7 @@ final class OutageRun: Sendable {
             isAway.store(false, ordering: .relaxed)
             gorush = try await startGorush()
             report.returned = .now
-            // A few always wait at this rate: those of the posts that are on their way.
+            // At this rate some notifications are always waiting, in posts being sent.
             try await watch(daemon, store, "back", for: Self.drainLimit, &report) { $0 <= max(2, self.options.rate) }
             report.drained = .now
             try await watch(daemon, store, "well", for: calm, &report)
@@ -133,8 +133,8 @@ final class OutageRun: Sendable {
         return targets
     }
 
-    /// At the same rate whatever comes back. Some devices are left alone while gorush is away: nothing waits for them when it is back, and so
-    /// nothing is in order before what comes then.
+    /// Sends at a constant rate, independent of answers. Some devices get no requests while gorush is unavailable: no notification
+    /// waits for them when it returns, so later ones need not queue behind it.
     private func send(to targets: [Target]) async {
         var generator = SeededGenerator(seed: options.common.seed)
         await withDiscardingTaskGroup { group in
@@ -185,7 +185,7 @@ final class OutageRun: Sendable {
         }
     }
 
-    /// Looks at the daemon twice a second, prints a line each while, and returns when the time has passed, or earlier when `isEnough`.
+    /// Samples the daemon twice a second, prints a line now and then, and returns when the time has passed, or earlier when `isEnough`.
     private func watch(
         _ daemon: DaemonProcess, _ store: any Store, _ name: String, for time: Duration, _ report: inout Report,
         until isEnough: ((_ waiting: Int) -> Bool)? = nil
@@ -221,7 +221,7 @@ final class OutageRun: Sendable {
         }
     }
 
-    /// The daemon says once a minute what it counted: what was not posted must be among it.
+    /// The daemon logs its counters once a minute: notifications that were not posted must be counted as expired.
     private func waitForExpiryCount(_ daemon: DaemonProcess) async throws {
         let expected = log.requests.count { $0.posts.isEmpty }
         let deadline = Instant.now + .seconds(130)
@@ -231,7 +231,7 @@ final class OutageRun: Sendable {
         if counted != expected { log.fail("the daemon counted \(counted) notifications as too old, and did not post \(expected)") }
     }
 
-    /// Of all summaries in a log.
+    /// The sum over all summaries in a log.
     private static func expiredCount(in log: String) -> Int {
         log.split(separator: "\n").reduce(0) { sum, line in
             let fields = try? JSONDecoder().decode([String: String].self, from: Data(line.utf8))

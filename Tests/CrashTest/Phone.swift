@@ -7,24 +7,24 @@ import TestSupport
 import Waku
 import WakuCrypto
 
-/// What keeps the daemon under test busy.
+/// A client that loads the daemon under test.
 protocol CrashClient: AnyObject, Sendable {
     var identity: PrivateKey { get }
-    /// Asks one-shot questions in checks, while ``run()`` runs.
+    /// Sends one-shot requests in checks, while ``run()`` runs.
     var client: StatusPushClient { get }
 
     func run() async
-    /// Does one thing after the other until ``stop()``.
+    /// Performs actions one after the other until ``stop()``.
     func live(_ seed: UInt64) async
     func stop()
 }
 
-/// A registrant with some devices. Registers them, changes and ends registrations, and has others' devices notified, one thing after the
-/// other; asks again when there is no answer in time, as real clients do.
+/// A registrant with some devices. One action at a time, it registers them, changes and ends registrations, and requests notifications for other
+/// devices; like real clients, it repeats requests without an answer in time.
 final class Phone: CrashClient {
     private static let deviceLimits = [1, 25, 25]
     private static let timeouts: [Duration] = [.milliseconds(400), .seconds(1), .seconds(3)]
-    /// Between two things that it does, in ms.
+    /// The pause between two actions, in ms.
     private static let pauses = 0...60
 
     let client: StatusPushClient
@@ -45,7 +45,7 @@ final class Phone: CrashClient {
         await client.run()
     }
 
-    /// What is under way is finished.
+    /// Stops after the current action.
     func stop() {
         isStopping.store(true, ordering: .relaxed)
     }
@@ -56,7 +56,7 @@ final class Phone: CrashClient {
     func live(_ seed: UInt64) async {
         var generator = SeededGenerator(seed: seed)
         var own: [Int] = []
-        // With one device, one is often not registered at all.
+        // Some clients have only one device, so that often none is registered.
         let deviceLimit = Self.deviceLimits[number % Self.deviceLimits.count]
         while goesOn {
             switch Int.random(in: 0..<100, using: &generator) {
@@ -125,7 +125,7 @@ final class Phone: CrashClient {
                     isRepeated = true
                     continue
                 }
-                // The first time it was taken, and that answer was lost: nobody else uses this version.
+                // The first attempt succeeded and its answer was lost: no other client uses this version.
                 if error == nil || (error == .versionMismatch && isRepeated) {
                     ledger.withLock { $0.acknowledged(version, of: device) }
                 } else {
@@ -158,7 +158,7 @@ final class Phone: CrashClient {
         await notify(generator.bytes(32), devices.sorted(), &generator)
     }
 
-    /// Somebody else's message, perhaps, by a new request.
+    /// Repeats a recent message, possibly of another client, in a new request.
     private func notifyAgain(_ generator: inout SeededGenerator) async {
         let messages = ledger.withLock { $0.recentMessages }
         guard let message = messages.randomElement(using: &generator) else { return }

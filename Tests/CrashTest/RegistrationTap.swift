@@ -3,12 +3,12 @@ import Core
 import Waku
 import WakuCrypto
 
-/// A client's way onto the network that reads what the client registers, with the server's key.
+/// A client's relay that decrypts the client's registrations with the server's key.
 struct RegistrationTap: Relay {
     let relay: any Relay
     let server: PrivateKey
     let client: PublicKey
-    /// The registration, and as it was sealed.
+    /// Receives the registration and its encrypted form.
     let note: @Sendable (PushNotificationRegistration, [UInt8]) -> Void
 
     var state: RelayState { relay.state }

@@ -8,12 +8,12 @@ import TestSupport
 import Waku
 import WakuCrypto
 
-/// A client of the library as an application has it, with one device and its state in SQLite: registers it, changes and ends that, and has
-/// others' devices notified. It is killed after some seconds, and opened again.
+/// A client of the library as in an application, with one device and its state in SQLite: registers it, changes and ends the registration, and
+/// requests notifications for other devices. It is killed after some seconds, and opened again.
 ///
-/// Versions, tokens, repetitions and pauses are the library's. ``RegistrationTap`` tells the ledger what it publishes, before it goes out.
+/// The library chooses versions, tokens, repetitions and pauses. ``RegistrationTap`` records its publications in the ledger before they are sent.
 final class RememberedPhone: CrashClient {
-    /// Of a life, and between two things that it does, in ms.
+    /// The times until a kill, and between two actions, in ms.
     private static let lives = 500...5000
     private static let pauses = 20...200
     private static let openingLimit = Duration.seconds(10)
@@ -61,7 +61,7 @@ final class RememberedPhone: CrashClient {
         }
     }
 
-    /// Until the kill.
+    /// Runs until the kill.
     private func liveOnce(_ generator: inout SeededGenerator) async throws {
         let opened = try await open()
         let events = opened.events
@@ -77,14 +77,14 @@ final class RememberedPhone: CrashClient {
                 act(opened, in: &group, &generator)
                 try? await Task.sleep(for: .milliseconds(Int.random(in: Self.pauses, using: &generator)))
             }
-            // First of all: nothing that follows from the rest being cancelled is kept.
+            // Cancelled first, so that no effect of the other cancellations is stored.
             running.cancel()
             await running.value
             group.cancelAll()
         }
     }
 
-    /// Whoever had it open before is about to let go of it.
+    /// The previous instance may be about to release the lock.
     private func open() async throws -> StatusPushClient {
         let deadline = ContinuousClock.now + Self.openingLimit
         while true {
@@ -107,7 +107,7 @@ final class RememberedPhone: CrashClient {
         let key = RegistrationKey(keyHash: KeyHash(of: identity.publicKey), installationID: installationID)
         device.withLock { device in
             if let known = device {
-                // It was made by the first life, and kept before anything was sent.
+                // It was made by the first instance, and stored before anything was sent.
                 let old = ledger.withLock { $0.devices[known] }
                 if old.key != key, !old.attempts.isEmpty {
                     ledger.withLock { $0.breaks("\(old.key.installationID) lost its installation id") }
@@ -137,7 +137,7 @@ final class RememberedPhone: CrashClient {
         }
     }
 
-    // MARK: What it does
+    // MARK: Actions
 
     private func act(_ client: StatusPushClient, in group: inout TaskGroup<Void>, _ generator: inout SeededGenerator) {
         switch Int.random(in: 0..<100, using: &generator) {

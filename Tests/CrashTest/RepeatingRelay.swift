@@ -4,7 +4,7 @@ import TestSupport
 import Core
 import Waku
 
-/// A client's way onto the network, which brings some of what it publishes a second time, a while later: the very same message.
+/// A client's relay that delivers some of its published messages a second time, unchanged, after a delay.
 final class RepeatingRelay: Relay {
     private static let longestDelay = 1500
 

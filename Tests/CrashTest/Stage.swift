@@ -7,7 +7,7 @@ import StorePostgreSQL
 import TestSupport
 import WakuCrypto
 
-/// The daemon's surroundings, which outlive it: a network of one that is served as a Waku node's REST API, a stand-in for gorush, its key
+/// The daemon's environment, which outlives it: a network with one node that serves a Waku node's REST API, a gorush stand-in, the key
 /// file, and a folder.
 struct Stage: Sendable {
     let identity = PrivateKey.generate()
@@ -16,9 +16,9 @@ struct Stage: Sendable {
     let folder: TemporaryFolder
     let relayPort: Int
     let gorushPort: Int
-    /// Where the daemons keep what they have.
+    /// The store of the daemons.
     let location: StoreLocation
-    /// Whether the store may be away: then INTERNAL_ERROR promises nothing.
+    /// Whether the store may be unavailable: then INTERNAL_ERROR promises nothing.
     let mayFailToStore: Bool
     private let program: URL?
 
@@ -49,11 +49,11 @@ struct Stage: Sendable {
         }
     }
 
-    /// Sets it up, runs `body` on it, and takes it down.
+    /// Creates the environment, runs `body` in it, and removes it.
     ///
     /// - Parameters:
-    ///   - runsGorush: if not, `body` does, on a port that is free.
-    ///   - location: of an empty store.
+    ///   - runsGorush: if false, `body` runs it, on a free port.
+    ///   - location: an empty store.
     static func with(
         network: LoopbackNetwork, gorush: GorushStandIn, runsGorush: Bool = true, binary: String?,
         location: StoreLocation = .dataFolder, mayFailToStore: Bool = false,
@@ -94,9 +94,9 @@ struct Stage: Sendable {
     }
 
     /// - Parameters:
-    ///   - number: what gorush is told of who posts.
-    ///   - arguments: the store's are added unless they are there.
-    ///   - relayPort: of another relay node than the stage's.
+    ///   - number: identifies the daemon in its posts to gorush.
+    ///   - arguments: the store's arguments are added unless present.
+    ///   - relayPort: the port of another relay node.
     func start(
         _ number: Int, data: String? = nil, arguments: [String] = [], limit: Duration = .seconds(600), relayPort: Int? = nil
     ) throws -> DaemonProcess {
@@ -113,12 +113,12 @@ struct Stage: Sendable {
         return DaemonProcess(number: number, process: process, httpURL: "http://127.0.0.1:\(http)")
     }
 
-    /// The database beside the daemon.
+    /// Opens the database while the daemon runs.
     func store(at path: String? = nil) throws -> any Store {
         try NodeAssembly.existingStore(at: path == nil ? location : .dataFolder, in: path ?? dataPath, of: identity)
     }
 
-    /// The database of a daemon that was killed, once the server has ended what that one had begun.
+    /// Opens the database of a killed daemon, after the server ended its open transactions.
     func leftStore() throws -> any Store {
         try NodeAssembly.store(at: location, in: dataPath, of: identity)
     }

@@ -6,7 +6,7 @@ package struct AdvertisementVectors: Decodable, Sendable {
 
     /// Published by clients.
     package let cases: [Recording]
-    /// Crafted for a client to read.
+    /// Crafted to test a client.
     package let handling: [Recording]
 
     package struct Recording: Decodable, Sendable, CustomStringConvertible {

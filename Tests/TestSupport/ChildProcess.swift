@@ -4,7 +4,7 @@ import Synchronization
 /// The program under test as a process. Its output goes to files; it is killed after its time limit, or when this object is released.
 package final class ChildProcess: Sendable {
     private static let builtProgram = Result { try findExecutable() }
-    /// One at a time, so that no process inherits another's file descriptors.
+    /// Processes start one at a time, so that none inherits the file descriptors of another.
     private static let spawning = Mutex(())
 
     /// Starts a process while no other is being started.
@@ -46,7 +46,7 @@ package final class ChildProcess: Sendable {
         }
         self.process = process
         try Self.start(process)
-        // The child has its own, and Foundation keeps these for longer than the process runs: a thousand would be open at the end.
+        // The child has its own copies, and Foundation would keep these open after the process ends, a thousand in total.
         for file in [output, errors] { try file.close() }
         let tooLong = DispatchTime.now() + .milliseconds(Int(limit * TestTimeout.factor / .milliseconds(1)))
         DispatchQueue.global().asyncAfter(deadline: tooLong) { [weak self] in self?.kill() }
@@ -94,7 +94,7 @@ package final class ChildProcess: Sendable {
         ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("WAKU_PUSH_") && !$0.key.lowercased().hasSuffix("_proxy") }
     }
 
-    /// `WAKU_PUSH_TEST_PROGRAM`, or what was built beside the tests.
+    /// `WAKU_PUSH_TEST_PROGRAM`, or the program built beside the tests.
     private static func findExecutable() throws -> URL {
         if let path = ProcessInfo.processInfo.environment["WAKU_PUSH_TEST_PROGRAM"] { return URL(fileURLWithPath: path) }
         var folder = URL(fileURLWithPath: CommandLine.arguments[0]).standardizedFileURL.deletingLastPathComponent()

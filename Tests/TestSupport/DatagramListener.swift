@@ -1,6 +1,6 @@
 import Foundation
 
-/// A Unix datagram socket that others send to.
+/// A Unix datagram socket that receives datagrams.
 package final class DatagramListener: Sendable {
     /// The address in the format of `NOTIFY_SOCKET`.
     package let address: String
@@ -26,7 +26,7 @@ package final class DatagramListener: Sendable {
         close(handle)
     }
 
-    /// The next datagram that has come; nil when there is none.
+    /// The next received datagram; nil when there is none.
     package func next() -> String? {
         var buffer = [UInt8](repeating: 0, count: 8_192)
         let count = recv(handle, &buffer, buffer.count, Int32(MSG_DONTWAIT))

@@ -1,6 +1,6 @@
 import HeapModule
 
-/// Events of a simulation by time; those of the same time in the order in which they were added.
+/// The events of a simulation, ordered by time, then by insertion.
 package struct EventQueue<Time: Comparable, Event> {
     private struct Entry: Comparable {
         let time: Time
@@ -18,7 +18,7 @@ package struct EventQueue<Time: Comparable, Event> {
 
     package init() {}
 
-    /// When the next event is due.
+    /// The time of the next event.
     package var next: Time? { heap.min?.time }
 
     package mutating func add(_ event: Event, at time: Time) {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Timeouts of tests that wait for something another thread or process does.
+/// Timeouts of tests that wait for another thread or process.
 package enum TestTimeout {
     /// Multiplier of all timeouts, for instance under a sanitizer: the environment variable `TEST_TIMEOUT_FACTOR`.
     package static let factor = ProcessInfo.processInfo.environment["TEST_TIMEOUT_FACTOR"].flatMap { Int($0) } ?? 1
@@ -10,14 +10,14 @@ package enum TestTimeout {
     }
 }
 
-/// Returns when the condition holds, however long that takes within the limit.
+/// Returns when the condition holds.
 ///
 /// - Parameters:
-///   - limit: Multiplied by ``TestTimeout/factor``. Far beyond what it takes: it only ends tests that fail.
-///   - fileID: Where it is called, for the error.
-///   - line: Where it is called, for the error.
-///   - condition: Tried every few milliseconds.
-/// - Throws: ``TestTimeout/Exceeded``, and what the condition throws.
+///   - limit: Multiplied by ``TestTimeout/factor``. Far longer than needed: it only ends failing tests.
+///   - fileID: The caller's file, for the error.
+///   - line: The caller's line, for the error.
+///   - condition: Tested every few milliseconds.
+/// - Throws: ``TestTimeout/Exceeded``, and errors of the condition.
 package func eventually(
     within limit: Duration = .seconds(240), fileID: StaticString = #fileID, line: UInt = #line, _ condition: () async throws -> Bool
 ) async throws {

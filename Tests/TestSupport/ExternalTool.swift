@@ -12,9 +12,9 @@ package enum ExternalTool {
         package let errors: String
     }
 
-    /// Where it is: a name is looked for, a path is taken as it is.
+    /// The tool's location: names are searched for, paths are used unchanged.
     ///
-    /// - Throws: ``Missing``, which says what to do.
+    /// - Throws: ``Missing``, which includes the remedy.
     package static func path(of name: String) throws -> String {
         if name.hasPrefix("/"), FileManager.default.isExecutableFile(atPath: name) { return name }
         let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":") + ["/usr/bin"]
@@ -22,7 +22,7 @@ package enum ExternalTool {
         throw Missing(description: "\(name) is not installed: run Deploy/set-up --tests")
     }
 
-    /// Runs it to its end, with a text as its input.
+    /// Runs the tool to completion, with a text as its input.
     package static func run(_ name: String, _ arguments: [String], input: String = "") async throws -> Ended {
         let folder = try TemporaryFolder()
         let file = folder.path + "/input"

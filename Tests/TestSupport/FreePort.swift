@@ -1,14 +1,13 @@
 import Foundation
 import Synchronization
 
-/// Those that were given out.
+/// Sockets of the ports given out.
 private let reserved = Mutex<[Int32]>([])
 
-/// A port of 127.0.0.1 that nobody listens on, and that a server which sets `SO_REUSEADDR` may listen on: the servers under test do, and
-/// Python's.
+/// A free port of 127.0.0.1 for servers that set `SO_REUSEADDR`, as the servers under test and Python's do.
 ///
-/// It stays bound, without listening, for as long as this process runs: so the system gives it to nobody who asks for any port, and it can't
-/// be taken between here and the server's start.
+/// It stays bound, without listening, while this process runs, so that the system does not assign it to another socket before
+/// the server starts.
 package func freePort() throws -> UInt16 {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var isReused: Int32 = 1

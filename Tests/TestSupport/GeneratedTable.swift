@@ -2,14 +2,14 @@ package import Foundation
 
 /// A part of an article that is generated from the code, between the lines `<!-- NAME -->` and `<!-- /NAME -->`.
 ///
-/// `Deploy/generate-tables` runs the tests that check such parts with `WAKU_PUSH_WRITE_TABLES=1`: then they are written instead.
+/// `Deploy/generate-tables` runs the tests of such parts with `WAKU_PUSH_WRITE_TABLES=1`; then they write the parts instead of checking them.
 package struct GeneratedTable {
     private static let folder = Repository.file("Sources/Node/PushNode/PushNode.docc")
 
     package let name: String
     package let article: URL
 
-    /// - Parameter article: Its file's name.
+    /// - Parameter article: The article's file name.
     package init(_ name: String, in article: String) {
         self.name = name
         self.article = Self.article(article)
@@ -17,9 +17,9 @@ package struct GeneratedTable {
 
     package static func article(_ name: String) -> URL { folder.appending(path: name) }
 
-    /// Whether the article has these lines in its part.
+    /// Whether the article's part consists of these lines.
     ///
-    /// - Throws: what reading and writing throw; ``MissingMarks``.
+    /// - Throws: errors of reading and writing; ``MissingMarks``.
     package func isCurrent(_ lines: [String]) throws -> Bool {
         let text = try String(contentsOf: article, encoding: .utf8)
         guard let start = text.range(of: "<!-- \(name) -->\n")?.upperBound,

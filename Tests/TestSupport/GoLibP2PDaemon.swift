@@ -27,7 +27,7 @@ package struct GoLibP2PDaemon: Sendable {
         self.address = address
     }
 
-    /// From its output: `Peer ID: ID`, `Peer Addrs:`, and an address a line.
+    /// Parses its output: `Peer ID: ID`, `Peer Addrs:`, and an address per line.
     private static func address(in lines: [Substring]) -> String? {
         let prefix = "Peer ID: "
         guard let id = lines.first(where: { $0.hasPrefix(prefix) })?.dropFirst(prefix.count),

@@ -1,6 +1,6 @@
 import WakuCrypto
 
-/// Bytes that JSON holds as hexadecimal digits.
+/// Bytes stored as hexadecimal digits in JSON.
 package struct Hex: Decodable, Hashable, Sendable {
     package let bytes: [UInt8]
 
@@ -14,7 +14,7 @@ package struct Hex: Decodable, Hashable, Sendable {
     }
 }
 
-/// The bytes of a literal in hexadecimal digits; spaces and line ends are left out.
+/// The bytes of a literal in hexadecimal digits; spaces and line ends are ignored.
 ///
 /// - Precondition: pairs of digits.
 package func hex(_ digits: String) -> [UInt8] {

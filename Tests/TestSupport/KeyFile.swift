@@ -1,7 +1,7 @@
 import Foundation
 package import WakuCrypto
 
-/// A key file, as the program creates them.
+/// A key file in the program's format.
 package struct KeyFile: Sendable {
     package let path: String
     package let key: PrivateKey
@@ -18,7 +18,7 @@ package struct KeyFile: Sendable {
 
 /// Writes a file.
 ///
-/// - Parameter mode: of the file, whatever the umask is.
+/// - Parameter mode: the file's mode, regardless of the umask.
 package func write(_ text: String, to path: String, mode: Int = 0o600) throws {
     try Data(text.utf8).write(to: URL(fileURLWithPath: path))
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)

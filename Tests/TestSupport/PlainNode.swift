@@ -4,7 +4,7 @@ package import StatusProtocol
 package import Waku
 package import WakuCrypto
 
-/// A node without sockets, threads or files: what the rules decide about messages one by one, with dictionaries for a store and a gorush
+/// A node without sockets, threads or files: the rules' decisions on single messages, with dictionaries for a store and a gorush
 /// that accepts or fails.
 package struct PlainNode: Sendable {
     package struct Answer: Sendable {
@@ -35,7 +35,7 @@ package struct PlainNode: Sendable {
     private var assembler = SegmentAssembler()
     private var accepted: Set<DeliveryID> = []
     private var outbox: [(id: DeliveryID, notified: Notified)] = []
-    /// Reports of requests by the id of their envelope: the same again gets the same answer.
+    /// Reports of requests by envelope id: a repeated request gets the same answer.
     private var answered: [[UInt8]: [PushNotificationReport]] = [:]
 
     package private(set) var notified: [Notified] = []

@@ -4,7 +4,7 @@ import StatusRules
 package import Waku
 package import WakuCrypto
 
-/// Version 0.1 without sockets, threads or files: what the rules decide about messages one by one, with dictionaries for a store and a gorush that
+/// Version 0.1 without sockets, threads or files: the rules' decisions on single messages, with dictionaries for a store and a gorush that
 /// accepts everything.
 package struct PlainV01Node: Sendable {
     package struct Answer: Hashable, Sendable {

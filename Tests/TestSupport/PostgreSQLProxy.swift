@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A Unix socket in front of a server's, which looks at what passes.
+/// A Unix socket in front of a server's, which inspects the traffic.
 package final class PostgreSQLProxy: Sendable {
     package enum Direction {
         case toServer, toClient
@@ -10,9 +10,9 @@ package final class PostgreSQLProxy: Sendable {
     package enum Verdict {
         case pass
         case replace([UInt8])
-        /// Nothing of it arrives, and both sides lose their connection.
+        /// Drops the data and closes both connections.
         case cut
-        /// It does not arrive, and nothing else happens.
+        /// Drops the data and keeps the connections open.
         case hold
     }
 
@@ -26,7 +26,7 @@ package final class PostgreSQLProxy: Sendable {
     private let inspection: Mutex<Inspection?>
     private let connections = Mutex<[Int32]>([])
 
-    /// Its folder: `host` in a connection string.
+    /// The folder of the socket: `host` in a connection string.
     package var path: String { folder.path }
 
     package init(_ server: PostgreSQLServer) throws {
@@ -52,7 +52,7 @@ package final class PostgreSQLProxy: Sendable {
         cutAll()
     }
 
-    /// Of everything from now on.
+    /// Inspects all traffic from now on.
     package func inspect(_ body: @escaping Inspection) {
         inspection.withLock { $0 = body }
     }
@@ -79,14 +79,14 @@ package final class PostgreSQLProxy: Sendable {
                     let count = recv(from, &buffer, buffer.count, 0)
                     guard count > 0 else { break }
                     var bytes = Array(buffer[..<count])
-                    // Not { $0 }, which would write the function back, wrapped once more each time.
+                    // Not { $0 }, which would store the function again with another wrapper each time.
                     let verdict = self?.inspection.withLock(\.self)?(direction, bytes) ?? .pass
                     if case .cut = verdict { break }
                     if case .hold = verdict { continue }
                     if case .replace(let other) = verdict { bytes = other }
                     guard send(to, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else { break }
                 }
-                // The numbers are not given to others before the process ends.
+                // The descriptors are not reused before the process ends.
                 shutdown(from, Int32(SHUT_RDWR))
                 shutdown(to, Int32(SHUT_RDWR))
             }

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A PostgreSQL server in a temporary folder, which listens on a Unix socket there, and asks for passwords on TCP if it listens there too. It is
+/// A PostgreSQL server in a temporary folder. It listens on a Unix socket there, and optionally on TCP, where it requires passwords. It is
 /// stopped, and its folder deleted, when this object is released or this process ends.
 package final class PostgreSQLServer: Sendable {
     package struct Failure: Error, CustomStringConvertible {
@@ -11,20 +11,20 @@ package final class PostgreSQLServer: Sendable {
     /// The socket's folder: `host` in a connection string.
     package let folder: String
     private let process: Process
-    /// While it is open, the server runs.
+    /// The server runs while this descriptor is open.
     private let lifeline: Int32
 
     private static let sharedServer = Result { try PostgreSQLServer() }
-    /// For all tests that do not stop it.
+    /// A shared server for tests that do not stop it.
     package static func shared() throws -> PostgreSQLServer { try sharedServer.get() }
 
-    /// Database `postgres` of this server, whose superuser needs no password.
+    /// Connects to database `postgres` as superuser, without a password.
     package var address: String { "host=\(folder) port=\(port) dbname=postgres user=postgres" }
     private let port: UInt16
 
     /// - Parameters:
-    ///   - settings: of `postgresql.conf`, beside those that it needs.
-    ///   - primary: the server that this one is a standby of, if it is one.
+    ///   - settings: further settings of `postgresql.conf`.
+    ///   - primary: the primary of this server, if it is a standby.
     package init(settings: [String: String] = [:], standbyOf primary: PostgreSQLServer? = nil) throws {
         port = settings["port"].flatMap { UInt16($0) } ?? 5432
         folder = NSTemporaryDirectory() + "waku-push-" + UUID().uuidString
@@ -34,7 +34,7 @@ package final class PostgreSQLServer: Sendable {
             "max_prepared_transactions": "0",
         ].merging(settings) { _, new in new }
         let arguments = settings.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] }
-        // It refuses to run as root. The shell does what it is told on its standard input, and stops the server when that ends.
+        // PostgreSQL refuses to run as root. The shell executes commands from its standard input, and stops the server at its end.
         let script = """
             folder=$1 programs=$2 primary=$3; shift 3; settings=$*
             as=
@@ -82,25 +82,25 @@ package final class PostgreSQLServer: Sendable {
         process.waitUntilExit()
     }
 
-    /// As an administrator does: connections end.
+    /// Stops the server as an administrator does: connections are closed.
     package func stop() throws { try tell("stop") }
 
     package func start() throws { try tell("start") }
 
-    /// As a machine that fails.
+    /// Kills the server, like a machine failure.
     package func kill() throws { try tell("kill") }
 
     /// Makes a standby a primary.
     package func promote() throws { try tell("promote") }
 
-    /// Returns a connection string for a new, empty database, whose superuser needs no password.
+    /// Creates an empty database, and returns a connection string for its superuser, without a password.
     package func makeDatabase() async throws -> String {
         let name = "d" + UUID().uuidString.lowercased().filter { $0 != "-" }
         try await run("CREATE DATABASE \(name)")
         return "host=\(folder) port=\(port) dbname=\(name) user=postgres"
     }
 
-    /// As the superuser, each in a transaction of its own.
+    /// Runs each statement as superuser in a separate transaction.
     package func run(_ statements: String...) async throws {
         let commands = statements.flatMap { ["-c", $0] }
         let ended = try await ExternalTool.run(
@@ -108,7 +108,7 @@ package final class PostgreSQLServer: Sendable {
         guard ended.status == 0 else { throw Failure(description: ended.errors) }
     }
 
-    /// Puts a file into the data folder, which only the server may read.
+    /// Copies a file into the data folder, readable only by the server.
     package func install(_ path: String, as name: String) throws {
         let (target, data) = (folder + "/data/" + name, folder + "/data")
         try FileManager.default.copyItem(atPath: path, toPath: target)

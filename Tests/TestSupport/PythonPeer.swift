@@ -1,7 +1,7 @@
 import Foundation
 
-/// A script of `Tests/Interop` as a process, run by the Python that `LIBP2P_PYTHON` names. It reads commands from a file, whose path is its first argument,
-/// and prints a line for what happens.
+/// A script of `Tests/Interop` as a process, run by the Python named by `LIBP2P_PYTHON`. It reads commands from a file, whose path is its first
+/// argument, and prints a line for each event.
 package struct PythonPeer: Sendable {
     package struct Ended: Error, CustomStringConvertible {
         package let description: String
@@ -11,8 +11,8 @@ package struct PythonPeer: Sendable {
     private let folder: TemporaryFolder
 
     /// - Parameters:
-    ///   - script: Its name.
-    ///   - arguments: After the path of the file with commands.
+    ///   - script: The script's name.
+    ///   - arguments: Arguments after the path of the command file.
     package init(_ script: String, _ arguments: [String] = []) throws {
         guard let python = OtherLibP2P.python else { throw Ended(description: "LIBP2P_PYTHON names no Python") }
         folder = try TemporaryFolder()
@@ -29,13 +29,13 @@ package struct PythonPeer: Sendable {
         try file.write(contentsOf: Data((command + "\n").utf8))
     }
 
-    /// The words of the lines that begin with a word, without it.
+    /// The words of all lines that begin with `word`, without `word` itself.
     package func said(_ word: String) -> [[String]] {
         process.lines.filter { $0 == word || $0.hasPrefix(word + " ") }
             .map { $0.split(separator: " ").dropFirst().map(String.init) }
     }
 
-    /// Waits for the first line that begins with a word.
+    /// Waits for the first line that begins with `word`.
     @discardableResult
     package func says(_ word: String, where isWanted: ([String]) -> Bool = { _ in true }) async throws -> [String] {
         try await eventually { said(word).contains(where: isWanted) || !process.isRunning }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Independent implementations of libp2p, where the environment names them: `LIBP2P_PYTHON`, a Python with libp2p 0.8.1, and `LIBP2P_P2PD`, a
+/// Other implementations of libp2p, if the environment names them: `LIBP2P_PYTHON`, a Python with libp2p 0.8.1, and `LIBP2P_P2PD`, a
 /// go-libp2p daemon. Deploy/test installs both.
 package enum OtherLibP2P {
     package static let python = ProcessInfo.processInfo.environment["LIBP2P_PYTHON"]

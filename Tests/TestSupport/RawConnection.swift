@@ -4,9 +4,9 @@ import Foundation
 package final class RawConnection: Sendable {
     private let descriptor: Int32
 
-    /// To a port of 127.0.0.1.
+    /// Connects to a port of 127.0.0.1.
     ///
-    /// - Throws: `POSIXError` when there is no connection, as when the other side's queue is full.
+    /// - Throws: `POSIXError` when the connection fails, for instance because the listener's queue is full.
     package init(port: UInt16, sending text: String = "") throws {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -16,7 +16,7 @@ package final class RawConnection: Sendable {
         send(text)
     }
 
-    /// To a Unix socket, by a path of at most 107 bytes.
+    /// Connects to a Unix socket, by a path of at most 107 bytes.
     package init(path: String, sending text: String = "") throws {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -44,7 +44,7 @@ package final class RawConnection: Sendable {
         return descriptor
     }
 
-    /// Bytes that a closed peer does not read are lost.
+    /// Sends bytes. They are lost if the peer has closed the connection.
     package func send(_ text: String) {
         guard !text.isEmpty else { return }
         let bytes = Array(text.utf8)

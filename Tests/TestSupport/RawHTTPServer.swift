@@ -26,7 +26,7 @@ package final class RawHTTPServer: Sendable {
         case last([UInt8])
         /// Breaks the connection after the bytes, as a crash would.
         case reset([UInt8])
-        /// Nothing, until the other side disconnects.
+        /// Sends nothing until the other side disconnects.
         case hang
         /// One byte at a time, with this pause in between, until the other side disconnects.
         case drip([UInt8], every: Duration)
@@ -108,7 +108,7 @@ package final class RawHTTPServer: Sendable {
             case .drip(let bytes, let pause):
                 for byte in bytes {
                     var waiting = pollfd(fd: connection, events: Int16(POLLIN), revents: 0)
-                    // Nothing is to come: what comes is the end.
+                    // No data is expected: a readable socket means that the connection ended.
                     guard poll(&waiting, 1, Int32(pause / .milliseconds(1))) == 0 else { break }
                     write([byte], to: connection)
                 }

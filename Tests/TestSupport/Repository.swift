@@ -1,6 +1,6 @@
 package import Foundation
 
-/// The files of this repository, which tests read as data: articles, deployment files, vectors, scripts of other implementations.
+/// Files of this repository that tests read as data: articles, deployment files, vectors, scripts of other implementations.
 package enum Repository {
     package static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
 

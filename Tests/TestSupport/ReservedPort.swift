@@ -1,7 +1,7 @@
 import Foundation
 
-/// A port of 127.0.0.1 that is taken but refuses everything: connections to it fail as if nothing listened, and nothing else can listen on it
-/// while this is held.
+/// A port of 127.0.0.1 that refuses connections, as if no server listened, and that no other socket can use while
+/// this object exists.
 package final class ReservedPort: Sendable {
     package enum Transport: Sendable {
         case tcp, udp

@@ -1,6 +1,6 @@
 import Core
 
-/// Random numbers that are the same in every run, and random and damaged bytes.
+/// Reproducible random numbers, and random and damaged bytes.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var numbers: SplitMix64
 

@@ -50,6 +50,6 @@ package struct SessionDevice: Sendable {
 extension Int64 {
     /// Unix seconds.
     package static var now: Int64 { Int64(Date().timeIntervalSince1970) }
-    /// In seconds.
+    /// A day in seconds.
     package static var day: Int64 { 86_400 }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Vectors for Session's push server, `Vectors/README.md`.
+/// Vectors for Session's push server; see `Vectors/README.md`.
 package struct SessionVectors: Decodable, Sendable {
     package static let derived: SessionVectors = load("session")
 
@@ -81,7 +81,7 @@ package struct SessionVectors: Decodable, Sendable {
     }
 }
 
-/// What was published with libsession, and subkey tags.
+/// Vectors published with libsession, and subkey tags.
 package struct SessionPublishedVectors: Decodable, Sendable {
     package static let recorded: SessionPublishedVectors = SessionVectors.load("session-published")
 

@@ -1,13 +1,13 @@
 import Foundation
 package import WakuCrypto
 
-/// A database as status-go's push server writes it, made by Python's sqlite3 or by sqlcipher.
+/// A database in the format of status-go's push server, made by Python's sqlite3 or by sqlcipher.
 package struct StatusGoFixture {
     package static let password = "it's a password"
 
     package enum Engine: Sendable {
         case python
-        /// With the settings of SQLCipher 3 that status-go has.
+        /// With status-go's settings of SQLCipher 3.
         case sqlcipher(iterations: Int, pageByteCount: Int)
 
         package static let statusGo = Engine.sqlcipher(iterations: 3_200, pageByteCount: 8_192)
@@ -29,19 +29,19 @@ package struct StatusGoFixture {
 
         """
 
-    /// What every database of a Status account has.
+    /// A row in every database of a Status account.
     package static let emptyConfiguration = "INSERT INTO push_notifications_server_config (identity) VALUES ('');\n"
 
     /// - Parameters:
-    ///   - engine: what makes it.
-    ///   - sql: after the tables were made.
+    ///   - engine: the program that creates the database.
+    ///   - sql: statements to run after the tables were created.
     package init(_ engine: Engine, _ sql: String) async throws {
         folder = try TemporaryFolder()
         try await Self.write(engine, sql, to: path)
     }
 
     /// - Parameters:
-    ///   - engine: what makes it.
+    ///   - engine: the program that creates the database.
     ///   - statements: see ``kill(_:_:at:)``.
     package init(killed engine: Engine, _ statements: [String]) async throws {
         folder = try TemporaryFolder()
@@ -54,10 +54,10 @@ package struct StatusGoFixture {
         try await execute(engine, "BEGIN;\n" + tables + sql + "COMMIT;\n", at: path)
     }
 
-    /// Makes a new database with a write-ahead log as a server of status-go does, which never closes it and is ended by a signal: the log and
-    /// its index are left behind.
+    /// Creates a database with a write-ahead log, left behind as by a status-go server, which never closes its database and is ended by a signal: the
+    /// log and its index remain.
     ///
-    /// - Parameter statements: each a transaction after the tables were made, or a pragma.
+    /// - Parameter statements: pragmas, or single transactions, after the tables were created.
     package static func kill(_ engine: Engine, _ statements: [String], at path: String) async throws {
         removeFiles(at: path)
         let transactions = statements.map { $0.hasPrefix("PRAGMA") || $0.hasPrefix("BEGIN") ? $0 : "BEGIN;\n\($0)COMMIT;\n" }.joined()
@@ -78,7 +78,7 @@ package struct StatusGoFixture {
             try await run("python3", ["-c", program, path], script, isKilled: isKilled)
         case .sqlcipher(let iterations, let pageByteCount):
             let quoted = password.replacingOccurrences(of: "'", with: "''")
-            // Version 4 would use SHA-512 unless it is told; version 3 does not know the last two.
+            // Version 4 defaults to SHA-512; version 3 does not know the last two settings.
             let settings = """
                 PRAGMA key = '\(quoted)';
                 PRAGMA cipher_page_size = \(pageByteCount);
@@ -87,7 +87,7 @@ package struct StatusGoFixture {
                 PRAGMA cipher_kdf_algorithm = PBKDF2_HMAC_SHA1;
 
                 """
-            // The parent of the shell that it starts.
+            // The parent of the shell started by it.
             let end = isKilled ? ".system kill -9 $PPID\n" : ""
             try await run("sqlcipher", [path], settings + script + end, isKilled: isKilled)
         }
@@ -121,12 +121,12 @@ package struct StatusGoFixture {
 
     /// A request that the server handled.
     ///
-    /// - Parameter id: of its envelope.
+    /// - Parameter id: the id of its envelope.
     package static func handled(_ id: [UInt8]) -> String {
         "INSERT INTO push_notification_server_notifications VALUES (X'\(hexString(id))');\n"
     }
 
-    /// - Parameter milliseconds: when the server handled a message.
+    /// - Parameter milliseconds: the time at which the server handled a message.
     package static func message(at milliseconds: Int64) -> String {
         "INSERT INTO transport_message_cache VALUES (hex(randomblob(32)), \(milliseconds));\n"
     }

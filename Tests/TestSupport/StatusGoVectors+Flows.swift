@@ -1,7 +1,7 @@
 package import Foundation
 
 extension StatusGoVectors {
-    /// Messages to the server, and its reactions. Flows build on each other.
+    /// Messages to the server, and its reactions. Each flow builds on the previous ones.
     package struct Flow: Decodable, Sendable, CustomStringConvertible {
         package let name: String
         package let note: String
@@ -27,7 +27,7 @@ extension StatusGoVectors {
     package struct Message: Decodable, Sendable {
         package let pubsubTopic: String?
         package let contentTopic: String
-        /// How many answers had come after this message, where there are several.
+        /// The number of answers received after this message, where there are several.
         package let answersSoFar: Int?
         package let wakuMessage: Waku?
         package let encryption: Encryption?
@@ -57,7 +57,7 @@ extension StatusGoVectors {
         /// `asymmetric` or `symmetric`.
         package let kind: String
         package let recipientPublicKey: Hex?
-        /// The topic string, and the key it gives.
+        /// The topic string from which the key is derived.
         package let password: String?
         package let key: Hex?
         package let nonce: Hex?
@@ -76,7 +76,7 @@ extension StatusGoVectors {
         package let type: UInt32?
         package let payload: Hex?
         package let signature: Hex?
-        /// Empty when it is unsigned.
+        /// Empty when unsigned.
         package let signerPublicKey: Hex?
         package let messageId: Hex?
     }
@@ -90,7 +90,7 @@ extension StatusGoVectors {
         package let registration: Registration?
     }
 
-    /// Fields that were not set are missing.
+    /// Fields without a value are missing.
     package struct Registration: Decodable, Sendable {
         package let tokenType: UInt32?
         package let deviceToken: String?

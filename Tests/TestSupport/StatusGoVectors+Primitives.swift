@@ -27,7 +27,7 @@ extension StatusGoVectors {
         /// Names of ``StatusGoVectors/keys``.
         package let `private`: String
         package let `public`: String
-        /// Where `private` names none of them.
+        /// Present when `private` names none of the keys.
         package let privateKey: Hex?
         package let sharedKey: Hex
     }
@@ -62,7 +62,7 @@ extension StatusGoVectors {
         package let hash: Hex
     }
 
-    /// A version 1 payload: of the longest ones only lengths were recorded.
+    /// A version 1 payload; for the longest ones only lengths were recorded.
     package struct Payload: Decodable, Sendable, CustomStringConvertible {
         package enum Kind: String, Decodable, Sendable {
             case asymmetric = "Asymmetric"

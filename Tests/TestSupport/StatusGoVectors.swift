@@ -1,7 +1,7 @@
 import Foundation
 package import WakuCrypto
 
-/// Messages and values of status-go's client and server, see `Vectors/README.md`.
+/// Messages and values of status-go's client and server; see `Vectors/README.md`.
 package struct StatusGoVectors: Decodable, Sendable {
     package static let recorded = load()
 
@@ -9,7 +9,7 @@ package struct StatusGoVectors: Decodable, Sendable {
     package let primitives: Primitives
     package let flows: [Flow]
 
-    /// A key pair, with everything that is derived from its package half.
+    /// A key pair, and all values derived from its public half.
     package struct Key: Decodable, Sendable, CustomStringConvertible {
         package let name: String
         package let privateKey: Hex
@@ -42,19 +42,19 @@ package struct StatusGoVectors: Decodable, Sendable {
         package let name: String
     }
 
-    /// The pair of one of ``keys``.
+    /// The key pair with this name in ``keys``.
     package func pair(_ name: String) throws -> PrivateKey {
         guard let key = keys.first(where: { $0.name == name }) else { throw NoSuchKey(name: name) }
         return try key.pair()
     }
 
-    /// The pair of the one of ``keys`` with this package key.
+    /// The key pair in ``keys`` with this public key.
     package func pair(publicKey: Hex) throws -> PrivateKey {
         guard let key = keys.first(where: { $0.publicKey == publicKey }) else { throw NoSuchKey(name: hexString(publicKey.bytes)) }
         return try key.pair()
     }
 
-    /// Every recorded message, in and out, in order.
+    /// All recorded messages in both directions, in order.
     package var messages: [Message] {
         flows.flatMap { $0.wireIn + ($0.wireOut ?? []) }
     }

@@ -1,8 +1,8 @@
 import CFaultVFS
 
-/// Makes a database fail: SQLite's reads and writes in a folder go through a VFS with faults.
+/// Injects faults into a database: SQLite's reads and writes in a folder go through a VFS with faults.
 ///
-/// Create it before the database is opened. Its memory is not freed, since connections may outlive a test.
+/// Create it before opening the database. Its memory is never freed, since connections may outlive a test.
 package final class StoreFaults: Sendable {
     package struct Operations: OptionSet, Sendable {
         package let rawValue: Int32
@@ -12,7 +12,7 @@ package final class StoreFaults: Sendable {
         package static let write = Operations(rawValue: Int32(FAULT_WRITE))
         package static let sync = Operations(rawValue: Int32(FAULT_SYNC))
         package static let truncate = Operations(rawValue: Int32(FAULT_TRUNCATE))
-        /// Exclusive ones alone.
+        /// Exclusive locks only.
         package static let lock = Operations(rawValue: Int32(FAULT_LOCK))
         package static let open = Operations(rawValue: Int32(FAULT_OPEN))
     }
@@ -35,7 +35,7 @@ package final class StoreFaults: Sendable {
         case stall
     }
 
-    /// `fault_plan`s live on, and have a lock of their own.
+    /// `fault_plan` objects are never freed, and have their own lock.
     nonisolated(unsafe) private let plan: OpaquePointer
 
     package init(in folder: String) {
@@ -43,9 +43,9 @@ package final class StoreFaults: Sendable {
     }
 
     /// - Parameters:
-    ///   - after: calls that succeed before.
-    ///   - count: calls that fail then; nil: all.
-    ///   - permille: how many of 1000 of them, at random.
+    ///   - after: the number of calls that succeed first.
+    ///   - count: the number of calls that fail then; nil for all.
+    ///   - permille: how many calls of 1000 fail, at random.
     package func add(
         _ effect: Effect, to operations: Operations, of files: Files = .all, after: Int = 0, count: Int? = nil, permille: Int = 1000
     ) {
@@ -68,16 +68,16 @@ package final class StoreFaults: Sendable {
     /// Number of failed calls.
     package var hits: Int { Int(fault_plan_hits(plan)) }
 
-    /// What is random from now on.
+    /// Seeds the random faults.
     package func seed(_ seed: UInt64) { fault_plan_seed(plan, seed) }
 
-    /// From now on it is known what was not synced. A sync does no more than to note that: real ones are not waited for.
+    /// Starts tracking unsynced data. A sync only updates the tracking, and does not wait for the disk.
     package func trackSyncs() { fault_plan_track(plan) }
 
-    /// Nothing reaches a file any more: to be called before the database is closed, which else would tidy up.
+    /// Discards all further writes. Call it before the database is closed, because closing would clean up.
     package func kill() { fault_plan_kill(plan) }
 
-    /// To be called when a killed database is closed: what was not synced is lost, or part of it, as chance says.
+    /// Call it after a killed database was closed: unsynced data is lost, wholly or partly, at random.
     package func cutPower() { fault_plan_cut_power(plan) }
 
     package func revive() { fault_plan_revive(plan) }

@@ -40,7 +40,7 @@ package struct TestClient: Sendable {
         return registration
     }
 
-    /// As it is wanted in ``PushNotificationRegistration/unregister``: nothing but a version.
+    /// The form expected in ``PushNotificationRegistration/unregister``: only a version.
     package func unregistration(version: UInt64) -> PushNotificationRegistration {
         var registration = PushNotificationRegistration()
         registration.installationID = installationID
@@ -49,7 +49,7 @@ package struct TestClient: Sendable {
         return registration
     }
 
-    /// What is encoded, sealed to the server, nonce first.
+    /// Encrypts an encoded message for the server, nonce first.
     package func sealed(_ plain: [UInt8]) -> [UInt8] {
         AESGCM.seal(plain, key: identity.sharedKey(with: server), layout: .nonceFirst)
     }
@@ -72,7 +72,7 @@ package struct TestClient: Sendable {
     }
 }
 
-/// Waku payloads around an envelope, signed and sealed as clients do it.
+/// Creates Waku payloads around an envelope, signed and encrypted as clients do.
 package enum TestPayload {
     package static func sealed(_ envelope: [UInt8], signedBy signer: PrivateKey, to recipient: PublicKey) -> [UInt8] {
         ECIES.seal(PayloadFrame.encode(envelope, signedBy: signer), to: recipient)

@@ -3,7 +3,7 @@ package import StatusProtocol
 package import Waku
 package import WakuCrypto
 
-/// An account of version 0.1 with a record of devices, and what it sends to a server.
+/// A version 0.1 account with a record of devices, and its messages to a server.
 package struct V01Account: Sendable {
     package let identity: PrivateKey
     package let server: PublicKey
@@ -56,7 +56,7 @@ package struct V01Account: Sendable {
         register(V01.Preferences(version: version, unregister: true, accessToken: AccessToken("")))
     }
 
-    /// On the server's topic, signed by the account.
+    /// A message on the server's topic, signed by the account.
     package func message(_ register: V01.Register) -> WakuMessage {
         Self.message(.register, register.encoded(), to: server, signedBy: identity)
     }
@@ -65,7 +65,7 @@ package struct V01Account: Sendable {
         V01.PushNotification(accessToken: accessToken, chatID: chat)
     }
 
-    /// On the server's topic, AMM and Waku payload signed by the same key.
+    /// A message on the server's topic; AMM and Waku payload are signed by the same key.
     package static func message(
         _ type: V01.MessageType, _ payload: [UInt8], to server: PublicKey, signedBy key: PrivateKey
     ) -> WakuMessage {

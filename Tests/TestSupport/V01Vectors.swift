@@ -1,7 +1,7 @@
 import Foundation
 package import WakuCrypto
 
-/// Version 0.1 of Status' service as an independent program computes it, `Vectors/README.md`.
+/// Vectors for version 0.1 of Status' service, computed by an independent program; see `Vectors/README.md`.
 package struct V01Vectors: Decodable, Sendable {
     package static let recorded = load()
 

@@ -4,18 +4,18 @@ import Core
 public import Waku
 public import WakuCrypto
 
-/// A client of push servers: keeps a device registered, advertises it, discovers others' devices, and has them notified.
+/// A client of push servers: keeps a device registered, advertises it, discovers the devices of contacts, and requests notifications for them.
 ///
-/// One client is one identity with any number of servers. It believes no answer that the server did not sign, and no grant that the
-/// registrant did not sign. Nothing is registered before receiving is switched on, nobody is notified before sending is: ``setReceiving(_:)``, ``setSending(_:)``.
+/// One client has one identity and any number of servers. It accepts only answers signed by the server and grants signed by the registrant.
+/// It registers nothing before receiving is enabled, and notifies no device before sending is enabled: ``setReceiving(_:)``, ``setSending(_:)``.
 ///
-/// While ``run()`` does not run, nothing is sent and no answer comes.
+/// Messages are sent and received only while ``run()`` runs.
 public final class StatusPushClient: Sendable {
     public struct Configuration: Sendable {
         public var pubsubTopic = PubsubTopic.statusDefault
-        /// How many devices of a registrant are notified when a message does not name them; at most 5.
+        /// The number of a registrant's devices to notify when a message names none; at most 5.
         public var deviceLimit = 3
-        /// Key bundles of the secure transport, encoded, to go with advertisements.
+        /// Encoded key bundles of the secure transport, included in advertisements.
         public var bundles: [[UInt8]] = []
 
         public init() {}
@@ -24,32 +24,32 @@ public final class StatusPushClient: Sendable {
     let identity: PrivateKey
     let network: ClientNetwork
     let bundles: [[UInt8]]
-    /// One-shot questions.
+    /// One-shot requests that wait for an answer.
     let waiting = Mutex(WaitingAsks())
     let runner: MachineRunner<ClientMachine>
     let routes = Mutex(Routes())
 
-    /// Who waits for messages on which topics.
+    /// The subscribed topics, and the pending question or registrant that each belongs to.
     struct Routes: Sendable {
         struct Question: Sendable {
             enum Kind: Sendable {
-                /// The id of its envelope.
+                /// `messageID`: the id of the query's envelope.
                 case query(QueryTable.Ticket, messageID: [UInt8])
                 case request(NotificationMachine.Ticket)
             }
 
-            /// The key that the answer is for.
+            /// The key that the answer is encrypted to.
             let key: PrivateKey
             let kind: Kind
         }
 
         var tickets = AnswerTickets<Question>()
-        /// Contact code topics that are listened to.
+        /// Contact code topics that the client subscribes to.
         var contactCodes: [ContentTopic: PublicKey] = [:]
     }
 
-    /// A client that remembers nothing after its process ended. `identity` is who registers, and to whose key lists of allowed keys are
-    /// sealed. Queries and requests do not show it.
+    /// Creates a client that keeps its state in memory only. Registrations belong to `identity`, and lists of allowed keys are sealed to its key;
+    /// queries and requests do not reveal it.
     public convenience init(identity: PrivateKey, relay: any Relay, pubsubTopic: PubsubTopic = .statusDefault) {
         var configuration = Configuration()
         configuration.pubsubTopic = pubsubTopic
@@ -71,13 +71,13 @@ public final class StatusPushClient: Sendable {
         runner = MachineRunner(machine, clock: clock, store: store)
     }
 
-    /// A client that goes on where it was when its process ended, however that was.
+    /// Opens a client that continues from its stored state, even after its process was killed.
     ///
     /// - Parameters:
-    ///   - identity: Whose client it is.
-    ///   - relays: One or more ways onto the network.
-    ///   - store: What it remembers. Of this client alone.
-    ///   - configuration: The rest.
+    ///   - identity: The client's identity key.
+    ///   - relays: One or more connections to the network.
+    ///   - store: The client's state. No other client may use the same store.
+    ///   - configuration: Further settings.
     /// - Throws: ``ClientStoreError``
     public static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: Configuration = Configuration()
@@ -90,16 +90,16 @@ public final class StatusPushClient: Sendable {
         return StatusPushClient(identity: identity, relay: relay, store: store, records: records, configuration)
     }
 
-    /// A client in anonymous mode: an identity of its own, which nothing that it publishes links to `identity`. It is derived from that one's
-    /// private key, so that it is the same after each start; nobody else can derive it.
+    /// Opens a client in anonymous mode. Its identity is derived from the private key of `identity`, so that it is the same after each start;
+    /// without that private key it can't be derived, and no published message links the two identities.
     ///
-    /// Contacts are told ``publicKey`` by the application. They notify it, and watch its contact code topic, instead of the first one's.
+    /// The application gives ``publicKey`` to contacts, which notify it and watch its contact code topic instead of those of `identity`.
     ///
     /// - Parameters:
-    ///   - identity: The first identity. It signs nothing here.
-    ///   - relays: One or more ways onto the network.
-    ///   - store: Of the anonymous client alone.
-    ///   - configuration: The rest. Bundles name the identity that made them: those of the first one don't belong here.
+    ///   - identity: The identity to derive from. It signs nothing here.
+    ///   - relays: One or more connections to the network.
+    ///   - store: The state of the anonymous client only.
+    ///   - configuration: Further settings. Bundles name the identity that made them, so do not pass bundles of `identity`.
     /// - Throws: ``ClientStoreError``
     public static func anonymous(
         for identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: Configuration = Configuration()
@@ -107,20 +107,20 @@ public final class StatusPushClient: Sendable {
         try await open(identity: anonymousIdentity(for: identity), relays: relays, store: store, configuration: configuration)
     }
 
-    /// The identity of ``anonymous(for:relays:store:configuration:)``: SHA-256(purpose ‖ private key ‖ counter), the first that is a key.
+    /// The identity of ``anonymous(for:relays:store:configuration:)``: the first SHA-256(purpose ‖ private key ‖ counter) that is a valid key.
     public static func anonymousIdentity(for identity: PrivateKey) -> PrivateKey {
         let secret = identity.withBytes { Array($0) }
         for counter in UInt8.min ... .max {
             let digest = SHA256.hash(Array("waku-push anonymous identity 1".utf8), secret, [counter])
             if let key = try? PrivateKey(bytes: digest) { return key }
         }
-        // Each of the 256 fails once in 2^128 times.
+        // Each of the 256 attempts fails with a probability of 2^-128.
         return .generate()
     }
 
-    /// Who registers: what contacts must know of an anonymous client.
+    /// The key that registrations belong to. Contacts of an anonymous client need it.
     public var publicKey: PublicKey { identity.publicKey }
 
-    /// Names this device.
+    /// The id of this device's installation.
     public var installationID: InstallationID { runner.read { machine, _ in machine.own.installationID } }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import PushClient
 
-/// The folder of a client's state, locked for one process until this value goes. The system lets go of it when a process is killed.
+/// A lock on the folder of a client's state, held by one process while this value exists. The system releases it when the process is killed.
 final class ClientFolderLock: Sendable {
     let folder: String
     private let descriptor: Int32
@@ -20,7 +20,7 @@ final class ClientFolderLock: Sendable {
             throw ClientStoreError(code: .permission, message: "folder \(folder) can't be written to: give this user access to it")
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            // All properties are set by now: deinit closes the file.
+            // All properties are initialized here, so deinit closes the file.
             throw ClientStoreError(
                 code: .locked, message: "client state in \(folder) is in use by another process: stop that one, or choose another folder")
         }

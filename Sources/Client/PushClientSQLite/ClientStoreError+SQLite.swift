@@ -2,7 +2,7 @@ import GRDB
 import PushClient
 
 extension ClientStoreError {
-    /// SQLite's own words are left out but for its code: they may quote what is stored.
+    /// Only SQLite's error code is included: its message may quote stored data.
     init(explaining error: any Error, in path: String) {
         switch error {
         case let error as ClientStoreError: self = error

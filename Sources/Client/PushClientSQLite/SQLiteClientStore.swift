@@ -3,12 +3,12 @@ import GRDB
 public import PushClient
 public import WakuCrypto
 
-/// A client's memory in one SQLite file.
+/// A client's state in one SQLite file.
 ///
 ///     record: name (SHA-256 of the record's name, 32 bytes) → body (AES-256-GCM, nonce first: length of name(2) ‖ name ‖ value)
 ///
-/// Every record is sealed under a key that is derived from the identity, with its hashed name as associated data: the file shows how many records there
-/// are and how long they are. A commit is one transaction with `synchronous=FULL`. The file and those beside it are for their owner alone; a
+/// Every record is encrypted with a key derived from the identity, with its hashed name as associated data: the file reveals only the number and the
+/// lengths of records. A commit is one transaction with `synchronous=FULL`. The database files are readable by their owner only; a
 /// second client that opens the same folder gets `ClientStoreError.Code.locked`.
 public final class SQLiteClientStore: ClientStore {
     private static let fileName = "client.sqlite"
@@ -21,11 +21,11 @@ public final class SQLiteClientStore: ClientStore {
     private let key: SymmetricKey
     private let path: String
 
-    /// Opens the state in a folder, which is made if it is missing.
+    /// Opens the state in a folder, creating the folder if it is missing.
     ///
     /// - Parameters:
-    ///   - folder: Of this client alone.
-    ///   - identity: Whose client it is: the state can be read with it only.
+    ///   - folder: Used by this client only.
+    ///   - identity: The client's identity key, required to decrypt the state.
     /// - Throws: `ClientStoreError`
     public convenience init(folder: String, identity: PrivateKey) throws(ClientStoreError) {
         try self.init(lock: ClientFolderLock(folder), identity: identity)
@@ -125,7 +125,7 @@ public final class SQLiteClientStore: ClientStore {
         guard !changes.isEmpty else { return }
         var sealed: [(name: Data, body: Data?)] = []
         for (name, value) in changes {
-            // A longer name could not be told from the value any more.
+            // The 2-byte length field can't describe a longer name.
             guard name.utf8.count <= UInt16.max else {
                 throw ClientStoreError(code: .unavailable, message: "client state \(path) can't be written: a record's name is too long")
             }
@@ -162,7 +162,7 @@ public final class SQLiteClientStore: ClientStore {
         return (name, Array(plain[(2 + length)...]))
     }
 
-    /// How SQLite keeps what is committed: `synchronous` 2 is FULL.
+    /// SQLite's durability settings: `synchronous` 2 is FULL.
     package func pragmas() async throws -> (synchronous: Int, journal: String) {
         try await database.read { db in
             (try Int.fetchOne(db, sql: "PRAGMA synchronous") ?? -1, try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? "")

@@ -16,7 +16,7 @@ public struct DeliveryID: Hashable, Sendable {
         bytes = SHA256.hash(parts)
     }
 
-    /// All bytes at once: an array's own hash takes them one by one, which costs as much as a query.
+    /// Hashes all bytes at once: an array hashes its elements one by one, which costs as much as a query.
     public func hash(into hasher: inout Hasher) {
         bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
     }

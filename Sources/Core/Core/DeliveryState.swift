@@ -1,4 +1,4 @@
-/// The state of a delivery that was started before.
+/// The state of a delivery that was started earlier.
 public enum DeliveryState: Hashable, Sendable {
     /// In the outbox.
     case waiting

@@ -1,6 +1,6 @@
 /// A time on the monotonic clock: the type of every time that a state machine compares or keeps.
 ///
-/// It never goes back and goes on while the machine sleeps; it means nothing after a reboot or on another machine. State machines take it
+/// It never goes back, and continues while the machine sleeps; it means nothing after a reboot or on another machine. State machines take it
 /// as an argument (`at now: Instant`) and never read the clock; their drivers pass ``now``. Times that are stored or sent are wall-clock
 /// times (``Timestamp``); ``Moment`` pairs the two.
 ///

@@ -13,12 +13,11 @@ package struct Moment: Hashable, Sendable {
         Moment(instant: .now, wallClock: .now())
     }
 
-    /// The wall clock time of the monotonic clock's epoch, by the wall clock as it is set at this moment. It changes only when the wall clock is
-    /// set.
+    /// The wall clock time of the monotonic clock's epoch, according to the wall clock at this moment. It changes only when the wall clock is set.
     package var wallClockAtEpoch: Timestamp { wallClock - instant.sinceEpoch }
 
-    /// This moment as a wall clock time, however the wall clock was set since: the earlier of what it showed at this moment and what the wall
-    /// clock of `now` would have shown.
+    /// This moment as a wall clock time, if the wall clock may have been set since: the earlier of its reading at this moment and the reading that
+    /// the current wall clock (`now`) implies.
     package func earliestWallClock(at now: Moment) -> Timestamp {
         min(wallClock, now.wallClock - (now.instant - instant))
     }

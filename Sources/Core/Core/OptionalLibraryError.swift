@@ -4,7 +4,7 @@ package struct OptionalLibraryError: Error, Hashable, Sendable, CustomStringConv
     package let library: String
     /// The Debian package that contains it: `libsodium23`.
     package let debianPackage: String
-    /// What the dynamic linker, or the library, said.
+    /// The error message of the dynamic linker or the library.
     package let reason: String
 
     package init(library: String, debianPackage: String, reason: String) {
@@ -13,6 +13,6 @@ package struct OptionalLibraryError: Error, Hashable, Sendable, CustomStringConv
         self.reason = reason
     }
 
-    /// One line that says what to do.
+    /// One line that includes the remedy.
     package var description: String { "\(library) cannot be used: install \(debianPackage) (\(reason))" }
 }

@@ -1,15 +1,15 @@
-/// When a transaction may begin, where several nodes share a database: under load each node waits a little for more to do in it, so that all of
-/// them together begin about as many transactions as one would. A transaction costs the server, and the nodes that it notifies, nearly as much
-/// for one command as for many.
+/// Limits the rate of transactions where several nodes share a database: under load each node waits briefly to batch more work into a transaction, so
+/// that all nodes together begin about as many transactions as a single node. A transaction costs the server, and the nodes that it notifies, nearly
+/// as much for one command as for many.
 ///
-/// A node of which little is asked waits for nothing: transactions are counted on average, and some may follow each other at once.
+/// The limit applies on average: a node with little load never waits, and may begin some transactions in direct succession.
 package struct Pacing: Hashable, Sendable {
-    /// So many transactions may begin at once after a quiet time.
+    /// The number of transactions that may begin at once after an idle period.
     package static let burst = 8
 
-    /// The mean time between two transactions. Zero: none waits.
+    /// The mean time between two transactions. Zero disables the limit.
     package let interval: Duration
-    /// When the transactions that began are paid for, one each interval.
+    /// The end of the time slots taken by transactions so far, one interval per transaction.
     private var paid = Instant(sinceEpoch: .zero)
 
     package init(interval: Duration = .zero) {

@@ -1,4 +1,4 @@
-/// The notification service of a Session device, as `service` of a subscription names it. A gorush endpoint may name those that it serves.
+/// The notification service of a Session device, as named by `service` in a subscription. A gorush endpoint may list the services that it handles.
 package enum PushService: String, Hashable, Sendable, CaseIterable, Codable {
     case apns
     case apnsSandbox = "apns-sandbox"

@@ -14,7 +14,7 @@ extension SecretText {
         self.init(bytes: Array(string.utf8))
     }
 
-    /// The text itself, for the uses that need it: posts to gorush, sealed answers, `admin … --reveal`.
+    /// The text itself, where it is needed: posts to gorush, sealed answers, `admin … --reveal`.
     public var revealed: String { String(decoding: bytes, as: UTF8.self) }
 
     public var isEmpty: Bool { bytes.isEmpty }

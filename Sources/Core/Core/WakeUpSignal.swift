@@ -10,7 +10,7 @@
 ///         while let item = queue.withLock({ $0.popFirst() }) { await handle(item) }
 ///     }
 ///
-/// A signal that was sent before the consumer began to wait is kept. Waiting ends for good with ``finish()``, and when the task that waits
+/// A signal that was sent before the consumer began to wait is kept. Waiting ends permanently with ``finish()``, and when the task that waits
 /// is cancelled: later iterations end at once. A consumer that is started again after a cancellation needs a new signal.
 package struct WakeUpSignal: AsyncSequence, Sendable {
     package typealias Element = Void

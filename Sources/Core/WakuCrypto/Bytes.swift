@@ -48,7 +48,7 @@ public func randomBytes(_ count: Int) -> [UInt8] {
     RandomReserve.take(count)
 }
 
-/// Calls of libcrypto with valid arguments fail only for lack of memory or entropy, from which the program can't recover.
+/// libcrypto calls with valid arguments fail only for lack of memory or entropy, from which the program can't recover.
 func require(_ result: Int32, _ function: StaticString = #function) {
     precondition(result == 1, "libcrypto failed in \(function)")
 }

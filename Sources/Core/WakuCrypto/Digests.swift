@@ -3,16 +3,16 @@ import COpenSSL
 public enum SHA256 {
     public static let byteCount = 32
 
-    /// For data that is not secret.
+    /// Contexts for data that is not secret.
     private static let contexts = ThreadContexts.digests(wipe: { _ in })
     private static let secretContexts = ThreadContexts.digests(wipe: { require(EVP_MD_CTX_reset($0)) })
     /// Immutable after fetching, so threads may share it.
     nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
 
-    /// Of all parts, one after the other.
+    /// Hashes the concatenated parts.
     public static func hash(_ parts: [UInt8]...) -> [UInt8] { hash(parts) }
 
-    /// Of all parts, one after the other.
+    /// Hashes the concatenated parts.
     public static func hash(_ parts: [[UInt8]]) -> [UInt8] {
         contexts.withContext { context in
             require(EVP_DigestInit_ex2(context, algorithm, nil))
@@ -26,7 +26,7 @@ public enum SHA256 {
         }
     }
 
-    /// For data that is not secret, without an allocation.
+    /// Hashes data that is not secret, without an allocation.
     ///
     /// - Precondition: The output has room for 32 bytes.
     public static func hash(_ bytes: ArraySlice<UInt8>, into output: UnsafeMutableRawBufferPointer) {
@@ -38,7 +38,7 @@ public enum SHA256 {
         }
     }
 
-    /// Of a secret.
+    /// Hashes a secret.
     static func hash(_ input: UnsafeBufferPointer<UInt8>, into output: UnsafeMutableRawPointer) {
         secretContexts.withContext { context in
             require(EVP_DigestInit_ex2(context, algorithm, nil))
@@ -78,7 +78,7 @@ public enum SHA3 {
     /// Immutable after fetching, so threads may share it.
     nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHA3-256", nil)
 
-    /// SHA3-256 of what is no secret.
+    /// SHA3-256 of data that is not secret.
     public static func hash256(_ bytes: [UInt8]) -> [UInt8] {
         contexts.withContext { context in
             require(EVP_DigestInit_ex2(context, algorithm, nil))

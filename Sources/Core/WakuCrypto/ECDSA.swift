@@ -1,6 +1,6 @@
 import CSecp256k1
 
-/// ECDSA over secp256k1 in its common form: DER of R and S, without who signed.
+/// ECDSA over secp256k1 in its common form: DER of R and S, without the recovery id.
 public enum ECDSA {
     /// DER of a signature of a digest of 32 bytes, with a nonce by RFC 6979 and the lower S.
     public static func signature(of digest: [UInt8], by key: PrivateKey) -> [UInt8] {
@@ -8,10 +8,10 @@ public enum ECDSA {
         var signature = secp256k1_ecdsa_signature()
         key.secret.withBytes { secret in
             guard let secret = secret.baseAddress else { return }
-            // Fails for an invalid scalar alone, which PrivateKey rules out.
+            // Fails only for an invalid scalar, which PrivateKey rules out.
             require(secp256k1_ecdsa_sign(Secp256k1.context, &signature, digest, secret, nil, nil))
         }
-        // Two integers of at most 33 bytes with 2 bytes each before them, and 2 bytes before all.
+        // Two integers of at most 33 bytes, each with a header of 2 bytes, and a header of 2 bytes for the sequence.
         return [UInt8](unsafeUninitializedCapacity: 72) { buffer, initialized in
             initialized = buffer.count
             guard let start = buffer.baseAddress else { return }
@@ -19,7 +19,7 @@ public enum ECDSA {
         }
     }
 
-    /// Takes either S: libsecp256k1 itself would refuse the higher one.
+    /// Accepts either S: libsecp256k1 by itself rejects the higher one.
     public static func isValid(_ der: [UInt8], of digest: [UInt8], by key: PublicKey) -> Bool {
         precondition(digest.count == 32)
         var signature = secp256k1_ecdsa_signature()

@@ -42,8 +42,8 @@ package enum HMACSHA256 {
     /// A key of 32 bytes that is derived from a secret.
     ///
     /// - Parameters:
-    ///   - label: The key of the HMAC, no secret.
-    ///   - secret: What it is the HMAC of.
+    ///   - label: The key of the HMAC, not secret.
+    ///   - secret: The input of the HMAC.
     package static func derivedKey(label: [UInt8], of secret: SecretBytes) -> SymmetricKey {
         SymmetricKey(
             SecretBytes(count: byteCount) { output in

@@ -1,8 +1,8 @@
 import COpenSSL
 
-/// A key of RSA (PKCS #1 v1.5) or of ECDSA in its X.509 form, which checks signatures over SHA-256.
+/// An RSA (PKCS #1 v1.5) or ECDSA key in X.509 form, which verifies signatures over SHA-256.
 public struct PKIXPublicKey: Hashable, Sendable {
-    /// Room for RSA with 8,192 bits: larger keys only cost time.
+    /// Enough for RSA with 8,192 bits: larger keys only cost time.
     public static let byteLimit = 1_100
 
     public enum Algorithm: String, Sendable {
@@ -11,7 +11,7 @@ public struct PKIXPublicKey: Hashable, Sendable {
     }
 
     public let algorithm: Algorithm
-    /// DER of a SubjectPublicKeyInfo.
+    /// The DER encoding of a SubjectPublicKeyInfo.
     public let bytes: [UInt8]
 
     /// - Throws: ``CryptoError/invalidKey``
@@ -31,7 +31,7 @@ public struct PKIXPublicKey: Hashable, Sendable {
         let parsed = bytes.withUnsafeBufferPointer { bytes -> OpaquePointer? in
             var start = bytes.baseAddress
             let key = d2i_PUBKEY(nil, &start, bytes.count)
-            // What stands behind the key is not part of it.
+            // Trailing bytes are not allowed.
             guard start == bytes.baseAddress.map({ $0 + bytes.count }) else {
                 EVP_PKEY_free(key)
                 return nil

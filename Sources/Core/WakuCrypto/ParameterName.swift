@@ -1,7 +1,7 @@
 /// Names of libcrypto's parameters.
 ///
-/// An `OSSL_PARAM` keeps the pointer to its name. The macros of `core_names.h` are of type String in Swift, whose pointers are valid only during the call
-/// that they are passed to. So the names are stored here permanently.
+/// An `OSSL_PARAM` keeps the pointer to its name. Swift imports the macros of `core_names.h` as String, which yields pointers that are valid only
+/// during a call. So the names are stored here permanently.
 enum ParameterName {
     static var digest: UnsafePointer<CChar> { pointer(to: "digest") }
     static var key: UnsafePointer<CChar> { pointer(to: "key") }

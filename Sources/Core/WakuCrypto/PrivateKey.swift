@@ -26,7 +26,7 @@ public struct PrivateKey: Sendable, CustomStringConvertible {
 
     public static func generate() -> PrivateKey {
         while true {
-            // All but one in 2^128 scalars are in range.
+            // All but one in 2^128 random values are in range.
             if let key = try? PrivateKey(SecretBytes.random(count: byteCount)) { return key }
         }
     }

@@ -1,10 +1,10 @@
 import COpenSSL
 import Foundation
 
-/// Random bytes that a thread has in reserve. A call of libcrypto's generator costs as much for 12 bytes as for 500, and more than sealing a
+/// A thread's buffer of random bytes. A call of libcrypto's generator costs as much for 12 bytes as for 500, and more than encrypting a
 /// row with them.
 ///
-/// No process of ours goes on after a fork with what it had in reserve.
+/// The buffer must not be used after a fork; no process of this project continues after one.
 enum RandomReserve {
     private static let size = 512
 
@@ -18,7 +18,7 @@ enum RandomReserve {
 
     private final class Buffer {
         var bytes = [UInt8](repeating: 0, count: RandomReserve.size)
-        /// Taken, from the front.
+        /// The number of bytes used, from the front.
         var taken = RandomReserve.size
     }
 
@@ -33,7 +33,7 @@ enum RandomReserve {
             }
             for index in 0..<count {
                 output.initializeElement(at: index, to: buffer.bytes[buffer.taken + index])
-                // None is handed out twice, and none can be found here later.
+                // Erase the byte, so that it is never used twice or read later.
                 buffer.bytes[buffer.taken + index] = 0
             }
             buffer.taken += count

@@ -5,7 +5,7 @@ public final class SecretBytes: Sendable, CustomStringConvertible, CustomReflect
     /// Written only by the initializer, and immutable afterwards, so it is safe to share.
     private nonisolated(unsafe) let memory: UnsafeMutableRawBufferPointer
 
-    /// Zeros that `fill` overwrites.
+    /// The memory contains zeros until `fill` overwrites it.
     public init<E: Error>(count: Int, fill: (UnsafeMutableRawBufferPointer) throws(E) -> Void) throws(E) {
         memory = .allocate(byteCount: count, alignment: 8)
         memory.initializeMemory(as: UInt8.self, repeating: 0)

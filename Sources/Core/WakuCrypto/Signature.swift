@@ -1,6 +1,6 @@
 import CSecp256k1
 
-/// A recoverable ECDSA signature over secp256k1: `R(32) ‖ S(32) ‖ V(1)`, V in 0–3. Who signed is what is recovered.
+/// A recoverable ECDSA signature over secp256k1: `R(32) ‖ S(32) ‖ V(1)`, V in 0–3. The signer's key can be recovered from it.
 public struct Signature: Hashable, Sendable {
     public static let byteCount = 65
     public let bytes: [UInt8]
@@ -11,7 +11,7 @@ public struct Signature: Hashable, Sendable {
         guard self.bytes.count == Self.byteCount, self.bytes[64] <= 3 else { throw .invalidSignature }
     }
 
-    /// Of a digest of 32 bytes, with a nonce by RFC 6979.
+    /// Signs a digest of 32 bytes, with a nonce by RFC 6979.
     public init(of digest: [UInt8], by key: PrivateKey) {
         precondition(digest.count == 32)
         var signature = secp256k1_ecdsa_recoverable_signature()
@@ -19,7 +19,7 @@ public struct Signature: Hashable, Sendable {
         var bytes = [UInt8](repeating: 0, count: Self.byteCount)
         key.secret.withBytes { secret in
             guard let secret = secret.baseAddress else { return }
-            // Fails for an invalid scalar alone, which PrivateKey rules out.
+            // Fails only for an invalid scalar, which PrivateKey rules out.
             require(secp256k1_ecdsa_sign_recoverable(Secp256k1.context, &signature, digest, secret, nil, nil))
         }
         secp256k1_ecdsa_recoverable_signature_serialize_compact(Secp256k1.context, &bytes, &v, &signature)
@@ -27,7 +27,7 @@ public struct Signature: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// The key whose signature of this digest it is.
+    /// Recovers the key that made this signature of the digest.
     ///
     /// - Throws: ``CryptoError/invalidSignature`` when there is none.
     public func signer(of digest: [UInt8]) throws(CryptoError) -> PublicKey {

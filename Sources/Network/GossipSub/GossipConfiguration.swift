@@ -6,7 +6,7 @@ public struct GossipConfiguration: Hashable, Sendable {
     public var meshHigh = 8
     /// The number of peers with the best scores that are kept when a mesh is pruned (D_score).
     public var meshBest = 4
-    /// The minimum number of outbound peers in a mesh (D_out), so that nobody can surround this node by dialing it. Below `meshLow`, at most
+    /// The minimum number of outbound peers in a mesh (D_out), so that an attacker can't surround this node by dialing it. Below `meshLow`, at most
     /// half of `meshSize`.
     public var meshOutbound = 2
 

@@ -60,7 +60,7 @@ public struct GossipPeerStatus: Hashable, Sendable {
     public let isOutbound: Bool
     /// Sorted.
     public let topics: [String]
-    /// The topics in whose mesh the peer is, sorted.
+    /// The topics with the peer in their mesh, sorted.
     public let meshes: [String]
     /// Valid messages that this peer delivered first, since it connected.
     public let deliveredCount: Int

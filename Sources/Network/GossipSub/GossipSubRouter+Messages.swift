@@ -31,7 +31,7 @@ extension GossipSubRouter {
         return topics[topic]?.fanout ?? []
     }
 
-    /// Replaces peers of the fanout that left or whose score is too low.
+    /// Replaces fanout peers that left or have too low a score.
     mutating func fillFanout(of topic: String) {
         let threshold = configuration.score.publishThreshold
         var fanout = topics[topic]?.fanout.filter { score($0) >= threshold } ?? []

@@ -39,7 +39,7 @@ public enum GossipPublication: Hashable, Sendable {
 ///                   mesh, promises, backoffs ─────────▶ score ─▶ .disconnect
 ///
 /// It is deterministic: the same events with the same seed result in the same actions. Memory is bounded by the configuration and the number
-/// of peers, whatever they send.
+/// of peers, independent of their messages.
 ///
 /// Not implemented: peer exchange, for which Waku's nodes have other protocols, and the score components for time in mesh, mesh delivery
 /// rates (both unset or nearly so in Waku) and address co-location.

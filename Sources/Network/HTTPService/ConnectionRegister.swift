@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// Holds the ``ConnectionTable`` of a listener, whose connections are on several event loops, and closes the connections that it evicts.
+/// Holds the ``ConnectionTable`` of a listener with connections on several event loops, and closes the connections that it evicts.
 final class ConnectionRegister: Sendable {
     private struct State {
         var table: ConnectionTable<ObjectIdentifier>

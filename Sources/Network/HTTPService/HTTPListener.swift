@@ -20,7 +20,7 @@ package struct HTTPListener: Sendable {
     ///   - limits: Timeouts and connection limits.
     ///   - hosts: The accepted values of the `Host` header; nil accepts any, for listeners that browsers cannot reach.
     ///   - exemptPaths: Paths answered for any `Host`, without leading and trailing slashes.
-    ///   - logger: Told when connections cannot be accepted.
+    ///   - logger: Logs when connections cannot be accepted.
     package init(
         _ address: BindAddress, limits: HTTPLimits, hosts: HostPolicy?, exemptPaths: Set<String> = [], logger: Logger
     ) {

@@ -3,7 +3,7 @@ import Foundation
 /// The `Host` headers that a listener accepts: protection from DNS rebinding.
 ///
 /// A web page can make its own host name resolve to a listener of this machine and then read the listener's responses; the browser sends that
-/// name as `Host`. So only names are accepted that such a page cannot have: loopback names and those that the operator configured. IP
+/// name as `Host`. So the only accepted names are loopback names and names configured by the operator, which such a page can't have. IP
 /// addresses are always accepted.
 package struct HostPolicy: Hashable, Sendable {
     private let names: Set<String>

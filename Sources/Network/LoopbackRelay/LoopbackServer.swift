@@ -18,7 +18,7 @@ package struct LoopbackServer: Sendable {
     ///   - port: 0 for a free port, which ``run(bound:)`` reports.
     ///   - hostNames: Accepted values of the `Host` header besides loopback names and `host`. Others are answered 421, so that a web page
     ///     cannot use its own name with this address (DNS rebinding) to publish or drain the cache.
-    ///   - logger: Told when connections cannot be accepted.
+    ///   - logger: Logs when connections cannot be accepted.
     package init(
         network: LoopbackNetwork, host: String = "127.0.0.1", port: Int = 8645, hostNames: [String] = [], logger: Logger? = nil
     ) {
@@ -44,7 +44,7 @@ package struct LoopbackServer: Sendable {
     }
 }
 
-/// Why the loopback node cannot listen. The message says what to do.
+/// Why the loopback node cannot listen. The message includes the remedy.
 package struct LoopbackServerError: Error, Hashable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {
         case addressInUse

@@ -13,7 +13,7 @@ extension NwakuStoreWatch: StoreReadingRelay {
 }
 
 extension NwakuAPI {
-    /// One page of the node's store, or of the store that it asks.
+    /// One page of the node's store, or of the store that the node forwards queries to.
     fileprivate func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
         do {
             return try await self.query(query)

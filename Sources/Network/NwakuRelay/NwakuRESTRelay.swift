@@ -11,7 +11,7 @@ package import Waku
 /// one such relay per node: two would take each other's messages.
 ///
 /// Messages from polls and from the store are delivered concurrently, so that `deliver` may run twice at the same time, and the same message
-/// may arrive several times. The node's own publications are received too: tell duplicates by the message hash.
+/// may arrive several times. The node's own publications are received too: recognize duplicates by the message hash.
 package final class NwakuRESTRelay: Relay {
     package struct Configuration: Sendable {
         package var address: NodeAddress

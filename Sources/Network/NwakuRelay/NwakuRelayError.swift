@@ -1,4 +1,4 @@
-/// Why a relay's configuration is invalid. The message says what to do.
+/// Why a relay's configuration is invalid. The message includes the remedy.
 package struct NwakuRelayError: Error, Hashable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {
         /// Not an http or https URL with a host, or one with a query or fragment.

@@ -4,8 +4,8 @@ package import Logging
 import Synchronization
 package import Waku
 
-/// Receives content topics by querying a node's store repeatedly: for command-line clients that share a node with a daemon, whose messages
-/// they would take by polling.
+/// Receives content topics by querying a node's store repeatedly: for command-line clients that share a node with a daemon. By polling they
+/// would take the daemon's messages.
 ///
 /// Ephemeral messages, and messages whose timestamp is off by more than 20 s, are not received: stores do not keep them.
 package final class NwakuStoreWatch: Relay {
@@ -77,7 +77,7 @@ package final class NwakuStoreWatch: Relay {
         }
     }
 
-    /// The store is not asked for messages on these topics any more.
+    /// Stops querying the store for messages on these topics.
     package func unwatch(_ contentTopics: [ContentTopic]) {
         let leaving = Set(contentTopics)
         sweep.withLock { watch in watch.topics.removeAll { leaving.contains($0) } }
@@ -132,7 +132,7 @@ package final class NwakuStoreWatch: Relay {
                 let page = try await api.query(query)
                 let fresh = sweep.withLock { watch in
                     watch.pageSize.noteSuccess()
-                    // Without topics that were dropped while this was asked.
+                    // Without messages on topics that were dropped during the query.
                     let current = Set(watch.topics)
                     return page.messages.filter { current.contains($0.message.contentTopic) && watch.recent.insert($0.hash) }
                 }
@@ -145,7 +145,7 @@ package final class NwakuStoreWatch: Relay {
             watch.failures = 0
             // Without topics there were no queries.
             if !queries.isEmpty { watch.state = .attached }
-            // Topics that were added meanwhile were not asked for; those that were dropped before that were left out.
+            // Topics added during the queries were not part of them, and messages on topics dropped meanwhile were skipped.
             if watch.additionCount == additionCount { watch.sweptUntil = now }
         }
     }

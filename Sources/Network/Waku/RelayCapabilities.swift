@@ -1,21 +1,21 @@
-/// A relay that can tell when messages on content topics reach it: light clients, whose node must take a subscription first.
+/// A relay that can report when messages on content topics start to arrive: light clients, for which a node must accept a subscription first.
 ///
-/// A relay without this brings everything on its pubsub topics while its `state` is ``RelayState/attached``.
+/// Other relays deliver all messages on their pubsub topics while their `state` is ``RelayState/attached``.
 public protocol ConfirmingRelay: Relay {
-    /// Returns once messages on these topics, published from now on, will be handed over.
+    /// Returns once messages on these topics, published from now on, will be delivered.
     /// - Throws: ``RelayError``
     func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError)
 }
 
 /// A relay with a store to read.
 public protocol StoreReadingRelay: Relay {
-    /// One page of what the store keeps.
+    /// One page of the stored messages.
     /// - Throws: ``RelayError``, with `refused` when there is no store.
     func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage
 }
 
 extension RelaySet: ConfirmingRelay, StoreReadingRelay {
-    /// Returns when the first of them confirmed: what reaches one of them was seen.
+    /// Returns when the first relay confirms: a message that reaches any of the relays is delivered.
     public func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
         let outcome = await withTaskGroup(of: RelayError?.self) { group -> RelayError? in
             for relay in relays {
@@ -39,7 +39,7 @@ extension RelaySet: ConfirmingRelay, StoreReadingRelay {
         if let outcome { throw outcome }
     }
 
-    /// Of the first store that answers.
+    /// A page of the first store that answers.
     public func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
         var last = RelayError(code: .refused, message: "no relay has a store")
         for relay in relays {
@@ -55,9 +55,9 @@ extension RelaySet: ConfirmingRelay, StoreReadingRelay {
 }
 
 extension Relay {
-    /// Returns once messages on these topics come in: as the relay confirms it, or as soon as it is attached.
+    /// Returns once messages on these topics are received: when the relay confirms it, or as soon as it is attached.
     ///
-    /// - Throws: ``RelayError`` with `unavailable` after 10 s, or what the relay says.
+    /// - Throws: ``RelayError``: `unavailable` after 10 s, or the relay's error.
     public func waitUntilWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
         watch(contentTopics)
         if let relay = self as? any ConfirmingRelay { return try await relay.confirmWatching(contentTopics) }

@@ -41,9 +41,9 @@ package enum NodeAssembly {
     /// Opens the store of a node that does not run, and creates it if necessary.
     ///
     /// - Parameters:
-    ///   - location: where it is.
+    ///   - location: the store's location.
     ///   - folder: the data folder, locked by the caller.
-    ///   - identity: the node's.
+    ///   - identity: the node's key.
     /// - Throws: `StoreError`
     package static func store(
         at location: StoreLocation, in folder: String, of identity: PrivateKey
@@ -54,7 +54,7 @@ package enum NodeAssembly {
     /// Opens the existing store of a node, with or without a running daemon.
     ///
     /// - Parameters:
-    ///   - location: where it is.
+    ///   - location: the store's location.
     ///   - folder: the data folder.
     ///   - identity: nil if no contents are to be decrypted.
     /// - Throws: `StoreError`
@@ -70,18 +70,18 @@ package enum NodeAssembly {
         return NodeService.metrics(of: [StatusPush(identity: identity), StatusPushV01(identity: identity)]) + [.session]
     }()
 
-    /// What operators call the protocols, by their numbers in stored rows.
+    /// The operators' names for the protocols, by the protocol numbers in stored rows.
     package static let protocolNames: [ProtocolNumber: String] = [
         StatusStorage.protocolNumber: "status", V01Storage.protocolNumber: "status-v0.1",
         SessionStorage.protocolNumber: "session",
     ]
 
-    /// Whose the registered devices among these are, of all protocols.
+    /// The owners of those devices that are registered, with any protocol.
     package static func owners(of devices: [DeviceID], in store: any Store) throws(StoreError) -> [DeviceID: DeviceOwner] {
         try store.read(deliverySources(of: store).owners(of: devices))
     }
 
-    /// What delivery knows of all protocols, without a node.
+    /// The protocols' lookups that delivery needs, without a running node.
     package static func deliverySources(of store: any Store) -> DeliverySources {
         DeliverySources([
             StatusDeliverySource(store.sealer), V01DeliverySource(store.sealer, apnsTopic: ""),

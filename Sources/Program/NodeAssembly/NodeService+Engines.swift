@@ -12,10 +12,10 @@ extension NodeService {
     /// Creates a node on one of the store's engines.
     ///
     /// - Parameters:
-    ///   - configuration: of the node, without that of its protocols.
-    ///   - location: where the store is.
+    ///   - configuration: the node's configuration, without that of its protocols.
+    ///   - location: the store's location.
     ///   - cluster: set for one of several nodes with the same identity, on a PostgreSQL database.
-    ///   - protocols: at least one, with distinct numbers and names.
+    ///   - protocols: the node's protocols, at least one, with distinct numbers and names.
     ///   - knownParts: tables of protocols that the node does not speak now. They are created too, so that commands can read them.
     ///   - gorush: the endpoints, at least one.
     ///   - logger: the node's logger.

@@ -3,7 +3,7 @@ package import StorePostgreSQL
 import StoreSQLite
 package import WakuCrypto
 
-/// Where a node keeps its registrations and notifications.
+/// The location of a node's registrations and notifications.
 package enum StoreLocation: Hashable, Sendable {
     /// In an SQLite database in the data folder.
     case dataFolder
@@ -25,7 +25,7 @@ package enum StoreLocation: Hashable, Sendable {
         return store
     }
 
-    /// As ``open(in:storageKey:parts:)``, also what was moved to another place, or is not whole yet.
+    /// Like ``open(in:storageKey:parts:)``, but also opens a store that was moved away, or is incomplete.
     ///
     /// - Throws: `StoreError`
     package func openForTransfer(

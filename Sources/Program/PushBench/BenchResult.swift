@@ -13,7 +13,8 @@ package struct BenchResult: Sendable {
     package var floorRate: Double?
     /// `rate / floorRate`: 1 is as fast as the library calls alone. Median of the rounds.
     package var ratioToFloor: Double?
-    /// The share of the process's CPU time that is the floor's; the rest is the node's own. A server's is in neither. More stable than ``ratioToFloor`` on a busy machine.
+    /// The floor's share of the process's CPU time; the rest is the node's own. A server's CPU time is in neither. More stable than ``ratioToFloor``
+    /// on a busy machine.
     package var cpuRatioToFloor: Double? {
         guard let floorMicroseconds, let cpuMicroseconds, cpuMicroseconds > 0 else { return nil }
         return (floorMicroseconds - (floorServerMicroseconds ?? 0)) / cpuMicroseconds

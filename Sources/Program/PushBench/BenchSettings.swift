@@ -40,7 +40,7 @@ package struct BenchSettings: Sendable {
         return try await body(path)
     }
 
-    /// Runs `body` with a temporary folder, and where to keep a store: there, or in a temporary schema of the PostgreSQL database.
+    /// Runs `body` with a temporary folder and a store location: in the folder, or in a temporary schema of the PostgreSQL database.
     func withStore<R>(_ body: (_ folder: String, _ store: StoreLocation) async throws -> R) async throws -> R {
         try await withFolder { folder in
             guard case .postgreSQL(let address) = store else { return try await body(folder, .dataFolder) }
@@ -49,7 +49,7 @@ package struct BenchSettings: Sendable {
             do {
                 result = try await body(folder, .postgreSQL(schema.address))
             } catch {
-                // A server that is away can't drop it either: the first error is the one that helps.
+                // If the server is unavailable, the schema can't be dropped either: keep the first error, which is more useful.
                 try? await onThread { try schema.drop() }
                 throw error
             }
@@ -60,7 +60,7 @@ package struct BenchSettings: Sendable {
 }
 
 extension StoreLocation {
-    /// As floors and results call it.
+    /// The engine's name in floors and results.
     var engineName: String {
         switch self {
         case .dataFolder: "SQLite"
@@ -68,6 +68,6 @@ extension StoreLocation {
         }
     }
 
-    /// What follows the name of a result; nothing for the default engine.
+    /// The suffix of a result's name; empty for the default engine.
     var resultSuffix: String { self == .dataFolder ? "" : ", \(engineName)" }
 }

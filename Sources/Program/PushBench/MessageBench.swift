@@ -15,7 +15,7 @@ package struct MessageBench: Sendable {
         case v01Query = "v0.1 query"
         case v01Request = "v0.1 request"
 
-        /// Whether it is of version 0.1, which the node has on then.
+        /// Whether the message is of version 0.1, which the node then enables.
         package var isV01: Bool {
             switch self {
             case .registration, .update, .stale, .query, .request: false
@@ -70,7 +70,7 @@ package struct MessageBench: Sendable {
                 return try await BenchNode.running(
                     configuration, gorush: PostingStandIn(latency: settings.gorushLatency)
                 ) { [settings, kind] node in
-                    // Records of version 0.1 come as messages.
+                    // Version 0.1 records are registered by messages.
                     if kind.isV01, !maker.clients.isEmpty { try await maker.registerAll(at: node.relay, batch: settings.batch) }
                     var run = MessageRun(kind: kind, settings: settings, meter: meter, maker: maker, relay: node.relay)
                     return try await run.measure()

@@ -7,10 +7,10 @@ import PushNode
 import StorePostgreSQL
 import WakuCrypto
 
-/// Measures what several nodes of one identity spend together on a message, which all of them hear and one of them handles.
+/// Measures the total cost per message of several nodes with one identity. All nodes receive each message, and one of them handles it.
 ///
-/// The nodes run in this process. Messages come at a rate at which no node is late, since others take what a slow one leaves. Each round
-/// measures all numbers of nodes, so that a machine that becomes busy affects them alike.
+/// The nodes run in this process. The message rate is low enough that no node falls behind, since other nodes would take over its messages. Each
+/// round measures all node counts, so that a machine that becomes busy affects them alike.
 package struct NodesBench: Sendable {
     private struct Load {
         let questions: [Question]
@@ -19,9 +19,9 @@ package struct NodesBench: Sendable {
     }
 
     private struct Spent {
-        /// For a message, of this process.
+        /// CPU time of this process per message.
         let microseconds: Double
-        /// For a message, of the server's processes; nil when they can't be seen.
+        /// CPU time of the server's processes per message; nil when it can't be measured.
         let serverMicroseconds: Double?
         let unanswered: Int
 
@@ -77,7 +77,7 @@ package struct NodesBench: Sendable {
                 made += Self.warmUpCount + count
                 let server = try await onThread { try SessionProcesses(at: address) }
                 let cost = try await withNodes(nodeCount, identity, store) { nodes in
-                    // Connections, caches, and the keys of topics.
+                    // Fills connections, caches and topic keys.
                     _ = try await feed(warmUp, to: nodes, server)
                     return try await feed(load, to: nodes, server)
                 }
@@ -171,7 +171,7 @@ package struct NodesBench: Sendable {
         let wanted = before + load.questions.count
         let deadline = ContinuousClock.now + BenchRelay.timeout
         while answers() < wanted, .now < deadline { try await Task.sleep(for: .milliseconds(5)) }
-        // What nodes tell each other of the last messages belongs to their cost.
+        // The nodes' exchange about the last messages is part of the cost.
         try await Task.sleep(for: ClusterConfiguration().finishedInterval)
         let count = Double(max(1, load.questions.count))
         let serverEnd = try await onThread { try server.time() }

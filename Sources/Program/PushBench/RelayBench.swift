@@ -6,8 +6,8 @@ import Core
 import Waku
 import WakuP2P
 
-/// Messages of 1 KiB from this process to another by gossipsub, over Noise and yamux on a loopback socket; and to py-libp2p, if `LIBP2P_PYTHON` names a
-/// Python interpreter with it.
+/// Messages of 1 KiB from this process to another by gossipsub, over Noise and yamux on a loopback socket; and to py-libp2p, if `LIBP2P_PYTHON` names
+/// a Python interpreter that has it.
 package struct RelayBench: Sendable {
     private static let payloadByteCount = 1024
     private static let topic = PubsubTopic.statusDefault
@@ -147,7 +147,7 @@ package struct RelayBench: Sendable {
     }
 }
 
-/// The other process, whose output goes to a file.
+/// The second process. Its output goes to a file.
 private final class BenchChild: Sendable {
     private let process: Process
     private let output: String

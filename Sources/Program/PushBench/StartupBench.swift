@@ -55,7 +55,7 @@ package struct StartupBench: Sendable {
 
     // MARK: Database
 
-    /// Makes the database. Returns the size of the registrations themselves and of the file.
+    /// Creates the database. Returns the size of the registrations and of the file.
     private func makeDatabase(_ owner: BenchClient, _ identity: PrivateKey, _ data: String) async throws -> (own: Int, file: Int) {
         do {
             try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)

@@ -1,7 +1,7 @@
 package import Foundation
 package import WakuCrypto
 
-/// A SQLite database as a process left it, plain or encrypted by SQLCipher: the file and its write-ahead log, read into memory that is wiped
+/// A SQLite database left behind by a process, plain or encrypted by SQLCipher: the file and its write-ahead log, read into memory that is wiped
 /// afterwards. Nothing is written.
 package struct DatabaseFile {
     static let header = Array("SQLite format 3\0".utf8)
@@ -22,9 +22,9 @@ package struct DatabaseFile {
 
     /// - Parameters:
     ///   - path: a database that no process has open.
-    ///   - password: if it is encrypted.
-    ///   - iterations: of SQLCipher's key derivation.
-    ///   - byteLimit: of the database in memory.
+    ///   - password: the password of an encrypted database.
+    ///   - iterations: the iterations of SQLCipher's key derivation.
+    ///   - byteLimit: the maximum size of the database in memory.
     /// - Throws: ``StatusGoImportError``
     package init(
         _ path: String, password: SecretBytes?, iterations: Int, byteLimit: Int = Int(ProcessInfo.processInfo.physicalMemory / 2)
@@ -96,7 +96,7 @@ package struct DatabaseFile {
         return size == 1 ? 65_536 : size
     }
 
-    // MARK: Whether it is in use
+    // MARK: Use by other processes
 
     /// A rollback journal with a header holds the pages as they were before a transaction that did not end.
     private static func checkJournal(of path: String) throws(StatusGoImportError) {

@@ -1,9 +1,9 @@
 import GRDBSQLite
 
-/// Limits the work that SQLite spends on a database in all statements together. The pages of a hostile one can contain each other, so that few
+/// Limits SQLite's total work on a database over all statements. In a hostile database pages can contain each other, so that few
 /// bytes have endless rows.
 final class ReadingBudget {
-    /// The number of operations of SQLite's virtual machine after which the budget is asked.
+    /// The budget is checked after this number of operations of SQLite's virtual machine.
     private static let interval: Int32 = 1_000
     /// Reading all tables twice takes fewer than 2 operations a byte.
     private static let operationsPerByte = 16
@@ -12,7 +12,7 @@ final class ReadingBudget {
     private var remaining: Int
     var isSpent: Bool { remaining <= 0 }
 
-    /// - Parameter byteCount: of the database.
+    /// - Parameter byteCount: the size of the database.
     convenience init(byteCount: Int) {
         self.init(operations: Self.minimum + byteCount * Self.operationsPerByte)
     }

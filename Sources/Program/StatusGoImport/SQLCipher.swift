@@ -1,7 +1,7 @@
 import COpenSSL
 import WakuCrypto
 
-/// Decrypts databases that SQLCipher wrote with the settings of its version 3, which status-go has: AES-256-CBC, HMAC-SHA1, PBKDF2-HMAC-SHA1.
+/// Decrypts databases written by SQLCipher with the settings of its version 3, as in status-go: AES-256-CBC, HMAC-SHA1, PBKDF2-HMAC-SHA1.
 ///
 ///     file    salt(16) ‖ rest of page 1 ‖ page 2 ‖ …
 ///     page    ciphertext ‖ IV(16) ‖ HMAC(20) ‖ padding(12)
@@ -15,12 +15,12 @@ struct SQLCipher {
     private static let tagByteCount = 20
     /// IV and HMAC, filled up to whole AES blocks.
     private static let reservedByteCount = 48
-    /// status-go's first.
+    /// status-go's page size first.
     private static let pageByteCounts = [8192, 4096, 1024, 2048, 16384, 32768, 65536, 512]
 
     let pageByteCount: Int
-    /// The byte that SQLite locks. Its page is never written: it stays zero, and has no HMAC. Another value is for tests: files
-    /// that reach it have 1 GiB.
+    /// The byte that SQLite locks. Its page is never written: it stays zero, and has no HMAC. Tests set another value, since files that
+    /// contain this byte have at least 1 GiB.
     var lockByte = 0x4000_0000
     private let key: SecretBytes
     private let tagKey: SecretBytes
@@ -29,9 +29,9 @@ struct SQLCipher {
     ///
     /// - Parameters:
     ///   - file: the whole file, encrypted.
-    ///   - password: as the server has it.
-    ///   - iterations: of the key derivation: 3,200 in status-go.
-    /// - Returns: nil if no size fits: the password is wrong, there were other iterations, or the first page is damaged.
+    ///   - password: as configured for the server.
+    ///   - iterations: the iterations of the key derivation: 3,200 in status-go.
+    /// - Returns: nil if no page size fits: wrong password or number of iterations, or a damaged first page.
     init?(_ file: UnsafeRawBufferPointer, password: SecretBytes, iterations: Int) {
         guard file.count >= Self.saltByteCount else { return nil }
         let salt = Array(file.prefix(Self.saltByteCount))

@@ -13,7 +13,7 @@ package import WakuCrypto
 ///     push_notification_server_notifications(id): the requests that it handled
 ///     transport_message_cache(id, timestamp): the Waku messages that it handled, in milliseconds
 ///
-/// Anybody may have made the file: only plain tables are read, and values, memory and work are bounded.
+/// The file is untrusted: only plain tables are read, and values, memory and work are bounded.
 package final class StatusGoDatabase {
     static let registrations = "push_notification_server_registrations"
     static let identity = "push_notification_server_identity"
@@ -25,19 +25,19 @@ package final class StatusGoDatabase {
     /// Rows are returned together up to this size.
     private static let pageByteLimit = 16 << 20
 
-    /// The tables of the push server that it has, with their numbers of rows.
+    /// The push server's tables in the database, with their numbers of rows.
     package let tables: [String: Int]
-    /// Whether it lists the requests that the server handled.
+    /// Whether the database lists the requests that the server handled.
     package var hasHandledRequests: Bool { tables[Self.requests] != nil }
     private let path: String
     private let connection: DatabaseQueue
-    /// SQLite reads from it as long as the connection is open.
+    /// SQLite reads from it while the connection is open.
     private let image: SecretBytes
     private let budget: ReadingBudget
 
     /// - Parameters:
     ///   - image: the plain database: see ``DatabaseFile``.
-    ///   - path: for messages.
+    ///   - path: the path to name in messages.
     /// - Throws: ``StatusGoImportError``
     package convenience init(_ image: SecretBytes, path: String) throws(StatusGoImportError) {
         try self.init(image, path: path, budget: ReadingBudget(byteCount: image.count))
@@ -52,7 +52,7 @@ package final class StatusGoDatabase {
                 var counts: [String: Int] = [:]
                 for name in [Self.registrations, Self.identity, Self.config, Self.requests, Self.messages] {
                     guard try Self.isPresent(name, in: database, path) else { continue }
-                    // The condition has SQLite count row by row, so that the budget covers it.
+                    // The condition makes SQLite count row by row, so that the budget applies.
                     counts[name] = try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM \(name) WHERE rowid IS NOT NULL")
                 }
                 return counts
@@ -81,7 +81,7 @@ package final class StatusGoDatabase {
         budget.limit(handle)
     }
 
-    /// - Throws: ``StatusGoImportError`` if it is there and is not a table as status-go makes it.
+    /// - Throws: ``StatusGoImportError`` if it exists but is not a table as created by status-go.
     private static func isPresent(_ name: String, in database: Database, _ path: String) throws -> Bool {
         guard let kind = try Row.fetchOne(database, sql: "PRAGMA main.table_list(\(name))") else { return false }
         let columns = try Row.fetchAll(database, sql: "PRAGMA main.table_xinfo(\(name))")
@@ -98,7 +98,7 @@ package final class StatusGoDatabase {
         StatusGoImportError("\(path) takes too much work to read: it is damaged")
     }
 
-    /// The keys that the database names, which should be one. An account's database has a row with an empty identity.
+    /// The keys in the database, normally one. An account's database has a row with an empty identity.
     ///
     /// - Throws: ``StatusGoImportError``
     package func identities() throws(StatusGoImportError) -> [PrivateKey] {

@@ -1,6 +1,6 @@
 /// Why a database of status-go can't be read.
 package struct StatusGoImportError: Error, Hashable, Sendable {
-    /// One line: what is wrong, and how to mend it.
+    /// One line with the problem and its remedy.
     package let message: String
 
     init(_ message: String) {

@@ -3,7 +3,7 @@ import StatusProtocol
 package import StatusServer
 import Waku
 
-/// A row of status-go's table of registrations, as it is: any column may contain anything.
+/// A raw row of status-go's table of registrations: any column may contain anything.
 package struct StatusGoRow: Sendable {
     let keyHash: [UInt8]?
     let installationID: [UInt8]?
@@ -18,8 +18,8 @@ package struct StatusGoRow: Sendable {
         self.registration = registration
     }
 
-    /// Why a row can't be imported. What the server's rules would refuse from a client, except for the grant: it is a signature by the client's
-    /// key, of which status-go keeps only the hash.
+    /// Why a row can't be imported. The server's rules for registrations apply, except for the grant: it is a signature by the client's
+    /// key, and status-go keeps only the hash of that key.
     package enum Refusal: String, Error, CaseIterable, Sendable {
         case keyHash = "public_key is not a hash of 64 bytes"
         case installationID = "installation_id is empty or longer than 128 bytes"
@@ -35,7 +35,7 @@ package struct StatusGoRow: Sendable {
     /// The registration or tombstone that the row contains.
     ///
     /// - Parameters:
-    ///   - defaultTopic: for registrations with APNs that name no topic; empty if there is none.
+    ///   - defaultTopic: the topic for APNs registrations that name none; empty if there is none.
     ///   - now: the time of the import, from which unused registrations expire.
     package func record(defaultTopic: String, at now: Timestamp) throws(Refusal) -> RegistrationRecord {
         guard let keyHash = keyHash.flatMap({ KeyHash(bytes: $0) }) else { throw .keyHash }

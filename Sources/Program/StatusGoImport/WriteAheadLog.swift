@@ -1,11 +1,11 @@
-/// The committed changes in a write-ahead log, as SQLite finds them when it recovers one: https://www.sqlite.org/fileformat2.html#walformat
+/// The committed changes in a write-ahead log, read as in SQLite's recovery: https://www.sqlite.org/fileformat2.html#walformat
 ///
 ///     log       magic(4) ‖ version(4) ‖ page size(4) ‖ checkpoint(4) ‖ salt(8) ‖ checksum(8) ‖ frame ‖ frame ‖ …
 ///     frame     page number(4) ‖ pages of the database, 0 unless it commits(4) ‖ salt(8) ‖ checksum(8) ‖ page
 ///
-/// Numbers are big-endian. A checksum covers the header, and everything of the frames before and of its own but salt and checksum. The log
-/// ends before the first frame with another salt (left over from before a checkpoint) or a wrong checksum. Frames after the last that commits
-/// belong to a transaction that was interrupted. With SQLCipher pages are encrypted as in the database's file.
+/// Numbers are big-endian. A checksum covers the header and all frames up to its own, without their salts and checksums. The log
+/// ends before the first frame with another salt (left over from before a checkpoint) or a wrong checksum. Frames after the last commit
+/// belong to an interrupted transaction. With SQLCipher, pages are encrypted as in the database file.
 struct WriteAheadLog {
     static let headerByteCount = 32
     private static let frameHeaderByteCount = 24
@@ -16,12 +16,12 @@ struct WriteAheadLog {
     private(set) var pageCount = 0
     /// The number of frames up to the last commit.
     private(set) var frameCount = 0
-    /// Where the newest committed content of a page is in the log, by the page's number.
+    /// The position in the log of each page's newest committed content, by page number.
     private(set) var positions: [UInt32: Int] = [:]
 
     /// Reads the log once, a frame at a time.
     ///
-    /// - Returns: nil if it contains no commit: it is empty, was reset, or its header is not whole, which SQLite takes for an empty log.
+    /// - Returns: nil if it contains no commit: it is empty, was reset, or has an incomplete header, which SQLite treats as an empty log.
     init?(_ file: InputFile) {
         var header = [UInt8](repeating: 0, count: Self.headerByteCount)
         guard header.withUnsafeMutableBytes({ file.read(into: $0, at: 0) }) else { return nil }
@@ -63,7 +63,7 @@ struct WriteAheadLog {
 
     /// Writes the committed pages into a copy of the database.
     ///
-    /// - Parameter image: with room for ``pageCount`` pages.
+    /// - Parameter image: the copy, with room for ``pageCount`` pages.
     /// - Returns: false if the log became shorter.
     func apply(_ file: InputFile, to image: UnsafeMutableRawBufferPointer) -> Bool {
         // A later commit may have made the database shorter.

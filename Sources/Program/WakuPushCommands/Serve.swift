@@ -74,7 +74,7 @@ struct Serve: AsyncParsableCommand {
     @OptionGroup(title: "libp2p")
     var peers: PeerOptions
 
-    // Not a group within the group: ArgumentParser's checks of debug builds take four times as long for each level.
+    // Not a nested group: in debug builds ArgumentParser's checks take four times as long for each level.
     @OptionGroup(title: "libp2p")
     var network: NetworkOptions
 
@@ -166,7 +166,7 @@ struct Serve: AsyncParsableCommand {
     struct Plan: Sendable {
         var configuration: ServerConfiguration
         let gorush: [GorushSettings]
-        /// For all gorush servers.
+        /// Settings for all gorush servers.
         let notifications: NotificationSettings
         let level: Logger.Level
         /// The effective values of all options.
@@ -232,7 +232,7 @@ struct Serve: AsyncParsableCommand {
         return member
     }
 
-    /// Without `--relay` there is the loopback relay, but none for Session's push server, unless options of the loopback relay ask for it.
+    /// Without `--relay` the node uses the loopback relay. Session's push server uses none, unless options of the loopback relay are given.
     var hasRelay: Bool {
         let asksForLoopback = !peers.listen.allSatisfy { $0 == "off" } || ServeOption.isGiven(["loopback-listen"])
         return !session.isOn || !relay.isEmpty || !network.fleet.isEmpty || asksForLoopback
@@ -265,7 +265,7 @@ struct Serve: AsyncParsableCommand {
             // Writing over the file size limit or to a closed connection must return an error instead of ending the process.
             signal(SIGXFSZ, SIG_IGN)
             signal(SIGPIPE, SIG_IGN)
-            // Until ReloadService waits for it, it would end the process.
+            // SIGHUP would end the process before ReloadService handles it.
             signal(SIGHUP, SIG_IGN)
             // New files, and the admin socket, are accessible to the owner only.
             umask(0o077)
@@ -331,7 +331,7 @@ struct Serve: AsyncParsableCommand {
         return setup
     }
 
-    /// nil: it is off.
+    /// nil when version 0.1 is off.
     private func versionZeroOne() throws(CommandFailure) -> StatusPushV01.Configuration? {
         let topic = v01APNsTopic ?? Environment.string("v0.1-apns-topic") ?? ""
         guard topic.utf8.count <= 256, !topic.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {

@@ -152,7 +152,7 @@ import WakuCrypto
         #expect(code { _ = try SQLiteClientStore(folder: path, identity: identity) } == .newer)
     }
 
-    /// As after a kill: the file as it is at any moment, with its log, opens with whole commits.
+    /// A copy of the file and its log at any moment, as a kill leaves them, opens with whole commits.
     @Test func copyOfTheFilesAtAnyMomentHoldsWholeCommits() async throws {
         let store = try SQLiteClientStore(folder: path, identity: identity)
         for round in UInt8(1)...20 {

@@ -9,7 +9,7 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// The steps of the tutorial `NotifyingAFriend`, as they stand there.
+/// The steps of the tutorial `NotifyingAFriend`, verbatim.
 @Suite(.timeLimit(.minutes(5))) struct TutorialTests {
     private let network = TutorialNetwork()
 
@@ -65,7 +65,7 @@ import WakuCrypto
         #expect(shown.count == 3)
     }
 
-    /// The steps are in the tutorial, to the letter.
+    /// The tutorial contains these steps verbatim.
     @Test func tutorialShowsThisCode() throws {
         let text = try String(contentsOf: Repository.file("Sources/Client/PushClient/PushClient.docc/NotifyingAFriend.md"), encoding: .utf8)
         let code = try String(contentsOfFile: #filePath, encoding: .utf8).split(separator: "\n").map {
@@ -102,7 +102,7 @@ import WakuCrypto
     }
 }
 
-/// A network in this process with one server, which seals and signs for real.
+/// An in-process network with one server, with real encryption and signatures.
 private final class TutorialNetwork: Sendable {
     let server = PrivateKey.generate()
     private let state: Mutex<(node: PlainNode, feeds: [AsyncStream<ReceivedMessage>.Continuation], archive: [WakuMessage])>

@@ -6,12 +6,12 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// Anonymous mode: nothing that is published links the second identity to the first.
+/// Anonymous mode: no published message links the second identity to the first.
 @Suite(.timeLimit(.minutes(5))) struct AnonymousTests {
     private let network = TestNetwork()
     private let first = PrivateKey.generate()
 
-    /// Every byte that the first key might show as: itself, its hashes, and its topics.
+    /// All byte sequences that would reveal the first key: itself, its hashes, and its topics.
     private var traces: [[UInt8]] {
         let key = first.publicKey
         let hash = KeyHash(of: key)
@@ -23,7 +23,7 @@ import WakuCrypto
             + topics.map { Array(ContentTopic(TopicTag(of: $0)).rawValue.utf8) }
     }
 
-    /// Opens a message with every key that anybody has: what it says, and who signed its layers.
+    /// Decrypts a message with all keys of all participants, and returns its contents and the signers of its layers.
     private func layers(_ message: WakuMessage, _ keys: [PrivateKey], topics: [SymmetricKey]) -> (plain: [[UInt8]], signers: [PublicKey]) {
         for key in keys + [nil] {
             guard let opened = try? EnvelopeSealing.open(message, identity: key, topicKeys: topics) else { continue }
@@ -76,7 +76,7 @@ import WakuCrypto
         let topics = [
             StatusTopics.contactCode(second.publicKey), StatusTopics.query(KeyHash(of: friend.publicKey)),
             StatusTopics.publishedQuery(KeyHash(of: friend.publicKey)),
-            // Where a slow machine asks what became of a repetition.
+            // Topics used on a slow machine, for a query after a repetition.
             StatusTopics.query(KeyHash(of: second.publicKey)), StatusTopics.publishedQuery(KeyHash(of: second.publicKey)),
         ].map(KeyDerivation.topicKey)
         let messages = network.published
@@ -89,8 +89,8 @@ import WakuCrypto
                 #expect(!traces.contains { contains(bytes, $0) })
             }
         }
-        // Registration, its answer, advertisement, two queries, unregistration, …: all of them were looked into, but for servers' answers to
-        // keys that were used once.
+        // Registration, its answer, advertisement, two queries, unregistration, …: all messages were decrypted, except for servers' answers to
+        // ephemeral keys.
         let answerTopics = Set([second, friend, first].map { StatusPushClient.answerTopic($0.publicKey) })
         let onceUsed = messages.count { message in
             layers(message, [serverKey, second, friend, first], topics: topics).plain.isEmpty
@@ -113,7 +113,7 @@ import WakuCrypto
         #expect(StatusPushClient.anonymousIdentity(for: first).publicKey != StatusPushClient.anonymousIdentity(for: .generate()).publicKey)
     }
 
-    /// Whoever is told the second key notifies it, and needs no other.
+    /// Contacts that know only the second key can notify it.
     @Test func contactsNotifyTheSecondKey() async throws {
         let server = network.addServer()
         let anonymous = try await StatusPushClient.anonymous(for: first, relays: [network.relay()], store: MemoryClientStore())

@@ -6,11 +6,11 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// The whole client with real seals and signatures, against servers that do the same.
+/// The complete client with real encryption and signatures, against servers with the same.
 @Suite(.timeLimit(.minutes(5))) struct DriverTests {
     private let network = TestNetwork()
 
-    /// A client that runs until `body` is over.
+    /// Runs a client until `body` returns.
     private func running<R: Sendable>(_ client: StatusPushClient, _ body: @escaping @Sendable (StatusPushClient) async throws -> R)
         async throws -> R
     {
@@ -52,7 +52,7 @@ import WakuCrypto
             client.setReceiving(true)
             let states = try await client.register(profile, with: servers.map { PushServer(key: $0) })
             #expect(states == Dictionary(uniqueKeysWithValues: servers.map { ($0, .registered(version: 1)) }))
-            // The last of them may be advertised a moment later.
+            // The last device may be advertised slightly later.
             for await event in events {
                 if case .advertised(rowCount: servers.count) = event { return }
             }
@@ -126,7 +126,7 @@ import WakuCrypto
             try await client.register(Self.device, with: [PushServer(key: server)], enablesReceiving: true)
             #expect(await client.unregister() == [server: .unregistered])
             let states = try await client.register(profile, with: [PushServer(key: server)], enablesReceiving: true)
-            // 1 and 2 were the first registration and its end.
+            // Versions 1 and 2 were the first registration and its end.
             #expect(states == [server: .registered(version: 3)] && client.isReceiving)
         }
     }
@@ -179,7 +179,7 @@ import WakuCrypto
         try await running(try await client(identity, relay: relay)) { client in
             client.setReceiving(true)
             async let states = client.register(Self.device, with: [PushServer(key: server)], timeout: .seconds(240))
-            // However long that takes.
+            // Nothing is published before the confirmation, however long it takes.
             for _ in 0..<200 { await Task.yield() }
             #expect(relay.publishedTopics.isEmpty)
             relay.setConfirming(true)
@@ -234,7 +234,7 @@ import WakuCrypto
         #expect(try await client(identity, store: store).registrations == [server: .pending(tries: 0)])
     }
 
-    /// As after a kill: what was on its way goes on at once, and what was being looked up is looked up again.
+    /// As after a kill, unfinished requests and look-ups resume at once.
     @Test func secondRunGoesOnWhereTheFirstWasCancelled() async throws {
         let servers = [network.addServer(), network.addServer()]
         let friend = PrivateKey.generate()
@@ -263,7 +263,7 @@ import WakuCrypto
         let (identity, store) = (PrivateKey.generate(), FailingStore())
         store.setFailing(true)
         let client = try await client(identity, store: store)
-        // A row of failures is reported once: perhaps before anything else runs.
+        // Consecutive failures are reported once, possibly before any other code runs.
         let events = client.events
         try await running(client) { client in
             client.setSending(true)

@@ -7,7 +7,7 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// Clients of filter nodes, which take 1,000 topics from a client: each question has an answer topic of its own.
+/// Clients of filter nodes, which accept 1,000 topics per client: each question has its own answer topic.
 @Suite(.timeLimit(.minutes(10))) struct ManyMessagesTests {
     private static let messageCount = 1100
     private let network = TestNetwork()
@@ -94,7 +94,7 @@ import WakuCrypto
         for (number, topic) in topics.enumerated() { dropped += tickets.add(number, on: topic, at: now) }
         #expect(tickets.count == 512 && dropped == Array(topics[..<88]))
         #expect(tickets.tickets(on: topics[0]).isEmpty && tickets.tickets(on: topics[599]).map(\.question) == [599])
-        // After ten minutes nothing is awaited any more.
+        // After ten minutes no more answers are awaited.
         #expect(tickets.add(600, on: topics[0], at: now + .seconds(600)).count == 512)
         #expect(tickets.count == 1)
     }

@@ -7,7 +7,7 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// Advertisements that were crafted for status-go's push client: this client takes the same rows.
+/// Advertisements crafted for status-go's push client: this client accepts the same rows.
 @Suite struct RecordedHandlingTests {
     private static let handling = AdvertisementVectors.recorded.handling
 
@@ -42,7 +42,7 @@ import WakuCrypto
         #expect(rows.count == 1 && rows[0].accessToken == nil)
     }
 
-    /// Every published advertisement, read by a stranger: open rows with their tokens, filtered ones as not for it.
+    /// All published advertisements, read by an unrelated client: unrestricted rows with their tokens, restricted rows without.
     @Test(arguments: AdvertisementVectors.recorded.cases) func publishedRowsAreTaken(_ recording: AdvertisementVectors.Recording) throws {
         let owner = try PublicKey(parsing: recording.clientPublicKey.bytes)
         let signed = try SignedAdvertisement(parsing: recording.payloadPlain.data.bytes)
@@ -57,7 +57,7 @@ import WakuCrypto
         }
     }
 
-    /// Whatever is bent in an advertisement, none of its rows is taken for its owner's.
+    /// For any damage to an advertisement, no row is accepted as its owner's.
     @Test func damagedAdvertisementsTeachNothing() throws {
         let good = try #require(Self.handling.first { $0.name == "good" })
         let owner = try PublicKey(parsing: good.clientPublicKey.bytes)

@@ -8,7 +8,7 @@ import Testing
         #expect(Instant.seconds(3) - Duration.seconds(1) == .seconds(2.0))
         #expect(Instant.milliseconds(1_500) > .seconds(1))
         #expect(Instant.seconds(7).sinceEpoch == .seconds(7))
-        // Before the epoch too: what a stored time of an earlier run is mapped to.
+        // Times before the epoch occur too: stored times of an earlier run are mapped to them.
         #expect(Instant.zero - Duration.seconds(5) < .zero)
     }
 

@@ -3,7 +3,7 @@ import Testing
 @testable import Core
 
 @Suite struct PacingTests {
-    /// Begins a transaction whenever one may, with commands that always wait. Returns when they began.
+    /// Begins a transaction whenever one is allowed, with commands always waiting. Returns the start times.
     private func begin(_ pacing: inout Pacing, from start: Duration, to end: Duration) -> [Duration] {
         var (times, now) = ([Duration](), start)
         while now < end {
@@ -38,7 +38,7 @@ import Testing
         _ = begin(&pacing, from: .seconds(1), to: .seconds(2))
         #expect(pacing.delay(at: Instant(sinceEpoch: .milliseconds(1990))) == .milliseconds(10))
         #expect(pacing.delay(at: Instant(sinceEpoch: .seconds(2))) == .zero)
-        // As many as before at once.
+        // After the idle period, as many as before may begin at once.
         let again = begin(&pacing, from: .seconds(4), to: .milliseconds(4020))
         #expect(again.count == Pacing.burst)
     }

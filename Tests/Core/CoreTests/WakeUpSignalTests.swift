@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What producers leave for a consumer.
+/// Items from producers, for a consumer.
 private final class Work: Sendable {
     let queue = Mutex<[Int]>([])
     let handled = Mutex<Set<Int>>([])

@@ -37,7 +37,7 @@ import WakuCrypto
         #expect(randomBytes(16) != randomBytes(16))
     }
 
-    /// Across the ends of a thread's reserve, with counts that do not divide it, on several threads.
+    /// Requests cross the ends of a thread's reserve, with counts that do not divide it, on several threads.
     @Test func noRandomBytesAreHandedOutTwice() async {
         var all: [[UInt8]] = []
         await withTaskGroup(of: [[UInt8]].self) { group in
@@ -47,7 +47,7 @@ import WakuCrypto
             for await some in group { all += some }
         }
         #expect(Set(all.map { $0.prefix(12) }).count == all.count)
-        // A byte that is 0 too often was never written.
+        // A byte that is 0 too often was not written.
         let bytes = all.joined()
         #expect(bytes.count { $0 == 0 } < bytes.count / 64)
     }

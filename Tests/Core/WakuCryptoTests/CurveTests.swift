@@ -69,7 +69,7 @@ import Testing
         #expect(ECDSA.isValid(ECDSA.signature(of: digest, by: key), of: digest, by: key.publicKey))
     }
 
-    /// What the bytes are is pinned by the vectors of Noise, in LibP2PTests.
+    /// The expected bytes are covered by the Noise vectors in LibP2PTests.
     @Test func chaCha20Poly1305InPieces() throws {
         let key = SecretBytes.random(count: 32)
         let sealing = ChaCha20Poly1305(key: key, direction: .seal)

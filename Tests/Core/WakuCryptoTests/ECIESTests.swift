@@ -74,7 +74,7 @@ import Testing
         for position in sealed.indices {
             var altered = sealed
             altered[position] ^= 1
-            // With one coordinate changed it is no point of the curve any more.
+            // With one coordinate changed it is no longer a point on the curve.
             let error = position < 65 ? CryptoError.invalidKey : .authenticationFailed
             #expect(throws: error, "byte \(position)") { try ECIES.open(altered, with: recipient) }
         }

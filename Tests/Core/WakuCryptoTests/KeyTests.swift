@@ -58,7 +58,7 @@ import Testing
 
     @Test(arguments: [UInt8(0), 1, 2, 3, 5, 6, 7, 0xFF])
     func sixtyFiveBytesMustBeginWithFour(_ first: UInt8) {
-        // Hybrid encodings, 06 and 07, tell the parity of Y as well: libsecp256k1 would take the right one.
+        // Hybrid encodings, 06 and 07, contain the parity of Y as well: libsecp256k1 would accept the right one.
         #expect(throws: CryptoError.invalidKey) { try PublicKey(parsing: [first] + Self.generator.dropFirst()) }
     }
 

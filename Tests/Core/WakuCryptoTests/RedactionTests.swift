@@ -11,7 +11,7 @@ import Testing
         let maybe: SecretBytes?
     }
 
-    /// In each way that Swift prints a value.
+    /// The value printed in each of Swift's ways.
     private func printed(_ value: some Any) -> [String] {
         var dumped = ""
         dump(value, to: &dumped)
@@ -35,7 +35,7 @@ import Testing
         let holder = Holder(secret: secret, key: key, symmetric: symmetric, list: [key], maybe: secret)
         for text in printed(holder) + printed(symmetric) + printed(key) + printed(Optional(secret)) + printed(["key": secret]) {
             #expect(text.contains("<redacted>"), "\(text)")
-            // 0xAB, in each base that a byte is printed in, whatever stands between two of them.
+            // 0xAB in each base in which bytes are printed, with any separators.
             let numbers = text.split { !$0.isNumber }.joined(separator: " ")
             #expect(!numbers.contains("171 171") && !text.lowercased().contains("abab"), "\(text)")
         }

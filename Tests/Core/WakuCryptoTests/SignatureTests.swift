@@ -87,7 +87,7 @@ import Testing
 
     @Test(arguments: [UInt8(2), 3])
     func anRThatWouldExceedTheFieldIsRefused(_ v: UInt8) throws {
-        // V of 2 and 3 mean R + n, which is below the prime of the field for very small R alone.
+        // V of 2 and 3 mean R + n, which is below the field's prime only for very small R.
         let signature = try Signature(parsing: Signature(of: Self.digest, by: key).bytes.dropLast() + [v])
         #expect(throws: CryptoError.invalidSignature) { try signature.signer(of: Self.digest) }
     }

@@ -4,8 +4,7 @@ import Synchronization
 import TestSupport
 import Waku
 
-/// A Waku network of several relay nodes, one for each node under test: what comes to one comes to the others, but for a few messages that a
-/// relay node misses.
+/// A Waku network of several relay nodes, one for each node under test: each message reaches all relay nodes, except for a few random losses.
 final class BridgedNetworks: Sendable {
     let networks: [LoopbackNetwork]
     private let missedPercentage: Int
@@ -35,7 +34,7 @@ final class BridgedNetworks: Sendable {
         let targets = state.withLock { state -> [Int] in
             guard !state.seen.contains(received.hash) else { return [] }
             state.seen.set((), of: received.hash)
-            // One node has it in any case.
+            // At least one relay node receives it.
             return networks.indices.filter {
                 $0 != place
                     && Int.random(in: 0..<100, using: &state.generator) >= ($0 == (place + 1) % networks.count ? 0 : missedPercentage)

@@ -8,7 +8,7 @@ import StorePostgreSQL
 import Synchronization
 import TestSupport
 
-/// Lets the nodes of a server suffer in turn while phones go on with what they do, and checks the database after each round.
+/// Injects failures into the nodes of a server in turn, under load, and checks the database after each round.
 final class NodesRun: Sendable {
     /// Longer than a lease.
     private static let suspensions = 5.5...9.0
@@ -37,7 +37,7 @@ final class NodesRun: Sendable {
         proxies = try bridge.networks.map { _ in try PostgreSQLProxy(server) }
     }
 
-    /// - Throws: ``Failed``, and says in which round.
+    /// - Throws: ``Failed``, with the round.
     func run(rounds: Int) async throws {
         crash.ledger.withLock { ledger in
             ledger.mayFailToStore = crash.stage.mayFailToStore
@@ -92,7 +92,7 @@ final class NodesRun: Sendable {
         }
     }
 
-    /// A failure says what the nodes said last.
+    /// Adds the nodes' last log lines to a failure.
     private func inRound(_ round: Int, _ nodes: () -> [DaemonProcess], _ body: () async throws -> Void) async throws {
         do {
             try await crash.inRound(round, body)
@@ -109,7 +109,7 @@ final class NodesRun: Sendable {
         }
     }
 
-    /// With a number of its own, and its own line to PostgreSQL.
+    /// Starts a node with its own number, and its own connection to PostgreSQL.
     private func start(_ place: Int) throws -> DaemonProcess {
         guard case .postgreSQL(let address) = stage.location else { throw Failed("several nodes need PostgreSQL") }
         let line = address.connectionString.replacing("host=\(server.folder)", with: "host=\(proxies[place].path)")
@@ -149,7 +149,7 @@ final class NodesRun: Sendable {
             try await Task.sleep(for: .seconds(Double.random(in: Self.suspensions, using: &generator)))
             node.process.send(SIGCONT)
         case .cut:
-            // As a cable that is pulled: nothing passes, and nobody is told.
+            // Like a pulled cable: no data passes, and neither side is notified.
             crash.ledger.withLock { $0.ended(node.number, .suspended(.now)) }
             proxies[place].inspect { _, _ in .hold }
             try await Task.sleep(for: .seconds(Double.random(in: Self.suspensions, using: &generator)))
@@ -163,7 +163,7 @@ final class NodesRun: Sendable {
         }
         switch suffering {
         case .kill, .killAfterReply, .killAfterAnswer, .stop:
-            // Others do its work for a while, or not even that.
+            // Other nodes do its work for a while, or the time is too short for that.
             try await Task.sleep(for: .seconds(7) * Double.random(in: 0...1, using: &generator) * moment)
             nodes[place] = try start(place)
         case .suspension, .cut, .killOfPostgreSQL: break
@@ -176,7 +176,7 @@ final class NodesRun: Sendable {
         }
     }
 
-    /// gorush does well, and the load ends: then everything is delivered.
+    /// With gorush available and no load, everything must be delivered.
     private func finish(_ nodes: [DaemonProcess], _ generator: inout SeededGenerator) async throws {
         stage.gorush.set(.well(0...5))
         try await crash.awaitClientsAndOutbox()

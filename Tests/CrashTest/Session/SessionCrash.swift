@@ -7,7 +7,7 @@ import TestSupport
 /// Session's part of a ``CrashRun``.
 struct SessionCrash: Sendable {
     private static let phoneCount = 3
-    /// For what takes milliseconds on an idle machine.
+    /// The time limit for steps that take milliseconds on an idle machine.
     private static let limit = Duration.seconds(60)
 
     private let stage: SessionStage
@@ -15,7 +15,7 @@ struct SessionCrash: Sendable {
     private let phones: [SessionPhone]
     private let seed: UInt64
 
-    /// nil, which is printed, when libsodium or libzmq is not installed.
+    /// Returns nil, and prints so, when libsodium or libzmq is not installed.
     static func make(in stage: Stage, seed: UInt64) async throws -> SessionCrash? {
         do {
             return try SessionCrash(try await SessionStage(in: stage.folder.path), stage.gorush, seed: seed)
@@ -43,7 +43,7 @@ struct SessionCrash: Sendable {
 
     // MARK: Daemons
 
-    /// Of the next daemon.
+    /// The arguments of the next daemon.
     func arguments() throws -> [String] { try stage.arguments() }
 
     func started() { ledger.withLock { $0.started() } }
@@ -72,7 +72,7 @@ struct SessionCrash: Sendable {
 
     // MARK: Checks
 
-    /// What a dead or a running daemon has in its database.
+    /// Checks the database of a killed or running daemon.
     func check(_ store: any Store, _ place: String, daemon: Int, isDead: Bool) throws {
         let before = ledger.copy
         let findings = try SessionFindings(of: before, Array(before.notices.keys), in: store)
@@ -80,9 +80,9 @@ struct SessionCrash: Sendable {
         try complain()
     }
 
-    /// What a daemon that is ready does: all accounts are monitored again, and a new message is notified to each device that is subscribed.
+    /// Checks a ready daemon: all accounts are monitored again, and a new message is notified to each subscribed device.
     ///
-    /// - Parameter mustBePosted: gorush takes all: it is not enough that a notification is in the outbox.
+    /// - Parameter mustBePosted: gorush accepts everything: being in the outbox is not enough.
     func checkMonitoring(_ store: any Store, mustBePosted: Bool = false) async throws {
         for phone in phones {
             try await wait("an account with a subscription is not monitored") {

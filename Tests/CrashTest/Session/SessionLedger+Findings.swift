@@ -6,16 +6,16 @@ import Storage
 import StoreSQLite
 import WakuCrypto
 
-/// What a database has of everything in a ledger.
+/// The database's state of everything in a ledger.
 struct SessionFindings {
-    /// Of each device; nil: it is not subscribed.
+    /// For each device; nil when it is not subscribed.
     private(set) var subscriptions: [(signedAt: Int64, record: SubscriptionRecord)?] = []
     private(set) var states: [SessionLedger.NoticeKey: DeliveryState] = [:]
-    /// Deliveries that wait.
+    /// Deliveries in the outbox.
     private var waiting: Set<DeliveryID> = []
     private var deliveries: [SessionLedger.NoticeKey: DeliveryID] = [:]
 
-    /// - Parameter keys: the notices that are looked up.
+    /// - Parameter keys: the notices to look up.
     init(of ledger: SessionLedger, _ keys: [SessionLedger.NoticeKey], in store: any Store) throws {
         let subscriptions = Subscriptions(store.sealer)
         let names = ledger.devices.map { device in
@@ -26,7 +26,7 @@ struct SessionFindings {
         }
         let looked = keys.compactMap { key in deliveries[key].map { (key, $0) } }
         let accounts = Set(ledger.devices.map { subscriptions.accountHash($0.account) })
-        // On one snapshot.
+        // In one snapshot.
         let found = try store.read(
             StoreCommand.each(accounts.map { Subscriptions.ofAccount($0) }).then { rows in
                 DeliveryStorage.waitingDeliveries().then { waiting in
@@ -46,10 +46,10 @@ struct SessionFindings {
 
 extension SessionLedger {
     /// - Parameters:
-    ///   - place: for people.
-    ///   - before: this ledger before the database was looked at.
-    ///   - daemon: the one that has, or had, the database.
-    ///   - isDead: it has ended, and clients could ask for nothing since.
+    ///   - place: a description for messages.
+    ///   - before: this ledger before the database was read.
+    ///   - daemon: the daemon of the database.
+    ///   - isDead: it has ended, and clients could send no requests since.
     mutating func check(_ findings: SessionFindings, _ place: String, before: SessionLedger, daemon: Int, isDead: Bool) {
         figures.add(.sessionCheckedSubscriptions, before.devices.count { $0.floor > 0 })
         figures.add(.sessionCheckedNotifications, before.notices.values.count { $0.history.promise > .none })
@@ -83,18 +83,18 @@ extension SessionLedger {
             record.namespaces == attempt.namespaces && record.wantsData == attempt.wantsData
             && record.encryptionKey.secret.withBytes { Array($0) } == attempt.key.secret.withBytes { Array($0) }
         if !isSame { breaks("\(name): the subscription is not what was asked for") }
-        // What a process has committed survives it: from now on it must be there.
+        // Committed data survives the process: from now on it must be present.
         devices[index].floor = max(devices[index].floor, found.signedAt)
     }
 
-    /// A body is kept as a whole, or not at all.
+    /// A body is stored as a whole, or not at all.
     private mutating func check(_ body: [Part], _ findings: SessionFindings, _ place: String) {
         let kept = body.count { findings.subscriptions[$0.device].map(\.signedAt) == $0.signedAt }
         let isUnchanged = body.allSatisfy { devices[$0.device].highest == $0.signedAt }
         if isUnchanged, kept > 0, kept < body.count { breaks("\(place): \(kept) of the \(body.count) subscriptions of a body are kept") }
     }
 
-    /// When everything was posted that ever will be.
+    /// Called after everything was posted.
     mutating func checkAllDelivered() {
         for (key, notice) in notices where notice.history.promise > .none && !notice.history.isPosted {
             if !devices[key.device].mayHaveEnded(since: notice.firstFloor) { breaks("\(name(key)) was never posted") }

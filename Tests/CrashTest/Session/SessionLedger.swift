@@ -5,9 +5,9 @@ import SessionStandIns
 import Synchronization
 import WakuCrypto
 
-/// What Session's clients and storage servers asked of the daemon, what it promised, and what came of it: as ``Ledger`` for Status.
+/// The requests of Session's clients and storage servers, the daemon's promises, and their outcomes: like ``Ledger`` for Status.
 struct SessionLedger {
-    /// What a client asked to be subscribed under a `sig_ts`. Each has a key of its own, by which notifications tell for which it was sealed.
+    /// A client's subscription request for one `sig_ts`. Each has its own key, which identifies it in notifications.
     struct Attempt {
         let namespaces: [Int16]
         let wantsData: Bool
@@ -18,17 +18,17 @@ struct SessionLedger {
         let account: AccountID
         let service: PushService
         let token: String
-        /// By `sig_ts`, each of which is used once; nil: an unsubscription.
+        /// By `sig_ts`, each of which is used once; nil for an unsubscription.
         var attempts: [Int64: Attempt?] = [:]
-        /// The highest `sig_ts` that is known to be on disk: acknowledged, or found there. 0: none is.
+        /// The highest `sig_ts` known to be on disk: acknowledged, or found there. 0 if there is none.
         var floor: Int64 = 0
         /// The highest `sig_ts` of an acknowledged unsubscription.
         var lastEnd: Int64 = 0
 
         var highest: Int64 { attempts.keys.max() ?? 0 }
-        /// No request is open: what is stored is known.
+        /// Whether no request is open, so that the stored state is known.
         var isCertain: Bool { floor == highest }
-        /// What is subscribed for sure.
+        /// The certain subscription; nil if there is none.
         var subscription: Attempt? { isCertain ? attempts[floor] ?? nil : nil }
 
         /// Whether it may have been unsubscribed since `signedAt`.
@@ -39,7 +39,7 @@ struct SessionLedger {
     struct Part {
         let device: Int
         let signedAt: Int64
-        /// What was stored before; nil when it is not known.
+        /// Whether a subscription was stored before; nil when unknown.
         let wasSubscribed: Bool?
     }
 
@@ -52,18 +52,18 @@ struct SessionLedger {
     struct Notice {
         /// The device's floor when the message was first reported.
         let firstFloor: Int64
-        /// Likewise of its last unsubscription.
+        /// The device's `lastEnd` at that time.
         let firstEnd: Int64
         var history = DeliveryHistory()
     }
 
     struct Daemon {
-        /// The last unsubscriptions of all devices when it started.
+        /// The last unsubscriptions of all devices when the daemon started.
         let ends: [Int64]
         var end: DaemonEnd?
     }
 
-    /// Before all times of signatures, Unix seconds: within a day, so that unsubscriptions are admitted.
+    /// Earlier than all signature times, Unix seconds: within a day, so that unsubscriptions are accepted.
     private let epoch = Int64(Date().timeIntervalSince1970) - 43_200
 
     var devices: [Device] = []
@@ -93,9 +93,9 @@ struct SessionLedger {
         return devices.count - 1
     }
 
-    /// Returns the request as the client is to sign it.
+    /// Returns the request for the client to sign.
     ///
-    /// - Parameter attempt: nil: an unsubscription.
+    /// - Parameter attempt: nil for an unsubscription.
     mutating func attempt(_ attempt: Attempt?, for device: Int) -> Part {
         let signedAt = max(devices[device].highest, epoch) + 1
         let wasSubscribed = devices[device].isCertain ? devices[device].subscription != nil : nil
@@ -103,7 +103,7 @@ struct SessionLedger {
         return Part(device: device, signedAt: signedAt, wasSubscribed: wasSubscribed)
     }
 
-    /// - Parameter isRepeated: it was sent before, and the answer was lost.
+    /// - Parameter isRepeated: whether it was sent before, and the answer was lost.
     mutating func answered(_ answer: SessionAnswer, to part: Part, isRepeated: Bool) {
         let name = "\(name(part.device)), request \(part.signedAt - epoch)"
         let isSubscription = (devices[part.device].attempts[part.signedAt] ?? nil) != nil
@@ -125,9 +125,9 @@ struct SessionLedger {
 
     // MARK: Messages
 
-    /// A message is about to be reported, for the first time or again.
+    /// Records that a message is about to be reported, for the first time or again.
     ///
-    /// - Returns: The devices that it must be notified to as long as nothing else is asked for them.
+    /// - Returns: The devices that must be notified of it unless further requests change their subscriptions.
     mutating func reporting(_ message: NotifyMessage) -> [NoticeKey] {
         figures.add(.sessionReported)
         messages[message.hash] = message
@@ -140,9 +140,9 @@ struct SessionLedger {
         return expected
     }
 
-    /// gorush was posted a notification, and will take it.
+    /// Records a post of a notification to gorush, which will accept it.
     ///
-    /// - Returns: What it is; nil when nothing of the kind was asked for.
+    /// - Returns: The notice; nil when it was never requested.
     mutating func posted(_ post: SessionPost, by daemon: Int, _ sodium: Sodium) -> NoticeKey? {
         figures.add(.sessionPosts)
         guard let device = deviceByToken[post.token], daemons.indices.contains(daemon) else {
@@ -187,13 +187,13 @@ struct SessionLedger {
         notices[key] = notice
     }
 
-    /// gorush's reply leaves.
+    /// Records that gorush's reply is sent.
     mutating func replied(to key: NoticeKey, by daemon: Int, at now: ContinuousClock.Instant) {
         notices[key]?.history.reply(to: daemon, at: now)
     }
 }
 
-/// The ledger that all parts of a run share.
+/// The ledger shared by all parts of a run.
 final class SessionLedgerBox: Sendable {
     private let ledger = Mutex(SessionLedger())
 

@@ -6,11 +6,11 @@ import Synchronization
 import TestSupport
 import WakuCrypto
 
-/// An account of Session with some devices, one thing after the other: subscribes, renews and unsubscribes them over HTTP, replays old
-/// subscriptions, and gets messages, which its storage servers report.
+/// A Session account with some devices. One action at a time, it subscribes, renews and unsubscribes them over HTTP, replays old
+/// subscriptions, and receives messages, which its storage servers report.
 final class SessionPhone: Sendable {
     private static let deviceLimit = 6
-    /// Between two things that it does, in ms.
+    /// The pause between two actions, in ms.
     private static let pauses = 0...90
     private static let namespaces: [[Int16]] = [[0], [0, 11], [-10, 0, 5], [11]]
     private static let services: [PushService] = [.apns, .apnsSandbox, .firebase, .huawei]
@@ -20,7 +20,7 @@ final class SessionPhone: Sendable {
     private let client: SessionClient
     private let stage: SessionStage
     private let ledger: SessionLedgerBox
-    /// Those of its devices.
+    /// The numbers of its devices.
     private let own = Mutex<[Int]>([])
     private let isStopping = Atomic(false)
 
@@ -32,7 +32,7 @@ final class SessionPhone: Sendable {
         (self.number, self.client, self.stage, self.ledger) = (number, client, stage, ledger)
     }
 
-    /// What is under way is finished.
+    /// Stops after the current action.
     func stop() { isStopping.store(true, ordering: .relaxed) }
 
     private var goesOn: Bool { !isStopping.load(ordering: .relaxed) && !Task.isCancelled }
@@ -96,7 +96,7 @@ final class SessionPhone: Sendable {
         await untilAnswered([part], .unsubscribe, [form], &generator)
     }
 
-    /// Sends a body until it is answered, or the client gives up: then nobody knows whether it is stored.
+    /// Sends a body until it is answered, or the client gives up; then it is unknown whether the body is stored.
     private func untilAnswered(
         _ parts: [SessionLedger.Part], _ endpoint: SessionEndpoint, _ forms: [String], _ generator: inout SeededGenerator
     ) async {
@@ -126,7 +126,7 @@ final class SessionPhone: Sendable {
         }
     }
 
-    /// An old subscription of a device that was unsubscribed, or renewed, is refused.
+    /// Replays an old subscription of a device that was unsubscribed or renewed, which must be refused.
     private func replay(_ generator: inout SeededGenerator) async {
         for index in own.withLock(\.self).shuffled(using: &generator) {
             let device = ledger.withLock { $0.devices[index] }
@@ -151,7 +151,7 @@ final class SessionPhone: Sendable {
         report(message(in: namespace, byteCount: Int.random(in: 1...3000, using: &generator)))
     }
 
-    /// Another server of the swarm reports it, or the same one after a reconnection.
+    /// Reports the message again, from another server of the swarm, or from the same one after a reconnection.
     private func reportAgain(_ generator: inout SeededGenerator) {
         let messages = ledger.withLock { [account] ledger in ledger.messages.values.filter { $0.account == account } }
         if let message = messages.min(by: { $0.hash < $1.hash }), Bool.random(using: &generator) { return report(message) }

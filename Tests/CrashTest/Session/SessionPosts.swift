@@ -1,14 +1,14 @@
-/// A notification of Session as gorush is posted it.
+/// A notification of Session in a post to gorush.
 struct SessionPost: Sendable {
     let token: String
     /// Base64.
     let payload: String
 }
 
-/// What is posted of Session.
+/// Callbacks for posts of Session notifications.
 struct SessionPosts: Sendable {
-    /// They were posted, and will be taken. Returns what they are.
+    /// Called when notifications were posted that will be accepted. Returns their notices.
     let posted: @Sendable ([SessionPost], _ daemon: Int) -> [SessionLedger.NoticeKey]
-    /// The reply is about to leave.
+    /// Called just before the reply is sent.
     let replied: @Sendable ([SessionLedger.NoticeKey], _ daemon: Int) -> Void
 }

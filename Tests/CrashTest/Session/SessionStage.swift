@@ -8,9 +8,9 @@ import Synchronization
 import TestSupport
 import WakuCrypto
 
-/// The surroundings of the daemon as Session's push server, which outlive it: storage servers, their list, and the key for onion requests.
+/// The environment of the daemon as Session's push server, which outlives it: storage servers, their list, and the key for onion requests.
 final class SessionStage: Sendable {
-    /// Two servers share a swarm: each message comes from both.
+    /// Two servers share a swarm, so that each message comes from both.
     private static let swarms: [UInt64] = [1 << 62, 1 << 62, 3 << 62]
     private static let timeout = Duration.seconds(60)
 
@@ -37,7 +37,7 @@ final class SessionStage: Sendable {
         }
     }
 
-    /// Of the next daemon, which gets a port of its own.
+    /// The arguments of the next daemon, with its own port.
     func arguments() throws -> [String] {
         let next = try freePort()
         port.withLock { $0 = next }
@@ -47,13 +47,13 @@ final class SessionStage: Sendable {
         ]
     }
 
-    /// Asks the daemon that runs, if one does.
+    /// Sends a request to the running daemon, if there is one.
     ///
     /// - Parameters:
-    ///   - endpoint: of subscriptions or unsubscriptions.
+    ///   - endpoint: the endpoint for subscriptions or unsubscriptions.
     ///   - body: JSON.
-    ///   - encryption: of an onion request; nil for a plain one.
-    /// - Returns: nil when there was no answer, or the daemon failed to keep the requests.
+    ///   - encryption: the encryption of an onion request; nil for a plain one.
+    /// - Returns: nil when there was no answer, or the daemon failed to store the requests.
     func ask(_ endpoint: SessionEndpoint, _ body: String, _ encryption: OnionEncryption?) async throws -> [SessionAnswer]? {
         guard let port = port.withLock(\.self) else { return nil }
         func post(_ path: String, _ body: [UInt8]) async -> [UInt8]? {
@@ -98,7 +98,7 @@ enum SessionAnswer: Hashable {
         }
     }
 
-    /// nil when the daemon failed to keep the requests: whether it does so later is not known.
+    /// nil when the daemon failed to store the requests; it may do so later.
     static func all(in body: [UInt8]) throws -> [SessionAnswer]? {
         let fields =
             body.first == UInt8(ascii: "[")

@@ -4,9 +4,9 @@ import Core
 import Waku
 import WakuCrypto
 
-/// The part of version 0.1 in a ``CrashRun``.
+/// The version 0.1 part of a ``CrashRun``.
 struct V01Crash: Sendable {
-    /// Of the daemon.
+    /// Arguments of the daemon.
     static let arguments = ["--status-v0.1"]
     private static let phoneCount = 3
     private static let repeatedPercentage = 10

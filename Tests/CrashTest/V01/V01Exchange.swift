@@ -5,7 +5,7 @@ import Core
 import Waku
 import WakuCrypto
 
-/// Asks the server by messages of version 0.1, and waits for answers.
+/// Sends version 0.1 messages to the server, and waits for answers.
 final class V01Exchange: Sendable {
     private enum Question: Hashable {
         case register(requestID: [UInt8])
@@ -28,7 +28,7 @@ final class V01Exchange: Sendable {
         self.relay = relay
     }
 
-    /// Runs until cancelled. Without it no answer comes.
+    /// Receives answers until cancelled.
     func run() async {
         let own = ContentTopic(TopicTag(of: StatusTopics.partitioned(identity.publicKey)))
         await relay.run { [self] messages in
@@ -36,14 +36,14 @@ final class V01Exchange: Sendable {
         }
     }
 
-    /// nil: no answer in time.
+    /// Returns nil without an answer in time.
     func register(_ register: V01.Register, within limit: Duration) async -> V01.RegistrationResponse? {
         let message = V01Account.message(.register, register.encoded(), to: server, signedBy: identity)
         let answer = await ask(message, .register(requestID: register.requestID), nil, within: limit)
         return answer.flatMap { try? V01.RegistrationResponse(parsing: $0) }
     }
 
-    /// nil: no acknowledgement in time.
+    /// Returns nil without an acknowledgement in time.
     func request(_ entry: V01.PushNotification, message: [UInt8], within limit: Duration) async -> V01.Acknowledgement? {
         let named = randomBytes(SymmetricKey.byteCount)
         guard let ackKey = V01.AckKey(named) else { return nil }
@@ -62,7 +62,7 @@ final class V01Exchange: Sendable {
         return await withCheckedContinuation { continuation in
             waiting.withLock { $0[question] = Waiting(ackKey: ackKey, continuation: continuation) }
             Task {
-                // What the relay does not take has no answer.
+                // A message that the relay rejects has no answer.
                 if (try? await relay.publish(message, on: .statusDefault)) == nil { end(question, nil) }
             }
         }

@@ -9,32 +9,32 @@ import TestSupport
 import Waku
 import WakuCrypto
 
-/// An account of version 0.1, one thing after the other: registers whole records, ends them, and has its own devices notified. Keeps account of what
-/// it was promised.
+/// A version 0.1 account. One action at a time, it registers whole records, ends them, and requests notifications for its own devices. It records
+/// the daemon's promises.
 final class V01Phone: Sendable {
     private static let timeouts: [Duration] = [.milliseconds(400), .seconds(1), .seconds(3)]
     private static let pauses = 0...60
 
     struct Notice {
-        /// The devices that are to be notified.
+        /// The devices to notify.
         let tokens: Set<String>
-        /// The record that they are of.
+        /// The version of the record with these devices.
         let version: UInt64
-        /// INTERNAL_ERROR: it waits in the outbox.
+        /// Answered with INTERNAL_ERROR: the notification is in the outbox.
         var isKept = false
         var isDelivered = false
     }
 
     struct Account {
-        /// By version; nil: the account unregistered.
+        /// By version; nil for an unregistration.
         var attempts: [UInt64: V01.Preferences?] = [:]
-        /// The highest version that is known to be on disk. 0: none is.
+        /// The highest version known to be on disk. 0 if there is none.
         var floor: UInt64 = 0
         var notices: [[UInt8]: Notice] = [:]
         var broken: [String] = []
 
         var highestVersion: UInt64 { attempts.keys.max() ?? 0 }
-        /// What is registered for sure: no later attempt is open.
+        /// The certainly registered record: no later attempt is open.
         var record: V01.Preferences? { floor == highestVersion ? attempts[floor] ?? nil : nil }
     }
 
@@ -43,7 +43,7 @@ final class V01Phone: Sendable {
     private let server: PublicKey
     private let exchange: V01Exchange
     private let posts: V01Posts
-    /// Then INTERNAL_ERROR promises nothing.
+    /// Whether INTERNAL_ERROR promises nothing.
     private let mayFailToStore: Bool
     private let isStopping = Atomic(false)
     private let state = Mutex(Account())
@@ -58,14 +58,14 @@ final class V01Phone: Sendable {
 
     var broken: [String] { state.withLock(\.broken) }
 
-    /// What is under way is finished.
+    /// Stops after the current action.
     func stop() {
         isStopping.store(true, ordering: .relaxed)
     }
 
     private var goesOn: Bool { !isStopping.load(ordering: .relaxed) && !Task.isCancelled }
 
-    /// Runs until ``stop()``; answers come while it runs.
+    /// Runs until ``stop()``, receiving answers meanwhile.
     func live(_ seed: UInt64) async {
         let listening = Task { await exchange.run() }
         defer { listening.cancel() }
@@ -104,7 +104,7 @@ final class V01Phone: Sendable {
         return state.withLock { $0.highestVersion + step }
     }
 
-    /// Sends a Register until it is answered, or the client gives up: then nobody knows whether it is stored.
+    /// Sends a Register until it is answered, or the client gives up; then it is unknown whether it is stored.
     private func send(_ preferences: V01.Preferences, _ generator: inout SeededGenerator) async {
         let register = V01.Register(preferences, for: server, signedBy: identity)
         let version = preferences.version
@@ -114,7 +114,7 @@ final class V01Phone: Sendable {
             guard let response = await exchange.register(register, within: limit) else { continue }
             if mayFailToStore, response.error == .internalError { continue }
             state.withLock { account in
-                // The stored Register again is a success, however often it comes.
+                // A repetition of the stored Register always succeeds.
                 if let error = response.error {
                     account.broken.append("account \(number): version \(version) refused: \(error)")
                 } else {
@@ -159,12 +159,12 @@ final class V01Phone: Sendable {
 
     // MARK: Checks
 
-    /// What stands in a database that a dead or a running daemon has. What was promised before must be there.
+    /// Checks the database of a killed or running daemon: everything promised before must be present.
     func check(_ store: any Store, _ place: String) throws {
         let before = state.withLock { $0 }
         let keyHash = V01.KeyHash(of: identity.publicKey)
         let records = Records(store.sealer)
-        // In one look: a daemon that runs goes on.
+        // In one snapshot, since a running daemon continues to write.
         let (head, stored) = try store.read(
             Records.head(of: keyHash).then { head in records.preferences(of: keyHash).map { (head, $0) } })
         state.withLock { account in
@@ -184,7 +184,7 @@ final class V01Phone: Sendable {
         }
     }
 
-    /// After the outbox got empty: what was kept was posted, unless the record changed since.
+    /// Called after the outbox became empty: all stored notifications were posted, unless the record changed since.
     func checkAllDelivered() {
         state.withLock { account in
             for (message, notice) in account.notices where notice.isKept && !notice.isDelivered {
@@ -197,7 +197,7 @@ final class V01Phone: Sendable {
     }
 }
 
-/// What gorush was posted of version 0.1: tokens by message.
+/// Version 0.1 posts to gorush: tokens by message.
 final class V01Posts: Sendable {
     private let posted = Mutex<[[UInt8]: Set<String>]>([:])
 

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What can go wrong, and what the caller is told.
+/// Failures of requests, and the errors thrown for them.
 struct CurlClientFailureTests {
     @Test func aServerThatHangs() async throws {
         let server = try RawHTTPServer { _ in .hang }
@@ -27,7 +27,7 @@ struct CurlClientFailureTests {
         for task in line.others { #expect(try await task.value.code == .cancelled) }
         line.first.cancel()
         #expect(try await line.first.value.code == .cancelled)
-        // The place is free, and none of those that left took it.
+        // The connection is free, and no cancelled request took it.
         #expect(try await line.client.send(longTimeoutRequest(url: line.server.url)).status == 200)
         #expect(line.server.requests.count == 2)
     }
@@ -40,7 +40,7 @@ struct CurlClientFailureTests {
         #expect(line.server.requests.count == 1)
     }
 
-    /// One request that hangs on the only connection, and others that wait for it.
+    /// A request that hangs on the only connection, and others waiting for it.
     private struct Line {
         let client = CurlClient(configuration: CurlConfiguration(maximumConnectionsPerHost: 1))
         let server: RawHTTPServer
@@ -58,7 +58,7 @@ struct CurlClientFailureTests {
             first = Task { try await failure(of: longTimeoutRequest(url: server.url + "/first"), client: client) }
             for await _ in arrived { break }
             others = (0..<count).map { _ in Task { try await failure(of: longTimeoutRequest(url: server.url), client: client) } }
-            // By the time that this one has waited in vain, the others stand in line.
+            // When this request has timed out, the others are queued.
             let last = try await failure(of: HTTPRequest(url: server.url, timeout: .milliseconds(50)), client: client)
             #expect(last.code == .timeout)
             self.server = server

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Against `openssl s_server` with a certificate of an authority made for the test.
+/// Tests with `openssl s_server` and a certificate of an authority made for the test.
 struct CurlClientTLSTests {
     @Test func theGivenAuthorityAloneIsTrusted() async throws {
         let server = try TLSServer()
@@ -28,7 +28,7 @@ struct CurlClientTLSTests {
     }
 }
 
-/// Answers GET with 200 over TLS, at a port of its own.
+/// Answers GET with 200 over TLS, on a port of its own.
 private struct TLSServer {
     let url: String
     let authority: String
@@ -60,7 +60,7 @@ private struct TLSServer {
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
         try ChildProcess.start(process)
-        // It says "ACCEPT 127.0.0.1:44021" when it listens.
+        // It prints "ACCEPT 127.0.0.1:44021" when it listens.
         var text = ""
         while text.wholeMatch(of: /(?s).*ACCEPT 127.0.0.1:[0-9]+\n.*/) == nil {
             let data = output.fileHandleForReading.availableData
@@ -72,7 +72,7 @@ private struct TLSServer {
     }
 
     func stop() {
-        // A child has the signals blocked that its parent's thread had: the one that can't be blocked works always.
+        // A child inherits its parent thread's blocked signals; SIGKILL can't be blocked.
         kill(process.processIdentifier, SIGKILL)
         try? FileManager.default.removeItem(at: folder)
     }

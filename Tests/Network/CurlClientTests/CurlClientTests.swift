@@ -2,7 +2,7 @@ import CurlClient
 import TestSupport
 import Testing
 
-/// Against a server on 127.0.0.1.
+/// Tests with a server on 127.0.0.1.
 struct CurlClientTests {
     @Test func responsesHaveStatusHeadersAndBody() async throws {
         let server = try RawHTTPServer { _ in .status(500, headers: ["X-Some:  value \t", "x-some: other"], body: "late") }
@@ -60,7 +60,7 @@ struct CurlClientTests {
         _ = try await client.send(longTimeoutRequest(method: "HEAD", url: server.url))
         #expect(server.requests.map { $0.head.prefix { $0 != " " } } == ["DELETE", "PUT", "HEAD"])
         #expect(server.requests[1].body == [1, 2])
-        // libcurl would call it a form.
+        // By default libcurl would label the body as a form.
         #expect(server.requests.allSatisfy { $0.header("Content-Type") == nil })
     }
 

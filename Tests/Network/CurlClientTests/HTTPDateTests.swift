@@ -10,7 +10,8 @@ struct HTTPDateTests {
         }
     }
 
-    /// A date ends at the second, and may have been written at any moment of the exchange: what may be no difference is none.
+    /// A date has a resolution of one second, and may have been written at any time during the exchange: differences within that uncertainty count as
+    /// none.
     @Test func clocks() {
         let date = Date(timeIntervalSince1970: 784_111_777)
         let text = "Sun, 06 Nov 1994 08:49:37 GMT"

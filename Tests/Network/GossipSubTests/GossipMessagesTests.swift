@@ -95,7 +95,7 @@ struct GossipMessagesTests {
         router.gossip.connected(peer(0), version: .v11, isOutbound: false)
         #expect(router.words(to: peer(0)) == ["disconnect"])
         router.gossip.disconnected(peer(0), at: router.now)
-        // By and by all is forgotten.
+        // After the retention time everything is forgotten.
         router.heartbeat(700)
         #expect(!router.gossip.remembers(peer(0)))
         router.gossip.connected(peer(0), version: .v11, isOutbound: false)
@@ -124,7 +124,7 @@ struct GossipMessagesTests {
         #expect(router.gossip.publish([1], on: topic, at: router.now) == .duplicate)
         #expect(router.gossip.publish([UInt8](repeating: 0, count: 1 << 20 + 1), on: topic, at: router.now) == .tooLarge)
         #expect(router.gossip.publish([2], on: "/nobody", at: router.now) == .noPeers)
-        // It comes back as a duplicate.
+        // The message returns as a duplicate.
         _ = router.gossip.takeActions()
         try router.send([.message(GossipMessage(topic: topic, data: [1]))], from: peer(3))
         #expect(router.gossip.takeActions().isEmpty)
@@ -179,7 +179,7 @@ struct GossipMessagesTests {
         router.gossip.judged(large.id, as: .accept, at: router.now)
         #expect(router.gossip.actions.compactMap { $0.word(to: peer(1)) } == [])
         #expect(router.words(to: peer(2)) == ["forward"])
-        // It holds for some heartbeats.
+        // IDONTWANT is valid for some heartbeats.
         router.heartbeat(3)
         #expect(router.gossip.peers[peer(1)]?.unwanted.isEmpty == true)
         // On Waku's own protocol it is not sent.
@@ -253,7 +253,7 @@ struct LazyGossipTests {
         #expect(router.gossip.peers[peer(1)]?.score.behaviour == 0)
         #expect((router.gossip.peers[peer(0)]?.score.behaviour ?? 0) > 2)
         #expect(router.gossip.counters.brokenPromises >= 3)
-        // Until it is not asked any more.
+        // Until its score is too low for further requests.
         for number in 0..<100 {
             try router.send([.ihave(topic: topic, ids: ids(100 + number..<101 + number))], from: peer(0))
             if number.isMultiple(of: 10) { router.heartbeat() }

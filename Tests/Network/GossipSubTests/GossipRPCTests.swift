@@ -5,7 +5,7 @@ import WakuCrypto
 
 @testable import GossipSub
 
-/// A field by hand: its tag byte, a length of one byte, and what is in it.
+/// A manually encoded field: its tag byte, a length of one byte, and its content.
 func field(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
     precondition(content.count < 128)
     return [tag, UInt8(content.count)] + content
@@ -21,7 +21,7 @@ struct GossipRPCTests {
         let frame: [UInt8] =
             field(0x0A, [0x08, 1] + field(0x12, topic))
             + field(0x0A, [0x08, 0] + field(0x12, topic))
-            // Field 9 as a varint, field 10 with 4 bytes, field 11 with 8, field 12 with bytes: to be skipped.
+            // Field 9 as a varint, field 10 with 4 bytes, field 11 with 8, field 12 with bytes: all are skipped.
             + [0x48, 0xAC, 0x02] + [0x55, 1, 2, 3, 4] + [0x59, 1, 2, 3, 4, 5, 6, 7, 8] + field(0x62, [1, 2, 3])
             + field(0x12, field(0x12, [0xDE, 0xAD]) + field(0x22, topic))
             + field(
@@ -39,7 +39,7 @@ struct GossipRPCTests {
         #expect(rpc.publications.map(\.topic) == ["/t"])
         #expect(rpc.publications.map { Array(rpc.frame[$0.data]) } == [[0xDE, 0xAD]])
         #expect(rpc.publications.map(\.isAuthored) == [false])
-        // An id of another length names nothing here.
+        // Ids of another length match no message here.
         #expect(rpc.ihave == [.init(topic: "/t", ids: [known])])
         #expect(rpc.iwant == [known])
         #expect(rpc.graft == ["/t"])
@@ -66,7 +66,8 @@ struct GossipRPCTests {
         arguments: [
             [0x12, 5, 1], [0x0A], [0x12, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01],
             [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01],
-            // Number 0, a group without an end, an end without a group, a subscription that is a number, a message without a topic, a topic that
+            // Field number 0, a group without an end, an end without a group, a subscription that is a number, a message without a topic, a topic
+            // that
             // is a number.
             [0x02, 0], [0x0B], [0x0B, 0x0B, 0x0C], [0x0C], [0x08, 1], [0x12, 3, 0x12, 1, 9], [0x12, 2, 0x20, 1],
         ] as [[UInt8]])

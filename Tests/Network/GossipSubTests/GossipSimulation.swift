@@ -4,42 +4,43 @@ import TestSupport
 
 @testable import GossipSub
 
-/// Many routers on lossy links in simulated time, some of them hostile. Everything goes through the real queues, frames and parser; the same
-/// seed makes the same run.
+/// Many routers on lossy links in simulated time, some of them hostile. All traffic passes through the real queues, frames and parser; a run is
+/// determined by its seed.
 ///
-/// A link brings frames in order, late by its own latency. It loses what a full queue would lose: messages and gossip, never control. From
+/// A link delivers frames in order, with a constant latency. It loses the items that a full queue would drop: messages and gossip, never control.
+/// From
 /// time to time it breaks, and is dialed again.
 struct GossipSimulation {
     struct Settings {
         var nodeCount = 200
         var hostileCount = 0
-        /// How many others each node dials.
+        /// The number of nodes that each node dials.
         var dialCount = 10
         var messageCount = 40
         var seconds = 30
-        /// Of 1000 messages and items of gossip, how many are lost on each link.
+        /// The loss rate of messages and gossip on each link, per 1000.
         var lossPermille = 20
-        /// Breaks of links, in each second, in the whole network.
+        /// The number of links that break per second, in the whole network.
         var breaksASecond = 20
         var data = 200
     }
 
-    /// What came of it.
+    /// The results of a run.
     struct Figures: CustomStringConvertible {
         var messageCount = 0
         var honestCount = 0
-        /// Messages times honest nodes, that should have arrived.
+        /// The expected number of deliveries to honest nodes.
         var expected = 0
         var arrived = 0
         var copies = 0
         var latencies: [Duration] = []
-        /// Of all honest nodes after each heartbeat once the network stands.
+        /// The mesh sizes of all honest nodes after each heartbeat since the warm-up.
         var degrees: [Int] = []
-        /// Below the least degree although there were candidates.
+        /// The number of meshes below the minimum size although there were candidates.
         var starved = 0
         var invalidForwarded = 0
         var honestGraylisted = 0
-        /// Pairs of an honest node and a hostile peer that are connected, and that still are at the end.
+        /// The number of connections between an honest node and a hostile peer; then, of those left at the end.
         var hostileLinks = 0
         var hostileLinksLeft = 0
         var replies = 0
@@ -63,11 +64,11 @@ struct GossipSimulation {
 
     private struct Link {
         var isUp = false
-        /// A frame of an earlier life of the link does not arrive.
+        /// Frames sent before the link last broke do not arrive.
         var life = 0
         let latency: Duration
         let dialer: Int
-        /// When the last frame arrives, each way: TCP keeps their order.
+        /// The arrival time of the last frame in each direction: TCP keeps the order.
         var lastArrival = [Instant.zero, .zero]
     }
 
@@ -88,13 +89,13 @@ struct GossipSimulation {
 
     private static let topic = "/waku/2/rs/16/32"
     private static let invalidMark: UInt8 = 0xFF
-    /// Hostile nodes begin when the network stands.
+    /// Hostile nodes start after the warm-up.
     private static let warmUp = Instant.seconds(5)
 
     private let settings: Settings
     private var generator: SeededGenerator
     private var nodes: [Node] = []
-    /// By both ends, the lower first.
+    /// By both ends, the lower one first.
     private var links: [[Int]: Link] = [:]
     private var order: [[Int]] = []
     private var events = EventQueue<Instant, Event>()
@@ -106,7 +107,7 @@ struct GossipSimulation {
     init(seed: UInt64, settings: Settings) {
         self.settings = settings
         generator = SeededGenerator(seed: seed)
-        // Those that are hostile are spread among the others.
+        // Hostile nodes are spread randomly.
         let hostile = Set((0..<settings.nodeCount).shuffled(using: &generator).prefix(settings.hostileCount))
         for number in 0..<settings.nodeCount {
             var gossip = GossipSubRouter(seed: generator.next())
@@ -221,7 +222,7 @@ struct GossipSimulation {
         perform(number)
     }
 
-    /// Invalid messages, grafts in and out of time, and promises of what does not exist, to everybody.
+    /// Sends invalid messages, grafts during and after the backoff, and announcements of missing messages to all peers.
     private mutating func attack(from number: Int) {
         let fake = (0..<20).map { _ in MessageID(of: generator.bytes(8)[...]) }
         for other in nodes[number].links where nodes[number].queues[other] != nil {
@@ -240,14 +241,14 @@ struct GossipSimulation {
             return
         }
         if nodes[to].isHostile {
-            // Hears the subscriptions alone: it forwards nothing, and answers nothing.
+            // It only receives subscriptions: it forwards and answers nothing.
             return
         }
         nodes[to].gossip.received(rpc, from: peer(UInt32(from)), at: now)
         perform(to)
     }
 
-    /// Carries out what the node decided, until there is nothing more.
+    /// Performs the node's actions until there are none left.
     private mutating func perform(_ number: Int) {
         var touched: [Int] = []
         while true {
@@ -305,7 +306,7 @@ struct GossipSimulation {
     private mutating func finish() {
         let honest = nodes.filter { !$0.isHostile }
         figures.honestCount = honest.count
-        // Its publisher aside.
+        // Without the publisher itself.
         figures.arrived = delivered.values.reduce(0) { $0 + $1.count - 1 }
         figures.latencies.sort()
         for node in honest {

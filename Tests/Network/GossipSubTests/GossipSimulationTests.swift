@@ -4,8 +4,8 @@ import Testing
 
 @testable import GossipSub
 
-/// Two hundred routers in simulated time, or in the short form one hundred. `WAKU_PUSH_SIMULATION_SEEDS=1-50` and `WAKU_PUSH_GOSSIP_MESSAGES=500` make it long,
-/// `WAKU_PUSH_GOSSIP_FIGURES=1` prints what came of it; a seed that fails is told with its figures.
+/// Two hundred routers in simulated time, one hundred in the short form. `WAKU_PUSH_SIMULATION_SEEDS=1-50` and `WAKU_PUSH_GOSSIP_MESSAGES=500` make
+/// it long, `WAKU_PUSH_GOSSIP_FIGURES=1` prints the results; a failure reports the seed and its figures.
 @Suite("Simulation of many routers on lossy links", .timeLimit(.minutes(60)))
 struct GossipSimulationTests {
     private static let environment = ProcessInfo.processInfo.environment
@@ -35,7 +35,7 @@ struct GossipSimulationTests {
         #expect(figures.messageCount == Self.settings().messageCount)
         #expect(figures.arrived == figures.expected, "seed \(seed): \(figures)")
         #expect(figures.duplicatesAMessage < 6, "seed \(seed): \(figures)")
-        // A mesh may have two above for the outbound quota, until the next heartbeat.
+        // Until the next heartbeat, the outbound quota may add two peers to a mesh.
         #expect(figures.degrees.allSatisfy { $0 <= 10 } && figures.starved == 0, "seed \(seed): \(figures)")
         #expect(figures.degrees.count { 4...8 ~= $0 } * 100 >= figures.degrees.count * 95, "seed \(seed): \(figures)")
         #expect(figures.honestGraylisted == 0, "seed \(seed): \(figures)")
@@ -49,7 +49,7 @@ struct GossipSimulationTests {
         #expect(figures.arrived == figures.expected, "seed \(seed): \(figures)")
         #expect(figures.duplicatesAMessage < 6, "seed \(seed): \(figures)")
         #expect(figures.invalidForwarded == 0 && figures.honestGraylisted == 0, "seed \(seed): \(figures)")
-        // One that came back a moment before the end may not have shown itself yet.
+        // A hostile peer that reconnected shortly before the end may not have been detected yet.
         #expect(
             figures.hostileLinks > settings.hostileCount * 12 && figures.hostileLinksLeft * 50 < figures.hostileLinks,
             "seed \(seed): \(figures)")

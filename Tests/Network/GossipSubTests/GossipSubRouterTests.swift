@@ -5,7 +5,7 @@ import Testing
 
 @testable import GossipSub
 
-/// A router with as many peers as are wanted, and short ways to say what they send.
+/// A router with any number of peers, and short forms for their messages.
 struct Router {
     static let topic = "/waku/2/rs/16/32"
     var gossip: GossipSubRouter
@@ -31,7 +31,7 @@ struct Router {
         return router
     }
 
-    /// The peer sends these, by way of the wire.
+    /// Encodes the items, and passes them to the router as received from the peer.
     mutating func send(_ items: [Outgoing], from peer: PeerNumber) throws {
         var queue = OutboundQueue()
         for item in items { #expect(queue.append(item) == .kept) }
@@ -53,7 +53,7 @@ struct Router {
 }
 
 extension GossipAction {
-    /// What is sent to a peer, as a word, for comparisons.
+    /// The kind of item that this action sends to a peer, as a word, for comparisons.
     func word(to peer: PeerNumber) -> String? {
         switch self {
         case .send(let item, let to) where to == peer:
@@ -111,7 +111,7 @@ struct MeshTests {
     @Test("An oversized mesh is pruned, keeping the best-scored and outbound peers")
     func cuts() throws {
         var router = try Router.subscribed(peerCount: 20, outbound: 6)
-        // Those that this node dialed may join a full mesh, the others may not.
+        // Only peers dialed by this node may join a full mesh.
         for number in (0..<20 as Range<UInt32>).reversed() { try router.send([.graft(topic: topic)], from: peer(number)) }
         #expect(router.mesh.count > 8)
         #expect(router.mesh.count { $0.rawValue < 6 } == 6)

@@ -67,9 +67,9 @@ struct OutboundQueueTests {
         #expect(queue.append(.iwant([id(3), id(4)])) == .dropped)
         #expect(queue.append(.reply(message(1000, 1))) == .kept)
         #expect(queue.append(.message(message(1000, 2))) == .kept)
-        // The reply and the gossip go for it.
+        // The reply and the gossip are dropped to make room.
         #expect(queue.append(.message(message(1500, 3))) == .dropped)
-        // The newest.
+        // The newest message is dropped.
         #expect(queue.append(.message(message(1000, 4))) == .dropped)
         #expect(queue.append(.reply(message(1000, 5))) == .dropped)
         #expect(queue.append(.graft(topic: "/t")) == .kept)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HTTPService
 
-/// The handlers of connections and of the listening channel, on a clock that the test moves.
+/// Handlers of connections and of the listening channel, on a manual clock.
 @Suite struct ConnectionHandlerTests {
     private let limits = HTTPLimits(connections: 2)
     private let register = ConnectionRegister(limit: 2)
@@ -33,7 +33,7 @@ import Testing
         #expect(!channel.isActive)
     }
 
-    /// However it trickles.
+    /// Even if bytes keep arriving.
     @Test func aSlowBodyIsClosed() throws {
         let loop = EmbeddedEventLoop()
         let channel = try connect(loop)
@@ -54,7 +54,7 @@ import Testing
         for _ in 0..<5 {
             try channel.writeInbound(Self.head)
             try channel.writeInbound(HTTPRequestPart.end(nil))
-            // What the listener takes has no limit.
+            // The server's own response time has no limit.
             loop.advanceTime(by: .hours(1))
             try answer(channel)
             loop.advanceTime(by: .seconds(59))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTPService
 
-/// An arrow of the picture at ``ConnectionProgress``, a test.
+/// One test per arrow of the state diagram at ``ConnectionProgress``.
 @Suite struct ConnectionProgressTests {
     private let start = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
     private let limits = HTTPLimits(connections: 8)
@@ -63,7 +63,7 @@ import Testing
         #expect(progress.isBusy)
     }
 
-    /// An answer to what was no request leaves the time-out of the first head in force.
+    /// A response to an invalid request does not change the timeout of the first head.
     @Test mutating func anErrorThatIsAnsweredBeforeARequest() {
         progress.beganResponse(at: start + .seconds(1))
         progress.finishedResponse(at: start + .seconds(1))

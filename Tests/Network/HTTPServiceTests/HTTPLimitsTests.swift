@@ -3,7 +3,7 @@ import Testing
 @testable import HTTPService
 
 @Suite struct HTTPLimitsTests {
-    /// Relay, gorush, store and other nodes keep a quarter of all descriptors at least.
+    /// At least a quarter of all descriptors remains for relay, gorush, store and other nodes.
     @Test(arguments: [128, 256, 1024, 4096, 65_536, 1_048_576])
     func listenersLeaveRoom(descriptors: Int) {
         let limits = HTTPLimits.Listener.allCases.map { HTTPLimits($0, descriptors: descriptors) }

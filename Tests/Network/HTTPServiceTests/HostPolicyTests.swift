@@ -29,7 +29,7 @@ import Testing
         #expect(!policy.permits(host))
     }
 
-    /// HTTP/1.0 has no Host, and no page in a browser speaks it.
+    /// HTTP/1.0 has no Host header, and browsers do not use it.
     @Test func requestsWithoutAName() {
         #expect(policy.permits(nil))
         #expect(policy.permits(""))

@@ -17,13 +17,13 @@ import Testing
         if case .refuse(reason) = decision { true } else { false }
     }
 
-    /// Whichever comes first on either side, both keep the one that the lower id dialed.
+    /// In whichever order the connections are opened, both sides keep the one dialed by the lower id.
     @Test(arguments: [true, false], [true, false])
     func bothSidesKeepTheSameOfTwoSimultaneousConnections(lowersFirstAtLower: Bool, lowersFirstAtHigher: Bool) {
         var atLower = ConnectionTable<Int>(own: ids[0], limit: 10)
         var atHigher = ConnectionTable<Int>(own: ids[1], limit: 10)
         let now = NIODeadline.uptimeNanoseconds(1)
-        // Link 0 was dialed by the lower, link 1 by the higher.
+        // Link 0 was dialed by the lower id, link 1 by the higher.
         for link in lowersFirstAtLower ? [0, 1] : [1, 0] { _ = atLower.add(link, to: ids[1], isInbound: link == 1, at: now) }
         for link in lowersFirstAtHigher ? [0, 1] : [1, 0] { _ = atHigher.add(link, to: ids[0], isInbound: link == 0, at: now) }
         #expect(atLower.entries[ids[1]]?.link == 0)

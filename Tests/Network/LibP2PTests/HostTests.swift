@@ -61,7 +61,7 @@ import WakuCrypto
         }
     }
 
-    /// More than a window and than the queues, so that all of them fill and empty.
+    /// Larger than a window and the queues, so that all of them fill and empty.
     @Test func largeDataIsTransferredInBothDirections() async throws {
         try await withTwoHosts { dialer, listener in
             echo(listener)
@@ -118,7 +118,7 @@ import WakuCrypto
                 }
                 for try await isRight in group { #expect(isRight) }
             }
-            // Nothing is left of them.
+            // No stream remains.
             try await eventually { listener.state.withLock { $0.servedStreams.isEmpty } }
         }
     }
@@ -167,7 +167,7 @@ import WakuCrypto
         }
     }
 
-    /// Serves messages of up to a MiB; tells how many came.
+    /// Serves messages of up to a MiB; returns a counter of received messages.
     private func serveMessages(_ host: Host) -> @Sendable () -> Int {
         let count = Counter()
         host.serve("/long/1.0.0") { stream in
@@ -180,14 +180,14 @@ import WakuCrypto
         let value = Mutex(0)
     }
 
-    /// A message but for its last byte.
+    /// A message without its last byte.
     private func partOfAMessage(_ byteCount: Int) -> ByteBuffer {
         var bytes = PeerStream.delimited(ByteBuffer(repeating: 0, count: byteCount))
         bytes.moveWriterIndex(to: bytes.writerIndex - 1)
         return bytes
     }
 
-    /// The host is told that one of two dialed peers is needed; both hold parts of messages.
+    /// One of two dialing peers is marked as needed; both hold incomplete messages.
     @Test func theLeastUsefulPeersAreDisconnectedOverTheMemoryLimit() async throws {
         var configuration = HostConfiguration()
         configuration.inboundMemoryLimit = 2_600_000
@@ -198,7 +198,7 @@ import WakuCrypto
         let (needed, other) = (hosts[0], hosts[1])
         try await eventually { listener.host.peers.count { $0.info != nil } == 2 }
         listener.host.rate([needed.peerID: PeerStanding(isNeeded: true)])
-        // Whom the listener dialed counts for itself alone.
+        // Connections dialed by the listener do not count towards the budget.
         let dialed = try await ListeningHost()
         try await listener.host.connect(to: dialed.address)
         try await eventually { dialed.host.connection(to: listener.host.peerID) != nil }
@@ -212,7 +212,7 @@ import WakuCrypto
         try await junk.write(partOfAMessage(900_000))
         try await eventually { memory.byteCount >= 1_900_000 }
         #expect(listener.host.peers.count == 3)
-        // Another part makes it too much: who is needed stays, though it brings the part that is too much.
+        // A further incomplete message exceeds the limit: the needed peer stays, although the message is its own.
         let more = try await needed.openStream(to: listener.host.peerID, ["/long/1.0.0"])
         try await more.write(partOfAMessage(1_000_000))
         await #expect(throws: (any Error).self) { while try await junk.read() != nil {} }
@@ -224,7 +224,7 @@ import WakuCrypto
         for host in [other, dialed.host, listener.host] { await host.close() }
     }
 
-    /// What it says of itself is kept for as long as it is there; what it does not read, and what the service does not, counts as well.
+    /// Identify information counts while the peer is connected; data that the peer or the service does not read counts as well.
     @Test func identifyInfoCountsTowardsMemory() async throws {
         try await withTwoHosts { dialer, listener in
             try await eventually { listener.peers.first?.info != nil }
@@ -291,7 +291,7 @@ import WakuCrypto
             let stream = try await dialer.openStream(to: listener.peerID, ["/slow/1.0.0"])
             var written = 0
             let piece = ByteBuffer(repeating: 1, count: 10_000)
-            // A window and a queue: then no more is taken.
+            // A window and a queue are filled: then no more data is accepted.
             try await eventually {
                 while stream.tryWrite(piece) { written += 10_000 }
                 return written > 256 * 1024 + PeerStream.queueLimit - 20_000

@@ -7,9 +7,9 @@ import WakuCrypto
 
 @testable import LibP2P
 
-/// One side is a ``ConnectionHandler``, the other a peer that plays its part by hand. Time stands still unless it is moved.
+/// One side is a ``ConnectionHandler``, the other a manually driven peer. The clock is manual.
 @Suite struct HostileTests {
-    /// Notes what it is told.
+    /// Records its calls.
     private final class Owner: ConnectionOwner {
         let traffic = Traffic()
         let memory = MemoryBudget(limit: 1 << 20)
@@ -48,7 +48,7 @@ import WakuCrypto
             try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         }
 
-        // A channel that is open holds itself.
+        // An open channel retains itself.
         deinit { _ = try? channel.finish(acceptAlreadyClosed: true) }
 
         func send(_ bytes: ByteBuffer) throws { try channel.writeInbound(bytes) }
@@ -60,7 +60,7 @@ import WakuCrypto
         }
     }
 
-    /// The attacker's end, secured.
+    /// The attacker's end of a secured connection.
     private struct Attacker {
         var upgraded: ConnectionUpgrade.Upgraded
 
@@ -189,7 +189,7 @@ import WakuCrypto
         let answers = try attacker.received(from: victim)
         let resets = stride(from: 0, to: 100, by: 1).filter { index in contains(answers, frame(1, 8, UInt32(2 * index + 1), 0)) }
         #expect(resets == Array(64..<100))
-        // A byte now and then keeps none of them alive. The peer itself may stay.
+        // Occasional bytes keep none of the streams open. The connection may stay.
         for _ in 0..<9 {
             victim.channel.embeddedEventLoop.advanceTime(by: .seconds(1))
             try attacker.send(data(1, [19]), to: victim)
@@ -198,7 +198,7 @@ import WakuCrypto
         victim.channel.embeddedEventLoop.advanceTime(by: .seconds(1))
         #expect(contains(try attacker.received(from: victim), frame(1, 8, 3, 0)))
         #expect(victim.channel.isActive)
-        // There is room for others then.
+        // Then there is room for other streams.
         try attacker.send(frame(1, 1, 1_001, 0) + data(1_001, line("/multistream/1.0.0") + line("/test")), to: victim)
         #expect(victim.owner.started.withLock { $0 } == 1)
     }
@@ -249,7 +249,7 @@ import WakuCrypto
         let victim = try Victim()
         var attacker = try Attacker(victim)
         let loop = victim.channel.embeddedEventLoop
-        // The first period had the handshake in it.
+        // The first period included the handshake.
         loop.advanceTime(by: .seconds(20))
         #expect(try attacker.received(from: victim) == [])
         loop.advanceTime(by: .seconds(20))

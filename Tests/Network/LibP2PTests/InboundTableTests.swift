@@ -40,7 +40,7 @@ import Testing
         func block(_ text: String) throws -> String { try #require(IPAddress(text)).block.description }
         #expect(try block("192.0.2.77") == "192.0.2.0/24")
         #expect(try block("2001:db8:1:2:ffff::1") == "2001:db8:1:2::/64")
-        // IPv4 in IPv6, as a socket of both families has it.
+        // IPv4 in IPv6, as reported by a dual-stack socket.
         #expect(try block("::ffff:192.0.2.77") == "192.0.2.0/24")
         #expect(IPAddress("192.0.2") == nil && IPAddress("example.org") == nil)
     }
@@ -79,7 +79,7 @@ import Testing
         #expect(connect(&table, 2, "192.0.2.1", at: 59) == nil)
         table.rate([peers[0]: PeerStanding(isNeeded: true)], at: Self.start + .seconds(60))
         #expect(connect(&table, 3, "192.0.2.1", at: 60) == 1)
-        // One is needed, the other has just come.
+        // One peer is needed, the other has just connected.
         #expect(connect(&table, 4, "192.0.2.1", at: 61) == nil)
     }
 
@@ -93,23 +93,23 @@ import Testing
         #expect(table.handshakeCount == 3)
     }
 
-    /// 32 half-open connections from two addresses kept everybody out.
+    /// 32 half-open connections from two addresses used to block all other nodes.
     @Test func halfOpenConnectionsOfAFewBlocksDoNotBlockOthers() {
         var table = table {
             $0.handshakes = 8
             $0.handshakesPerBlock = 4
         }
         for id in 0..<8 { #expect(admit(&table, id, "192.0.\(id % 2).1") == -1) }
-        // The oldest of the largest block, in turns.
+        // The oldest handshakes of the largest blocks, in turns.
         for (id, displaced) in zip(8..<12, 0..<4) {
             #expect(admit(&table, id, "198.51.\(id).1") == displaced)
             table.left(displaced)
             #expect(secure(&table, id) == -1)
             #expect(admit(&table, 100 + id, "192.0.\(id % 2).1") == -1)
         }
-        // The attacker's own do not displace others: its blocks have the most.
+        // The attacker's own handshakes displace none: its blocks have the most.
         #expect(admit(&table, 50, "192.0.0.9") == nil)
-        // One that was displaced and is not gone yet takes no slot, and can't become a peer.
+        // A displaced connection that is still closing uses no slot, and can't become a peer.
         #expect(admit(&table, 12, "198.51.12.1") != nil)
         #expect(table.handshakeCount == 8)
     }
@@ -119,15 +119,15 @@ import Testing
         for id in 0..<3 { #expect(admit(&table, id, "192.0.\(id).1") == -1) }
         #expect(admit(&table, 3, "198.51.100.1") == 0)
         #expect(secure(&table, 0) == nil)
-        // From a block that has one already nobody is displaced for a second.
+        // A second handshake from the same block displaces none.
         #expect(admit(&table, 4, "198.51.100.2") == nil)
     }
 
-    /// 200 idle peers from 13 addresses kept everybody out.
+    /// 200 idle peers from 13 addresses used to block all other nodes.
     @Test func idlePeersDoNotBlockOthers() {
         var table = table()
         for id in 0..<200 { #expect(connect(&table, id, "192.0.\(id / 16).\(id)", at: Int64(id)) == -1) }
-        // From the most crowded blocks, in the order in which they came.
+        // The oldest peers of the most crowded blocks are evicted.
         var evicted: [Int] = []
         for id in 200..<213 {
             guard let other = connect(&table, id, "198.51.\(id).1", at: 300) else { break }
@@ -136,14 +136,14 @@ import Testing
         }
         #expect(evicted == [0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 1])
         #expect(table.count == 200)
-        // Who came alone stays, though the attacker comes back.
+        // The peer that is alone in its block stays, even if the attacker reconnects.
         for id in 300..<310 { #expect((connect(&table, id, "192.0.\(id - 300).99", at: 400) ?? 300) < 200) }
     }
 
     @Test func theLeastUsefulIsEvicted() {
         var table = table { $0.connections = 8 }
         for id in 0..<8 { #expect(connect(&table, id, "192.0.\(id).1", at: Int64(id)) == -1) }
-        // 0 is in the mesh; 1 was, until later than 5; 2 and 3 bring messages, of which the two best are a quarter, and 4 brought one long ago.
+        // 0 is in the mesh; 1 left it later than 5's last activity; 2 and 3 deliver messages and are the protected quarter; 4 delivered one long ago.
         table.rate([peers[4]: PeerStanding(messageCount: 1)], at: Self.start + .seconds(10))
         table.rate(
             [
@@ -160,7 +160,7 @@ import Testing
             guard let other = connect(&table, id, "198.51.\(id).1", at: 501) else { break }
             evicted.append(other)
             table.left(other)
-            // Whoever took the place is needed, so that it does not give it up again.
+            // The new peers are needed, so that they are not evicted again.
             table.rate(
                 [
                     peers[0]: PeerStanding(isNeeded: true), peers[2]: PeerStanding(messageCount: 9),
@@ -170,7 +170,7 @@ import Testing
             )
         }
         #expect(evicted == [6, 7, 4, 1, 5])
-        // The best two and those in the mesh are all that is left.
+        // Only the two best peers and those in the mesh are left.
         #expect(connect(&table, 20, "198.51.20.1", at: 503) == nil)
     }
 
@@ -183,7 +183,7 @@ import Testing
             $0.handshakes = 3
         }
         for id in 0..<3 { #expect(admit(&table, id, "10.0.0.\(id)") == -1) }
-        // No handshake slot is taken from them.
+        // They lose no handshake slot.
         #expect(admit(&table, 3, "192.0.2.1") == nil)
         for id in 0..<3 { #expect(secure(&table, id) == -1) }
         #expect(connect(&table, 3, "192.0.2.1") == -1)
@@ -216,9 +216,9 @@ import Testing
         #expect(exceeding(2_200_999) == [4])
         #expect(exceeding(1_900_000) == [4, 3])
         #expect(exceeding(1_700_000) == [4, 3, 1])
-        // Who holds next to nothing stays.
+        // A peer that uses almost no memory stays.
         #expect(exceeding(0) == [4, 3, 1, 0])
-        // Those that are closing already do not count.
+        // Closing connections no longer count.
         #expect(table.exceeding(1_900_000, at: Self.start) { held[$0] ?? 0 } == [4, 3])
         #expect(table.exceeding(1_900_000, at: Self.start) { held[$0] ?? 0 } == [])
     }

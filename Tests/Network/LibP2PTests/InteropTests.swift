@@ -8,7 +8,7 @@ import WakuCrypto
 
 @testable import LibP2P
 
-/// Against py-libp2p 0.8.1, if `LIBP2P_PYTHON` names a Python that has it.
+/// Tests with py-libp2p 0.8.1, if `LIBP2P_PYTHON` names a Python that has it.
 @Suite(.enabled(if: OtherLibP2P.python != nil, "LIBP2P_PYTHON names no Python with libp2p 0.8.1"), .serialized) struct InteropTests {
     private func peer(_ arguments: String...) throws -> ChildProcess {
         let script = Repository.file("Tests/Interop/py_libp2p_peer.py").path
@@ -64,7 +64,7 @@ import WakuCrypto
     }
 }
 
-/// Against a go-libp2p daemon, if `LIBP2P_P2PD` names one: `p2pd` out of the wheel hivemind 1.1.12 on PyPI.
+/// Tests with a go-libp2p daemon, if `LIBP2P_P2PD` names one: `p2pd` from the wheel hivemind 1.1.12 on PyPI.
 @Suite(.enabled(if: OtherLibP2P.daemon != nil, "LIBP2P_P2PD names no go-libp2p daemon"), .serialized) struct DaemonInteropTests {
     private struct Daemon {
         let daemon: GoLibP2PDaemon
@@ -114,7 +114,7 @@ import WakuCrypto
         let daemon = try await Daemon()
         let listener = try await ListeningHost(key: .generate(algorithm))
         let answer = try await daemon.connect(to: listener.address)
-        // The length of an answer that has its type alone: 0, ok.
+        // The length of an answer with only its type: 0, ok.
         #expect(answer == [2, 8, 0])
         try await eventually { listener.host.peers.first?.info != nil }
         let peer = try #require(listener.host.peers.first)

@@ -15,12 +15,12 @@ import WakuCrypto
         let responderStatic: String
         let responderEphemeral: String
         var hash: String?
-        /// Payload and message, in turns from the initiator on; three of them are the handshake.
+        /// Payloads and messages, alternating from the initiator on; the first three are the handshake.
         let messages: [(String, String)]
         var testDescription: String { source }
     }
 
-    /// Published with the implementations: cacophony's vectors/cacophony.txt and snow's tests/vectors/snow.txt.
+    /// Vectors published with other implementations: cacophony's vectors/cacophony.txt and snow's tests/vectors/snow.txt.
     private static let vectors = [
         Vector(
             source: "cacophony", prologue: "4a6f686e2047616c74",
@@ -112,7 +112,7 @@ import WakuCrypto
         if let known = vector.hash { #expect(initiator.hash == hex(known)) }
         let (initiators, responders) = (initiator.split(), responder.split())
         for (index, (payload, message)) in vector.messages.enumerated().dropFirst(3) {
-            // Each side's own messages are counted: the fourth is the responder's first, the fifth the initiator's.
+            // Each side counts its own messages: the fourth is the responder's first, the fifth the initiator's.
             let counter = UInt64((index - 3) / 2)
             let (sender, receiver) = index.isMultiple(of: 2) ? (initiators, responders) : (responders, initiators)
             let written = ChaCha20Poly1305(key: sender.send, direction: .seal).seal(hex(payload), counter: counter, associatedData: [])
@@ -147,7 +147,7 @@ import WakuCrypto
         var (initiator, responder) = try exchange(expecting: responderKey.peerID)
         #expect(initiator.peer == responderKey.peerID)
         #expect(responder.peer == initiatorKey.peerID)
-        // Larger than a frame, there and back, whole and in pieces.
+        // Larger than a frame, in both directions, whole and in pieces.
         let data = randomBytes(200_000)
         var plain = ByteBuffer(bytes: data)
         var sealed = initiator.transport.seal(&plain)

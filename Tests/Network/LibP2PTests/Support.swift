@@ -14,7 +14,7 @@ struct ListeningHost {
     }
 }
 
-/// Runs with two hosts, the first of which is connected to the second, and closes both.
+/// Runs `body` with two hosts, the first connected to the second, and closes both.
 func withTwoHosts(
     _ configuration: HostConfiguration = HostConfiguration(), _ body: (_ dialer: Host, _ listener: Host) async throws -> Void
 ) async throws {
@@ -33,7 +33,7 @@ func withTwoHosts(
 }
 
 extension AsyncStream where Element: Sendable {
-    /// The first element that fits.
+    /// The first non-nil result of `pick`.
     func first<R>(as pick: (Element) -> R?) async -> R? {
         for await element in self {
             if let result = pick(element) { return result }

@@ -5,7 +5,7 @@ import Testing
 @testable import LibP2P
 
 @Suite struct YamuxSessionTests {
-    /// What a peer would send, by hand.
+    /// A peer's frame, encoded manually.
     private func frame(_ type: UInt8, _ flags: UInt16, _ stream: UInt32, _ length: UInt32, _ data: [UInt8] = []) -> [UInt8] {
         var buffer = ByteBuffer()
         buffer.writeMultipleIntegers(UInt8(0), type, flags, stream, length)
@@ -45,7 +45,7 @@ import Testing
         #expect(session.open() == 1)
         #expect(session.open() == 3)
         #expect(output(&session) == frame(1, 1, 1, 0) + frame(1, 1, 3, 0))
-        // Acknowledged by data, which come with the end.
+        // Acknowledged by a data frame that also ends the stream.
         #expect(try receive(frame(0, 2 | 4, 1, 1, [9]), &session) == [.data(1, ByteBuffer(bytes: [9])), .finished(1)])
         session.finish(1)
         #expect(session.streamCount == 2)
@@ -89,7 +89,7 @@ import Testing
         session.output.clear()
         #expect(try receive(frame(1, 0, 1, 100), &session) == [.windowGrew(1)])
         #expect(session.send(&data, on: 1) == 100)
-        // Beyond what a window can be it stays where it is.
+        // A window above the maximum stays at the maximum.
         _ = try receive(frame(1, 0, 1, .max) + frame(1, 0, 1, .max), &session)
         #expect(session.sendWindow(1) == Int(UInt32.max))
     }
@@ -104,7 +104,7 @@ import Testing
         #expect(session.output.readableBytes == 0)
         session.consumed(1, on: 1)
         #expect(output(&session) == frame(1, 0, 1, UInt32(half)))
-        // More than came can't be consumed.
+        // Consuming more than was received has no effect.
         session.consumed(10 * half, on: 1)
         #expect(output(&session) == frame(1, 0, 1, UInt32(half)))
     }
@@ -114,7 +114,7 @@ import Testing
         _ = try receive(frame(1, 1, 1, 0), &session)
         #expect(throws: YamuxError.windowExceeded) { try receive(frame(0, 0, 1, 256 * 1024 + 1), &session) }
         session = responder()
-        // For a stream that there is not, as well.
+        // The same for an unknown stream.
         #expect(throws: YamuxError.windowExceeded) { try receive(frame(0, 0, 1, .max), &session) }
     }
 
@@ -171,7 +171,7 @@ import Testing
         _ = try receive(frame(0, 0, 1, UInt32(window.count), window), &session)
         #expect(try receive(frame(0, 0, 3, UInt32(window.count), window), &session) == [.reset(3)])
         #expect(output(&session) == frame(1, 8, 3, 0))
-        // The room is there again when the first stream's data were read, or it is gone.
+        // There is room again after the first stream's data was read, or the stream was reset.
         session.reset(1)
         _ = try receive(frame(1, 1, 5, 0), &session)
         #expect(try receive(frame(0, 0, 5, 1, [1]), &session).count == 1)

@@ -9,7 +9,7 @@ struct LoopbackNetworkTests {
         WakuMessage(payload: [number], contentTopic: ContentTopic(TopicTag(rawValue: 1)), timestamp: .now())
     }
 
-    /// The payloads of the first messages that a relay hands over.
+    /// The payloads of the first messages that a relay delivers.
     private func take(_ count: Int, from relay: LoopbackParticipant) async -> [UInt8] {
         let (stream, continuation) = AsyncStream.makeStream(of: UInt8.self)
         let run = Task {

@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    /// Keeps the level of each line.
+    /// Records the level of each log line.
     private final class Levels: LogHandler, Sendable {
         private let levels = Mutex<[Logger.Level]>([])
         var all: [Logger.Level] { levels.withLock { $0 } }
@@ -87,7 +87,7 @@ import Testing
         #expect(warnings == [0, 240, 480])
     }
 
-    /// They say nothing about the next connection.
+    /// These errors say nothing about the next connection.
     @Test func otherErrorsArePassedOn() {
         fail(ECONNABORTED)
         #expect(readsByItself == nil)

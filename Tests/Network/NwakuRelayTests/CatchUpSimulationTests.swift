@@ -5,10 +5,10 @@ import Waku
 
 @testable import NwakuRelay
 
-/// What polling, gaps and the store make of faults in random order: bursts that flush the cache, restarts of the node, of its store and of the
-/// daemon, polls and pages that fail or get lost on the way back, silences, and a clock that is set back and forth.
+/// Polling, gaps and store queries with random failures: bursts that flush the cache, restarts of the node, of its store and of the
+/// daemon, polls and pages that fail or get lost on the way back, silent periods, and a clock that steps back and forth.
 ///
-/// At each step: nothing that the store keeps is missing from before the time that is told as seen. After all has healed: nothing is missing.
+/// Invariant of each step: every stored message before the reported `seenUntil` was received. After recovery, no message is missing.
 struct CatchUpSimulationTests {
     private static let stepCount = 5_000
 
@@ -34,16 +34,16 @@ struct CatchUpSimulationTests {
         }
         simulation.heal()
         #expect(simulation.missing.isEmpty, "seed \(seed): \(simulation.missing.count) of \(simulation.sentCount) messages never came")
-        // Otherwise it would show nothing.
+        // Otherwise the run would prove nothing.
         #expect(simulation.gapCount > 10 && simulation.recoveredCount > 10 && simulation.sentCount > 1000, "seed \(seed)")
     }
 }
 
 private struct Simulation {
     enum Faults {
-        /// Of the daemon, which goes on from the times that it last saved.
+        /// Restarts of the daemon, which continues from the last saved times.
         case restarts
-        /// A clock that is wrong for some minutes. It is right when the daemon starts.
+        /// A wrong clock for some minutes. It is right when the daemon starts.
         case clock
     }
 
@@ -75,7 +75,7 @@ private struct Simulation {
         topics = Array(Self.topics.prefix(Int.random(in: 1...2, using: &random)))
         node = ModelNode(cacheCapacity: Int.random(in: 5...20, using: &random))
         progress = Self.progress(topics, capacity: node.cacheCapacity, lastSeen: [:], at: Moment(instant: .zero, wallClock: Self.epoch))
-        // What came before the node was first listened to is nobody's promise.
+        // Messages from before the first poll are not guaranteed.
         isHealthy = true
         for _ in 0..<2 { attach() }
         isHealthy = false
@@ -98,8 +98,8 @@ private struct Simulation {
         .milliseconds(Int64.random(in: 1...longest.nanoseconds / 1_000_000, using: &random))
     }
 
-    /// A message that is missing although the time before which nothing is was told to be later; nil when there is none. While the clock is
-    /// wrong that can't be said.
+    /// A message that is missing although the reported `seenUntil` is later; nil when there is none. Not checked while the clock can be
+    /// wrong.
     var brokenPromise: Int? {
         guard faults == .restarts, !missing.isEmpty else { return nil }
         let seenUntil = progress.seenUntil(at: now)
@@ -115,12 +115,12 @@ private struct Simulation {
         if happens(20) { saved = progress.seenUntil(at: now) }
     }
 
-    /// Nothing fails any more, and time passes.
+    /// Ends all failures, and lets time pass.
     mutating func heal() {
         isHealthy = true
         (nodeIsDownUntil, storeIsDownUntil, clockError) = (time, time, .zero)
         for _ in 0..<1000 { step() }
-        // What came with the last steps was polled, but not what the store has yet to tell of a last full cache.
+        // Messages of the last steps were polled, but messages lost from a full cache may still have to be fetched from the store.
         for _ in 0..<100 {
             time = time + .milliseconds(500)
             attach()
@@ -134,7 +134,7 @@ private struct Simulation {
         for _ in 0..<Int.random(in: 0...limit, using: &random) {
             let topic = random.pick(topics)
             if Int.random(in: 0..<3, using: &random) > 0 {
-                // Senders may claim any time.
+                // Senders may choose any timestamp.
                 let sentAt = Bool.random(using: &random) ? time + upTo(.seconds(100_000)) : time - upTo(.seconds(100_000))
                 if time >= nodeIsDownUntil { node.arriveForeign(on: topic, sentAt: sentAt) }
                 continue
@@ -152,7 +152,7 @@ private struct Simulation {
             node.restart()
             nodeIsDownUntil = time + upTo(.seconds(70))
         }
-        // Seldom for long: a gap that is open for long hides what others do.
+        // Rarely long: a long gap hides the effects of other failures.
         if happens(400) { storeIsDownUntil = time + upTo(happens(8) ? .seconds(600) : .seconds(10)) }
         if happens(300) { node.restartStore() }
         switch faults {
@@ -190,11 +190,11 @@ private struct Simulation {
             let sent = now
             var count = 0
             for (index, topic) in topics.enumerated() {
-                // Topics are polled one after the other, and something comes in between.
+                // Topics are polled one after the other, and messages arrive in between.
                 if index > 0, happens(20) { arrivals(limit: 2 * node.cacheCapacity) }
                 guard !isDown, !happens(50) else { return progress.attachment.failed("", at: now, jitter: 0.5) }
                 guard let poll = node.poll(topic) else { return progress.attachment.subscriptionLost(at: now, jitter: 0.5) }
-                // Taken from the node, and lost on the way.
+                // Removed from the node's cache, and lost on the way.
                 guard !happens(100) else { return progress.attachment.failed("", at: now, jitter: 0.5) }
                 count += poll.count
                 progress.noteReceived(poll.ours, on: index)

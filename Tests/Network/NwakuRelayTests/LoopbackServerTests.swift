@@ -7,7 +7,7 @@ import Waku
 
 @testable import NwakuRelay
 
-/// The loopback node refuses what a real one refuses: what works here works there.
+/// The loopback node rejects the same requests as a real one, so that code that works with it works with a real node.
 @Suite(.timeLimit(.minutes(5))) struct LoopbackServerTests {
     private static let subscriptions = "/relay/v1/subscriptions"
     private static let messages = "/relay/v1/messages/%2Fwaku%2F2%2Frs%2F16%2F32"
@@ -48,7 +48,7 @@ import Waku
         }
     }
 
-    /// A page in the operator's browser can send these to any address, with a body of type text/plain, and without reading the answers.
+    /// A page in the operator's browser can send these requests to any address, with a body of type text/plain, but can't read the answers.
     @Test(arguments: [
         ("Origin", "http://evil.example"), ("Origin", "null"), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Site", "same-site"),
     ])

@@ -6,7 +6,7 @@ import Waku
 
 @testable import NwakuRelay
 
-/// Against nodes that answer otherwise than one hopes.
+/// Tests with nodes that answer unexpectedly.
 @Suite(.timeLimit(.minutes(5))) struct MisbehavingNodeTests {
     private static let payload = "AQID"
 
@@ -23,7 +23,7 @@ import Waku
         }
         let push = "POST /lightpush/v3/message"
         let publish = "POST /relay/v1/messages/%2Fwaku%2F2%2Frs%2F16%2F32"
-        // A node that does not serve lightpush is not asked at every message.
+        // A node that does not serve lightpush is not asked for every message.
         let isMissing = status == 404 || status == 503
         #expect(calls.withLock { $0 } == [push, publish] + (isMissing ? [publish] : [push, publish]))
     }
@@ -98,7 +98,7 @@ import Waku
     }
 
     @Test func keepsAskingAStoreThatFails() async throws {
-        // In turn: none, too often, an error within, a page with something broken, and the last page.
+        // In turn: no answer, rate limited, an error within the response, a page with a broken element, and the last page.
         let answers: [(Int, String)] = [
             (412, "No suitable service peer & none discovered"), (429, ""), (200, #"{"statusCode": 500, "statusDesc": "oops"}"#),
             (
@@ -131,7 +131,7 @@ import Waku
         #expect(queries[0]["includeData"] == "true")
     }
 
-    /// A node can't have answers go out on a pubsub topic of its choice, which are sent where a message came from.
+    /// A node can't choose the pubsub topic of answers, which are published on the topic of the received message.
     @Test func messagesThatWereNotAskedForAreLeftOut() async throws {
         func entry(_ payload: String, _ topic: ContentTopic, _ pubsubTopic: String) -> String {
             #"{"message": {"payload": "\#(payload)", "contentTopic": "\#(topic)", "timestamp": 1}, "pubsubTopic": "\#(pubsubTopic)"}"#
@@ -155,7 +155,7 @@ import Waku
         }
     }
 
-    /// A decoder would make many times as much memory of it.
+    /// A decoder would use many times as much memory for it.
     @Test func smallAnswersAreReadUpToASmallLimit() async throws {
         let long = String(repeating: " ", count: NwakuAPI.maximumSmallResponseByteCount)
         try await ScriptedNode.serve { call, _ in
@@ -171,7 +171,7 @@ import Waku
         }
     }
 
-    /// Cut to one line of printable ASCII: neither escape sequences nor marks that turn a line's direction.
+    /// Reduced to one line of printable ASCII, without escape sequences or characters that change the text direction.
     @Test func aNodesWordsAreShownAsPlainText() async throws {
         let words = "no\u{9b}31m \u{202e}peers\u{1b}[2J\u{7f}\r\nforged " + String(repeating: "x", count: 500)
         try await ScriptedNode.serve { _, _ in

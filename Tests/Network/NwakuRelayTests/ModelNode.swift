@@ -4,8 +4,8 @@ import Waku
 
 @testable import NwakuRelay
 
-/// A node as a simulation sees it: a cache that loses, subscriptions that a restart forgets, and a store that keeps what it takes, a moment
-/// later. All times are true ones.
+/// A simulated node: a cache that loses messages, subscriptions that are lost on a restart, and a store that adds messages with a
+/// delay. All times are true ones.
 struct ModelNode {
     struct Kept {
         let message: ReceivedMessage
@@ -18,11 +18,11 @@ struct ModelNode {
 
     let cacheCapacity: Int
     private(set) var subscriptions: Set<PubsubTopic> = []
-    /// By the sender's time; ours with their message.
+    /// Sorted by the sender's time; `message` is set for the client's messages.
     private var cache: [(topic: PubsubTopic, sentAt: Timestamp, message: ReceivedMessage?)] = []
-    /// Ours, by the sender's time.
+    /// The client's messages, sorted by the sender's time.
     private var archive: [Kept] = []
-    /// Cursors of before a restart of the store lead nowhere.
+    /// Incremented when the store restarts, which invalidates cursors.
     private var epoch = 0
 
     init(cacheCapacity: Int) {
@@ -38,7 +38,7 @@ struct ModelNode {
 
     mutating func restartStore() { epoch += 1 }
 
-    /// A message of ours that reached the node, if it is up, and the store in any case.
+    /// A message for the client reaches the node, if it is up, and the store in any case.
     mutating func arrive(_ message: ReceivedMessage, isUp: Bool, at now: Timestamp) {
         var index = archive.count
         while index > 0, archive[index - 1].message.message.timestamp > message.message.timestamp { index -= 1 }
@@ -70,7 +70,7 @@ struct ModelNode {
         return (count, ours)
     }
 
-    /// nil when the cursor leads nowhere.
+    /// nil when the cursor is invalid.
     func query(_ query: StoreQuery, at now: Timestamp) -> StorePage? {
         precondition(query.contentTopics == [Self.contentTopic])
         var index: Int
@@ -78,7 +78,7 @@ struct ModelNode {
             let parts = cursor.split(separator: " ").compactMap { Int($0) }
             guard parts[0] == epoch else { return nil }
             index = parts[1]
-            // Those before may be new by now; a cursor names a message, not a place.
+            // Messages may have been added before the cursor: it names a message, not a position.
             while index < archive.count, archive[index].message.message.payload != payload(parts[2]) { index += 1 }
             index += 1
         } else {
@@ -108,6 +108,6 @@ struct ModelNode {
     }
 }
 
-/// The number of a message is its payload.
+/// A message's number, as its payload.
 func payload(_ number: Int) -> [UInt8] { withUnsafeBytes(of: number.bigEndian, Array.init) }
 func number(_ message: ReceivedMessage) -> Int { message.message.payload.reduce(0) { $0 << 8 | Int($1) } }

@@ -52,7 +52,7 @@ struct NodeInspectionTests {
         }
     }
 
-    /// Whatever is cut off or altered, nothing traps.
+    /// Truncated or altered records never cause a trap.
     @Test func damagedRecords() {
         let record = Self.record("rs", [0, 16, 2, 0, 32, 0, 64])
         let bytes = Array(record.utf8)

@@ -176,7 +176,7 @@ struct NwakuAttachmentTests {
         var attachment = attached(pubsubTopics: [.statusDefault, Self.other])
         let lostFrom = attachment.polled(messageCount: 5, sent: moment(.milliseconds(300)))
         #expect(lostFrom == [:])
-        // While the second topic was polled 45 came on the first, and pushed out some of the second.
+        // While the second topic was polled, 45 messages arrived on the first, and evicted some of the second.
         let lostFrom2 = attachment.polled(messageCount: 45, sent: moment(.milliseconds(600)))
         #expect(lostFrom2 == [.statusDefault: moment(.zero), Self.other: moment(.zero)])
     }
@@ -186,7 +186,7 @@ struct NwakuAttachmentTests {
         let sent = Moment(instant: .seconds(600), wallClock: Self.day - .seconds(100))
         let lostFrom = attachment.polled(messageCount: 50, sent: sent)
         #expect(lostFrom == [.statusDefault: moment(.zero)])
-        // Ten minutes, by the clock as it is now.
+        // Ten minutes ago, by the present clock.
         #expect(moment(.zero).earliestWallClock(at: sent) == sent.wallClock - .seconds(600))
         #expect(attachment.polledUntil(.statusDefault) == sent)
     }

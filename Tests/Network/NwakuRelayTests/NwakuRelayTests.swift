@@ -6,7 +6,7 @@ import Waku
 
 @testable import NwakuRelay
 
-/// Against a node that behaves, over real sockets.
+/// Tests with a well-behaved node, over real sockets.
 @Suite(.timeLimit(.minutes(5))) struct NwakuRelayTests {
     @Test func subscribesAndDeliversMessages() async throws {
         let network = LoopbackNetwork()
@@ -54,7 +54,7 @@ import Waku
             try await during({ await relay.run { inbox.deliver($0) } }) {
                 try await eventually { relay.state == .attached }
                 network.restart()
-                // Nobody polls for this one: the store has it.
+                // This message is not polled in time: it comes from the store.
                 network.publish(message(1), on: .statusDefault)
                 await inbox.wait { $0.payloads == payloads([1]) }
                 network.publish(message(2), on: .statusDefault)
@@ -85,7 +85,7 @@ import Waku
     @Test func fetchesMessagesLostInTheCacheFromTheStore() async throws {
         let network = LoopbackNetwork()
         try await withLoopback(network) { port in
-            // Pages of 100, more of them than one, and foreign topics in between.
+            // More messages than a page of 100, with foreign topics in between.
             let relay = try makeRelay(port: port, pollInterval: .seconds(60), catchUpTopics: [topicA])
             let inbox = Inbox()
             try await relay.api.subscribe(to: [.statusDefault])
@@ -132,7 +132,7 @@ import Waku
                     await watched.wait { $0.payloads == payloads([1]) }
                     watch.watch([topicB])
                     await watched.wait { $0.payloads == payloads([1, 2]) }
-                    // A topic that is dropped while another is added is not asked for any more; the new one is, from the beginning.
+                    // A topic that is dropped while another is added is no longer queried; the new one is, from the beginning.
                     watch.unwatch([topicA])
                     network.publish(message(3), on: .statusDefault)
                     network.publish(message(4, topic: topicB), on: .statusDefault)
@@ -146,7 +146,7 @@ import Waku
         }
     }
 
-    /// In pages of one query: what it leaves out of a dropped topic is asked for again once the topic is added.
+    /// Each page of a query skips messages on dropped topics; they are queried again when the topic is added.
     @Test func topicThatIsDroppedAndAddedWhileTheStoreIsAskedMissesNothing() async throws {
         let network = LoopbackNetwork()
         let size = StoreQuery.maximumPageSize

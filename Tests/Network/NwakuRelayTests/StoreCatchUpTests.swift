@@ -113,14 +113,14 @@ struct StoreCatchUpTests {
         #expect(!isFirst2)
         let action2 = catchUp.next(at: moment(.seconds(2)))
         #expect(action2 == .wait(until: .seconds(3)))
-        // No page told how far it was: from the beginning.
+        // No page has reported progress: the query starts from the beginning.
         let query = try query(catchUp.next(at: moment(.seconds(3))))
         #expect(query.cursor == nil)
         #expect(query.startTime == Self.day - .seconds(60))
         #expect(catchUp.missingFrom(at: moment(.seconds(4))) == Self.day)
     }
 
-    /// Large messages of others must not stand in the way.
+    /// Other participants' large messages must not block progress.
     @Test func pageSizeShrinksAfterOversizedResponsesAndGrowsAgain() throws {
         var catchUp = catchUp(pageLimit: 2)
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
@@ -132,7 +132,7 @@ struct StoreCatchUpTests {
             _ = catchUp.failed(isTooMuch: true, at: moment(.seconds(10)), jitter: 0)
             #expect(try size(100) == expected)
         }
-        // Ten messages, and a hundred: then whole pages, until there were as many as two of these hold.
+        // Ten messages, then a hundred: then whole pages, after as many messages as two of these contain.
         var sizes: [Int] = []
         while case .query(let query) = catchUp.next(at: moment(.seconds(1000))) {
             sizes.append(query.pageSize)
@@ -158,7 +158,7 @@ struct StoreCatchUpTests {
         #expect(fresh == [message(1), message(2)])
         let fresh2 = catchUp.fresh([message(2), message(3)])
         #expect(fresh2 == [message(3)])
-        // Only two are remembered.
+        // Only two messages are remembered.
         let fresh3 = catchUp.fresh([message(1)])
         #expect(fresh3 == [message(1)])
     }
@@ -196,7 +196,7 @@ struct StoreCatchUpTests {
         catchUp.noteGap(from: moment(.seconds(16)), at: moment(.milliseconds(16_500)))
         #expect(try query(catchUp.next(at: moment(.seconds(17)))).startTime == moment(.seconds(-50)).wallClock)
         _ = catchUp.answered(page())
-        // The first gap had its time, those after it had not.
+        // The first gap has expired, the later ones have not.
         #expect(catchUp.missingFrom(at: moment(.seconds(17))) == moment(.seconds(15)).wallClock)
         #expect(try query(catchUp.next(at: moment(.seconds(22)))).startTime == moment(.seconds(-45)).wallClock)
         _ = catchUp.answered(page())
@@ -236,7 +236,7 @@ struct StoreCatchUpTests {
         #expect(isGap2)
         #expect(try query(catchUp.next(at: moment(.seconds(301)))).startTime == moment(.seconds(40)).wallClock)
         _ = catchUp.answered(page())
-        // Neither the same step nor one forward makes another.
+        // Neither the same step nor a forward step creates another gap.
         let isGap3 = catchUp.noteClock(at: moment(.seconds(302)))
         let isGap4 = catchUp.noteClock(at: ahead(.seconds(303)))
         #expect(!isGap3 && !isGap4)

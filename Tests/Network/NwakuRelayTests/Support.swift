@@ -10,7 +10,7 @@ import Waku
 
 @testable import NwakuRelay
 
-/// Collects what a relay hands over.
+/// Collects the messages that a relay delivers.
 final class Inbox: Sendable {
     private let received = Mutex<[ReceivedMessage]>([])
     private let arrivals: AsyncStream<Void>
@@ -35,7 +35,7 @@ final class Inbox: Sendable {
     }
 }
 
-/// Runs something beside the body, and ends it after that.
+/// Runs `run` concurrently with `body`, and cancels it afterwards.
 func during<Result>(_ run: @escaping @Sendable () async -> Void, _ body: () async throws -> Result) async throws -> Result {
     let task = Task { await run() }
     do {
@@ -50,7 +50,7 @@ func during<Result>(_ run: @escaping @Sendable () async -> Void, _ body: () asyn
     }
 }
 
-/// Serves a loopback node on a port of this machine while the body runs.
+/// Serves a loopback node on a local port while `body` runs.
 func withLoopback<Result>(
     _ network: LoopbackNetwork, port: Int = 0, _ body: (_ port: Int) async throws -> Result
 ) async throws -> Result {
@@ -68,11 +68,11 @@ func withLoopback<Result>(
     }
 }
 
-/// A node that answers as a test says.
+/// A node with scripted answers.
 struct ScriptedNode: HTTPResponder {
     typealias Context = BasicRequestContext
 
-    /// From `GET /path` and the query's parameters to a status and a body; `OK` to subscriptions and an empty poll where it is nil.
+    /// Maps `GET /path` and the query's parameters to a status and a body; nil answers `OK` to subscriptions, and polls with an empty list.
     let script: @Sendable (_ call: String, _ query: [String: String]) -> (Int, String)?
 
     func respond(to request: Request, context: Context) async throws -> Response {

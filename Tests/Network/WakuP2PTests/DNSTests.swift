@@ -7,12 +7,12 @@ import WakuCrypto
 
 @testable import WakuP2P
 
-/// A DNS server on loopback that answers from a zone, as long as it is held.
+/// A DNS server on loopback that answers from a zone while this object exists.
 final class DNSServer: Sendable {
     private let channel: any Channel
     private let log = Log<String>()
 
-    /// - Parameter change: What goes out instead of an answer.
+    /// - Parameter change: Maps each answer to the datagrams sent instead.
     init(_ zone: Zone, change: @escaping @Sendable ([UInt8]) -> [[UInt8]] = { [$0] }) async throws {
         let log = log
         let known = zone.reduce(into: Zone()) { $0[$1.key.lowercased()] = $1.value }
@@ -33,7 +33,7 @@ final class DNSServer: Sendable {
         client.timeout = .seconds(10)
         return client
     }
-    /// Names, in the order of the questions.
+    /// The queried names, in order.
     var asked: [String] { log.all }
 
     private final class Answering: ChannelInboundHandler {
@@ -68,7 +68,7 @@ final class DNSServer: Sendable {
         return labels.joined(separator: ".").lowercased()
     }
 
-    /// The records' name points to the question's; each text in parts of 255 bytes.
+    /// The record's name is a pointer to the question's name; texts are split into parts of 255 bytes.
     static func answer(to question: [UInt8], _ texts: [String]?) -> [UInt8] {
         let name = name(in: question)
         let end = 12 + name.utf8.count + 2 + 4
@@ -107,7 +107,7 @@ struct DNSTests {
         for texts in [["one"], ["one", "two"], [Self.long], []] {
             #expect(try DNSMessage.texts(in: try answer(texts), to: "List.example", id: 7) == texts)
         }
-        // An alias first: type 5, to a name that ends in a pointer.
+        // An alias first: type 5, with a name that ends in a pointer.
         var bytes = Array(try answer([])[...])
         bytes[7] = 2
         bytes += [0xC0, 12, 0, 5, 0, 1, 0, 0, 0, 60, 0, 4, 1, 0x7A, 0xC0, 17]

@@ -6,7 +6,7 @@ import Waku
 
 @testable import WakuP2P
 
-/// What a filter node is asked, and up to when its subscription is known to have worked.
+/// Requests to a filter node, and the time until which its subscription is known to have worked.
 struct FilterSubscriptionTests {
     private static let day = Timestamp(rawValue: 1_800_000_000_000_000_000)
     private let own = [ContentTopic(TopicTag(of: "personal")), ContentTopic(TopicTag(of: "partitioned"))]
@@ -22,7 +22,7 @@ struct FilterSubscriptionTests {
         FilterSubscription(ownTopics: own, pubsubTopicCount: 1, topicLimit: 1000, timing: FilterTiming(), at: .zero)
     }
 
-    /// That took its own topics, and these, at 0 s.
+    /// A subscription accepted at 0 s, with the client's own topics and these.
     private func accepted(_ topics: ArraySlice<ContentTopic> = []) -> FilterSubscription {
         var subscription = subscription()
         while case .ask(.subscribe) = subscription.next(wanted: own + topics, at: .zero) {
@@ -64,15 +64,15 @@ struct FilterSubscriptionTests {
     @Test func onlyPushesAndSuccessfulPingsAreProofs() {
         var subscription = accepted(others[..<1])
         #expect(subscription.proven == moment(0))
-        // A ping proves what was when it was sent.
+        // A ping proves the state at the time when it was sent.
         subscription.pinged(sent: moment(5), at: time(5.8))
         #expect(subscription.proven == moment(5))
         subscription.pushed(on: others[0], at: moment(6))
         #expect(subscription.proven == moment(6))
-        // On a topic that it was not told, it may be for anybody.
+        // A message on a topic that was not subscribed may be for another client.
         subscription.pushed(on: others[1], at: moment(7))
         subscription.rateLimited(.ping, sent: time(11), at: time(11.1))
-        // Late, as from a stream that was held up.
+        // A late message, as from a delayed stream.
         subscription.pushed(on: others[0], at: moment(3))
         #expect(subscription.proven == moment(6))
         #expect(subscription.next(wanted: own, at: time(15.9)) == .wait(until: time(16)))
@@ -107,7 +107,7 @@ struct FilterSubscriptionTests {
                 now = until
             }
         }
-        // 30 a minute, and as many at once.
+        // 30 a minute, plus an initial burst of 30.
         #expect(requestCount <= 330, "\(requestCount)")
         #expect(requestCount > 100)
     }
@@ -118,10 +118,10 @@ struct FilterSubscriptionTests {
         #expect(subscription.next(wanted: own + others[..<1], at: time(2.5)) == .ask(.ping))
         subscription.pinged(sent: moment(2.5), at: time(2.6))
         #expect(subscription.next(wanted: own + others[..<1], at: time(2.6)) == .ask(.subscribe(own + others[..<1])))
-        // It may have forgotten this client after the ping: that would not show.
+        // The node may have forgotten this client after the ping, which the answer would not show.
         #expect(subscription.subscribed(sent: moment(2.6)) == moment(2.5))
         #expect(subscription.proven == moment(2.5))
-        // A ping and a request are worth five seconds.
+        // A ping and a request use five seconds of the rate limit.
         #expect(subscription.next(wanted: own + others[..<2], at: time(7.2)) == .wait(until: time(7.5)))
         #expect(subscription.next(wanted: own + others[..<2], at: time(7.5)) == .ask(.ping))
     }
@@ -141,7 +141,7 @@ struct FilterSubscriptionTests {
             return
         }
         subscription.rateLimited(.subscribe(part), sent: time(20), at: time(20))
-        // What it took before stays.
+        // Topics accepted before stay.
         #expect(subscription.proven != nil && subscription.topics == Set(own + others[..<200]))
         subscription.pinged(sent: moment(34), at: time(34))
         #expect(subscription.next(wanted: own + others[..<201], at: time(34.5)) == .wait(until: time(35.5)))
@@ -150,13 +150,13 @@ struct FilterSubscriptionTests {
         #expect(subscription.next(wanted: own + others[..<201], at: time(37.5)) == .ask(.subscribe(own + others[200..<201])))
     }
 
-    // MARK: Topics that are not wanted any more
+    // MARK: Dropped topics
 
     @Test func manyDroppedTopicsAreUnsubscribedFromAtOnce() {
         var subscription = accepted(others[..<300])
         let dropped = Set(others[..<150])
         let wanted = own + others[150..<300]
-        // When the pace allows it: a subscription of 300 topics took four requests.
+        // After a pause for the rate limit: a subscription of 300 topics took four requests.
         #expect(subscription.next(wanted: wanted, dropped: dropped, at: time(9)) == .ask(.ping))
         subscription.pinged(sent: moment(9), at: time(9))
         var gone: Set<ContentTopic> = []
@@ -166,7 +166,7 @@ struct FilterSubscriptionTests {
                 return
             }
             #expect(part.count == (second == 12.5 ? 100 : 50))
-            // The same until it is answered; meanwhile these topics don't count as accepted.
+            // The request is repeated until it is answered; meanwhile these topics don't count as accepted.
             #expect(subscription.next(wanted: wanted, dropped: dropped, at: time(second)) == .ask(.unsubscribe(part)))
             #expect(!subscription.hasAccepted([part[0]]))
             subscription.unsubscribed(sent: moment(second))
@@ -240,7 +240,7 @@ struct FilterSubscriptionTests {
             Issue.record("not unsubscribed")
             return
         }
-        // Wanted again while that request is on its way.
+        // The topic is wanted again while that request is pending.
         #expect(!subscription.hasAccepted([others[0]]))
         subscription.unsubscribed(sent: moment(40))
         subscription.pinged(sent: moment(43), at: time(43))
@@ -262,7 +262,7 @@ struct FilterSubscriptionTests {
         #expect(subscription.next(wanted: own, dropped: dropped, at: time(54)) == .wait(until: time(55)))
         subscription.pushed(on: others[0], at: moment(57))
         #expect(subscription.next(wanted: own, dropped: dropped, at: time(57.6)) == .ask(.unsubscribe(part)))
-        // The node does not know the client any more.
+        // The node no longer knows the client.
         subscription.forgotten(at: time(58))
         #expect(subscription.topics.isEmpty)
         #expect(subscription.next(wanted: own, dropped: dropped, at: time(60)) == .ask(.subscribe(own)))
@@ -275,7 +275,7 @@ struct FilterSubscriptionTests {
     }
 }
 
-/// Since when messages may be lost, over all filter nodes.
+/// The time since when messages may be lost, over all filter nodes.
 struct FilterPeersTests {
     private final class Life: Sendable {}
 
@@ -291,8 +291,8 @@ struct FilterPeersTests {
 
     private func peers() -> FilterPeers { FilterPeers(pubsubTopicCount: 1, ownTopics: own) }
 
-    /// Over the first connection unless another is named.
-    /// - Returns: What was not heard before.
+    /// Subscribes over the first connection, unless `life` is given.
+    /// - Returns: Topics that were not received before.
     @discardableResult
     private func tell(_ peers: inout FilterPeers, _ peer: PeerID, over life: Life? = nil, at second: Int) -> [ContentTopic] {
         let connection = ObjectIdentifier(life ?? first)
@@ -325,7 +325,7 @@ struct FilterPeersTests {
         #expect(!peers.isSubscribed(at: one))
         tell(&peers, one, over: second, at: 3)
         #expect(peers.takeStanding().gapFrom == moment(0))
-        // It was replaced before its end was seen; and that end says nothing of its successor.
+        // It was replaced before its end was noticed, and that end does not affect its successor.
         tell(&peers, one, over: first, at: 9)
         peers.end(one, over: ObjectIdentifier(second))
         #expect(peers.isSubscribed(at: one) && peers.takeStanding().gapFrom == moment(3))

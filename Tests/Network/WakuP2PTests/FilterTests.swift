@@ -18,18 +18,18 @@ struct FilterTests {
     private final class FilterNode: Sendable {
         let key = PrivateKey.generate()
         let host: Host
-        /// The status of its responses to subscribe requests; nil: it is not a filter node.
+        /// The status of its responses to subscribe requests; nil for a node without the filter protocol.
         private let code: UInt32?
-        /// Subscriptions beyond so many are too often for it.
+        /// More subscriptions than this are refused as too frequent.
         private let subscriptionLimit: Int
         private let hasStore: Bool
-        /// With which it answers lightpush.
+        /// The status of its lightpush responses.
         private let pushCode: UInt32
         let kinds = Log<FilterSubscribeRequest.Kind>()
         let subscribed = Log<ContentTopic>()
         let pushed = Log<WakuMessage>()
         let client = Mutex<PeerID?>(nil)
-        /// What it pushes at present. As real nodes, it refuses more than 1,000.
+        /// The subscribed topics. Like real nodes, it refuses more than 1,000.
         let topics = Mutex<Set<ContentTopic>>([])
 
         init(answering code: UInt32? = 200, subscriptionLimit: Int = .max, hasStore: Bool = false, pushCode: UInt32 = 200) {
@@ -130,7 +130,7 @@ struct FilterTests {
         for start in stride(from: 0, to: questionCount, by: atOnce) {
             let topics = (start..<start + atOnce).map { ContentTopic(TopicTag(of: "answer \($0)")) }
             try await relay.relay.confirmWatching(topics)
-            // The answers come, and nothing more is awaited on their topics.
+            // Once the answers arrived, no more are expected on their topics.
             let count = relay.received.count
             let answer = message(on: topics[0])
             try await node.send(answer)
@@ -140,7 +140,7 @@ struct FilterTests {
         }
         #expect(node.subscribed.all.count >= questionCount && node.kinds.all.contains(.unsubscribe))
         #expect(relay.relay.state == .attached)
-        // The last ones are given up as well; one stays.
+        // The last topics are unsubscribed as well, except one.
         try await eventually { node.topics.withLock(\.count) <= 2 }
         await relay.stop()
         await node.host.close()
@@ -198,7 +198,7 @@ struct FilterTests {
         node.client.withLock { $0 = relay.relay.host.peerID }
         let stream = try await node.host.openStream(to: relay.relay.host.peerID, [WakuProtocol.filterPush])
         let push = FilterPush(message: ReceivedMessage(message: message(on: ContentTopic(TopicTag(of: "a"))), pubsubTopic: Self.topic))
-        // It may be closed already.
+        // The stream may already be closed.
         try? await stream.writeMessage(ByteBuffer(bytes: push.encoded()))
         try await eventually { stream.isClosed }
         #expect(relay.received.isEmpty)
@@ -238,7 +238,7 @@ struct FilterTests {
         var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await node.listen()])
         configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
         let relay = RunningRelay(configuration)
-        // It is dialed and asked again.
+        // The node is dialed and subscribed at again.
         try await eventually { node.subscribed.all.count >= 2 }
         #expect(relay.relay.state != .attached)
         #expect(relay.reported.isEmpty)
@@ -246,12 +246,12 @@ struct FilterTests {
         await node.host.close()
     }
 
-    /// The DNS with a list of these nodes.
+    /// A DNS server with a list of these nodes.
     private struct ListServer {
         let url: String
         let server: DNSServer
 
-        /// Of a client that wants three of them, and knows them by the list alone.
+        /// The configuration of a client that wants three of the nodes, and knows them only from the list.
         var configuration: P2PRelay.Configuration {
             get throws {
                 var configuration = P2PRelay.Configuration(key: .generate())
@@ -300,7 +300,7 @@ struct FilterTests {
         let nodes = [FilterNode(), FilterNode(), FilterNode(answering: nil)]
         let server = try await list(nodes)
         var configuration = try server.configuration
-        // All are dialed, and the third is not good.
+        // All are dialed, and the third is unsuitable.
         let wanting = RunningRelay(configuration)
         let filterNodes = Set(nodes[..<2].map(\.host.peerID))
         try await eventually { !nodes[2].host.peers.isEmpty }

@@ -10,14 +10,14 @@ import WakuCrypto
 
 @testable import WakuP2P
 
-/// A filter node that forgets its client, as go-waku does each minute: what it does not send comes from its store.
+/// A filter node that forgets its client, as go-waku does each minute: missed messages come from its store.
 @Suite(.timeLimit(.minutes(5)))
 struct ForgettingNodeTests {
     private static let topic = PubsubTopic.statusDefault
     private let own = [ContentTopic(TopicTag(of: "personal")), ContentTopic(TopicTag(of: "partitioned"))]
     private let registrants = (0..<150).map { ContentTopic(TopicTag(of: "registrant \($0)")) }
 
-    /// Serves filter and store over sockets, and keeps what is published.
+    /// Serves filter and store over sockets, and stores published messages.
     private final class Node: Sendable {
         private struct State {
             var client: PeerID?
@@ -103,7 +103,7 @@ struct ForgettingNodeTests {
             }
         }
 
-        /// Keeps it, and sends it to the client if it has not forgotten it.
+        /// Stores the message, and sends it to the client unless it has forgotten the client.
         func publish(_ message: WakuMessage) async throws {
             let received = ReceivedMessage(message: message, pubsubTopic: ForgettingNodeTests.topic)
             let client = state.withLock { state in
@@ -117,7 +117,7 @@ struct ForgettingNodeTests {
         }
     }
 
-    /// - Parameter registrantCount: With few all topics are told in one request: after more, what came before is looked up in any case.
+    /// - Parameter registrantCount: A few topics fit into one request; with more, earlier messages are looked up in any case.
     private func relay(
         of address: Multiaddr, registrantCount: Int = 20, pingPeriod: Duration = .milliseconds(100)
     ) -> RunningRelay {
@@ -126,7 +126,7 @@ struct ForgettingNodeTests {
         configuration.contentTopics = { Array(topics.prefix($0)) }
         configuration.filter = FilterTiming(
             pingPeriod: pingPeriod, checkPeriod: .milliseconds(20), pace: .milliseconds(1), rest: .milliseconds(20), allowance: .seconds(1))
-        // Far longer than it takes on a slow machine.
+        // Far longer than needed on a slow machine.
         configuration.lookBackWindow = .seconds(120)
         configuration.catchUpSettling = .milliseconds(50)
         configuration.catchUpPeriod = .milliseconds(100)
@@ -137,7 +137,7 @@ struct ForgettingNodeTests {
         WakuMessage(payload: withUnsafeBytes(of: number.bigEndian, Array.init) + [1], contentTopic: topic, timestamp: time)
     }
 
-    /// Messages before and after each time that it forgets, at random; sometimes its store is asked too often.
+    /// Messages before and after each time that the node forgets, at random; sometimes its store's rate limit is exceeded.
     @Test(arguments: 1...3 as ClosedRange<UInt64>) func noRegistrationOrRequestIsLost(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let node = Node()
@@ -172,7 +172,7 @@ struct ForgettingNodeTests {
         let all = Set(own + registrants)
         try await eventually { node.topics == all }
         node.forget()
-        // Sent before the node is subscribed at again.
+        // Sent before the client subscribes again.
         let queries = [0, 77, 149].map { message($0, on: registrants[$0]) }
         for query in queries { try await node.publish(query) }
         try await eventually { Set(relay.received.map(\.message)) == Set(queries) }

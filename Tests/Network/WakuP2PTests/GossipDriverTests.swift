@@ -12,7 +12,7 @@ import Waku
 
 @Suite("Gossip driver")
 struct GossipDriverTests {
-    /// Stands for a connection: only which one it is counts.
+    /// Represents a connection by its identity.
     private final class Life {}
 
     private static let topic = PubsubTopic.statusDefault
@@ -31,7 +31,7 @@ struct GossipDriverTests {
         var now: Moment { Moment(instant: instant.withLock { $0 }, wallClock: .now()) }
     }
 
-    /// A frame of these, as it comes off the wire, without its length.
+    /// A received frame with these items, without its length.
     private func frame(_ items: [Outgoing]) throws -> ByteBuffer {
         var queue = OutboundQueue()
         for item in items { _ = queue.append(item) }
@@ -104,7 +104,7 @@ struct GossipDriverTests {
         let new = message(.now())
         #expect(try send(new.encoded()).messages.count == 1)
         #expect(router.nextFrame(to: other, over: ObjectIdentifier(first)) != nil)
-        // A payload alone has no topic; 0xFF is no protobuf.
+        // A payload alone has no topic; 0xFF is not a protobuf.
         for data in [[0x0A, 1, 1], [0xFF]] as [[UInt8]] { #expect(try send(data).messages.isEmpty) }
         #expect(router.counters.rejected == 2 && router.counters.ignored == 1 && router.counters.accepted == 1)
         var left: [PeerID] = []
@@ -112,7 +112,7 @@ struct GossipDriverTests {
         #expect(left == [peer])
     }
 
-    /// A lock that is held already can't be taken again: the validator would stop there for good.
+    /// Taking a lock that is already held would block the validator forever.
     @Test("Messages are validated without holding the driver's lock")
     func validationOutsideOfTheLock() throws {
         let used = Mutex<GossipDriver?>(nil)
@@ -139,10 +139,10 @@ struct GossipDriverTests {
         let life = ObjectIdentifier(first)
         _ = router.connected(peer, over: life, version: .v11, isOutbound: false, isCurrent: { true })
         while router.nextFrame(to: peer, over: life) != nil {}
-        // Nothing waits.
+        // No frame is waiting.
         clock.instant.withLock { $0 += GossipDriver.stallTimeout }
         #expect(router.stalledPeers == [])
-        // Four frames wait, and one is taken just in time, and another.
+        // Four frames are waiting, and one is taken just in time, then another.
         _ = router.received([try frame(hello)], from: peer)
         for _ in 0..<4 {
             let message = WakuMessage(

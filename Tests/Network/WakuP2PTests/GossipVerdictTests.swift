@@ -9,7 +9,7 @@ import Waku
 
 @testable import WakuP2P
 
-/// What becomes of each form of odd message: what go-waku and nwaku do with it, and what this node does. The rows make the table of the article on
+/// The handling of each kind of unusual message by go-waku, nwaku and this node. The rows are the table of the article on
 /// libp2p.
 @Suite("Message validation")
 struct GossipVerdictTests {
@@ -30,7 +30,7 @@ struct GossipVerdictTests {
     }
 
     private static let topic = PubsubTopic.statusDefault
-    /// As of now: a run of all tests takes longer than a timestamp is timely.
+    /// With the present time: a run of all tests takes longer than a timestamp stays valid.
     private static var valid: WakuMessage {
         WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: "/c"), timestamp: .now())
     }
@@ -143,12 +143,12 @@ struct GossipVerdictTests {
                 default: nil
                 }
             #expect(outcome == row.outcome, "\(hex(data))")
-            // Only a rejected message is held against the peer.
+            // Only a rejected message lowers the peer's score.
             #expect((gossip.score < 0) == (row.outcome == .rejected), "\(hex(data))")
         }
     }
 
-    /// By the columns of the other nodes.
+    /// Compares the columns of the other nodes.
     @Test("Messages that both implementations reject are rejected, those that one rejects ignored", arguments: rows)
     func columns(row: Row) {
         let expected: [Outcome] =
@@ -182,7 +182,7 @@ struct GossipVerdictTests {
         data.prefix(60).map { String($0, radix: 16) }.joined(separator: " ") + (data.count > 60 ? " … \(data.count) bytes" : "")
     }
 
-    /// A router with a peer that sends and another one in the mesh.
+    /// A router with a sending peer and another peer in the mesh.
     private struct Gossip {
         private final class Life {}
 

@@ -8,11 +8,11 @@ import WakuCrypto
 
 @Suite("Node records")
 struct NodeRecordTests {
-    /// EIP-778's own.
+    /// The example of EIP-778.
     static let example =
         "enr:-IS4QHCYrYZbAKWCBRlAy5zzaDZXJBGkcnh4MHcBFZntXNFrdvJjX04jRzjzCBOonrkTfj499SZuOh8R33Ls8RRcy5wBgmlkgnY0gmlwhH8AAAGJc2VjcDI1NmsxoQPKY0yuDUmstAHYpMa2_oxVtw0RW_QAdpzBQA8yWM0xOIN1ZHCCdl8"
 
-    /// A record of these pairs, in order, signed.
+    /// A signed record of these pairs, in order.
     static func record(_ pairs: [(String, [UInt8])], sequence: UInt8 = 1, by key: PrivateKey) -> [UInt8] {
         var pairs = pairs + [("id", Array("v4".utf8)), ("secp256k1", key.publicKey.compressed)]
         pairs.sort { $0.0 < $1.0 }

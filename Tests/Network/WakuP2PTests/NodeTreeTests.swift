@@ -4,7 +4,7 @@ import WakuCrypto
 
 @testable import WakuP2P
 
-/// What a domain holds, by name.
+/// The texts of a domain's records, by name.
 typealias Zone = [String: [String]]
 
 private let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
@@ -42,7 +42,7 @@ func base64(_ bytes: [UInt8]) -> String {
     return String(decoding: text, as: UTF8.self)
 }
 
-/// A signed list of entries, a branch for each half.
+/// A signed list of entries, with a branch for each half.
 struct Tree {
     let key = PrivateKey.generate()
     let domain: String
@@ -66,7 +66,7 @@ struct Tree {
 
 @Suite("DNS node lists")
 struct NodeTreeTests {
-    /// Of the key that the EIP tells: the URL beside it there is of another, which did not sign the list.
+    /// With the key that signed the EIP's list; the URL shown in the EIP has another key.
     private static let url = "enrtree://AKPYQIUQIL7PSIACI32J7FGZW56E5FKHEFCCOFHILBIMW3M6LWXS2@nodes.example.org"
     private static let otherURL = "enrtree://AM5FCQLWIZX2QFPNJAP7VUERCCRNGRHWZG3YYHIUV7BVDQ5FDPRT2@nodes.example.org"
     private static let root =
@@ -126,7 +126,7 @@ struct NodeTreeTests {
         #expect(walk.nodes.count == 3)
         #expect(Set(walk.nodes.map { hexString($0.publicKey.compressed.prefix(4)) }) == ["020b6ff6", "028eb5c8", "02ae26b0"])
         #expect(walk.sequences == ["nodes.example.org": 1])
-        // The list that it links to is not there.
+        // The linked list does not exist.
         #expect(walk.failures == ["morenodes.example.org": .malformed])
         #expect(lookUps == 7)
     }
@@ -180,7 +180,7 @@ struct NodeTreeTests {
 
     @Test("The walk ends for lists of any size and with cycles")
     func bounds() async throws {
-        // Each entry leads on for ever: a branch to itself can't be made, but many branches can.
+        // Endless entries: a branch that contains itself can't be made, but many branches can.
         var tree = Tree(domain: "one.example")
         var branches: [String] = []
         for number in 0..<50 {

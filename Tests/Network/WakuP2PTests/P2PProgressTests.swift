@@ -29,7 +29,7 @@ struct P2PProgressTests {
         #expect(progress.isAttached && progress.detachedTopics.isEmpty)
         #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(9)) == 0)
         #expect(progress.seenUntil(at: moment(9)) == [topic: moment(9).wallClock])
-        // What waits to be taken was not seen yet.
+        // Undelivered messages do not count as seen.
         _ = progress.note(hasPeers: [true], isHandedOver: false, at: moment(12))
         #expect(progress.seenUntil(at: moment(12)) == [topic: moment(9).wallClock])
     }

@@ -6,7 +6,7 @@ import Waku
 
 @testable import WakuP2P
 
-/// What concerns several parts of the relay's state at once.
+/// Methods that involve several parts of the relay's state.
 @Suite struct P2PRelayStateTests {
     private static let day = Timestamp(rawValue: 1_700_000_000_000_000_000)
     private static let topic = ContentTopic(TopicTag(rawValue: 7))
@@ -92,14 +92,14 @@ import Waku
     @Test func watchedAndDroppedTopicsAreBounded() {
         var state = state(isFilterClient: true)
         let topics = (0..<3000).map { ContentTopic(TopicTag(rawValue: UInt32($0))) }
-        // Nothing is dropped that no node has.
+        // Topics that no node has are not dropped.
         state.watch(Array(topics[..<2000]))
         #expect(state.watchedTopics == Array(topics[1000..<2000]) && state.droppedTopics.isEmpty)
         _ = state.filterPeers.begin(peer, over: connection, at: .zero)
         _ = state.filterPeers.next(peer, over: connection, wanted: state.watchedTopics, at: .zero)
         state.unwatch(Array(topics[1000..<1500]))
         #expect(state.watchedTopics == Array(topics[1500..<2000]) && state.droppedTopics == Set(topics[1000..<1500]))
-        // Watched again; and topics that a full list leaves out are dropped.
+        // Some topics are watched again; topics left out of a full list are dropped.
         state.watch(Array(topics[1000..<1100]))
         #expect(state.droppedTopics == Set(topics[1100..<1500]))
         state.watch(Array(topics[2000..<3000]))

@@ -10,7 +10,7 @@ import Waku
 @testable import LibP2P
 @testable import WakuP2P
 
-/// A relay that runs, and what it handed over.
+/// A running relay, and the messages it delivered.
 final class RunningRelay: Sendable {
     let relay: P2PRelay
     private let messages: Log<ReceivedMessage>
@@ -35,7 +35,7 @@ final class RunningRelay: Sendable {
         await relay.close()
     }
 
-    /// With its port, once it listens.
+    /// The listen address with its port.
     func address() async throws -> Multiaddr {
         try await eventually { !self.relay.listenAddresses.isEmpty }
         return try #require(relay.listenAddresses.first)
@@ -96,7 +96,7 @@ struct P2PRelayTests {
             $0.requiresMetadata = false
         }
         let address = try await one.address()
-        // The first to come, and so idle for the longest time if it were.
+        // The first peer to connect, which would be the longest idle one if it were idle.
         let two = dialing(address) { $0.requiresMetadata = false }
         try await eventually { one.relay.host.state.withLock { $0.inbound.neededCount } == 1 }
         let (idle, new) = (Host(key: .generate()), Host(key: .generate()))
@@ -177,7 +177,7 @@ struct P2PRelayTests {
         try await eventually { two.received.map(\.message) == [missed] }
         #expect(two.relay.state == .attached)
         #expect(two.reported.contains(.gap) && two.reported.contains(.recovered(1)))
-        // Once the store has told all, time goes on.
+        // After the store has returned all messages, `seenUntil` advances.
         try await eventually { (two.relay.seenUntil[Self.topic] ?? Timestamp(rawValue: 0)) > (seen ?? .now()) + .milliseconds(1) }
         #expect(
             try await two.relay.lookUp([missed.hash(on: Self.topic), message(6).hash(on: Self.topic)]) == [missed.hash(on: Self.topic)])
@@ -201,14 +201,14 @@ struct P2PRelayTests {
         for relay in [left, right, middle] { await relay.stop() }
     }
 
-    /// Answers queries with these, one on each page; when asked for more than `pageLimit`, with more than there is room for.
+    /// Answers queries with these messages, one per page; queries for more than `pageLimit` get a response that is too long.
     private func serveStore(on host: Host, _ kept: [ReceivedMessage], pageLimit: UInt64 = .max) {
         host.serve(WakuProtocol.store) { stream in
             var reader = MessageReader(stream, limit: 1 << 16)
             guard let bytes = try await reader.next() else { return }
             let request = try StoreRequest(parsing: Array(bytes.readableBytesView))
             guard request.pageSize ?? 0 <= pageLimit else {
-                // The length is enough to be told.
+                // The length prefix is enough.
                 return try await stream.write(ByteBuffer(bytes: [0xFF, 0xFF, 0xFF, 0x7F]))
             }
             let matching = kept.filter { request.hashes.isEmpty || request.hashes.contains($0.hash) }

@@ -43,7 +43,7 @@ struct PeerFinderTests {
             try record(shards: [9]),
         ]
         finder.found(records, clusterID: 16, shards: [32])
-        // The last does not say.
+        // The last peer reports no cluster.
         #expect(finder.candidateCount == 1)
         var small = self.finder()
         small.found(try (0..<20).map { _ in try record() }, clusterID: 16, shards: [32])
@@ -90,7 +90,7 @@ struct PeerFinderTests {
         #expect(try NodeRecord(parsing: NodeRecordTests.record([], by: key)).dialAddress == nil)
     }
 
-    /// As it is on a list, of a node on this machine.
+    /// The list entry of a node on this machine.
     static func text(of key: PrivateKey, port: UInt16) -> String {
         let pairs: [(String, [UInt8])] = [
             ("ip", [127, 0, 0, 1]), ("tcp", [UInt8(port >> 8), UInt8(port & 255)]), ("rs", [0, 16, 1, 0, 32]),
@@ -98,7 +98,7 @@ struct PeerFinderTests {
         return "enr:" + base64(NodeRecordTests.record(pairs, by: key))
     }
 
-    /// From the DNS to messages.
+    /// From DNS to received messages.
     @Test("A relay with only a node list finds the reachable nodes on it")
     func relay() async throws {
         var tree = Tree(domain: "nodes.test")

@@ -9,7 +9,7 @@ import WakuCrypto
 
 @testable import WakuP2P
 
-/// Against py-libp2p 0.8.1, as a Waku node.
+/// Tests with py-libp2p 0.8.1 as a Waku node.
 @Suite(
     .enabled(if: OtherLibP2P.python != nil, "LIBP2P_PYTHON names no Python with libp2p 0.8.1: see Deploy/test"), .serialized,
     .timeLimit(.minutes(5)))
@@ -50,11 +50,11 @@ struct PythonRelayTests {
         #expect(peer.protocols.contains(WakuProtocol.store) && peer.meshes == [Self.topic.rawValue] && !peer.isInbound)
         #expect(peer.messagesReceived >= 3 && peer.messagesSent >= 3 && peer.bytesSent > 100_000)
 
-        // Its store has what was published by both; a page at a time when there is more.
+        // Its store has the messages published by both, returned in pages.
         let known = node.received[0].hash
         #expect(try await node.relay.lookUp([known, message(50).hash(on: Self.topic)]) == [known])
         try await python.says("queried")
-        // It publishes for others.
+        // It publishes messages of other nodes.
         let pushed = message(60)
         #expect(try await node.relay.push(pushed, on: Self.topic) == .confirmed)
         try await python.says("pushed") { $0 == hexString(pushed.encoded()) }
@@ -74,7 +74,7 @@ struct PythonRelayTests {
         await node.stop()
     }
 
-    /// What was missed comes from its store: as many messages as three pages hold.
+    /// Missed messages come from its store, in three pages.
     @Test func catchesUp() async throws {
         let python = try PythonRelay()
         let address = try Multiaddr(try await python.says("address"))
@@ -87,7 +87,7 @@ struct PythonRelayTests {
         try await python.says("received") { _ in python.said("received").count == 250 }
         var configuration = P2PRelay.Configuration(
             key: .generate(), peers: [address], catchUpTopics: [Self.contentTopic], lastSeen: [Self.topic: .now() - .seconds(30)])
-        // Not from its gossip.
+        // Not by gossip.
         configuration.gossip.ihaveLimit = 0
         let node = RunningRelay(configuration)
         let wanted = missed
@@ -96,7 +96,7 @@ struct PythonRelayTests {
         await node.stop()
     }
 
-    /// One that is of another cluster, by its metadata, is left.
+    /// A peer whose metadata names another cluster is disconnected.
     @Test func anotherCluster() async throws {
         let python = try PythonRelay(pubsubTopic: "/waku/2/rs/5/32")
         let address = try Multiaddr(try await python.says("address"))
@@ -108,9 +108,9 @@ struct PythonRelayTests {
     }
 }
 
-/// Against the gossipsub of go-libp2p, in `p2pd` of the wheel hivemind 1.1.12.
+/// Tests with go-libp2p's gossipsub, in `p2pd` of the wheel hivemind 1.1.12.
 ///
-/// It tells authors even when it does not sign, and knows messages by author and number: of those without, it takes the first alone.
+/// It sends authors even when it does not sign, and identifies messages by author and number: of messages without these, it accepts only the first.
 @Suite(
     .enabled(if: OtherLibP2P.daemon != nil, "LIBP2P_P2PD names no go-libp2p daemon: see Deploy/test"), .serialized, .timeLimit(.minutes(5)))
 struct GoGossipTests {

@@ -28,7 +28,7 @@ struct StoreMessagesTests {
             + [0x9A, 0x03, 1, 9, 0xA0, 0x03, 1, 0xA8, 0x03, 20]
         #expect(request.encoded() == bytes)
         #expect(try StoreRequest(parsing: bytes) == request)
-        // Fields that are not known, in front.
+        // Unknown fields in front.
         #expect(try StoreRequest(parsing: [0xF8, 0x07, 1, 0xF2, 0x07, 1, 0] + bytes) == request)
     }
 

@@ -38,7 +38,7 @@ struct MessageListTests {
         #expect(read(text) == nil)
     }
 
-    /// Each is one element that is no message; the one behind it is.
+    /// Each is one element that is not a message; the one after it is.
     @Test(arguments: [
         "1", "\"x\"", "null", "[]", "{}", #"{"payload":"AQ=="}"#, #"{"contentTopic":"/a"}"#, #"{"payload":"AQ==","contentTopic":7}"#,
         #"{"payload":["AQ=="],"contentTopic":"/a"}"#, #"{"payload":"AQ=","contentTopic":"/a"}"#, #"{"payload":"A===","contentTopic":"/a"}"#,
@@ -78,7 +78,7 @@ struct MessageListTests {
             #expect(text == Array(Data(bytes).base64EncodedString().utf8))
             text.withUnsafeBufferPointer { #expect(Base64.decode($0[...]) == bytes) }
             let damaged = random.damaged(text)
-            // Foundation takes a pad too many.
+            // Foundation accepts one pad too many.
             let expected = damaged.count.isMultiple(of: 4) ? Data(base64Encoded: Data(damaged)).map(Array.init) : nil
             damaged.withUnsafeBufferPointer { #expect(Base64.decode($0[...]) == expected, "\(String(decoding: damaged, as: UTF8.self))") }
         }
@@ -99,8 +99,8 @@ struct MessageListTests {
 
     // MARK: Against Foundation's decoder
 
-    /// What is well-formed is read alike. Of what is damaged, this reads more: a name or a text that is none of a message's may be broken, and
-    /// of members of one name the last counts. But it counts as many elements, and never traps.
+    /// Valid texts give the same result. For damaged ones, this decoder accepts more: a name or text outside of messages may be broken, and
+    /// of members with the same name the last counts. But it counts the same number of elements, and never traps.
     @Test(arguments: 1...20)
     func agreesWithFoundation(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -167,7 +167,7 @@ struct MessageListTests {
         random.pick(["", "", "", " ", "\n", "\t ", "\r\n"])
     }
 
-    /// Escaped where it must be, and sometimes where it need not.
+    /// Escaped where necessary, and sometimes where not.
     private func string(_ text: String, _ random: inout SeededGenerator) -> String {
         var result = "\""
         for unit in text.utf16 {

@@ -67,7 +67,7 @@ import Core
     }
 
     @Test func anExactMultipleGets256BytesMore() {
-        // flags, one length byte and the signature are 67.
+        // Flags, one length byte and the signature take 67 bytes.
         #expect(PayloadFrame.encode(Self.zeros(188), signedBy: Self.key).count == 256)
         #expect(PayloadFrame.encode(Self.zeros(189), signedBy: Self.key).count == 512)
         #expect(PayloadFrame.encode(Self.zeros(253), signedBy: nil, padding: Self.zeros).count == 256)
@@ -75,7 +75,7 @@ import Core
     }
 
     @Test func everyTruncationOfASignedFrameIsRefused() {
-        // Cut anywhere, the last 65 bytes are no signature of the key over the rest.
+        // In any truncated frame, the last 65 bytes are not the key's signature of the rest.
         let bytes = PayloadFrame.encode([1, 2, 3], signedBy: Self.key)
         for count in bytes.indices {
             let frame = try? PayloadFrame(parsing: Array(bytes.prefix(count)))
@@ -92,7 +92,7 @@ import Core
         for count in 0..<303 {
             #expect(throws: PayloadError.truncated, "\(count) bytes") { try PayloadFrame(parsing: Array(bytes.prefix(count))) }
         }
-        // Receivers ignore the padding, and its absence.
+        // Receivers ignore the padding, and accept its absence.
         #expect(try PayloadFrame(parsing: Array(bytes.prefix(303))).data == data)
     }
 

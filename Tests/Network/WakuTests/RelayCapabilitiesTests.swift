@@ -3,9 +3,9 @@ import Testing
 import Core
 import Waku
 
-/// What a client asks of relays beyond receiving and publishing.
+/// Relay capabilities for clients, beyond receiving and publishing.
 @Suite struct RelayCapabilitiesTests {
-    /// Attached or not; with a store when it has pages.
+    /// Attached or not; has a store if it has pages.
     private final class PlainRelay: Relay {
         let state: RelayState
         let watched = Mutex<[ContentTopic]>([])

@@ -36,7 +36,7 @@ struct RelayRankingTests {
         fail(&ranking, 0, 1, at: .zero)
         #expect(ranking.demoted == [0])
         #expect(ranking.groups(isAttached: allAttached, at: .zero) == [[1], [2], [0]])
-        // Though the others are not attached: what brings nothing in may still send.
+        // Even if the other relays are not attached: a relay that receives nothing may still send.
         #expect(ranking.groups(isAttached: [true, false, false], at: .zero) == [[1], [2], [0]])
     }
 
@@ -56,7 +56,7 @@ struct RelayRankingTests {
     @Test func aDemotedRelayIsTriedWithOneMessageEveryTenMinutes() {
         var ranking = ranking(demoted: [1])
         #expect(ranking.groups(isAttached: allAttached, at: .seconds(599)) == [[0], [2], [1]])
-        // Not with one that went out by it, nor while it is away.
+        // Not with a message that it already published, nor while it is detached.
         #expect(ranking.groups(isAttached: allAttached, avoiding: [1], at: .seconds(600)) == [[0], [2], [1]])
         #expect(ranking.groups(isAttached: [true, false, true], at: .seconds(600)) == [[0], [2], [1]])
         #expect(ranking.groups(isAttached: allAttached, at: .seconds(600)) == [[1], [0], [2]])
@@ -70,7 +70,7 @@ struct RelayRankingTests {
         var ranking = ranking(2, demoted: [0])
         for _ in 0..<20 { ranking.note(RelayVerdict(place: 1, isConfirmed: false, isClaimed: true, deniedBy: [0]), at: .zero) }
         #expect(ranking.demoted == [0])
-        // Unless the relay itself has nothing to show.
+        // Unless the relay itself fails too.
         for _ in 0..<10 { ranking.note(RelayVerdict(place: 1, isConfirmed: false, isClaimed: false, deniedBy: [0]), at: .zero) }
         #expect(ranking.demoted == [0, 1])
     }

@@ -5,7 +5,7 @@ import Core
 import Waku
 
 struct RelaySetTests {
-    /// Answers as told, and hands over one message.
+    /// Gives fixed answers, and delivers one message.
     private final class StubRelay: Relay {
         let name: String
         let state: RelayState
@@ -144,7 +144,7 @@ struct RelaySetTests {
     @Test func seenUntilIsThatOfTheFurthestRelay() {
         let other = PubsubTopic(rawValue: "/waku/2/rs/16/64")
         func time(_ seconds: Int) -> Timestamp { Timestamp(rawValue: 0) + .seconds(seconds) }
-        // One is away; the other waits for its store on one topic, and does not know the third.
+        // One relay is detached; the other waits for its store on one topic, and does not know the third.
         let away = StubRelay(state: .detached("gone"), seenUntil: [.statusDefault: time(10), other: time(10)])
         let waiting = StubRelay(seenUntil: [.statusDefault: time(50), other: time(5)])
         #expect(RelaySet([away, waiting, StubRelay()]).seenUntil == [.statusDefault: time(50), other: time(10)])

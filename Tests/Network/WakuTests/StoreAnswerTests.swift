@@ -64,7 +64,7 @@ struct StoreAnswerTests {
         #expect(read(answer(JSONScan.skippedByteLimit)) == nil)
     }
 
-    /// Whatever is cut off or altered, nothing traps.
+    /// Truncated or altered answers never cause a trap.
     @Test func damagedAnswers() {
         let text = Array(
             #"{"statusCode":200,"messages":[{"messageHash":"0x\#(Self.hash)","message":{"payload":"AQ==","contentTopic":"/a"}}]}"#.utf8)

@@ -1,7 +1,7 @@
 import Core
 import Waku
 
-/// Questions on their way, each with a topic of its own for answers. Bounded: the oldest are dropped.
+/// Pending questions, each with its own answer topic. Bounded: the oldest are dropped.
 struct AnswerTickets<Question: Sendable>: Sendable {
     struct Ticket: Sendable {
         let topic: ContentTopic
@@ -9,14 +9,14 @@ struct AnswerTickets<Question: Sendable>: Sendable {
         fileprivate let added: ContinuousClock.Instant
     }
 
-    /// Answers to older questions are not read any more. Filter nodes take 1,000 topics from a client.
+    /// Answers to older questions are no longer read. Filter nodes accept 1,000 topics per client.
     static var limit: Int { 512 }
-    /// As long as a message may be notified about.
+    /// The maximum age at which a message may still be notified.
     static var lifetime: Duration { .seconds(600) }
 
     private var tickets: [Int: Ticket] = [:]
     private var ids: [ContentTopic: Set<Int>] = [:]
-    /// In the order in which they were added; those that were removed since are skipped.
+    /// Ticket ids in the order of insertion, including removed ones, which are skipped.
     private var order: ArraySlice<Int> = []
     private var nextID = 0
 
@@ -26,7 +26,7 @@ struct AnswerTickets<Question: Sendable>: Sendable {
         (ids[topic] ?? []).sorted().compactMap { id in tickets[id].map { (id, $0.question) } }
     }
 
-    /// - Returns: The topics of the tickets that were dropped for this one.
+    /// - Returns: The topics of the tickets that were dropped to make room for this one.
     mutating func add(_ question: Question, on topic: ContentTopic, at now: ContinuousClock.Instant) -> [ContentTopic] {
         let id = nextID
         nextID += 1
@@ -41,12 +41,12 @@ struct AnswerTickets<Question: Sendable>: Sendable {
             }
             order = order.dropFirst()
         }
-        // What was removed long before its turn would pile up behind a ticket that is never answered.
+        // Removed ids would otherwise accumulate behind a ticket that is never answered.
         if order.count > 4 * Self.limit { order = ArraySlice(order.filter { tickets[$0] != nil }) }
         return dropped
     }
 
-    /// - Returns: The ticket's topic; nil when the ticket was removed before.
+    /// - Returns: The ticket's topic; nil when the ticket was already removed.
     mutating func remove(_ id: Int) -> ContentTopic? {
         guard let ticket = tickets.removeValue(forKey: id) else { return nil }
         ids[ticket.topic]?.remove(id)

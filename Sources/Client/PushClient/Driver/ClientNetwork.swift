@@ -4,9 +4,9 @@ import Core
 import Waku
 import WakuCrypto
 
-/// A client's way onto the network: publishing, store look-ups, and opening what comes in.
+/// A client's access to the network: publishes, queries the store, and decrypts incoming messages.
 struct ClientNetwork: Sendable {
-    /// How far back a look-up goes: advertisements of devices that are in use are repeated every day.
+    /// How far back a store look-up goes. Devices in use repeat their advertisements every day.
     private static let lookBack = Duration.seconds(30 * 24 * 3600)
     private static let pageLimit = 20
 
@@ -22,15 +22,15 @@ struct ClientNetwork: Sendable {
         watching = WatchedTopics(relay)
     }
 
-    /// Publishes once the subscription to the answers' topic was confirmed.
+    /// Publishes after the subscription to the answer topic was confirmed.
     ///
-    /// - Throws: ``RelayError`` when no node took it.
+    /// - Throws: ``RelayError`` when no node accepted the messages.
     func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?) async throws(RelayError) {
         try await relay.waitUntilWatching(topic.map { [$0] } ?? [])
         for message in messages { try await relay.publish(message, on: pubsubTopic) }
     }
 
-    /// Listens to these registrants' contact code topics.
+    /// Subscribes to the contact code topics of these registrants.
     func watchContactCodes(of registrants: [PublicKey]) {
         watching.keep(registrants.map(Self.contactCodeTopic))
     }
@@ -39,9 +39,9 @@ struct ClientNetwork: Sendable {
         ContentTopic(TopicTag(of: StatusTopics.contactCode(registrant)))
     }
 
-    /// Looks the latest messages on these registrants' contact code topics up in the network's store.
+    /// Looks up the latest messages on the registrants' contact code topics in the network's store.
     ///
-    /// - Returns: Whether everything was looked up. A registrant whose topic could not be looked up is looked up at the next start.
+    /// - Returns: Whether every look-up succeeded. Registrants whose topics could not be looked up are looked up at the next start.
     /// - Throws: ``RelayError``
     func lookUpContactCodes(
         of registrants: [PublicKey], deliver: @Sendable (WakuMessage) -> Void
@@ -60,27 +60,27 @@ struct ClientNetwork: Sendable {
         return true
     }
 
-    /// Seals an envelope for a symmetric topic.
+    /// Encrypts an envelope for a symmetric topic.
     func seal(_ data: [UInt8], toTopic topic: String, wakuSigner: PrivateKey) -> [WakuMessage] {
         EnvelopeSealing.seal(data, to: .topic(topic, topicKeys.key(of: topic)), wakuSigner: wakuSigner, at: .now())
     }
 
-    /// The data on a registrant's contact code topic; nil when it can't be opened.
+    /// The data of a message on a registrant's contact code topic; nil when it can't be decrypted.
     func contactCode(in message: WakuMessage, of owner: PublicKey) -> [UInt8]? {
         let key = topicKeys.key(of: StatusTopics.contactCode(owner))
         return (try? EnvelopeSealing.open(message, identity: nil, topicKeys: [key]))?.data
     }
 
-    /// An envelope for a key of ours, put together from its segments, and the signer of the Waku payload; nil when it is for another key, or not
-    /// whole yet.
+    /// An envelope encrypted to one of the client's keys, reassembled from its segments, and the signer of the Waku payload; nil when it is for
+    /// another key, or still incomplete.
     func envelope(in message: WakuMessage, for key: PrivateKey) -> (bytes: [UInt8], signer: PublicKey)? {
         guard let payload = try? EnvelopeSealing.open(message, identity: key), let bytes = assembler.whole(of: payload) else { return nil }
         return (bytes, payload.signer)
     }
 }
 
-/// Which topics the relay watches: those that are kept for good, and those of questions, as long as any question has its answers there. Two
-/// questions may have the same topic.
+/// The topics that the relay watches: permanent ones, and answer topics for as long as a pending question uses them. Two questions may share a
+/// topic.
 final class WatchedTopics: Sendable {
     private struct State {
         var kept: Set<ContentTopic> = []
@@ -88,14 +88,14 @@ final class WatchedTopics: Sendable {
     }
 
     private let relay: any Relay
-    /// The relay is told while this is locked, so that it learns of changes in their order.
+    /// The relay is called while this is locked, so that it sees changes in their order.
     private let state = Mutex(State())
 
     init(_ relay: any Relay) {
         self.relay = relay
     }
 
-    /// Watches topics until ``drop(_:)``, however often they are released.
+    /// Watches topics until ``drop(_:)``, regardless of releases.
     func keep(_ topics: [ContentTopic]) {
         state.withLock { state in
             state.kept.formUnion(topics)
@@ -119,7 +119,7 @@ final class WatchedTopics: Sendable {
         }
     }
 
-    /// The questions that had these topics are over.
+    /// Releases the topics of questions that ended.
     func release(_ topics: [ContentTopic]) {
         guard !topics.isEmpty else { return }
         state.withLock { state in
@@ -134,7 +134,7 @@ final class WatchedTopics: Sendable {
     }
 }
 
-/// Puts answers together that came in segments.
+/// Reassembles answers from their segments.
 private final class SegmentedAnswers: Sendable {
     private let assembler = Mutex(SegmentAssembler(limits: .answers))
 
@@ -144,7 +144,7 @@ private final class SegmentedAnswers: Sendable {
     }
 }
 
-/// Keys of topics that messages came in on or went out to. Each takes 11 ms to derive, once.
+/// Caches the keys of topics on which messages were received or sent. Deriving one takes 11 ms.
 final class TopicKeyCache: Sendable {
     private static let limit = 1000
     private let keys = Mutex<[String: SymmetricKey]>([:])

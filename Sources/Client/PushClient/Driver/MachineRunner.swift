@@ -7,19 +7,19 @@ protocol ClientStateMachine: Sendable {
     associatedtype Record: StoredRecord
     associatedtype Action: Sendable
 
-    /// When to call ``wake(at:)`` at the latest; nil while nothing waits for time to pass.
+    /// The latest time to call ``wake(at:)``; nil when no deadline is pending.
     var nextWakeUp: Timestamp? { get }
 
-    /// At the beginning of each run: what was on its way goes on. In a second run of the same process nothing is on its way any more that the first
-    /// one had begun.
+    /// Called at the beginning of each run to resume unfinished work. In a second run of the same process, requests of the first run are no longer
+    /// pending.
     mutating func start(at now: Timestamp) -> MachineOutput<Record, Action>
     mutating func wake(at now: Timestamp) -> MachineOutput<Record, Action>
 
-    /// Whether an action only tells what happened, so that it is still due in a later run. ``start(at:)`` brings the others back.
+    /// Whether an action only reports an event, so that it remains due in a later run. ``start(at:)`` recreates all other actions.
     static func isReport(_ action: Action) -> Bool
 }
 
-/// A record of a ``ClientStore``, and its name there.
+/// A record of a ``ClientStore``, with its name in the store.
 protocol StoredRecord: Sendable {
     associatedtype Key: Hashable & Sendable
 
@@ -28,16 +28,16 @@ protocol StoredRecord: Sendable {
     func encoded() throws -> [UInt8]
 }
 
-/// The result of handling an event: what to store first, and what to do then.
+/// The result of handling an event: changes to store first, then actions to perform.
 struct MachineOutput<Record: StoredRecord, Action: Sendable>: Sendable {
-    /// nil removes.
+    /// nil removes the record.
     var changes: [Record.Key: Record?] = [:]
     var actions: [Action] = []
 
     var isEmpty: Bool { changes.isEmpty && actions.isEmpty }
 }
 
-/// Runs a client's machine: stores its changes before it performs the actions that came with them, in order, and wakes the machine in time.
+/// Runs a client's machine: stores its changes before performing the actions that came with them, in order, and wakes the machine on time.
 final class MachineRunner<Machine: ClientStateMachine>: Sendable {
     typealias Output = MachineOutput<Machine.Record, Machine.Action>
 
@@ -49,14 +49,14 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
     private struct State {
         var machine: Machine
         let clock: SteadyClock
-        /// Not yet stored and performed, also after a run that was cancelled: then changes and reports remain.
+        /// Changes and actions not yet stored and performed. A cancelled run leaves changes and reports here.
         var pending = Pending()
         var listeners: [Int: AsyncStream<PushClientEvent>.Continuation] = [:]
-        /// Rung after each turn: by ``run(_:deliver:perform:)``, and by callers that wait for an outcome.
+        /// Signalled after each event; added by ``run(_:deliver:perform:)`` and by callers that wait for an outcome.
         var observers: [Int: AsyncStream<Void>.Continuation] = [:]
         var isStarted = false
         var isRunning = false
-        /// Outputs so far, and how many of them were stored.
+        /// The number of outputs so far. `storedCount` is how many of them were stored.
         var outputCount = 0
         var storedCount = 0
         private var nextID = 0
@@ -91,12 +91,12 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
 
     // MARK: The machine
 
-    /// What the machine knows.
+    /// Reads the machine's state.
     func read<R>(_ body: (Machine, _ now: Timestamp) -> R) -> R {
         state.withLock { body($0.machine, $0.now) }
     }
 
-    /// Lets the machine do something; its output is stored and performed by ``run(_:deliver:perform:)``.
+    /// Passes an event to the machine; ``run(_:deliver:perform:)`` stores and performs its output.
     @discardableResult
     func turn<R>(_ body: (inout Machine, Timestamp) -> (Output, R)) -> R {
         let (result, observers) = state.withLock { state in
@@ -108,7 +108,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
         return result
     }
 
-    /// Waits until `test` returns a value for the machine, and the changes that led to it were stored.
+    /// Waits until `test` returns a value for the machine and the changes before it were stored.
     ///
     /// - Returns: nil after the timeout, or when the task was cancelled.
     func wait<R: Sendable>(_ timeout: Duration?, _ test: @escaping @Sendable (Machine) -> R?) async -> R? {
@@ -138,12 +138,12 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
 
     // MARK: Running
 
-    /// Stays attached until cancelled. While another call runs, it waits for the end of that.
+    /// Runs until cancelled. If another call is running, waits for it to end first.
     ///
     /// - Parameters:
-    ///   - relay: Where messages come in.
-    ///   - deliver: Takes a message.
-    ///   - perform: Begins an action.
+    ///   - relay: The source of incoming messages.
+    ///   - deliver: Handles an incoming message.
+    ///   - perform: Starts an action.
     func run(
         _ relay: any Relay, deliver: @escaping @Sendable (WakuMessage) -> Void,
         perform: @escaping @Sendable (Machine.Action, inout DiscardingTaskGroup) -> Void
@@ -170,7 +170,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
         }
     }
 
-    /// - Returns: false when cancelled before the run of another call ended.
+    /// - Returns: false when cancelled before the other call's run ended.
     private func waitForTurn(_ signals: AsyncStream<Void>) async -> Bool {
         for await _ in signals {
             let isFree = state.withLock { state in
@@ -197,7 +197,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
             }
             for await _ in signals {
                 let (pending, outputCount) = state.withLock { ($0.pending, $0.outputCount) }
-                // Records are values without anything that JSON can't hold.
+                // Encoding can't fail: records hold only values that JSON can represent.
                 var records: [String: [UInt8]?] = [:]
                 for (key, record) in pending.changes {
                     records[Machine.Record.name(of: key)] = .some(record.flatMap { try? $0.encoded() })
@@ -208,7 +208,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
                     if noteStored(pending, outputCount) { notifyObservers() }
                     for action in pending.actions { perform(action, &group) }
                 } catch {
-                    // Nothing is sent that could be forgotten.
+                    // Nothing is sent before the state behind it is stored.
                     failures += 1
                     if failures == 1, !Task.isCancelled { report(.storeFailed(reason: error.message)) }
                     try? await Task.sleep(
@@ -224,7 +224,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
         }
     }
 
-    /// What came while it was stored stays.
+    /// Removes stored output from `pending`; output that arrived while it was being stored stays.
     ///
     /// - Returns: Whether more outputs are stored than before.
     private func noteStored(_ stored: Pending, _ outputCount: Int) -> Bool {
@@ -233,7 +233,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
             if state.outputCount == outputCount {
                 state.pending = Pending()
             } else {
-                // Records that changed once more are stored again, which is harmless.
+                // Records that changed again meanwhile are stored again, which is harmless.
                 state.pending.actions.removeFirst(stored.actions.count)
             }
             return state.storedCount != outputCount
@@ -271,7 +271,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
 
     // MARK: Events
 
-    /// Events from now on. A consumer that does not keep up misses the oldest of more than a thousand.
+    /// Events from now on. Beyond a thousand unread events, the oldest are dropped.
     var events: AsyncStream<PushClientEvent> {
         let (stream, continuation) = AsyncStream.makeStream(of: PushClientEvent.self, bufferingPolicy: .bufferingNewest(1000))
         let id = state.withLock { state in

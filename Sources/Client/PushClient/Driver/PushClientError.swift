@@ -1,16 +1,16 @@
 import Core
 import Waku
 
-/// Why a client did not get what it asked for.
+/// Why a client's request failed.
 public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Code: Hashable, Sendable {
         case notPublished
         case noAnswer
-        /// The answer is not what the protocol allows.
+        /// The answer violates the protocol.
         case badAnswer
-        /// What is asked for can't be done as it is given.
+        /// The request is invalid.
         case invalid
-        /// Receiving, or sending, was not switched on.
+        /// Receiving or sending is not enabled.
         case notEnabled
     }
 

@@ -29,7 +29,7 @@ extension StatusPushClient {
 
     // MARK: Publishing
 
-    /// - Returns: Whether a node took it; nil when the run was cancelled: then nothing is concluded from it, as after a kill.
+    /// - Returns: Whether a node accepted the messages; nil when the run was cancelled and the result is unknown, as after a kill.
     private func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?) async -> Bool? {
         do throws(RelayError) {
             try await network.publish(messages, answersOn: topic)
@@ -74,7 +74,7 @@ extension StatusPushClient {
         turn { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
     }
 
-    /// - Returns: The topic of the answers.
+    /// - Returns: The answer topic.
     private func add(_ key: PrivateKey, _ kind: Routes.Question.Kind) -> ContentTopic {
         let topic = Self.answerTopic(key.publicKey)
         network.watching.retain(topic)
@@ -83,7 +83,7 @@ extension StatusPushClient {
         return topic
     }
 
-    /// No more answers are expected.
+    /// Ends a question; further answers are not expected.
     private func end(_ ticket: Int) {
         let topic = routes.withLock { $0.tickets.remove(ticket) }
         network.watching.release(topic.map { [$0] } ?? [])
@@ -110,7 +110,7 @@ extension StatusPushClient {
 
     // MARK: Coming in
 
-    /// A message from the network. Those on topics of no concern cost a look-up.
+    /// Handles a message from the network. Messages on unknown topics cost only a dictionary look-up.
     func take(_ message: WakuMessage) {
         takeForAsks(message)
         let topic = message.contentTopic
@@ -145,7 +145,7 @@ extension StatusPushClient {
         }
     }
 
-    /// Whoever wrapped it: only the owner's signature on the advertisement counts.
+    /// Any node may have relayed the advertisement: only its owner's signature counts.
     private func takeAdvertisement(_ message: WakuMessage, of owner: PublicKey) {
         guard let data = network.contactCode(in: message, of: owner) else { return }
         let signed: SignedAdvertisement

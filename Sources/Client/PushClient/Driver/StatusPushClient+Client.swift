@@ -4,21 +4,21 @@ import Core
 import Waku
 public import WakuCrypto
 
-/// How it stands with one server.
+/// The state of the registration with one server.
 public enum RegistrationStatus: Hashable, Sendable {
     case registered(version: UInt64)
-    /// Not answered yet; goes on by itself.
+    /// Not answered yet; retried automatically.
     case pending(tries: Int)
     case refused(RegistrationRefusal)
     case unregistered
 }
 
-/// A device of a registrant at one server.
+/// A registrant's device at one server.
 public struct KnownDevice: Hashable, Sendable {
     public let installationID: InstallationID
     public let server: PublicKey
     public let version: UInt64
-    /// Whether this client may have it notified; else its owner lets only others.
+    /// Whether this client has the device's access token; false when the owner gave it to other clients only.
     public let isTokenKnown: Bool
 }
 
@@ -28,28 +28,28 @@ extension StatusPushClient {
     public var isReceiving: Bool { runner.read { machine, _ in machine.own.isReceiving } }
     public var isSending: Bool { runner.read { machine, _ in machine.own.isSending } }
 
-    /// Lets the client register its device. Switched off, it unregisters from all servers, and keeps trying until they answered.
+    /// Allows the client to register its device. When disabled, the client unregisters from all servers and retries until they answer.
     public func setReceiving(_ isReceiving: Bool) {
         turn { $0.setReceiving(isReceiving, at: $1) }
     }
 
-    /// Lets the client have others' devices notified. Switched off, nothing more is sent for messages that are under way.
+    /// Allows the client to request notifications. When disabled, nothing more is sent for pending messages.
     public func setSending(_ isSending: Bool) {
         turn { $0.setSending(isSending, at: $1) }
     }
 
     // MARK: Receiving
 
-    /// Registers the device with these servers, and no others. Nothing is sent when nothing changed. Servers that don't answer within the
-    /// time are tried on while the client runs, at this and at every later start.
+    /// Registers the device with exactly these servers. Sends nothing when nothing changed. Servers that don't answer within the timeout are
+    /// retried while the client runs, also after a restart.
     ///
     /// - Parameters:
-    ///   - profile: The device and its user's wishes.
-    ///   - servers: All of them; at least one.
-    ///   - enablesReceiving: Whether to switch receiving on as ``setReceiving(_:)`` does. When it is off, that call alone would first register what
-    ///     was registered last.
+    ///   - profile: The device and its user's settings.
+    ///   - servers: The complete list; at least one.
+    ///   - enablesReceiving: Whether to enable receiving as ``setReceiving(_:)`` does. Calling ``setReceiving(_:)`` first would register the
+    ///     previous profile before this one.
     ///   - timeout: How long to wait for the servers.
-    /// - Returns: How it stands with each server, when all answered or the time is over.
+    /// - Returns: The state at each server, once all answered or the timeout passed.
     /// - Throws: ``PushClientError`` with `notEnabled` or `invalid`
     @discardableResult
     public func register(
@@ -67,9 +67,9 @@ extension StatusPushClient {
         return registrations.filter { keys.contains($0.key) }
     }
 
-    /// Ends the registrations with all servers. Those that don't answer within the time are tried on.
+    /// Ends the registrations with all servers. Servers that don't answer within the timeout are retried.
     ///
-    /// - Returns: How it stands with each server.
+    /// - Returns: The state at each server.
     @discardableResult
     public func unregister(timeout: Duration = .seconds(30)) async -> [PublicKey: RegistrationStatus] {
         let keys = Array(registrations.keys)
@@ -78,15 +78,15 @@ extension StatusPushClient {
         return registrations
     }
 
-    /// How it stands with each server.
+    /// The state at each server.
     public var registrations: [PublicKey: RegistrationStatus] {
         runner.read { machine, _ in machine.registrations.servers.mapValues(\.status) }
     }
 
-    /// The servers that the device was registered with last, or is to be: also after it was unregistered, but not those that are being left.
+    /// The servers of the last `register`, also after the device was unregistered, without servers that are being left.
     package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.servers.map(\.key) } }
 
-    /// When a server that did not answer, or could not, is tried again: after so long. nil when nothing waits for time to pass.
+    /// The time until a server that did not answer, or failed, is retried; nil when no retry is scheduled.
     public func nextTry(at server: PublicKey) -> Duration? {
         runner.read { machine, now in
             guard case .paused(let until) = machine.registrations.servers[server]?.attempt?.state else { return nil }
@@ -94,28 +94,28 @@ extension StatusPushClient {
         }
     }
 
-    /// An encoded ChatIdentity to go with the advertisements; empty for none.
+    /// Sets an encoded ChatIdentity to include in advertisements; empty for none.
     public func setChatIdentity(_ chatIdentity: [UInt8]) {
         turn { $0.setChatIdentity(chatIdentity, at: $1) }
     }
 
-    /// Waits until what changed was kept in the store.
+    /// Waits until all changes were stored.
     package func waitUntilStored(timeout: Duration) async {
         _ = await runner.wait(timeout) { _ in true }
     }
 
-    /// Waits until the advertisement that is being published is out, or failed.
+    /// Waits until the current advertisement was published or failed.
     package func waitUntilAdvertised(timeout: Duration) async {
         _ = await runner.wait(timeout) { $0.advertising.isUnderWay ? nil : true }
     }
 
     // MARK: Others
 
-    /// Watches a registrant's advertisements from now on, looks the latest up in the relay's store, and queries servers if that tells of no
+    /// Watches a registrant's advertisements from now on, looks up the latest one in the relay's store, and queries servers if it lists no
     /// device.
     ///
     /// - Parameters:
-    ///   - registrant: Whose devices.
+    ///   - registrant: The owner of the devices.
     ///   - timeout: How long to wait for servers.
     /// - Returns: The devices known by then.
     @discardableResult
@@ -129,7 +129,7 @@ extension StatusPushClient {
         return devices(of: registrant)
     }
 
-    /// What is known of a registrant's devices.
+    /// The known devices of a registrant.
     public func devices(of registrant: PublicKey) -> [KnownDevice] {
         runner.read { machine, _ in machine.directory.rows(of: registrant) }.map { row in
             KnownDevice(
@@ -137,7 +137,7 @@ extension StatusPushClient {
         }
     }
 
-    /// Why the registrant's latest advertisement of this run was not believed, or only up to a row; nil when it was, or none came.
+    /// Why the registrant's latest advertisement of this run was rejected, wholly or from some row on; nil when it was accepted, or none arrived.
     public func advertisementFlaw(of registrant: PublicKey) -> AdvertisementFlaw? {
         runner.read { machine, _ in machine.advertisementFlaws[registrant] }
     }
@@ -145,7 +145,7 @@ extension StatusPushClient {
     /// Registrants whose advertisements are watched.
     public var contacts: [PublicKey] { runner.read { machine, _ in machine.directory.watched } }
 
-    /// Forgets what is known of a registrant.
+    /// Removes all state about a registrant.
     public func forget(_ registrant: PublicKey) {
         turn { $0.forget(registrant, at: $1) }
         let topic = ClientNetwork.contactCodeTopic(registrant)
@@ -153,19 +153,18 @@ extension StatusPushClient {
         network.watching.drop([topic])
     }
 
-    /// A message came from this device: the devices that were active last are notified first.
+    /// Records that a message came from this device: the most recently active devices are notified first.
     public func noteActivity(of installationID: InstallationID, of registrant: PublicKey) {
         turn { $0.noteActivity(of: installationID, of: registrant, at: $1) }
     }
 
     // MARK: Sending
 
-    /// Has devices notified, each by one server, by another where that one does not answer.
+    /// Requests notifications for devices, each from one server, falling back to another server when one does not answer.
     ///
-    /// The same message id notifies a device once, however often this is called within 24 h. When the task is cancelled nothing more is sent
-    /// for the message.
+    /// A message id notifies a device once, however often this is called within 24 h. Cancelling the task stops sending for the message.
     ///
-    /// - Returns: What became of each device, once that is known: after ten minutes at the latest.
+    /// - Returns: The outcome for each device, after ten minutes at the latest.
     /// - Throws: ``PushClientError`` with `notEnabled` or `invalid`
     public func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome] {
         guard isSending else {
@@ -191,7 +190,7 @@ extension StatusPushClient {
 }
 
 extension ClientMachine {
-    /// Whether each of these servers answered for good.
+    /// Whether each of these servers gave a final answer.
     func isSettled(_ servers: [PublicKey]) -> Bool {
         servers.allSatisfy { server in
             guard let record = registrations.servers[server] else { return true }

@@ -1,7 +1,7 @@
 import Core
 import Waku
 
-/// Decides when the own devices are advertised: at the start, when servers accepted something new, and every 24 h less up to an hour.
+/// Decides when to advertise the client's devices: at the start, when servers accepted a change, and every 24 h minus up to an hour.
 struct AdvertisingMachine: Sendable {
     static let period = Duration.seconds(24 * 3600)
     static let periodJitter = Duration.seconds(3600)
@@ -9,22 +9,22 @@ struct AdvertisingMachine: Sendable {
     private static let failureLimit = 5
 
     private(set) var nextWakeUp: Timestamp?
-    /// Published, but the relay did not say so yet.
+    /// Published, but not yet confirmed by the relay.
     private(set) var isUnderWay = false
     private var isDueAgain = false
     private var failures = 0
 
-    /// - Parameter isActive: Whether there is, or was, anything to tell.
+    /// - Parameter isActive: Whether there is something to advertise, or an earlier advertisement to withdraw.
     init(isActive: Bool, at now: Timestamp) {
         nextWakeUp = isActive ? now : nil
     }
 
-    /// What would be advertised changed.
+    /// Schedules a new advertisement, because its content changed.
     mutating func rowsChanged(at now: Timestamp) {
         if isUnderWay { isDueAgain = true } else { nextWakeUp = now }
     }
 
-    /// Nothing is advertised any more.
+    /// Stops advertising.
     mutating func stop() {
         nextWakeUp = nil
         isDueAgain = false
@@ -38,7 +38,7 @@ struct AdvertisingMachine: Sendable {
         return true
     }
 
-    /// - Parameter goesOn: Whether it is repeated: nobody needs to be told daily that there is nothing.
+    /// - Parameter goesOn: Whether to repeat the advertisement. An empty one is not repeated daily.
     mutating func published(goesOn: Bool, at now: Timestamp, jitter: Double) {
         isUnderWay = false
         failures = 0

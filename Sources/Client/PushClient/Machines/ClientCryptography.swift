@@ -1,23 +1,23 @@
 import StatusProtocol
 import WakuCrypto
 
-/// What the machines need of the identity. Simulations put values in the place of signed and sealed bytes.
+/// The identity's cryptographic operations that the machines need. Simulations substitute plain values for signed and sealed bytes.
 protocol ClientCryptography: Sendable {
-    /// Of the identity.
+    /// The identity's public key.
     var publicKey: PublicKey { get }
 
     func makeAccessToken() -> AccessToken
     func makeGrant(for server: PublicKey, accessToken: AccessToken) -> [UInt8]
     func isValidGrant(_ grant: [UInt8], by registrant: PublicKey, for server: PublicKey, accessToken: AccessToken) -> Bool
-    /// The registration as the server alone reads it, with a fresh nonce.
+    /// Encrypts the registration for the server, with a fresh nonce.
     func seal(_ registration: PushNotificationRegistration, for server: PublicKey) -> [UInt8]
     /// An entry of allowed_key_list.
     func seal(_ accessToken: AccessToken, for contact: PublicKey) -> [UInt8]
-    /// The token of the entry that is for this identity; nil when there is none.
+    /// Decrypts the token from this identity's entry; nil when there is none.
     func accessToken(in list: [[UInt8]], of registrant: PublicKey) -> AccessToken?
 }
 
-/// The real thing.
+/// Cryptography with a real identity.
 struct IdentityCryptography: ClientCryptography {
     let identity: PrivateKey
 

@@ -3,9 +3,9 @@ import Core
 import Waku
 import WakuCrypto
 
-/// What became of publications, and what came in.
+/// Results of publications, and incoming messages.
 extension ClientMachine {
-    // MARK: What became of publications
+    // MARK: Results of publications
 
     mutating func registrationPublished(_ requestID: [UInt8], to server: PublicKey, isPublished: Bool, at now: Timestamp) -> ClientOutput {
         if isPublished {
@@ -53,7 +53,7 @@ extension ClientMachine {
 
     // MARK: Answers
 
-    /// What a server signed.
+    /// Handles a registration response signed by `server`.
     mutating func registrationAnswered(
         by server: PublicKey, _ response: PushNotificationRegistrationResponse, at now: Timestamp
     ) -> ClientOutput {
@@ -98,13 +98,13 @@ extension ClientMachine {
         return settle(at: now)
     }
 
-    /// An advertisement with its owner's signature.
+    /// Handles an advertisement signed by its owner.
     ///
     /// - Parameters:
-    ///   - owner: Who signed it.
-    ///   - installationID: Which of the owner's devices published it; nil when it does not say.
-    ///   - rows: Its rows.
-    ///   - age: For how long it has been out.
+    ///   - owner: The signer.
+    ///   - installationID: The owner's device that published it; nil when the advertisement does not name it.
+    ///   - rows: The advertised rows.
+    ///   - age: The time since it was published.
     ///   - now: The client's time.
     mutating func advertised(
         by owner: PublicKey, from installationID: InstallationID?, rows: [PushNotificationQueryInfo], age: Duration, at now: Timestamp
@@ -118,7 +118,7 @@ extension ClientMachine {
         return settle(at: now)
     }
 
-    /// A message on a registrant's topic that is no advertisement of the registrant.
+    /// Records that a message on a registrant's topic was not a valid advertisement of that registrant.
     mutating func advertisementRejected(of registrant: PublicKey, _ flaw: AdvertisementFlaw, at now: Timestamp) -> ClientOutput {
         guard directory.registrants[registrant]?.isWatched == true else { return ClientOutput() }
         reject(registrant, flaw)

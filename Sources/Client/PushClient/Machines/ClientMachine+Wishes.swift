@@ -3,9 +3,9 @@ import Core
 import Waku
 import WakuCrypto
 
-/// What the application wants.
+/// Requests of the application.
 extension ClientMachine {
-    /// Sets what is registered, and where. Nothing is sent when nothing changed.
+    /// Sets the profile and the servers to register with. Sends nothing when nothing changed.
     mutating func register(_ profile: DeviceProfile, with servers: [PushServer], at now: Timestamp) -> ClientOutput {
         let old = own.profile
         own.isReceiving = true
@@ -33,7 +33,7 @@ extension ClientMachine {
             allowedKeyList: profile.contactsOnly ? contacts.map { StoredData(cryptography.seal(token, for: $0)) } : [])
     }
 
-    /// Switches receiving on with what was registered last, or off, which ends all registrations.
+    /// Enables receiving with the last registered profile, or disables it, which ends all registrations.
     mutating func setReceiving(_ isReceiving: Bool, at now: Timestamp) -> ClientOutput {
         guard own.isReceiving != isReceiving else { return ClientOutput() }
         guard isReceiving else { return unregister(at: now) }
@@ -43,7 +43,7 @@ extension ClientMachine {
         return settle(at: now)
     }
 
-    /// Asks the servers about a registrant of whom no usable token is known.
+    /// Queries the servers about a registrant without a known usable token.
     mutating func refresh(_ registrant: PublicKey, at now: Timestamp) -> ClientOutput {
         let isKnown = !directory.activeInstallations(of: registrant, limit: 1, at: now).isEmpty
         let isAskable = !own.servers.isEmpty || !directory.servers(of: registrant).isEmpty
@@ -51,7 +51,7 @@ extension ClientMachine {
         return settle(at: now)
     }
 
-    /// Ends the registrations with all servers, and keeps trying until they answered.
+    /// Ends the registrations with all servers, retrying until they answer.
     mutating func unregister(at now: Timestamp) -> ClientOutput {
         own.isReceiving = false
         isOwnChanged = true
@@ -59,7 +59,7 @@ extension ClientMachine {
         return settle(at: now)
     }
 
-    /// Switched off, nothing more is sent for any message.
+    /// Enables or disables sending. When disabled, nothing more is sent for any message.
     mutating func setSending(_ isSending: Bool, at now: Timestamp) -> ClientOutput {
         guard own.isSending != isSending else { return ClientOutput() }
         own.isSending = isSending
@@ -68,7 +68,7 @@ extension ClientMachine {
         return settle(at: now)
     }
 
-    /// What else goes into advertisements: an encoded ChatIdentity, empty for none.
+    /// Sets an encoded ChatIdentity to include in advertisements; empty for none.
     mutating func setChatIdentity(_ chatIdentity: [UInt8], at now: Timestamp) -> ClientOutput {
         guard own.chatIdentity != chatIdentity else { return ClientOutput() }
         own.chatIdentity = chatIdentity
@@ -77,20 +77,20 @@ extension ClientMachine {
         return settle(at: now)
     }
 
-    /// Listens to a registrant's advertisements from now on.
+    /// Subscribes to a registrant's advertisements.
     mutating func discover(_ registrant: PublicKey, at now: Timestamp) -> ClientOutput {
         watch(registrant)
         return settle(at: now)
     }
 
     private mutating func watch(_ registrant: PublicKey) {
-        // Before the start, which looks all up at once.
+        // Before the start, there is nothing to do: the start looks up all watched registrants at once.
         guard directory.watch(registrant), isStarted else { return }
         actions.append(.watch([registrant]))
         if directory.registrants[registrant]?.wasLookedUp != true { actions.append(.lookUp([registrant])) }
     }
 
-    /// Forgets what is known of a registrant, and listens to its advertisements no more after the next start.
+    /// Removes all state about a registrant. The subscription to its advertisements ends at the next start.
     mutating func forget(_ registrant: PublicKey, at now: Timestamp) -> ClientOutput {
         directory.forget(registrant)
         queries.forget(registrant)
@@ -107,7 +107,7 @@ extension ClientMachine {
         notifications.deviceLimit = limit
     }
 
-    /// Has devices notified. The client must be allowed to send.
+    /// Requests notifications for a message. Sending must be enabled.
     mutating func notify(_ message: OutgoingNotification, author: [UInt8], at now: Timestamp) -> ClientOutput {
         for recipient in message.recipients where recipient.registrant != cryptography.publicKey { watch(recipient.registrant) }
         notifications.notify(

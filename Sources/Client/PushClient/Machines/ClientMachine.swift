@@ -3,9 +3,10 @@ import Core
 import Waku
 import WakuCrypto
 
-/// A whole client without I/O or clock: wishes, answers and time come in; what to keep, what to publish and the next wake-up go out.
+/// A complete client without I/O or clock. Input: requests, answers and time. Output: changes to store, messages to publish, and the next wake-up
+/// time.
 ///
-/// It holds the four machines together: registering, advertising, the directory with its queries, and notifying.
+/// It combines four parts: registration, advertising, the directory with its queries, and notification.
 struct ClientMachine: ClientStateMachine {
     var own: OwnRecord
     var registrations: RegistrationMachine
@@ -13,7 +14,7 @@ struct ClientMachine: ClientStateMachine {
     var queries = QueryTable()
     var notifications: NotificationMachine
     var advertising: AdvertisingMachine
-    /// Registrants whose latest advertisement was not believed as a whole.
+    /// Registrants whose latest advertisement was rejected, wholly or in part.
     var advertisementFlaws: [PublicKey: AdvertisementFlaw] = [:]
     private(set) var isStarted = false
     let cryptography: any ClientCryptography
@@ -22,8 +23,8 @@ struct ClientMachine: ClientStateMachine {
     var actions: [ClientAction] = []
 
     /// - Parameters:
-    ///   - records: What was kept; none at the very first start.
-    ///   - installationID: Of a new client. One that has records has its id.
+    ///   - records: The stored records; empty at the very first start.
+    ///   - installationID: The id for a new client. If there are records, their id is used.
     ///   - now: The client's time.
     init(
         records: [ClientRecord] = [], installationID: InstallationID, cryptography: any ClientCryptography,
@@ -54,7 +55,7 @@ struct ClientMachine: ClientStateMachine {
 
     // MARK: Time
 
-    /// When to call ``wake(at:)`` at the latest; nil while nothing waits for time to pass.
+    /// The latest time to call ``wake(at:)``; nil when no deadline is pending.
     var nextWakeUp: Timestamp? {
         var earliest = registrations.nextWakeUp
         for time in [notifications.nextWakeUp, queries.nextWakeUp, advertising.nextWakeUp] {
@@ -64,7 +65,8 @@ struct ClientMachine: ClientStateMachine {
         return earliest
     }
 
-    /// At the beginning of each run: what was on its way goes on, the own devices are advertised, what others advertised meanwhile is looked up.
+    /// Called at the beginning of each run: resumes unfinished work, advertises the client's devices, and looks up advertisements published
+    /// meanwhile.
     mutating func start(at now: Timestamp) -> ClientOutput {
         if isStarted {
             for query in queries.endAll() where query.ownCheckAt == nil { self.query(query.registrant, ownCheckAt: nil, at: now) }
@@ -72,7 +74,7 @@ struct ClientMachine: ClientStateMachine {
         }
         isStarted = true
         registrations.resume()
-        // What was advertised last is taken back if the device was unregistered meanwhile.
+        // If the device was unregistered meanwhile, the last advertisement must be withdrawn.
         let isActive = own.isReceiving ? hasSomethingToAdvertise(at: now) : own.nextAdvertisement != nil
         advertising = AdvertisingMachine(isActive: isActive, at: now)
         var watched = directory.watched
@@ -95,9 +97,9 @@ struct ClientMachine: ClientStateMachine {
         return settle(at: now)
     }
 
-    /// Lets every machine do what it can now, and collects what they want. Each message queries once a round, so that this ends.
+    /// Lets every machine act, and collects their output. This terminates because each message queries once per round.
     mutating func settle(at now: Timestamp) -> ClientOutput {
-        // What one wants may let another go on: a query that can't be asked ends at once.
+        // The output of one machine may unblock another: a query that can't be sent ends at once.
         while true {
             guard notifications.isActive else {
                 _ = collect(at: now)
@@ -131,13 +133,13 @@ struct ClientMachine: ClientStateMachine {
         return output
     }
 
-    /// - Returns: Whether something happened that may let the machines go on.
+    /// - Returns: Whether a change may let the machines continue.
     private mutating func collect(at now: Timestamp) -> Bool {
         var goesOn = false
         for action in registrations.takeActions() {
             switch action {
             case .send(let server, let dialect, let requestID, let sealed):
-                // The start sends all that was not published yet.
+                // Before the start nothing is sent: the start sends every unpublished registration.
                 if isStarted { actions.append(.register(server: server, dialect: dialect, requestID: requestID, sealed: sealed)) }
             case .checkOwn(let server): query(cryptography.publicKey, ownCheckAt: server, at: now)
             case .rowsChanged: advertising.rowsChanged(at: now)

@@ -3,8 +3,8 @@ import Core
 import Waku
 import WakuCrypto
 
-/// What is known of registrants' devices, and how to find those that a message goes to. The protocols differ in what they learn, not in what they
-/// look for.
+/// Knowledge about registrants' devices, and the search for the devices of a message. The protocols differ in how they learn about devices, but
+/// search alike.
 protocol DeviceDirectory: Sendable {
     var book: RegistrantBook { get set }
 }
@@ -34,7 +34,7 @@ struct RegistrantBook: Sendable {
 }
 
 extension InstallationID {
-    /// Whether a server would take it, so that it is worth remembering.
+    /// Whether a server could accept the id, so that it is worth storing.
     var isUsable: Bool { (1...Self.maximumByteCount).contains(bytes.count) }
 }
 
@@ -48,14 +48,14 @@ extension DeviceDirectory {
 
     // MARK: Watching
 
-    /// - Returns: Whether it was not watched before.
+    /// - Returns: Whether the registrant was not watched before.
     mutating func watch(_ registrant: PublicKey) -> Bool {
         let isNew = registrants[registrant]?.isWatched != true
         book.update(registrant) { $0.isWatched = true }
         return isNew
     }
 
-    /// Forgets a registrant altogether.
+    /// Removes all state about a registrant.
     mutating func forget(_ registrant: PublicKey) {
         book.remove(registrant)
     }
@@ -64,43 +64,43 @@ extension DeviceDirectory {
         book.update(registrant) { $0.wasLookedUp = true }
     }
 
-    /// A message came from this device.
+    /// Records that a message came from this device.
     mutating func noteActivity(of installationID: InstallationID, of registrant: PublicKey, at time: Timestamp) {
         book.update(registrant) { $0.noteActivity(of: installationID, at: time, limit: Directory.rowLimit) }
     }
 
-    /// A server said that a token is wrong, or that it knows no such device: it is not used again before a query confirmed it. A token that was
-    /// learned since then stays. The server may still be asked about the registrant.
+    /// Discards a token that a server refused, or a device that it does not know, until a query confirms it. A token learned since then stays. The
+    /// server may still be queried about the registrant.
     mutating func forgetToken(of installationID: InstallationID, of registrant: PublicKey, at server: PublicKey, token: AccessToken) {
         book.update(registrant) { $0.forgetToken(of: installationID, at: server, token: token) }
     }
 
     // MARK: Finding
 
-    /// Registrants whose contact code topics are listened to.
+    /// Registrants whose contact code topics the client subscribes to.
     var watched: [PublicKey] { registrants.values.filter(\.isWatched).map(\.registrant) }
 
     func rows(of registrant: PublicKey) -> [RegistrantRecord.Row] {
         registrants[registrant]?.rows ?? []
     }
 
-    /// Which devices are known, and at which servers.
+    /// The known devices, with their servers.
     func places(of registrant: PublicKey) -> Set<RegistrantRecord.Row.Place> {
         Set(rows(of: registrant).map(\.place))
     }
 
-    /// Rows of a device with a token that needs no query.
+    /// Rows of a device whose token can be used without a query.
     func usableRows(of installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> [RegistrantRecord.Row] {
         rows(of: registrant).filter { $0.installationID == installationID && $0.accessToken != nil && $0.isFresh(at: now) }
     }
 
-    /// Whether it is known that the device is for others to notify.
+    /// Whether the device is known to allow only other clients to notify it.
     func isForOthers(_ installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> Bool {
         let fresh = rows(of: registrant).filter { $0.installationID == installationID && $0.isFresh(at: now) }
         return !fresh.isEmpty && fresh.allSatisfy { $0.accessToken == nil }
     }
 
-    /// Devices with usable tokens, most recently active first; `limit` at most.
+    /// Devices with usable tokens, most recently active first, at most `limit`.
     func activeInstallations(of registrant: PublicKey, limit: Int, at now: Timestamp) -> [InstallationID] {
         let rows = rows(of: registrant).filter { $0.accessToken != nil && $0.isFresh(at: now) }
         var times: [InstallationID: Timestamp] = [:]
@@ -113,7 +113,7 @@ extension DeviceDirectory {
         return sorted.prefix(limit).map(\.key)
     }
 
-    /// Servers that the registrant is known to use.
+    /// Servers known to be used by the registrant.
     func servers(of registrant: PublicKey) -> Set<PublicKey> {
         Set(rows(of: registrant).map(\.server))
     }

@@ -3,16 +3,15 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// Who can be notified by which server: rows from advertisements and from servers' answers.
+/// Which servers can notify which devices, according to advertisements and servers' answers.
 ///
-/// A row counts only with its registrant's grant for its server. The newest version of each (registrant, installation, server) is kept; older
-/// ones never replace it.
+/// A row counts only with its registrant's grant for its server. Of each (registrant, installation, server), only the newest version is kept.
 struct Directory: DeviceDirectory {
-    /// After which a server is asked whether a token still holds.
+    /// The age at which a token must be confirmed by a server.
     static let tokenLife = Duration.seconds(24 * 3600)
-    /// For how long rows of the own other devices are advertised.
+    /// How long rows of the account's other devices are advertised.
     static let pairedLife = Duration.seconds(30 * 24 * 3600)
-    /// Of one registrant: more are not taken.
+    /// The maximum number of rows per registrant.
     static let rowLimit = 100
 
     private let cryptography: any ClientCryptography
@@ -25,13 +24,13 @@ struct Directory: DeviceDirectory {
 
     // MARK: Learning
 
-    /// What the registrant itself signed. Reading ends at a row without server key, of another key, or with a wrong grant: the rows before it
-    /// count.
+    /// Adds rows signed by the registrant itself. Reading stops at a row without server key, of another key, or with an invalid grant; the rows
+    /// before it are used.
     ///
     /// - Parameters:
-    ///   - installationID: The device that published it; nil when that is not known.
-    ///   - sentAt: When, in the client's time.
-    /// - Returns: Whether devices or their servers changed, and whether all rows were taken.
+    ///   - installationID: The device that published the advertisement; nil when unknown.
+    ///   - sentAt: The publication time, in the client's time.
+    /// - Returns: Whether devices or their servers changed, and whether all rows were used.
     @discardableResult
     mutating func learn(
         advertised rows: [PushNotificationQueryInfo], by owner: PublicKey, from installationID: InstallationID?, sentAt: Timestamp
@@ -47,13 +46,13 @@ struct Directory: DeviceDirectory {
             taken.append(row)
         }
         let isWhole = taken.count == min(rows.count, Self.rowLimit)
-        // A paired device tells of itself only: what others of the own devices repeat may be older.
+        // A paired device is authoritative for itself only: its rows about the account's other devices may be outdated.
         if isOwn, let installationID { taken.removeAll { $0.installationID != installationID } }
         let before = places(of: owner)
         book.update(owner) { record in
             if isOwn, let installationID {
                 let newest = record.rows.filter { $0.installationID == installationID }.map(\.learnedAt).max()
-                // A paired device that advertises no rows has none any more.
+                // A paired device that advertises no rows is no longer registered.
                 if newest.map({ $0 <= sentAt }) ?? true {
                     record.rows.removeAll { old in
                         old.installationID == installationID && !taken.contains { $0.server == old.server }
@@ -66,9 +65,9 @@ struct Directory: DeviceDirectory {
         return (places(of: owner) != before, isWhole)
     }
 
-    /// What a server answered. A row of another key, of another server, or with a wrong grant is left out.
+    /// Adds the rows of a server's answer. Rows of another key, of another server, or with an invalid grant are left out.
     ///
-    /// - Parameter server: Who signed the answer.
+    /// - Parameter server: The signer of the answer.
     /// - Returns: Whether devices or their servers changed.
     @discardableResult
     mutating func learn(answered rows: [PushNotificationQueryInfo], about registrant: PublicKey, by server: PublicKey, at now: Timestamp)
@@ -113,7 +112,7 @@ struct Directory: DeviceDirectory {
         }
     }
 
-    /// Rows of the own other devices, to be advertised with this one's.
+    /// Rows of the account's other devices, to advertise along with this device's.
     func pairedRows(besides installationID: InstallationID, at now: Timestamp) -> [PushNotificationQueryInfo] {
         let owner = cryptography.publicKey
         let hash = KeyHash(of: owner).bytes

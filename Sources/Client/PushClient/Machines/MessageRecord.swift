@@ -3,14 +3,14 @@ import Core
 import Waku
 import WakuCrypto
 
-/// A message that devices are to be notified of, and what became of each device.
+/// A message to notify devices of, with the state of each device.
 struct MessageRecord: Codable, Hashable, Sendable {
-    /// One of its recipients.
+    /// A recipient of the message.
     struct Recipient: Codable, Hashable, Sendable {
         @Stored var registrant: PublicKey
         /// Empty: the most recently active devices, once some are known.
         @Stored var installations: [InstallationID]
-        /// Until devices are known.
+        /// Present until devices are known.
         var search: Search?
 
         struct Search: Codable, Hashable, Sendable {
@@ -29,7 +29,7 @@ struct MessageRecord: Codable, Hashable, Sendable {
     struct Device: Codable, Hashable, Sendable {
         enum State: Codable, Hashable, Sendable {
             case ready
-            /// A query about the registrant is on its way.
+            /// A query about the registrant is pending.
             case querying
             case asking(StoredServer, deadline: StoredTime?)
             case askingAgain(StoredServer, at: StoredTime)
@@ -41,15 +41,15 @@ struct MessageRecord: Codable, Hashable, Sendable {
         @Stored var installationID: InstallationID
         var state = State.ready
         var round = 1
-        /// In this round.
+        /// Servers tried in this round.
         @Stored var tried: [PublicKey] = []
         @Stored var askedAgain: [PublicKey] = []
         var wasQueried = false
-        /// A server did not take the token.
+        /// A server refused the token.
         var mustQuery = false
-        /// A server refused the token, and the registrant was queried again: once is enough. Only version 0.1 keeps it.
+        /// A server refused the token, and the registrant was queried again, which happens only once. Used by version 0.1 only.
         var wasRefused: Bool?
-        /// The server that was being asked when the process ended.
+        /// The server of the request that was pending when the process ended.
         @Stored var preferred: PublicKey? = nil
 
         var isDone: Bool { if case .done = state { true } else { false } }
@@ -65,12 +65,12 @@ struct MessageRecord: Codable, Hashable, Sendable {
     @StoredBytes var chatHash: [UInt8]
     @StoredBytes var authorHash: [UInt8]
     var kind: Int32
-    /// Empty once nothing is to be sent any more.
+    /// Empty once nothing more is to be sent.
     @StoredBytes var content: [UInt8]
     @Stored var begun: Timestamp
     var recipients: [Recipient]
     var devices: [Device] = []
-    /// Recipients of whom no device became known.
+    /// Recipients for which no device was found.
     var failed: [Failed] = []
 
     struct Failed: Codable, Hashable, Sendable {
@@ -80,7 +80,7 @@ struct MessageRecord: Codable, Hashable, Sendable {
 
     var isFinished: Bool { recipients.allSatisfy { $0.search == nil } && devices.allSatisfy(\.isDone) }
 
-    /// After a start: nothing is on its way any more.
+    /// After a start, no request or query is pending.
     mutating func resume() {
         for index in recipients.indices where recipients[index].search?.restsUntil == nil {
             recipients[index].search?.wasQueried = false
@@ -88,7 +88,7 @@ struct MessageRecord: Codable, Hashable, Sendable {
         for index in devices.indices {
             switch devices[index].state {
             case .asking(let server, _):
-                // The same server knows whether it did it, so it is the first to be asked again.
+                // The same server knows whether it handled the request, so it is asked first.
                 devices[index].preferred = server.key
                 devices[index].state = .ready
             case .querying:
@@ -126,7 +126,7 @@ extension MessageRecord.Outcome {
 extension MessageRecord.Device {
     /// - Parameters:
     ///   - now: The client's time.
-    ///   - isQuerying: Whether a query about the registrant is on its way.
+    ///   - isQuerying: Whether a query about the registrant is pending.
     mutating func noteTime(at now: Timestamp, isQuerying: Bool) {
         switch state {
         case .asking(let server, let deadline?) where deadline.time <= now:
@@ -143,7 +143,7 @@ extension MessageRecord.Device {
         }
     }
 
-    /// No server is left to ask: pauses until the next round, or gives up after the last one.
+    /// Called when no server is left to ask: pauses until the next round, or gives up after the last one.
     ///
     /// - Parameters:
     ///   - now: The client's time.

@@ -3,7 +3,7 @@ import Core
 import Waku
 import WakuCrypto
 
-/// What became of requests.
+/// Results of requests.
 extension NotificationMachine {
     mutating func published(_ ticket: Ticket, at now: Timestamp) {
         changeDevices(of: ticket) { device, server in
@@ -12,7 +12,7 @@ extension NotificationMachine {
         }
     }
 
-    /// It says nothing of the server: the round is over, and begins again after its pause.
+    /// A failed publication says nothing about the server: the round ends, and restarts after its pause.
     mutating func notPublished(_ ticket: Ticket, at now: Timestamp, jitter: inout Jitter) {
         var jitters: [Double] = []
         for _ in 0..<(requests[ticket]?.devices.count ?? 0) { jitters.append(jitter.next()) }
@@ -22,19 +22,19 @@ extension NotificationMachine {
         }
     }
 
-    /// Whether an answer to this request is awaited from the server.
+    /// Whether the server's answer to this request is pending.
     func isAwaiting(_ ticket: Ticket, from server: PublicKey, about messageID: [UInt8]) -> Bool {
         requests[ticket].map { $0.server == server && $0.messageID == messageID } ?? false
     }
 
-    /// What the server signed. It says nothing of devices that it was not asked for.
+    /// Handles an answer signed by the server. Verdicts on devices that were not in the request are ignored.
     ///
     /// - Parameters:
-    ///   - ticket: Of the request.
-    ///   - server: Who signed the answer.
+    ///   - ticket: The request's ticket.
+    ///   - server: The signer of the answer.
     ///   - now: The client's time.
-    ///   - verdict: The answer about a device; nil when it has none.
-    /// - Returns: The devices whose tokens it does not take, with those tokens.
+    ///   - verdict: The answer about a device; nil when it contains none.
+    /// - Returns: The devices whose tokens the server refused, with those tokens.
     mutating func answered(
         _ ticket: Ticket, by server: PublicKey, at now: Timestamp, verdict: (DeviceID) -> NotificationVerdict?
     ) -> [(device: DeviceID, server: PublicKey, token: AccessToken)] {
@@ -46,7 +46,7 @@ extension NotificationMachine {
             let id = DeviceID(registrant: device.registrant, installationID: device.installationID)
             guard let verdict = verdict(id) else { return }
             if verdict == .notified {
-                // Also when another server is being asked meanwhile.
+                // Applies even if another server was asked meanwhile.
                 device.state = .done(.notified(by: server))
                 return
             }
@@ -54,7 +54,7 @@ extension NotificationMachine {
             switch verdict {
             case .tokenRefused:
                 if let token = request.devices[id] { refused.append((id, server.key, token)) }
-                // With a token from a query the same server may take it; other servers' tokens are probably as old.
+                // A query may return a token that the same server accepts; the tokens for other servers are probably as old.
                 let isOver = queriesOnce ? device.wasRefused == true : device.wasQueried
                 if isOver {
                     device.tried.append(server.key)

@@ -3,7 +3,7 @@ import Core
 import Waku
 import WakuCrypto
 
-/// Which devices a message goes to, and by which servers.
+/// Chooses the devices of a message, and the server for each.
 extension NotificationMachine {
     // MARK: Recipients whose devices are not known
 
@@ -20,7 +20,7 @@ extension NotificationMachine {
         let isOwn = registrant == own.0
         let found = directory.activeInstallations(of: registrant, limit: deviceLimit + (isOwn ? 1 : 0), at: now)
             .filter { !(isOwn && $0 == own.1) }.prefix(deviceLimit)
-        // A query that was begun may tell of more.
+        // A query that is still running may return more devices.
         if !found.isEmpty, !(search.wasQueried && isQuerying(registrant)) {
             record.recipients[index].search = nil
             for id in found where !record.devices.contains(where: { $0.registrant == registrant && $0.installationID == id }) {
@@ -51,12 +51,12 @@ extension NotificationMachine {
         record.recipients[index].search = search
     }
 
-    /// Whether every device of the registrant that a message waits for is known: its query need not go on.
+    /// Whether every device of the registrant that messages wait for is known, so that its query can end.
     ///
     /// - Parameters:
-    ///   - registrant: The query's.
-    ///   - directory: With what servers answered.
-    ///   - begun: When the query was: what was known before does not count.
+    ///   - registrant: The registrant of the query.
+    ///   - directory: The directory, including the servers' answers.
+    ///   - begun: When the query began; rows learned earlier do not count.
     func knowsAll(of registrant: PublicKey, _ directory: some DeviceDirectory, since begun: Timestamp) -> Bool {
         for id in active {
             guard let record = messages[id] else { continue }
@@ -75,7 +75,7 @@ extension NotificationMachine {
 
     // MARK: Servers
 
-    /// The server to ask, or nil after the device's state was changed to what it waits for.
+    /// Returns the server to ask, or changes the device's state to the event that it waits for and returns nil.
     mutating func nextServer(
         for device: inout MessageRecord.Device, _ directory: some DeviceDirectory, assigned: [PublicKey: [Int]],
         askable: (PublicKey) -> Bool,
@@ -96,7 +96,7 @@ extension NotificationMachine {
             device.preferred = nil
             if candidates.contains(where: { $0.server == preferred }) { return preferred }
         }
-        // The fewest requests: a server that is asked anyway comes first. Then the one whose token was learned last.
+        // To send few requests, prefers the server with the most devices assigned, then the one whose token was learned last.
         let best = candidates.max { left, right in
             let (leftCount, rightCount) = (assigned[left.server]?.count ?? 0, assigned[right.server]?.count ?? 0)
             if leftCount != rightCount { return leftCount < rightCount }

@@ -3,12 +3,13 @@ import Core
 import Waku
 import WakuCrypto
 
-/// Has devices notified of messages, each by one server, by another where that one does not answer. ``MessageRecord/Device`` has the picture.
+/// Requests notifications for devices, each from one server, falling back to another when one does not answer. ``MessageRecord/Device`` shows the
+/// states.
 struct NotificationMachine: Sendable {
     static let messageLife = Duration.seconds(600)
     static let outcomeLife = Duration.seconds(24 * 3600)
     static let answerDeadline = Duration.seconds(3)
-    /// The server goes on by itself: it is asked how that went.
+    /// The delay before the same server is asked again after INTERNAL_ERROR; it retries by itself.
     static let askAgainDelay = Duration.seconds(3)
     static let pauseBase = Duration.seconds(2)
     static let roundLimit = 4
@@ -19,7 +20,7 @@ struct NotificationMachine: Sendable {
 
     enum Action: Hashable, Sendable {
         case request(Ticket, server: PublicKey, NotificationRequest)
-        /// Nothing fresh is known of the registrant.
+        /// No recent information about the registrant.
         case query(PublicKey)
         case report(PushClientEvent)
         case finished(messageID: [UInt8])
@@ -28,7 +29,7 @@ struct NotificationMachine: Sendable {
     struct Request: Sendable {
         let messageID: [UInt8]
         let server: PublicKey
-        /// With the token that each was asked with.
+        /// Each device with the token in its request.
         let devices: [DeviceID: AccessToken]
         let begun: Timestamp
     }
@@ -38,10 +39,10 @@ struct NotificationMachine: Sendable {
         let installationID: InstallationID
     }
 
-    /// Whether a registrant is queried only once for a message after a server refused a token, instead of once a round.
+    /// Whether a registrant is queried only once per message after a server refused a token, instead of once per round.
     let queriesOnceAfterRefusal: Bool
 
-    /// How many devices of a registrant are notified when the message does not name them.
+    /// The number of a registrant's devices to notify when the message names none.
     var deviceLimit = Self.defaultDeviceLimit {
         didSet { deviceLimit = min(max(deviceLimit, 1), Self.maximumDeviceLimit) }
     }
@@ -51,10 +52,10 @@ struct NotificationMachine: Sendable {
     var nextTicket: Ticket = 1
     var actions: [Action] = []
     private(set) var changed: Set<[UInt8]> = []
-    /// Messages with something left to do.
+    /// Messages that are not finished.
     private(set) var active: Set<[UInt8]> = []
 
-    /// Set by whoever owns the machine: registrants that a query is on its way about.
+    /// Registrants with a pending query, set by the owner of the machine.
     var queried: Set<PublicKey> = []
 
     init(restoring records: [MessageRecord] = [], queriesOnceAfterRefusal: Bool = false) {
@@ -66,7 +67,7 @@ struct NotificationMachine: Sendable {
         }
     }
 
-    /// In a second run of the same process: requests and queries of the first one are begun anew.
+    /// In a second run of the same process: restarts the requests and queries of the first run.
     mutating func resume() {
         for id in active {
             guard var record = messages[id] else { continue }
@@ -87,15 +88,15 @@ struct NotificationMachine: Sendable {
         return changed
     }
 
-    // MARK: What is wanted
+    // MARK: Requests
 
-    /// Begins with a message, or goes on with it: devices that were notified are not notified again, those that were given up are tried anew.
+    /// Starts or resumes a message: devices already notified are not notified again; devices that were given up are retried.
     ///
     /// - Parameters:
     ///   - message: The message.
-    ///   - chat: The hash of its chat, as the protocol makes it.
-    ///   - author: The hash of its author; empty where the protocol has none.
-    ///   - own: This very device, which is never notified.
+    ///   - chat: The hash of its chat, in the protocol's form.
+    ///   - author: The hash of its author; empty if the protocol has none.
+    ///   - own: This device, which is never notified.
     ///   - now: The client's time.
     mutating func notify(
         _ message: OutgoingNotification, chat: [UInt8], author: [UInt8], own: (PublicKey, InstallationID), at now: Timestamp
@@ -133,12 +134,12 @@ struct NotificationMachine: Sendable {
         changed.insert(message.messageID)
     }
 
-    /// Nothing more is sent for the message. Devices that were notified stay so.
+    /// Stops sending for the message. Devices already notified stay so.
     mutating func cancel(_ messageID: [UInt8]) {
         giveUp(messageID, .cancelled)
     }
 
-    /// Nothing more is sent for any message.
+    /// Stops sending for all messages.
     mutating func cancelAll() {
         for id in active.sorted(by: { $0.lexicographicallyPrecedes($1) }) { giveUp(id, .cancelled) }
     }
@@ -153,7 +154,7 @@ struct NotificationMachine: Sendable {
 
     // MARK: Time
 
-    /// Whether a message still has something to do.
+    /// Whether any message is unfinished.
     var isActive: Bool { !active.isEmpty }
 
     var nextWakeUp: Timestamp? {
@@ -186,15 +187,15 @@ struct NotificationMachine: Sendable {
         }
     }
 
-    // MARK: Moving on
+    // MARK: Progress
 
-    /// Does all that can be done for a message now.
+    /// Does everything possible for a message now.
     ///
     /// - Parameters:
-    ///   - id: The message's.
-    ///   - directory: Who can be notified by which server.
-    ///   - askable: Whether any server can be asked about the registrant.
-    ///   - own: This very device, which is never notified.
+    ///   - id: The message's id.
+    ///   - directory: The known devices and their servers.
+    ///   - askable: Whether any server can be queried about the registrant.
+    ///   - own: This device, which is never notified.
     ///   - now: The client's time.
     ///   - jitter: Random numbers from 0 to 1.
     private mutating func advance(
@@ -213,7 +214,7 @@ struct NotificationMachine: Sendable {
             let isResting = if case .resting = record.devices[index].state { true } else { false }
             record.devices[index].noteTime(at: now, isQuerying: isQuerying(registrant))
             guard record.devices[index].state == .ready else { continue }
-            // Every known server failed for a round: one that is not known may have the device.
+            // Every known server failed for a round: a server not known yet may have the device.
             if isResting, askable(registrant), record.devices[index].wasRefused != true { actions.append(.query(registrant)) }
             if let server = nextServer(
                 for: &record.devices[index], directory, assigned: assigned, askable: askable, at: now, jitter: &jitter)
@@ -270,7 +271,7 @@ struct NotificationMachine: Sendable {
     }
 }
 
-/// What one server is asked for, whatever the protocol makes of it.
+/// A request to one server, independent of the protocol.
 struct NotificationRequest: Hashable, Sendable {
     struct Entry: Hashable, Sendable {
         let device: NotificationMachine.DeviceID
@@ -285,12 +286,12 @@ struct NotificationRequest: Hashable, Sendable {
     let entries: [Entry]
 }
 
-/// What a server says of a device that it was asked for.
+/// A server's answer about a device of the request.
 enum NotificationVerdict: Hashable, Sendable {
     case notified
-    /// It does not take the token, or knows no such device.
+    /// The server refused the token, or does not know the device.
     case tokenRefused
-    /// It could not do it yet, and goes on by itself.
+    /// The server failed, and retries by itself.
     case failed
     case otherError
 }

@@ -3,13 +3,13 @@ import Core
 import Waku
 import WakuCrypto
 
-/// Queries on their way: one for each registrant at a time, to all its servers at once.
+/// Pending queries: one per registrant at a time, sent to all its servers at once.
 ///
-/// A query ends when every server that may answer did, when all that was asked for is known, or after 3 s. Answers that come later still
-/// count for the directory.
+/// A query ends when every server that may answer did, when all required devices are known, or after 3 s. Later answers still update the
+/// directory.
 struct QueryTable: Sendable {
     static let deadline = Duration.seconds(3)
-    /// Late answers are taken for so long.
+    /// How long late answers are accepted.
     static let lateLife = Duration.seconds(60)
     static let limit = 1000
 
@@ -17,12 +17,12 @@ struct QueryTable: Sendable {
 
     struct Query: Sendable {
         let registrant: PublicKey
-        /// Only this one's answer counts: what has it of our own key?
+        /// Set for a query about this client's own registration: the only server whose answer counts.
         let ownCheckAt: PublicKey?
-        /// Who is believed.
+        /// The servers whose answers are accepted.
         let servers: Set<PublicKey>
         let begun: Timestamp
-        /// From its publication; nil before.
+        /// Set when the query is published.
         var deadline: Timestamp?
         var answered: Set<PublicKey> = []
         var isEnded = false
@@ -31,7 +31,7 @@ struct QueryTable: Sendable {
     private(set) var queries: [Ticket: Query] = [:]
     private var nextTicket: Ticket = 1
 
-    /// - Returns: The new query's ticket; nil when one about the registrant is on its way.
+    /// - Returns: The new query's ticket; nil when a query about the registrant is pending.
     mutating func begin(_ registrant: PublicKey, servers: Set<PublicKey>, ownCheckAt: PublicKey? = nil, at now: Timestamp) -> Ticket? {
         queries = queries.filter { !$0.value.isEnded || now.since($0.value.begun) < Self.lateLife }
         let isUnderWay = queries.values.contains { $0.registrant == registrant && $0.ownCheckAt == ownCheckAt && !$0.isEnded }
@@ -52,31 +52,31 @@ struct QueryTable: Sendable {
         queries[ticket]?.deadline = now + Self.deadline
     }
 
-    /// The queries whose time is over.
+    /// Ends and returns the queries whose deadline passed.
     mutating func expire(at now: Timestamp) -> [Query] {
         queries.filter { !$0.value.isEnded && $0.value.deadline.map { $0 <= now } ?? false }.keys.sorted().compactMap { end($0) }
     }
 
-    /// - Returns: The query, the first time.
+    /// - Returns: The query; nil when it already ended.
     mutating func end(_ ticket: Ticket) -> Query? {
         guard let query = queries[ticket], !query.isEnded else { return nil }
         queries[ticket]?.isEnded = true
         return query
     }
 
-    /// Ends the queries about a registrant. Late answers do not count.
+    /// Ends the queries about a registrant. Late answers are ignored.
     mutating func forget(_ registrant: PublicKey) {
         queries = queries.filter { $0.value.registrant != registrant || $0.value.ownCheckAt != nil }
     }
 
-    /// Ends all queries; late answers still count.
+    /// Ends all queries; late answers are still accepted.
     ///
-    /// - Returns: Those that had not ended.
+    /// - Returns: The queries that were pending.
     mutating func endAll() -> [Query] {
         queries.keys.sorted().compactMap { end($0) }
     }
 
-    /// - Returns: The query that the answer is for, if this server is believed.
+    /// - Returns: The query, if answers of this server are accepted.
     mutating func answered(_ ticket: Ticket, by server: PublicKey) -> Query? {
         guard let query = queries[ticket], query.servers.contains(server) else { return nil }
         queries[ticket]?.answered.insert(server)

@@ -3,21 +3,21 @@ import Core
 import Waku
 import WakuCrypto
 
-/// What is known of a registrant's devices.
+/// The known devices of a registrant.
 struct RegistrantRecord: Codable, Hashable, Sendable {
     /// One device at one server.
     struct Row: Codable, Hashable, Sendable {
         @Stored var server: PublicKey
         @Stored var installationID: InstallationID
         var version: UInt64
-        /// nil: it was given to others only.
+        /// nil when the token was given to other clients only.
         @Stored var accessToken: AccessToken?
         @StoredBytes var grant: [UInt8]
-        /// Kept of the own devices only, to be advertised with this one's.
+        /// Stored for the account's own devices only, to advertise them along with this device.
         @Stored var allowedKeyList: [StoredData]
         @Stored var learnedAt: Timestamp
 
-        /// A device at a server, whatever is known of its token.
+        /// A device at a server, with or without a known token.
         struct Place: Hashable, Sendable {
             let server: PublicKey
             let installationID: InstallationID
@@ -25,7 +25,7 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
 
         var place: Place { Place(server: server, installationID: installationID) }
 
-        /// Whether a sender may still use the token without a query.
+        /// Whether the token is recent enough for use without a query.
         func isFresh(at now: Timestamp) -> Bool {
             now.since(learnedAt) < Directory.tokenLife
         }
@@ -37,15 +37,15 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
     }
 
     @Stored var registrant: PublicKey
-    /// Its contact code topic is listened to.
+    /// Whether the client subscribes to its contact code topic.
     var isWatched = false
-    /// The store was asked for its latest advertisement.
+    /// Whether the store was queried for its latest advertisement.
     var wasLookedUp = false
     var rows: [Row] = []
-    /// When its devices were last heard of.
+    /// When each of its devices was last active.
     var activities: [Activity] = []
 
-    /// When the advertisement was published that the rows come from. Only version 0.1 keeps it: there each advertisement replaces the one before.
+    /// When the advertisement behind the rows was published. Used by version 0.1 only, where each advertisement replaces the previous one.
     var advertisedAt: StoredTime?
 
     init(_ registrant: PublicKey) {
@@ -53,9 +53,9 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - installationID: The device that was heard of.
-    ///   - time: When.
-    ///   - limit: How many devices are remembered.
+    ///   - installationID: The active device.
+    ///   - time: The time of its activity.
+    ///   - limit: The maximum number of devices to remember.
     mutating func noteActivity(of installationID: InstallationID, at time: Timestamp, limit: Int) {
         if let index = activities.firstIndex(where: { $0.installationID == installationID }) {
             guard activities[index].time < time else { return }
@@ -65,7 +65,7 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
         }
     }
 
-    /// A token that was refused is not used again before a query confirmed it. A token that was learned since then stays.
+    /// Discards a refused token until a query confirms it. A token learned since then stays.
     mutating func forgetToken(of installationID: InstallationID, at server: PublicKey, token: AccessToken) {
         for index in rows.indices
         where rows[index].server == server && rows[index].installationID == installationID && rows[index].accessToken == token {

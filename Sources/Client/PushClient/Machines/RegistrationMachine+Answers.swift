@@ -3,11 +3,11 @@ import Core
 import Waku
 import WakuCrypto
 
-/// What becomes of registrations: deadlines, pauses and answers.
+/// Progress of registrations: deadlines, pauses and answers.
 extension RegistrationMachine {
     // MARK: Time
 
-    /// Whether the message is still to be published: its answer may have come meanwhile.
+    /// Whether the message still needs publishing: its answer may have arrived meanwhile.
     func isAwaitingPublication(_ requestID: [UInt8], to server: PublicKey) -> Bool {
         servers[server]?.attempt.map { $0.requestID == requestID && $0.state == .unsent } ?? false
     }
@@ -63,7 +63,7 @@ extension RegistrationMachine {
 
     // MARK: Answers
 
-    /// An answer that the server signed. One that comes late counts: while the registration is the one wanted, every repetition has the same id.
+    /// Handles an answer signed by the server. Late answers count: every repetition of a registration has the same id.
     mutating func answered(
         by server: PublicKey, requestID: [UInt8], error: PushNotificationRegistrationResponse.ErrorType?, _ own: OwnRecord,
         at now: Timestamp, jitter: inout Jitter
@@ -100,7 +100,7 @@ extension RegistrationMachine {
         actions.append(.rowsChanged)
     }
 
-    /// How the query for the own key ended.
+    /// Handles the end of the query for this client's own registration.
     ///
     /// - Parameter row: The server's row for this installation; nil when there is none, or no answer.
     mutating func checked(
@@ -108,20 +108,20 @@ extension RegistrationMachine {
     ) {
         guard let record = servers[server], var attempt = record.attempt, case .checking = attempt.state else { return }
         if let row, !attempt.isUnregistration, row.version == attempt.version, row.grant == attempt.grant {
-            // It was taken the first time, and that answer was lost.
+            // The server had accepted the registration, and its answer was lost.
             succeeded(server, attempt)
             return reconcile(server, own)
         }
         attempt.mismatches += 1
         let known = max(record.lastVersion, row?.version ?? 0)
-        // Without an answer: +2, +4, … from the version that was refused.
+        // Without an answer: +2, +4, … from the refused version.
         let step: UInt64 = row == nil ? (1 << UInt64(min(attempt.mismatches, 32))) - 1 : 0
         let (reached, isExhausted) = known.addingReportingOverflow(step)
         update(server) { $0.lastVersion = isExhausted ? .max - 1 : reached }
         let content = own.content
         let isStillWanted = record.isWanted && own.profile != nil && content != nil
         if attempt.isUnregistration != !isStillWanted {
-            // What is wanted changed meanwhile.
+            // The application's settings changed meanwhile.
             update(server) { $0.phase = attempt.isUnregistration ? .left : .idle }
             return reconcile(server, own)
         }
@@ -130,7 +130,7 @@ extension RegistrationMachine {
         } else if let content, let profile = own.profile {
             register(server, content, profile, after: attempt)
         }
-        // The first higher version goes out at once. A server that refuses again is left in peace as one that does not answer.
+        // The first higher version is sent at once. After a repeated refusal, the client pauses as if the server had not answered.
         guard attempt.mismatches > 1, servers[server]?.attempt != nil else { return }
         actions.removeAll { if case .send(server, _, _, _) = $0 { true } else { false } }
         pause(server, at: now, jitter: jitter.next())

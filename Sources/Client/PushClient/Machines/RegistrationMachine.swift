@@ -3,30 +3,30 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// Keeps one device registered with several servers, the same with each. Wishes, answers and time come in, registrations go out.
+/// Keeps one device registered with several servers, with the same content. Input: settings, answers and time. Output: registrations to send.
 ///
-/// At each server one registration is on its way until it is answered or 10 s passed; ``ServerRegistration`` has the picture.
+/// Each server has at most one pending registration, until its answer or for 10 s; ``ServerRegistration`` shows the states.
 struct RegistrationMachine: Sendable {
     static let answerDeadline = Duration.seconds(10)
     static let ownQueryDeadline = Duration.seconds(4)
     static let pauseBase = Duration.seconds(15)
     static let tryLimit = 12
     static let longPause = Duration.seconds(24 * 3600)
-    /// Relays come back sooner than servers that don't answer.
+    /// Caps the growth of pauses, since relays recover sooner than servers that don't answer.
     static let relayFailureLimit = 5
 
     enum Action: Hashable, Sendable {
         case send(server: PublicKey, dialect: PushServer.Dialect?, requestID: [UInt8], sealed: [UInt8])
-        /// What does this server have of our own key?
+        /// Query the server for this client's own registration.
         case checkOwn(server: PublicKey)
-        /// Registered, or left: others are to know.
+        /// The registration with a server changed: the advertisement must be updated.
         case rowsChanged
         case report(PushClientEvent)
     }
 
     private let cryptography: any ClientCryptography
     private(set) var servers: [PublicKey: ServerRegistration] = [:]
-    /// The keys of ``servers`` in a fixed order: the same seed is to give the same run.
+    /// The keys of ``servers`` in a fixed order, so that runs with the same seed are the same.
     var order: [PublicKey] = []
     var actions: [Action] = []
     private(set) var changed: Set<PublicKey> = []
@@ -56,9 +56,9 @@ struct RegistrationMachine: Sendable {
         changed.insert(server)
     }
 
-    // MARK: What is wanted
+    // MARK: Target state
 
-    /// After a start: what was on its way when the process ended goes on.
+    /// After a start: resumes the registrations that were pending when the process ended.
     mutating func resume() {
         for key in order {
             switch servers[key]?.attempt?.state {
@@ -69,11 +69,7 @@ struct RegistrationMachine: Sendable {
         }
     }
 
-    /// Brings what is on its way, and what servers have, to what is wanted.
-    ///
-    /// - Parameters:
-    ///   - content: nil ends all registrations.
-    ///   - wanted: The servers to register with. From all others the device is unregistered.
+    /// Starts the registrations and unregistrations that bring the servers to the target state.
     mutating func reconcile(_ own: OwnRecord, at now: Timestamp) {
         let wanted = own.isReceiving && own.content != nil ? own.servers : []
         for server in wanted where servers[server.key] == nil {
@@ -97,7 +93,7 @@ struct RegistrationMachine: Sendable {
 
     mutating func reconcile(_ key: PublicKey, _ own: OwnRecord) {
         guard let record = servers[key] else { return }
-        // One registration at a time: the next one begins when this one is answered or its deadline passed.
+        // One registration at a time: the next one begins after the answer or the deadline of this one.
         if let attempt = record.attempt, attempt.isInFlight { return }
         guard record.isWanted, let content = own.content, let profile = own.profile else { return leave(key) }
         switch record.phase {
@@ -141,7 +137,7 @@ struct RegistrationMachine: Sendable {
         }
     }
 
-    /// Set by whoever owns the machine: the installation that is registered.
+    /// The registered installation, set by the owner of the machine.
     var installationID = InstallationID("")
 
     private mutating func begin(
@@ -179,7 +175,7 @@ struct RegistrationMachine: Sendable {
             if let contentVersion {
                 record.phase = .refused(reason, contentVersion: contentVersion)
             } else {
-                // An answer to an unregistration, though not the one that was hoped for: it is not tried for ever.
+                // The server rejected an unregistration: stop retrying.
                 record.phase = .left
                 record.accepted = nil
                 record.mayBeRegistered = false
@@ -188,9 +184,9 @@ struct RegistrationMachine: Sendable {
         actions.append(.report(.refused(by: key, reason)))
     }
 
-    // MARK: For others
+    // MARK: Advertised rows
 
-    /// The devices' rows to advertise: of the servers that have what is wanted now.
+    /// The rows to advertise: those of servers that accepted the current content.
     func advertisedRows(_ own: OwnRecord) -> [PushNotificationQueryInfo] {
         guard own.isReceiving, let content = own.content, let profile = own.profile else { return [] }
         let owner = KeyHash(of: cryptography.publicKey).bytes

@@ -1,7 +1,7 @@
 import Core
 
-/// Pauses that grow: base · n · 2^n after n failures, and up to a tenth more by chance, so that many who lost the same server do not come back
-/// in one instant. Each pause is longer than the one before, whatever chance says.
+/// Growing pauses: base · n · 2^n after n failures, plus up to a tenth at random, so that the clients of a failed server do not
+/// all return at the same moment. Each pause is longer than the previous one, regardless of the random part.
 enum RetryDelay {
     static func after(failures: Int, base: Duration, jitter: Double) -> Duration {
         let n = min(max(failures, 1), 16)

@@ -3,7 +3,7 @@ import Core
 import Waku
 import WakuCrypto
 
-/// What is known of the device's registration with one server.
+/// The state of the device's registration with one server.
 ///
 ///     idle ──(content, or leaving)──▶ pending ──(success)──▶ idle, or left
 ///                                        │ ▲
@@ -13,13 +13,13 @@ struct ServerRegistration: Codable, Hashable, Sendable {
     enum Phase: Codable, Hashable, Sendable {
         case idle
         case pending(Attempt)
-        /// Not again until the content changes.
+        /// No retry until the content changes.
         case refused(RegistrationRefusal, contentVersion: UInt64)
-        /// Unregistered, and no longer wanted: only the version is remembered, as the server does.
+        /// Unregistered and not wanted: only the version is remembered, as the server does.
         case left
     }
 
-    /// A registration or its end on its way to the server.
+    /// A registration or unregistration being sent to the server.
     ///
     ///     unsent ──(published)──▶ sent ──(10 s)──▶ paused ──(time passed)──▶ unsent
     ///                               └─(VERSION_MISMATCH)─▶ checking ──(own query answered, or not)──▶ unsent with a higher version
@@ -28,11 +28,11 @@ struct ServerRegistration: Codable, Hashable, Sendable {
             case unsent
             case sent(deadline: StoredTime)
             case paused(until: StoredTime)
-            /// The server said VERSION_MISMATCH: it is asked what it has.
+            /// The server answered VERSION_MISMATCH: it is queried for its version.
             case checking(deadline: StoredTime)
         }
 
-        /// nil ends the registration.
+        /// nil for an unregistration.
         let contentVersion: UInt64?
         let version: UInt64
         /// Repeated byte for byte.
@@ -40,16 +40,16 @@ struct ServerRegistration: Codable, Hashable, Sendable {
         @StoredBytes var requestID: [UInt8]
         @StoredBytes var grant: [UInt8]
         var state = State.unsent
-        /// Without success, since the last long pause.
+        /// Failed tries since the last long pause.
         var tries = 0
-        /// In a row.
+        /// Consecutive VERSION_MISMATCH answers.
         var mismatches = 0
-        /// Publications that failed in a row.
+        /// Consecutive failed publications.
         var relayFailures = 0
 
         var isUnregistration: Bool { contentVersion == nil }
 
-        /// Whether an answer may be on its way.
+        /// Whether an answer may still arrive.
         var isInFlight: Bool {
             switch state {
             case .unsent, .sent, .checking: true
@@ -68,11 +68,11 @@ struct ServerRegistration: Codable, Hashable, Sendable {
     var dialect: PushServer.Dialect?
     var isWanted = true
     var phase = Phase.idle
-    /// The highest version that the server was sent, or is known to have.
+    /// The highest version that was sent to the server, or that it is known to have.
     var lastVersion: UInt64 = 0
-    /// What the server is known to have.
+    /// The content that the server is known to have.
     var accepted: Accepted?
-    /// Whether the server may have a registration, as far as this client can know.
+    /// Whether the server may have a registration, as far as this client knows.
     var mayBeRegistered = false
 
     init(_ server: PushServer) {
@@ -85,7 +85,7 @@ struct ServerRegistration: Codable, Hashable, Sendable {
         set { if let newValue { phase = .pending(newValue) } }
     }
 
-    /// When something is to be done that no answer starts.
+    /// The time of the next action that does not depend on an answer.
     var nextWakeUp: Timestamp? {
         switch attempt?.state {
         case .sent(let time), .paused(let time), .checking(let time): time.time

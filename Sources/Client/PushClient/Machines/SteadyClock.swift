@@ -1,16 +1,16 @@
 import Core
 
-/// The client's time: it never goes back, whatever happens to the machine's clock, not over restarts either.
+/// The client's monotonic time: it never goes back, regardless of the system clock, even across restarts.
 ///
-/// While a process runs it goes with the uptime. At a start it is what the clock shows, but no less than what was last kept: pauses and ages
-/// in records stay comparable. A clock that is set forward between two lives ends pauses early, once.
+/// Within a process it advances with the uptime. At a start it is the later of the system clock and the last stored time, so that pauses and ages
+/// in records stay comparable. A clock that is set forward between two processes ends pauses early, once.
 struct SteadyClock: Sendable {
     private let origin: Timestamp
 
     /// - Parameters:
     ///   - kept: The time in the records; nil at the very first start.
-    ///   - clock: What the machine's clock shows.
-    ///   - uptime: Of any steady clock, now.
+    ///   - clock: The system clock's time.
+    ///   - uptime: The current time of any monotonic clock.
     init(kept: Timestamp?, clock: Timestamp, uptime: Duration) {
         origin = max(kept ?? clock, clock) - uptime
     }
@@ -22,6 +22,6 @@ struct SteadyClock: Sendable {
 
 extension SteadyClock {
     private static let start = ContinuousClock.now
-    /// Of this process, by a clock that is never set.
+    /// The uptime of this process, by a monotonic clock.
     static var uptime: Duration { start.duration(to: .now) }
 }

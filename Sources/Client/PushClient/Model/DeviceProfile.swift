@@ -2,25 +2,25 @@ public import Core
 import StatusProtocol
 public import WakuCrypto
 
-/// A device and its user's wishes, as they are to be registered. Installation id, access token, version and grants are the client's.
+/// A device and its user's settings to register. The client adds installation id, access token, version and grants.
 public struct DeviceProfile: Hashable, Sendable {
     public var platform: Platform
     public var deviceToken: DeviceToken
-    /// The app, for APNs; empty for Firebase.
+    /// The app's topic for APNs; empty for Firebase.
     public var apnTopic: String
-    /// Whether notifications are wanted at present.
+    /// Whether notifications are enabled.
     public var isEnabled = true
-    /// Only ``contacts`` get the access token.
+    /// Only ``contacts`` receive the access token.
     public var contactsOnly = false
     public var contacts: Set<PublicKey> = []
-    /// Ids of chats that never notify.
+    /// Ids of chats that never cause notifications.
     public var blockedChats: Set<String> = []
-    /// Ids of chats whose messages do not notify; mentions do.
+    /// Ids of chats in which only mentions cause notifications.
     public var mutedChats: Set<String> = []
     public var blockedAuthors: Set<PublicKey> = []
-    /// No mentions at all.
+    /// Mentions never cause notifications.
     public var blockMentions = false
-    /// Ids of chats whose mentions notify.
+    /// Ids of chats in which mentions cause notifications.
     public var mentionChats: Set<String> = []
 
     public init(platform: Platform, deviceToken: DeviceToken, apnTopic: String = "") {
@@ -29,33 +29,33 @@ public struct DeviceProfile: Hashable, Sendable {
         self.apnTopic = apnTopic
     }
 
-    /// Why a server would refuse it for good; nil when there is nothing to object to.
+    /// Why a server would reject the profile permanently; nil when it is valid.
     var flaw: String? {
         if deviceToken.isEmpty { return "the device token is empty" }
         if platform == .apn, apnTopic.isEmpty { return "the APNs topic is missing" }
         return nil
     }
 
-    /// Whether the same would be registered: contacts count only where they decide who gets the token.
+    /// Whether both profiles give the same registration: contacts matter only with ``contactsOnly``.
     func isRegisteredAs(_ other: DeviceProfile) -> Bool {
         var (left, right) = (self, other)
         if !left.contactsOnly, !right.contactsOnly { (left.contacts, right.contacts) = ([], []) }
         return left == right
     }
 
-    /// Whether somebody who may have the access token under `old` lost the right to it.
+    /// Whether a client that may have the access token under `old` is no longer allowed to.
     func revokesToken(of old: DeviceProfile) -> Bool {
         (contactsOnly && !old.contactsOnly) || !old.contacts.isSubset(of: contacts)
     }
 
-    /// Everything but token, version, grant and ids.
+    /// Sets all fields except token, version, grant and ids.
     func fill(_ registration: inout PushNotificationRegistration) {
         registration.tokenType = UInt32(platform.rawValue)
         registration.deviceToken = deviceToken
         registration.apnTopic = apnTopic
         registration.enabled = isEnabled
         registration.allowFromContactsOnly = contactsOnly
-        // Sorted: the same wishes give the same bytes.
+        // Sorted, so that the same settings give the same bytes.
         registration.blockedChatList =
             blockedChats.sorted().map(StatusHashes.chat)
             + blockedAuthors.map(StatusHashes.author).sorted { $0.lexicographicallyPrecedes($1) }

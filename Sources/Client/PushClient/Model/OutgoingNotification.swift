@@ -5,7 +5,7 @@ public import WakuCrypto
 public struct OutgoingNotification: Sendable {
     public struct Recipient: Hashable, Sendable {
         public let registrant: PublicKey
-        /// The devices that the message goes to; empty: the most recently active known ones.
+        /// The devices to notify; empty for the most recently active known ones.
         public let installations: [InstallationID]
 
         public init(_ registrant: PublicKey, installations: [InstallationID] = []) {
@@ -14,15 +14,15 @@ public struct OutgoingNotification: Sendable {
         }
     }
 
-    /// Of ``messageID``.
+    /// The maximum length of ``messageID`` in bytes.
     public static let messageIDByteLimit = 1024
 
-    /// What it is about: 1 to ``messageIDByteLimit`` bytes. The same id notifies a device once.
+    /// The message's id, 1 to ``messageIDByteLimit`` bytes. The same id notifies a device once.
     public let messageID: [UInt8]
-    /// Sent to servers as a hash only.
+    /// Servers receive only a hash of it.
     public let chatID: String
     public let kind: NotificationKind
-    /// The encrypted message, for the device. Together with the chat's hash at most `PushNotification.contentByteLimit`.
+    /// The encrypted message for the device. Content and chat hash together are at most `PushNotification.contentByteLimit`.
     public let content: [UInt8]
     public let recipients: [Recipient]
 
@@ -35,25 +35,25 @@ public struct OutgoingNotification: Sendable {
     }
 }
 
-/// What became of one device.
+/// The outcome of a notification for one device.
 public struct DeviceOutcome: Hashable, Sendable {
     public enum Result: Hashable, Sendable {
-        /// A server took it.
+        /// A server accepted the request.
         case notified(by: PublicKey)
-        /// Its owner lets others notify it.
+        /// The device's owner allows only other clients to notify it.
         case notAllowed
-        /// No server that knows the device did it within the message's age and tries.
+        /// No server that knows the device accepted the request within the message's age and the allowed attempts.
         case gaveUp(GiveUpReason)
     }
 
     public enum GiveUpReason: String, Hashable, Sendable, Codable {
-        /// No device of the registrant is known, and no server told of any.
+        /// No device of the registrant is known, and no server returned one.
         case noDevice
-        /// The servers did not answer, or could not do it.
+        /// The servers did not answer, or failed.
         case noServer
         /// The message is too old.
         case expired
-        /// The caller lost interest.
+        /// The caller cancelled the message.
         case cancelled
     }
 
@@ -69,7 +69,7 @@ public struct DeviceOutcome: Hashable, Sendable {
     }
 }
 
-/// What messages are worth notifying about, and as what.
+/// Kinds of messages, and the notification that each causes, if any.
 public enum NotifiableMessage: Hashable, Sendable, CaseIterable {
     case oneToOne
     case group

@@ -1,17 +1,17 @@
 public import WakuCrypto
 
-/// A push server that a client may register with, and whose answers about others it believes.
+/// A push server for a client to register with. The client also accepts its answers about other registrants.
 public struct PushServer: Hashable, Sendable {
-    /// Which topics a server listens on.
+    /// The topics a server listens on.
     public enum Dialect: String, Hashable, Sendable, Codable, CaseIterable {
-        /// As status-go: registrations on the personal topic, queries on hex(key hash).
+        /// Like status-go: registrations on the personal topic, queries on hex(key hash).
         case deployed
-        /// As the specification: registrations on the partitioned topic, queries on `0x` + hex(key hash).
+        /// Like the specification: registrations on the partitioned topic, queries on `0x` + hex(key hash).
         case published
     }
 
     public let key: PublicKey
-    /// nil when it is not known: registrations go to the personal topic, queries to both forms.
+    /// nil when unknown: registrations go to the personal topic, queries to both forms.
     public let dialect: Dialect?
 
     public init(key: PublicKey, dialect: Dialect? = nil) {
@@ -19,14 +19,14 @@ public struct PushServer: Hashable, Sendable {
         self.dialect = dialect
     }
 
-    /// How many servers are taken out of a default list.
+    /// How many servers are chosen from a default list.
     public static let defaultCount = 3
 
-    /// The servers to register with when the user chose none: all of a short list, else three at random.
+    /// The servers to register with when the user chose none: all of a list of up to three, else three at random.
     ///
     /// - Parameters:
     ///   - list: The application's servers.
-    ///   - generator: Where chance comes from.
+    ///   - generator: The source of randomness.
     public static func choose(from list: [PushServer], using generator: inout some RandomNumberGenerator) -> [PushServer] {
         list.count <= defaultCount ? list : Array(list.shuffled(using: &generator).prefix(defaultCount))
     }

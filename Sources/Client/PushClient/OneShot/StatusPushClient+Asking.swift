@@ -4,14 +4,14 @@ import Synchronization
 public import Waku
 public import WakuCrypto
 
-/// Answers that somebody waits for.
+/// One-shot requests with a caller waiting for the answer.
 struct WaitingAsks: Sendable {
     struct Ask: Sendable {
         let recipient: PrivateKey
-        /// Where its answer comes in.
+        /// The topic of the answer.
         let topic: TopicTag?
         let server: PublicKey
-        /// Whether this is what was asked for.
+        /// Whether an envelope is the expected answer.
         let match: @Sendable (MetadataEnvelope) -> Bool
         let answers: AsyncStream<[UInt8]>.Continuation
     }
@@ -20,14 +20,14 @@ struct WaitingAsks: Sendable {
 }
 
 extension StatusPushClient {
-    /// Where answers to a key come in.
+    /// The topic for answers encrypted to a key.
     public static func answerTopic(_ key: PublicKey) -> ContentTopic {
         ContentTopic(TopicTag(of: StatusTopics.partitioned(key)))
     }
 
     // MARK: Asking
 
-    /// Publishes an envelope, and waits for the answer to `sender` that `match` recognizes.
+    /// Publishes an envelope, and waits for the answer to `sender` that satisfies `match`.
     ///
     /// - Throws: ``PushClientError``
     func ask(
@@ -69,7 +69,7 @@ extension StatusPushClient {
         return try outcome.get()
     }
 
-    /// To try each message with each key would cost a client with many questions all its time: only those of its topic are tried.
+    /// Only the keys of the message's topic are tried: trying each key on each message would be too slow for a client with many requests.
     func takeForAsks(_ message: WakuMessage) {
         let topic = message.contentTopic.tag
         let asks = waiting.withLock { waiting in waiting.asks.values.filter { $0.topic == topic } }
@@ -81,7 +81,7 @@ extension StatusPushClient {
         }
     }
 
-    /// What a message holds for a key of ours, if the server that signed it says so in both layers.
+    /// The envelope encrypted to one of the client's keys, if the same server signed both layers.
     func envelope(in message: WakuMessage, for recipient: PrivateKey) -> MetadataEnvelope? {
         guard let opened = network.envelope(in: message, for: recipient),
             let envelope = try? MetadataEnvelope(parsing: opened.bytes, wakuSigner: opened.signer), envelope.sender == opened.signer

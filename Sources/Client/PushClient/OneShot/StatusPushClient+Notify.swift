@@ -3,19 +3,19 @@ public import StatusProtocol
 import Waku
 public import WakuCrypto
 
-/// A device that may be notified: its registrant's grant for the server holds.
+/// A device that may be notified: its registrant's grant for the server is valid.
 public struct ReachableDevice: Sendable {
     public let installationID: InstallationID
     public let version: UInt64
-    /// nil when the registrant gave it to others only.
+    /// nil when the registrant gave the token to other clients only.
     public let accessToken: AccessToken?
 }
 
 extension StatusPushClient {
-    /// Asks the servers which devices a registrant has. Any server that knows answers; `server` is the one that is believed.
+    /// Queries the servers for a registrant's devices. Any server may answer; only the answer of `server` is accepted.
     ///
-    /// - Returns: the devices whose grant holds. One whose token is for others only can't be checked, and comes without a token.
-    /// - Throws: ``PushClientError`` with `noAnswer` also when nothing is registered: servers keep silent then.
+    /// - Returns: The devices with valid grants. A device whose token is for other clients only can't be checked, and is returned without a token.
+    /// - Throws: ``PushClientError`` with `noAnswer` also when nothing is registered, since servers do not answer then.
     public func query(
         _ registrant: PublicKey, at server: PublicKey, timeout: Duration = .seconds(3)
     ) async throws(PushClientError) -> [ReachableDevice] {
@@ -48,7 +48,7 @@ extension StatusPushClient {
             .map(AccessToken.init(bytes:)).first(where: \.isUUID)
     }
 
-    /// Has devices notified of a message. The same `messageID` notifies a device once, however often it is asked.
+    /// Requests notifications about a message. The same `messageID` notifies a device once, however often it is requested.
     ///
     /// - Throws: ``PushClientError``
     public func notify(

@@ -3,20 +3,20 @@ public import StatusProtocol
 import Waku
 public import WakuCrypto
 
-/// A device as its owner wants it registered. The client fills in the grant.
+/// A device registration with the owner's settings. The client adds the grant.
 public struct DeviceRegistration: Sendable {
     public var platform: Platform
     public var deviceToken: DeviceToken
-    /// The app, for APNs.
+    /// The app's topic for APNs.
     public var apnTopic: String
     public var installationID: InstallationID
     public var accessToken: AccessToken
     public var version: UInt64
     public var enabled = true
-    /// Who may use the access token. Empty, and not ``allowFromContactsOnly``: everyone.
+    /// The keys that get the access token. If empty and ``allowFromContactsOnly`` is false, everyone gets it.
     public var contacts: [PublicKey] = []
     public var allowFromContactsOnly = false
-    /// Hashes of chats, and of authors.
+    /// Hashes of chats and of authors.
     public var blockedChatList: [[UInt8]] = []
     public var mutedChatList: [[UInt8]] = []
     public var blockMentions = false
@@ -38,7 +38,7 @@ public struct DeviceRegistration: Sendable {
 extension StatusPushClient {
     /// Registers a device of this client's identity.
     ///
-    /// - Returns: the server's error, or nil for success.
+    /// - Returns: The server's error, or nil for success.
     /// - Throws: ``PushClientError``
     public func register(
         _ device: DeviceRegistration, with server: PublicKey, timeout: Duration = .seconds(10)
@@ -63,9 +63,9 @@ extension StatusPushClient {
         return try await send(registration, to: server, timeout: timeout)
     }
 
-    /// Ends a registration. `version` must be above the registered one.
+    /// Ends a registration. `version` must be higher than the registered one.
     ///
-    /// - Returns: the server's error, or nil for success.
+    /// - Returns: The server's error, or nil for success.
     /// - Throws: ``PushClientError``
     public func unregister(
         _ installationID: InstallationID, version: UInt64, with server: PublicKey, timeout: Duration = .seconds(10)

@@ -4,7 +4,7 @@ import Core
 import Waku
 import WakuCrypto
 
-/// What a client remembers under one key. The machines change whole records; a store keeps them.
+/// A record of the client's state, stored under one key. The machines change whole records.
 enum ClientRecord: StoredRecord, Hashable {
     case own(OwnRecord)
     case server(ServerRegistration)
@@ -31,7 +31,7 @@ enum ClientRecord: StoredRecord, Hashable {
     func encoded() throws -> [UInt8] { try RecordCoding.encode(self) }
 }
 
-/// The client's own settings, and what goes with the installation rather than with a server.
+/// The client's own settings and the state of its installation, independent of servers.
 struct OwnRecord: Codable, Hashable, Sendable {
     @Stored var installationID: InstallationID
     var isReceiving = false
@@ -41,9 +41,9 @@ struct OwnRecord: Codable, Hashable, Sendable {
     var content: RegistrationContent?
     /// An encoded ChatIdentity to advertise.
     @StoredBytes var chatIdentity: [UInt8] = []
-    /// When the next advertisement is due at the latest.
+    /// The latest time of the next advertisement.
     @Stored var nextAdvertisement: Timestamp? = nil
-    /// The client's time when this was written: it never goes back, though the clock may.
+    /// The client's time when this was written. It never goes back, even if the system clock does.
     @Stored var time: Timestamp
 
     var profile: DeviceProfile? {
@@ -57,16 +57,16 @@ struct OwnRecord: Codable, Hashable, Sendable {
     }
 }
 
-/// What is registered with every server, but for grant and sealing. Changes with each change of the profile.
+/// The registration sent to every server, before grant and encryption. Changes with each change of the profile.
 struct RegistrationContent: Codable, Hashable, Sendable {
-    /// Grows with every change, and never goes back.
+    /// Increases with every change, and never decreases.
     var version: UInt64
     @Stored var accessToken: AccessToken
-    /// The token for each contact, when contacts only have it.
+    /// The token sealed to each contact, when only contacts receive it.
     @Stored var allowedKeyList: [StoredData]
 }
 
-/// A key in a store, and what is kept there.
+/// The name of a record in the store, and the encoding of its value.
 enum RecordCoding {
     private static let format: UInt8 = 1
 
@@ -108,7 +108,7 @@ enum RecordCoding {
             default: break
             }
         } catch {}
-        // The decoder's own words may quote what the record holds.
+        // The decoder's error message may quote the record's contents.
         throw ClientStoreError(code: .damaged, message: "the client's state can't be read: its record \(name) is damaged")
     }
 }

@@ -1,33 +1,33 @@
 import Synchronization
 
-/// Where a client remembers what it must not forget: a value for each name.
+/// Persistent state of a client: a value for each name.
 ///
-/// What is committed is there after the process was killed at any moment; a commit is kept as a whole or not at all. A store belongs to one
-/// client: whoever opens one that is in use gets a `ClientStoreError` with `locked`.
+/// A commit survives a kill of the process at any moment, and is applied as a whole or not at all. A store belongs to one client: opening one
+/// that is in use throws a `ClientStoreError` with `locked`.
 public protocol ClientStore: Sendable {
-    /// Everything that was committed.
+    /// All committed values.
     /// - Throws: ``ClientStoreError``
     func load() async throws(ClientStoreError) -> [String: [UInt8]]
 
-    /// Keeps these values; nil removes the name.
+    /// Stores these values; nil removes the name.
     /// - Throws: ``ClientStoreError``
     func commit(_ changes: [String: [UInt8]?]) async throws(ClientStoreError)
 }
 
-/// Why a client's state can't be used, or was not kept. The message says what is wrong and how to mend it.
+/// Why a client's state can't be used, or was not stored. The message states the problem and its remedy.
 public struct ClientStoreError: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Code: Hashable, Sendable {
         /// Another client uses it.
         case locked
-        /// Not allowed to use it, or others may read it.
+        /// Access denied, or other users may read it.
         case permission
-        /// Made by a later version of this library.
+        /// Written by a later version of this library.
         case newer
-        /// Of another identity.
+        /// Belongs to another identity.
         case otherIdentity
-        /// Not a client's state, or a damaged one.
+        /// Not a client's state, or damaged.
         case damaged
-        /// Did not work now: disk full, I/O error. May work later.
+        /// Temporary failure: disk full, I/O error.
         case unavailable
     }
 
@@ -42,7 +42,7 @@ public struct ClientStoreError: Error, Hashable, Sendable, CustomStringConvertib
     public var description: String { message }
 }
 
-/// Remembers until the process ends, for tests and for whoever keeps state otherwise.
+/// Keeps state until the process ends, for tests and for applications that persist it themselves.
 public final class MemoryClientStore: ClientStore {
     private let values: Mutex<[String: [UInt8]]>
 

@@ -4,13 +4,13 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// A value that a record keeps as bytes.
+/// A value stored as bytes in a record.
 protocol StoredValue: Hashable, Sendable {
     init?(stored bytes: [UInt8])
     var storedBytes: [UInt8] { get }
 }
 
-/// Writes a property as base64. Keys and tokens are not `Codable` themselves, so that they are not encoded by accident.
+/// Encodes a property as base64. Keys and tokens are not `Codable` themselves, so that they are not encoded by accident.
 @propertyWrapper
 struct Stored<Value: StoredValue>: Codable, Hashable, Sendable {
     var wrappedValue: Value
@@ -66,7 +66,7 @@ extension Timestamp: StoredValue {
 }
 
 extension Array: StoredValue where Element: StoredValue {
-    /// Each element after its length, 4 bytes big-endian.
+    /// Each element is preceded by its length, 4 bytes big-endian.
     init?(stored bytes: [UInt8]) {
         self.init()
         var rest = bytes[...]
@@ -90,7 +90,7 @@ extension Array: StoredValue where Element: StoredValue {
 }
 
 extension Optional: StoredValue where Wrapped: StoredValue {
-    /// A byte that is 0 for nil, else 1 before the value.
+    /// A byte 0 for nil; otherwise a byte 1, then the value.
     init?(stored bytes: [UInt8]) {
         switch bytes.first {
         case 0: self = .none
@@ -104,7 +104,7 @@ extension Optional: StoredValue where Wrapped: StoredValue {
     var storedBytes: [UInt8] { map { [1] + $0.storedBytes } ?? [0] }
 }
 
-/// Bytes as they are.
+/// Raw bytes.
 struct StoredData: StoredValue {
     var bytes: [UInt8]
     init(_ bytes: [UInt8]) { self.bytes = bytes }
@@ -112,7 +112,7 @@ struct StoredData: StoredValue {
     var storedBytes: [UInt8] { bytes }
 }
 
-/// Writes bytes as base64.
+/// Encodes bytes as base64.
 @propertyWrapper
 struct StoredBytes: Codable, Hashable, Sendable {
     var wrappedValue: [UInt8]

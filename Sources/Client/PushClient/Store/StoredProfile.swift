@@ -2,7 +2,7 @@ import Core
 import StatusProtocol
 import WakuCrypto
 
-/// A ``DeviceProfile`` as a record keeps it.
+/// The stored form of a ``DeviceProfile``.
 struct StoredProfile: Codable, Hashable, Sendable {
     var platform: Platform
     @Stored var deviceToken: DeviceToken

@@ -29,7 +29,7 @@ extension StatusV01PushClient {
 
     // MARK: Publishing
 
-    /// - Returns: Whether a node took it; nil when the run was cancelled: then nothing is concluded from it, as after a kill.
+    /// - Returns: Whether a node accepted the messages; nil when the run was cancelled and the result is unknown, as after a kill.
     private func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?) async -> Bool? {
         do throws(RelayError) {
             try await network.publish(messages, answersOn: topic)
@@ -67,7 +67,7 @@ extension StatusV01PushClient {
     }
 
     private func send(_ request: NotificationRequest, _ ticket: NotificationMachine.Ticket, to server: PublicKey) async {
-        // 32 bytes make a key.
+        // A key has 32 bytes.
         guard let ackKey = V01.AckKey(randomBytes(SymmetricKey.byteCount)) else { return }
         let encoded = V01.Request(request, ackKey: ackKey).encoded()
         let answers = add(.request(ticket, ackKey), on: ackKey.topic)
@@ -77,7 +77,7 @@ extension StatusV01PushClient {
         turn { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
     }
 
-    /// - Returns: The topic of the answers.
+    /// - Returns: The answer topic.
     private func add(_ question: Routes.Question, on topic: ContentTopic) -> ContentTopic {
         network.watching.retain(topic)
         let dropped = routes.withLock { $0.tickets.add(question, on: topic, at: .now) }
@@ -85,7 +85,7 @@ extension StatusV01PushClient {
         return topic
     }
 
-    /// No more answers are expected.
+    /// Ends a question; further answers are not expected.
     private func end(_ ticket: Int) {
         let topic = routes.withLock { $0.tickets.remove(ticket) }
         network.watching.release(topic.map { [$0] } ?? [])
@@ -109,7 +109,7 @@ extension StatusV01PushClient {
 
     // MARK: Coming in
 
-    /// A message from the network. Those on topics of no concern cost a look-up.
+    /// Handles a message from the network. Messages on unknown topics cost only a dictionary look-up.
     func take(_ message: WakuMessage) {
         let topic = message.contentTopic
         let (tickets, owner) = routes.withLock { ($0.tickets.tickets(on: topic), $0.contactCodes[topic]) }
@@ -121,7 +121,7 @@ extension StatusV01PushClient {
         turn { $0.registerAnswered(by: envelope.signer, response, at: $1) }
     }
 
-    /// - Returns: Whether the message was for this question.
+    /// - Returns: Whether the message was an answer to this question.
     private func takeAnswer(_ message: WakuMessage, to question: Routes.Question, _ ticket: Int) -> Bool {
         switch question {
         case .query(let number, let key):
@@ -143,7 +143,7 @@ extension StatusV01PushClient {
         return true
     }
 
-    /// What a message holds for a key of ours, if the server that signed it says so in both layers.
+    /// The envelope encrypted to one of the client's keys, if the same server signed both layers.
     private func envelope(in message: WakuMessage, for key: PrivateKey) -> (type: V01.MessageType, signer: PublicKey, payload: [UInt8])? {
         guard let opened = network.envelope(in: message, for: key),
             let envelope = try? V01.Envelope(parsing: opened.bytes, wakuSigner: opened.signer), envelope.sender == opened.signer
@@ -151,7 +151,7 @@ extension StatusV01PushClient {
         return (envelope.type, opened.signer, envelope.payload)
     }
 
-    /// Only the owner's signature on the advertisement counts. The topic has other messages as well: those of the deployed protocol among them.
+    /// Only the owner's signature on the advertisement counts. The topic also carries other messages, such as those of the deployed protocol.
     private func takeAdvertisement(_ message: WakuMessage, of owner: PublicKey) {
         guard let data = network.contactCode(in: message, of: owner) else { return }
         let signed: V01.SignedAdvertisement
@@ -169,7 +169,7 @@ extension StatusV01PushClient {
 }
 
 extension V01.Request {
-    /// An entry for each token: it stands for all devices of its record. The message id is text: its bytes in hexadecimal digits.
+    /// Makes an entry for each token, which stands for all devices of its record. The message id is sent as text in hexadecimal digits.
     init(_ request: NotificationRequest, ackKey: V01.AckKey) {
         var tokens: [AccessToken] = []
         for entry in request.entries where !tokens.contains(entry.token) { tokens.append(entry.token) }

@@ -4,30 +4,31 @@ import Synchronization
 public import Waku
 public import WakuCrypto
 
-/// A client of push servers of version 0.1: keeps the account's record registered, advertises its devices, discovers others' devices, and has them
-/// notified.
+/// A client of push servers of version 0.1: keeps the account's record registered, advertises its devices, discovers the devices of contacts, and
+/// requests notifications for them.
 ///
-/// One client is one account with any number of servers, which all get the same record. It believes no answer that the server did not sign, and no
-/// advertisement that the registrant did not sign. Nothing is registered before receiving is switched on, nobody is notified before sending is: ``setReceiving(_:)``, ``setSending(_:)``.
+/// One client has one account and any number of servers, which all get the same record. It accepts only answers signed by the server and
+/// advertisements signed by the registrant. It registers nothing before receiving is enabled, and notifies no device before sending is enabled:
+/// ``setReceiving(_:)``, ``setSending(_:)``.
 ///
-/// While ``run()`` does not run, nothing is sent and no answer comes. Its store may be that of a ``StatusPushClient`` of the same identity, one
-/// at a time.
+/// Messages are sent and received only while ``run()`` runs. The store may be shared with a ``StatusPushClient`` of the same identity, but used by
+/// only one of them at a time.
 public final class StatusV01PushClient: Sendable {
     let identity: PrivateKey
     let network: ClientNetwork
     let runner: MachineRunner<V01Machine>
     let routes = Mutex(Routes())
 
-    /// Who waits for messages on which topics.
+    /// The subscribed topics, and the pending question or registrant that each belongs to.
     struct Routes: Sendable {
         enum Question: Sendable {
-            /// The key that the answers are for.
+            /// The key that the answers are encrypted to.
             case query(QueryTable.Ticket, PrivateKey)
             case request(NotificationMachine.Ticket, V01.AckKey)
         }
 
         var tickets = AnswerTickets<Question>()
-        /// Contact code topics that are listened to.
+        /// Contact code topics that the client subscribes to.
         var contactCodes: [ContentTopic: PublicKey] = [:]
     }
 
@@ -47,13 +48,13 @@ public final class StatusV01PushClient: Sendable {
         runner = MachineRunner(machine, clock: clock, store: store)
     }
 
-    /// A client that goes on where it was when its process ended, however that was.
+    /// Opens a client that continues from its stored state, even after its process was killed.
     ///
     /// - Parameters:
-    ///   - identity: Whose client it is.
-    ///   - relays: One or more ways onto the network.
-    ///   - store: What it remembers.
-    ///   - configuration: At least three devices of a registrant are notified when a message does not name them; bundles are not used.
+    ///   - identity: The account's key.
+    ///   - relays: One or more connections to the network.
+    ///   - store: The client's state.
+    ///   - configuration: The device limit is raised to at least three; bundles are not used.
     /// - Throws: ``ClientStoreError``
     public static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore,
@@ -67,24 +68,24 @@ public final class StatusV01PushClient: Sendable {
         return StatusV01PushClient(identity: identity, relay: relay, store: store, records: records, configuration)
     }
 
-    /// The account.
+    /// The account's public key.
     public var publicKey: PublicKey { identity.publicKey }
 
-    /// Names this device.
+    /// The id of this device's installation.
     public var installationID: InstallationID { runner.read { machine, _ in machine.own.installationID } }
 
-    /// Stays attached until cancelled: what is to be registered, advertised and sent goes out, answers come in.
+    /// Runs until cancelled: registers, advertises, sends requests, and receives answers.
     ///
-    /// Cancelling leaves everything as a kill would: what was on its way goes on when this is called again, or at the next start of the process.
-    /// While another call runs, this one waits for the end of that.
+    /// After a cancellation, as after a kill, unfinished work resumes with the next call or the next start of the process.
+    /// If another call is running, waits for it to end first.
     public func run() async {
-        // Answers to what was sent before may still come.
+        // Answers to earlier requests may still arrive.
         let isAwaiting = runner.read { machine, _ in machine.registrations.servers.values.contains { $0.attempt != nil } }
         if isAwaiting { network.watching.keep([StatusPushClient.answerTopic(identity.publicKey)]) }
         await runner.run(network.relay, deliver: { [self] in take($0) }, perform: { [self] in begin($0, in: &$1) })
     }
 
-    /// Events from now on. A consumer that does not keep up misses the oldest of more than a thousand.
+    /// Events from now on. Beyond a thousand unread events, the oldest are dropped.
     public var events: AsyncStream<PushClientEvent> { runner.events }
 
     func turn(_ body: (inout V01Machine, Timestamp) -> V01Output) {
@@ -96,28 +97,28 @@ public final class StatusV01PushClient: Sendable {
     public var isReceiving: Bool { runner.read { machine, _ in machine.own.isReceiving } }
     public var isSending: Bool { runner.read { machine, _ in machine.own.isSending } }
 
-    /// Lets the client register its device. Switched off, it removes the device from all servers, and keeps trying until they answered.
+    /// Allows the client to register its device. When disabled, the client removes the device from all servers and retries until they answer.
     public func setReceiving(_ isReceiving: Bool) {
         turn { $0.setReceiving(isReceiving, at: $1) }
     }
 
-    /// Lets the client have others' devices notified. Switched off, nothing more is sent for messages that are under way.
+    /// Allows the client to request notifications. When disabled, nothing more is sent for pending messages.
     public func setSending(_ isSending: Bool) {
         turn { $0.setSending(isSending, at: $1) }
     }
 
     // MARK: Receiving
 
-    /// Registers the device with these servers, and no others: as a part of the account's record, which is the same at each. Nothing is sent when
-    /// nothing changed. Servers that don't answer within the time are tried on while the client runs, at this and at every later start.
+    /// Registers the device with exactly these servers, as part of the account's record, which is the same at each. Sends nothing when
+    /// nothing changed. Servers that don't answer within the timeout are retried while the client runs, also after a restart.
     ///
     /// - Parameters:
-    ///   - profile: The device and its user's wishes.
-    ///   - servers: All of them; at least one.
-    ///   - enablesReceiving: Whether to switch receiving on as ``setReceiving(_:)`` does. When it is off, that call alone would first register what
-    ///     was registered last.
+    ///   - profile: The device and its user's settings.
+    ///   - servers: The complete list; at least one.
+    ///   - enablesReceiving: Whether to enable receiving as ``setReceiving(_:)`` does. Calling ``setReceiving(_:)`` first would register the
+    ///     previous profile before this one.
     ///   - timeout: How long to wait for the servers.
-    /// - Returns: The state at each of these servers, when all answered or the time is over.
+    /// - Returns: The state at each of these servers, once all answered or the timeout passed.
     /// - Throws: ``PushClientError`` with `notEnabled` or `invalid`
     @discardableResult
     public func register(
@@ -136,8 +137,8 @@ public final class StatusV01PushClient: Sendable {
         return registrations.filter { servers.contains($0.key) }
     }
 
-    /// Removes the device from the account's record at all servers; without another device in it, that ends the account's registration. Servers that
-    /// don't answer within the time are tried on.
+    /// Removes the device from the account's record at all servers; if it was the only device, that ends the account's registration. Servers that
+    /// don't answer within the timeout are retried.
     ///
     /// - Returns: The state at each server.
     @discardableResult
@@ -153,10 +154,10 @@ public final class StatusV01PushClient: Sendable {
         runner.read { machine, _ in machine.registrations.servers.mapValues(\.status) }
     }
 
-    /// The servers that the device was registered with last, or is to be: also after it was unregistered, but not those that are being left.
+    /// The servers of the last `register`, also after the device was unregistered, without servers that are being left.
     package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.servers } }
 
-    /// When a server that did not answer, or could not, is tried again: after so long. nil when nothing waits for time to pass.
+    /// The time until a server that did not answer, or failed, is retried; nil when no retry is scheduled.
     public func nextTry(at server: PublicKey) -> Duration? {
         runner.read { machine, now in
             guard case .paused(let until) = machine.registrations.servers[server]?.attempt?.state else { return nil }
@@ -164,26 +165,26 @@ public final class StatusV01PushClient: Sendable {
         }
     }
 
-    /// Waits until what changed was stored.
+    /// Waits until all changes were stored.
     package func waitUntilStored(timeout: Duration) async {
         _ = await runner.wait(timeout) { _ in true }
     }
 
-    /// Waits until the advertisement that is being published is out, or failed.
+    /// Waits until the current advertisement was published or failed.
     package func waitUntilAdvertised(timeout: Duration) async {
         _ = await runner.wait(timeout) { $0.advertising.isUnderWay ? nil : true }
     }
 
     // MARK: Others
 
-    /// Watches a registrant's advertisements from now on, looks the latest up in the relay's store, and queries servers if that tells of no access
+    /// Watches a registrant's advertisements from now on, looks up the latest one in the relay's store, and queries servers if it contains no access
     /// token.
     ///
     /// - Parameters:
-    ///   - registrant: Whose devices.
-    ///   - servers: Servers to query in any case, besides those that are known.
+    ///   - registrant: The owner of the devices.
+    ///   - servers: Servers to query in any case, besides the known ones.
     ///   - timeout: How long to wait for servers.
-    /// - Returns: The devices known by then; version 0.1 has no version for each of them.
+    /// - Returns: The devices known by then. Version 0.1 has no version per device.
     @discardableResult
     public func discover(_ registrant: PublicKey, askingAlso servers: [PublicKey] = [], timeout: Duration = .seconds(10)) async
         -> [KnownDevice]
@@ -197,14 +198,14 @@ public final class StatusV01PushClient: Sendable {
         return devices(of: registrant)
     }
 
-    /// What is known of a registrant's devices.
+    /// The known devices of a registrant.
     public func devices(of registrant: PublicKey) -> [KnownDevice] {
         runner.read { machine, _ in machine.directory.rows(of: registrant) }.map { row in
             KnownDevice(installationID: row.installationID, server: row.server, version: 0, isTokenKnown: row.accessToken != nil)
         }
     }
 
-    /// Why the registrant's latest advertisement of this run was not believed, or only in part; nil when it was, or none came.
+    /// Why the registrant's latest advertisement of this run was rejected, wholly or in part; nil when it was accepted, or none arrived.
     public func advertisementFlaw(of registrant: PublicKey) -> AdvertisementFlaw? {
         runner.read { machine, _ in machine.advertisementFlaws[registrant] }
     }
@@ -212,7 +213,7 @@ public final class StatusV01PushClient: Sendable {
     /// Registrants whose advertisements are watched.
     public var contacts: [PublicKey] { runner.read { machine, _ in machine.directory.watched } }
 
-    /// Forgets what is known of a registrant.
+    /// Removes all state about a registrant.
     public func forget(_ registrant: PublicKey) {
         turn { $0.forget(registrant, at: $1) }
         let topic = ClientNetwork.contactCodeTopic(registrant)
@@ -220,21 +221,20 @@ public final class StatusV01PushClient: Sendable {
         network.watching.drop([topic])
     }
 
-    /// A message came from this device: the devices that were active last are notified first.
+    /// Records that a message came from this device: the most recently active devices are notified first.
     public func noteActivity(of installationID: InstallationID, of registrant: PublicKey) {
         turn { $0.noteActivity(of: installationID, of: registrant, at: $1) }
     }
 
     // MARK: Sending
 
-    /// Has devices notified, each by one server, by another where that one does not acknowledge it. An access token stands for all devices of a
-    /// record: a server may notify more devices than were chosen.
+    /// Requests notifications for devices, each from one server, falling back to another server when one does not acknowledge it. An access token
+    /// stands for all devices of a record, so a server may notify more devices than were chosen.
     ///
-    /// The same message id notifies a device once at a server, however often this is called within 24 h. When the task is cancelled nothing more is
-    /// sent for the message.
+    /// A message id notifies a device once per server, however often this is called within 24 h. Cancelling the task stops sending for the message.
     ///
-    /// - Parameter message: Its kind is not a part of version 0.1.
-    /// - Returns: What became of each device, once that is known: after ten minutes at the latest.
+    /// - Parameter message: Its kind is ignored: version 0.1 has none.
+    /// - Returns: The outcome for each device, after ten minutes at the latest.
     /// - Throws: ``PushClientError`` with `notEnabled` or `invalid`
     public func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome] {
         guard isSending else {
@@ -259,7 +259,7 @@ public final class StatusV01PushClient: Sendable {
 }
 
 extension V01Machine {
-    /// Whether each of these servers answered for good.
+    /// Whether each of these servers gave a final answer.
     fileprivate func isSettled(_ servers: [PublicKey]) -> Bool {
         servers.allSatisfy { registrations.servers[$0]?.attempt == nil }
     }

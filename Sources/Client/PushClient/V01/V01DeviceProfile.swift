@@ -2,16 +2,16 @@ public import Core
 import StatusProtocol
 public import WakuCrypto
 
-/// A device and its user's wishes, as version 0.1 registers them. Installation id, access token and version are the client's.
+/// A device and its user's settings for version 0.1. The client adds installation id, access token and version.
 public struct V01DeviceProfile: Hashable, Sendable {
     public var platform: Platform
     public var deviceToken: DeviceToken
-    /// Whether notifications are wanted at present.
+    /// Whether notifications are enabled.
     public var isEnabled = true
-    /// Only ``contacts`` get the access token.
+    /// Only ``contacts`` receive the access token.
     public var contactsOnly = false
     public var contacts: Set<PublicKey> = []
-    /// Ids of chats that never notify.
+    /// Ids of chats that never cause notifications.
     public var blockedChats: Set<String> = []
 
     public init(platform: Platform, deviceToken: DeviceToken) {
@@ -19,7 +19,7 @@ public struct V01DeviceProfile: Hashable, Sendable {
         self.deviceToken = deviceToken
     }
 
-    /// The same as the deployed protocol has it: what is stored, and compared.
+    /// The equivalent profile of the deployed protocol, for storage and comparison.
     var common: DeviceProfile {
         var profile = DeviceProfile(platform: platform, deviceToken: deviceToken)
         profile.isEnabled = isEnabled
@@ -41,9 +41,9 @@ public struct V01DeviceProfile: Hashable, Sendable {
     /// The device's part of a record.
     ///
     /// - Parameters:
-    ///   - installationID: The device.
+    ///   - installationID: The device's installation.
     ///   - token: The record's access token.
-    ///   - identity: The account's.
+    ///   - identity: The account's key.
     func device(_ installationID: InstallationID, token: AccessToken, identity: PrivateKey) -> V01.Device {
         let filters = V01.FilterSettings(
             isEnabled: isEnabled,
@@ -52,7 +52,7 @@ public struct V01DeviceProfile: Hashable, Sendable {
         return V01.Device(platform: platform, token: deviceToken, installationID: installationID, filters: filters)
     }
 
-    /// The token sealed to each contact, and to the account itself: an empty list would give the token to everybody.
+    /// The token sealed to each contact and to the account itself, since an empty list would give the token to everyone.
     static func allowedKeyList(_ token: AccessToken, _ contacts: Set<PublicKey>, _ identity: PrivateKey) -> [[UInt8]] {
         contacts.union([identity.publicKey]).sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
             .map { V01.sealToken(token, from: identity, to: $0) }

@@ -29,7 +29,7 @@ public struct ProtobufReader {
         case skipped
     }
 
-    /// What ``next()`` refuses although some protobuf decoders accept it.
+    /// Encodings that ``next()`` rejects when they are listed, although some protobuf decoders accept them.
     public struct Refusals: OptionSet, Sendable {
         public let rawValue: UInt8
 

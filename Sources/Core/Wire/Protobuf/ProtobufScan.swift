@@ -10,7 +10,7 @@ package enum ProtobufScan {
         try check(ProtobufReader(bytes, refusing: .groups), limit) { _ throws(ProtobufError) in }
     }
 
-    /// As ``check(_:fieldLimit:)``, and the same for each message in a repeated field.
+    /// Like ``check(_:fieldLimit:)``, also for each message in a repeated field.
     package static func checkNested(
         _ bytes: [UInt8], field number: Int, fieldLimit: Int, nestedFieldLimit: Int
     ) throws(ProtobufError) {

@@ -13,7 +13,7 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
     private let bytes: [UInt8]
     private let prefixLength: Int
 
-    /// nil for a text that is not an address, or whose prefix is longer than the address.
+    /// nil unless the text is an address, with a prefix of at most the address's length.
     public init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = IPAddress(String(parts[0])) else { return nil }

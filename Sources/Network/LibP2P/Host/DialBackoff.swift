@@ -32,7 +32,7 @@ public struct DialBackoff: Sendable {
     }
 
     /// - Parameters:
-    ///   - peer: The peer that could not be reached, or whose connection was lost at once.
+    ///   - peer: The peer that could not be reached, or its connection was lost at once.
     ///   - now: The current time.
     ///   - jitter: A random number from 0 to 1.
     public mutating func failed(_ peer: PeerID, at now: Instant, jitter: Double) {

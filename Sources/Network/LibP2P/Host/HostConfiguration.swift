@@ -15,7 +15,7 @@ public struct HostConfiguration: Sendable {
     /// The maximum number of inbound handshakes in progress, in addition to the connections: in total and from one block.
     public var handshakeLimit = 64
     public var handshakeLimitPerBlock = 8
-    /// Addresses to which only the total limits apply, and whose connections are not closed in favor of others.
+    /// Addresses to which only the total limits apply. Their connections are not closed in favor of others.
     public var exemptAddresses: [AddressRange] = []
     /// The maximum number of inbound and outbound connections together. Further ones are refused.
     public var connectionLimit = 300

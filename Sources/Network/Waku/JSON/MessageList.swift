@@ -5,7 +5,7 @@ import Core
 /// Elements that are not messages are skipped. Messages on unwanted topics are not decoded.
 public struct MessageList: Sendable {
     public private(set) var messages: [WakuMessage] = []
-    /// Messages on topics that nobody listens to.
+    /// Messages on unwanted topics.
     public private(set) var unwantedCount = 0
     /// All elements, unreadable ones included.
     public private(set) var elementCount = 0

@@ -5,7 +5,7 @@ import WakuCrypto
 ///     {"statusCode"?: number, "statusDesc"?: text, "messages"?: [entry, …], "paginationCursor"?: text}
 ///     entry: {"messageHash"?: "0x…", "message"?: message, "pubsubTopic"?: text}
 ///
-/// ``MessageJSON`` describes a message. Memory is bounded by ``entryLimit`` whatever the length of the response: a decoder that builds a
+/// ``MessageJSON`` describes a message. Memory is bounded by ``entryLimit`` for a response of any length: a decoder that builds a
 /// value per element would take many times the response's length for an array of empty objects.
 public struct StoreAnswer: Sendable {
     /// A response with more entries than a page may have is refused.
@@ -29,7 +29,7 @@ public struct StoreAnswer: Sendable {
     public private(set) var entries: [Entry] = []
     /// Continues at the next page; nil on the last page.
     public private(set) var cursor: String?
-    /// All elements of `messages`, those that are not objects included.
+    /// The number of elements of `messages`, including elements that are not objects.
     private var elementCount = 0
 
     /// nil when the text is not such an object or exceeds the limits.

@@ -1,8 +1,8 @@
-/// How far a publication is known to have got.
+/// The known progress of a publication.
 public enum Publication: Hashable, Sendable {
     /// At least one peer received it.
     case confirmed
-    /// A node accepted it but does not say whether any peer did. If `canBeLookedUp`, ``RelayTransport/lookUp(_:)`` may tell.
+    /// A node accepted it, but does not report whether any peer did. If `canBeLookedUp`, ``RelayTransport/lookUp(_:)`` may show that.
     case unconfirmed(canBeLookedUp: Bool)
 
     /// The most messages in one look-up: the page size of stores, and within the size of HTTP headers that nodes accept.

@@ -1,6 +1,6 @@
 /// A connection to the Waku network: nwaku's REST API, libp2p, or a network inside the process.
 ///
-/// It is a transport for messages together with what operators are shown about it. Code that only moves messages takes `any RelayTransport`;
+/// It combines a transport for messages with diagnostics for operators. Code that only moves messages takes `any RelayTransport`;
 /// code that only reports takes `any RelayDiagnostics`.
 public protocol Relay: RelayTransport, RelayDiagnostics {}
 
@@ -27,7 +27,7 @@ public enum RelayState: Hashable, Sendable {
 
 /// An event that a relay reports to be counted.
 public enum RelayEvent: Hashable, Sendable {
-    /// Messages on content topics that nobody listens to; they were not delivered.
+    /// Messages on unwanted content topics; they were not delivered.
     case foreign(Int)
     /// Messages may have been lost on a pubsub topic.
     case gap

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Several relays used as one: all receive, and another one publishes when the first does not.
 ///
-/// Each message is delivered once by each relay, possibly at the same time. Receivers tell duplicates by the message hash.
+/// Each message is delivered once by each relay, possibly at the same time. Receivers recognize duplicates by the message hash.
 public final class RelaySet: Relay {
     /// Limit for a relay or its store to respond while there are others. Clients wait three seconds for an answer.
     private static let timeout = Duration.milliseconds(2500)

@@ -3,7 +3,7 @@ public import Core
 /// Receives and publishes messages, and looks them up in stores.
 ///
 /// A transport delivers the messages of its pubsub topics at least once: the same message may arrive several times. It recovers by itself:
-/// what fails is retried with backoff until ``run(deliver:)`` is cancelled, and messages that may have been missed are fetched from a store
+/// failures are retried with backoff until ``run(deliver:)`` is cancelled, and messages that may have been missed are fetched from a store
 /// where there is one.
 public protocol RelayTransport: Sendable {
     // MARK: Receiving
@@ -17,7 +17,7 @@ public protocol RelayTransport: Sendable {
     /// Adds content topics of interest. A relay that receives all content topics ignores it.
     func watch(_ contentTopics: [ContentTopic])
 
-    /// Removes content topics that ``watch(_:)`` added: messages on them need not be received any more. A relay that receives all content topics
+    /// Removes content topics added by ``watch(_:)``: messages on them need not be received any longer. A relay that receives all content topics
     /// ignores it.
     func unwatch(_ contentTopics: [ContentTopic])
 
@@ -32,7 +32,7 @@ public protocol RelayTransport: Sendable {
 
     /// Publishes a message.
     ///
-    /// - Returns: Once a node accepted the message: how much is known about its further way.
+    /// - Returns: The known progress of the publication, once a node accepted the message.
     /// - Throws: ``RelayError``
     @discardableResult
     func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication

@@ -11,7 +11,7 @@ struct FilterTiming: Hashable, Sendable {
     var pace = Duration.milliseconds(2500)
     /// After a rate limit response (429), until more topics are sent.
     var rest = Duration.seconds(15)
-    /// How long topics that are not wanted any more wait for others to be given up together with them.
+    /// How long unwanted topics are kept, so that several can be unsubscribed together.
     var linger = Duration.seconds(30)
     /// How much earlier than the pace allows a forgotten subscription may be renewed.
     var allowance = Duration.seconds(5)
@@ -25,7 +25,7 @@ struct FilterTiming: Hashable, Sendable {
 ///          └───────────(ping: 404)──────────┘ messages after the last proof may be lost
 ///
 /// - A pushed message proves the subscription at its arrival; a ping or subscribe request, when it was sent. 429 proves nothing.
-/// - Topics that are not wanted any more are unsubscribed from many at a time, or when there is no room for others. One topic always stays: a node
+/// - Unwanted topics are unsubscribed many at a time, or when there is no room for others. One topic always stays: a node
 ///   that has none of a client's topics has no subscription that could be proven.
 /// - A node that has forgotten its client accepts a further subscribe request as if it were the first, and then answers pings with success.
 ///   So the node is pinged right before topics are added, and each request includes this node's own topics: even if the node forgot the
@@ -45,7 +45,7 @@ struct FilterSubscription {
         case wait(until: Instant)
     }
 
-    /// So many topics that are not wanted any more are worth a request.
+    /// The number of unwanted topics that justifies a request.
     private static let dropCount = 50
     /// How long after a successful ping topics may be added.
     private static let pingValidity = Duration.seconds(1)
@@ -62,7 +62,7 @@ struct FilterSubscription {
     private var plan: ArraySlice<[ContentTopic]> = []
     /// The topics of the unsubscribe request that is being sent.
     private var leaving: [ContentTopic] = []
-    /// When topics were added or given up last.
+    /// The time at which topics were last added or removed.
     private var lastChange: Instant
     /// The last proof; nil unless the node accepted a subscription.
     private(set) var proven: Moment?
@@ -121,7 +121,7 @@ struct FilterSubscription {
         return .wait(until: min(now + timing.checkPeriod, pingDue))
     }
 
-    /// The topics to give up now: as many as a request holds.
+    /// The topics to unsubscribe now: at most as many as fit into a request.
     private func stale(_ wanted: [ContentTopic], _ dropped: Set<ContentTopic>, at now: Instant, isRoomNeeded: Bool) -> [ContentTopic] {
         guard !dropped.isEmpty else { return [] }
         let needed = Set(wanted).union(ownTopics)

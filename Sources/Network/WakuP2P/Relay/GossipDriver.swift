@@ -25,7 +25,7 @@ final class GossipDriver: Sendable {
     /// The actions to carry out outside of the lock.
     struct Outcome {
         var messages: [ReceivedMessage] = []
-        /// Valid messages on topics that nobody listens to.
+        /// Valid messages on unwanted topics.
         var unwantedCount = 0
         var peersToLeave: [PeerID] = []
         /// Messages to validate; empty once ``GossipDriver/received(_:from:)`` returns.

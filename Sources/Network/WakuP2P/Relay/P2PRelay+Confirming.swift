@@ -1,10 +1,10 @@
 import Synchronization
 public import Waku
 
-/// Clients of filter nodes wait until a node has accepted a topic before they publish what is answered on it. A relay gets all messages as
+/// Clients of filter nodes wait until a node has accepted an answer topic before they publish the question. A relay gets all messages as
 /// soon as it is attached.
 extension P2PRelay: ConfirmingRelay {
-    /// For the nodes to check for new topics and to accept them, at their rate limit, twice.
+    /// Twice the time in which nodes, within their rate limit, notice and accept new topics.
     private static let timeout = Duration.seconds(20)
 
     /// Adds content topics to those of ``Configuration/contentTopics``. A relay receives all of them anyway.
@@ -13,7 +13,7 @@ extension P2PRelay: ConfirmingRelay {
         lockedState.withLock { $0.watch(contentTopics) }
     }
 
-    /// Filter nodes are told when there are many such topics, or when they have no room for others.
+    /// Filter nodes get an unsubscribe request once there are many such topics, or when they have no room for others.
     public func unwatch(_ contentTopics: [ContentTopic]) {
         guard isFilterClient else { return }
         lockedState.withLock { $0.unwatch(contentTopics) }

@@ -61,7 +61,7 @@ extension P2PRelay {
         await inbox.append(outcome.messages)
     }
 
-    /// Tells the host which connections are useful, for when it must close some.
+    /// Reports to the host which connections are useful, for when it must close some.
     private func rateConnections() {
         let standings = driver.statuses.map { gossip in
             (gossip.peer, PeerStanding(isNeeded: !gossip.status.meshes.isEmpty, messageCount: gossip.status.deliveredCount))

@@ -31,8 +31,8 @@ extension P2PRelay {
 
     var hasStore: Bool { !stores.isEmpty }
 
-    /// The peers whose store is queried: those that this node dialed, and configured ones. Anyone else could dial in and answer that there are no
-    /// messages.
+    /// The peers used for store queries: peers that this node dialed, and configured ones. Any node can dial in, and could falsely answer that there
+    /// are no messages.
     var stores: [PeerID] {
         let own = Set(host.peers.lazy.filter { !$0.connection.isInbound }.map(\.connection.peer))
         return peers(speaking: WakuProtocol.store).filter { own.contains($0) || isConfigured($0) }

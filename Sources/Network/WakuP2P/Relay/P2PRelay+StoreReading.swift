@@ -1,7 +1,7 @@
 public import Waku
 
 extension P2PRelay: StoreReadingRelay {
-    /// Of any peer with a store that answers.
+    /// A page from any peer with a store that answers.
     public func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
         do throws(StoreError) {
             return try await self.query(query)

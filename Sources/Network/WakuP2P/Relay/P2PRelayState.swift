@@ -4,7 +4,7 @@ import Waku
 
 /// The mutable state of a ``P2PRelay``, all of it behind the relay's one lock. Pure: time comes in as a value.
 ///
-/// Its parts decide on their own subjects; the methods here are what concerns several of them at once.
+/// Its parts decide on their own; the methods here involve several of them.
 struct P2PRelayState {
     /// The result of ``updateAttachment(hasPeers:isInboxEmpty:at:)``.
     struct AttachmentUpdate: Hashable {
@@ -27,7 +27,7 @@ struct P2PRelayState {
 
     /// Content topics of ``P2PRelay/watch(_:)``, the latest last.
     private(set) var watchedTopics: [ContentTopic] = []
-    /// Topics that are not watched any more, though filter nodes may still have them.
+    /// Topics that are no longer watched, but that filter nodes may still have.
     private(set) var droppedTopics: Set<ContentTopic> = []
 
     private var task: Task<Void, Never>?
@@ -78,7 +78,7 @@ struct P2PRelayState {
     /// Records which topics messages are received on, and notes gaps. Called regularly.
     ///
     /// - Parameters:
-    ///   - hasPeers: For each pubsub topic, whether its mesh has peers. Ignored for a filter client, whose ``filterPeers`` decide.
+    ///   - hasPeers: For each pubsub topic, whether its mesh has peers. Ignored for a filter client, for which ``filterPeers`` decides.
     ///   - isInboxEmpty: Whether all received messages were delivered.
     ///   - now: The current time.
     mutating func updateAttachment(hasPeers: [Bool], isInboxEmpty: Bool, at now: Moment) -> AttachmentUpdate {
@@ -125,7 +125,7 @@ struct P2PRelayState {
         forgetDroppedTopics()
     }
 
-    /// Keeps those that a filter node has: at most as many as it takes.
+    /// Keeps only topics that a filter node still has, which bounds them by the node's limit.
     mutating func forgetDroppedTopics() {
         if !droppedTopics.isEmpty { droppedTopics.formIntersection(filterPeers.topics) }
     }

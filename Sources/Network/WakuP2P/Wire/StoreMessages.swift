@@ -200,7 +200,7 @@ extension ProtobufReader.Field {
         return MessageHash(bytes: bytes)
     }
 
-    /// A text for people: invalid UTF-8 does not invalidate the message.
+    /// A description for operators: invalid UTF-8 does not invalidate the message.
     func statusText(of reader: ProtobufReader) throws(ProtobufError) -> String {
         String(decoding: reader.bytes[try content()].prefix(WakuProtocol.maximumStatusByteCount), as: UTF8.self)
     }

@@ -30,7 +30,7 @@ public enum WakuProtocol {
 /// The status of a response, with the numbers of HTTP.
 public struct WakuStatus: Hashable, Sendable, CustomStringConvertible {
     public let code: UInt32
-    /// The peer's description, for people; may be empty.
+    /// The peer's description, for operators; may be empty.
     public let text: String
 
     public init(code: UInt32, text: String = "") {

@@ -61,7 +61,7 @@ package struct DoctorFacts: Sendable {
     /// Version 0.1 of Status' service.
     package struct StatusV01: Hashable, Sendable {
         package let isOn: Bool
-        /// Registered, in the database.
+        /// Records in the database.
         package let records: Int
         package let devices: Int
 
@@ -77,16 +77,16 @@ package struct DoctorFacts: Sendable {
         package let isOn: Bool
         /// The problem with the file of the onion key; nil if there is none, or the daemon reads a file that this user can't.
         package let keyProblem: String?
-        /// What is told of the list of storage servers.
+        /// The source of the list of storage servers.
         package let servers: Servers
-        /// Stored.
+        /// Subscriptions in the database.
         package let subscriptions: Int
 
         package enum Servers: Hashable, Sendable {
-            /// A file with so many storage servers.
+            /// A file, with the number of its storage servers.
             case file(count: Int)
             case unusable(String)
-            /// An oxend has it, at this address.
+            /// An oxend at this address provides the list.
             case oxend(String)
         }
 

@@ -62,7 +62,7 @@ extension NodeChecks {
         }
     }
 
-    /// nil: it is off, and nothing of it is stored.
+    /// nil when version 0.1 is off and has no stored data.
     static func statusV01(_ facts: DoctorFacts.StatusV01) -> Finding? {
         let stored = "\(facts.records) records with \(facts.devices) devices"
         if facts.isOn { return Finding("status-v0.1", .ok, "on, \(stored)") }
@@ -79,7 +79,7 @@ extension NodeChecks {
         let failing = status.findings.filter { $0.verdict == .fail }
         if failing.isEmpty {
             let text = "ready, version \(status.version), process \(status.processID)"
-            // Doctor checks disk and files itself.
+            // The doctor checks disk and files itself.
             let warnings = status.findings.filter { $0.verdict == .warn && !["disk", "files"].contains($0.check) }
             guard !warnings.isEmpty else { return Finding("daemon", .ok, text) }
             let reasons = warnings.map { "\($0.check): \($0.text)" }.joined(separator: "; ")

@@ -1,7 +1,7 @@
 import PushNode
 import NodeAPI
 
-/// Findings on Session's push server: its files, and what the daemon says of storage servers and services.
+/// Findings on Session's push server: its files, and the daemon's findings on storage servers and services.
 extension NodeChecks {
     /// Findings of the daemon that are listed here.
     private static let prefix = "session"

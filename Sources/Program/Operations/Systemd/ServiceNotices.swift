@@ -28,7 +28,7 @@ package struct ServiceNotices: Sendable {
         return (becomesReady ? "READY=1\n" : "") + "STATUS=" + newStatus
     }
 
-    /// Control characters are replaced: obstacles quote other programs, whose text must not start a line of its own.
+    /// Control characters are replaced: obstacles quote other programs, and their text must not start a new line.
     private static func status(isListening: Bool, _ obstacles: [String]) -> String {
         let text =
             !isListening ? "Starting" : obstacles.isEmpty ? "Ready" : "Running, not ready: " + obstacles.joined(separator: "; ")

@@ -32,9 +32,9 @@ extension Question {
     /// - Parameters:
     ///   - type: The kind of the message.
     ///   - payload: The encoded message.
-    ///   - server: Whom it is sent to.
-    ///   - sender: Signs both layers.
-    ///   - topic: Where its answer comes; nil: on the sender's topic.
+    ///   - server: The recipient.
+    ///   - sender: The key that signs both layers.
+    ///   - topic: The topic of the answer; nil for the sender's topic.
     fileprivate init(
         _ type: V01.MessageType, _ payload: [UInt8], to server: PublicKey, signedBy sender: PrivateKey, answersOn topic: ContentTopic? = nil
     ) {

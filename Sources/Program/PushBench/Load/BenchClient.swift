@@ -73,7 +73,7 @@ struct BenchClient: Sendable {
 /// A message that is answered, and the topic of its answer.
 struct Question: Sendable {
     let message: ReceivedMessage
-    /// Each sender has one of 5,000 partitions, so few that wait at the same time share one.
+    /// Each sender has one of 5,000 partitions, so concurrent senders rarely share one.
     let answerTopic: ContentTopic
 
     init(message: ReceivedMessage, answerTopic: ContentTopic) {

@@ -45,7 +45,7 @@ struct BenchNode: Sendable {
         try await withServer(configuration, gorush: gorush, makeRelay: makeRelay) { try await body($0.node) }
     }
 
-    /// The same, for those that need to know its protocols.
+    /// Like `withNode`, for benchmarks that access the protocols.
     static func withServer<R: Sendable>(
         _ configuration: ServerConfiguration, gorush: any NotificationPosting, makeRelay: (RelayNeeds) throws -> any Relay,
         _ body: @escaping @Sendable (Server) async throws -> R

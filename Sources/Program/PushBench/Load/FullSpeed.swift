@@ -40,7 +40,7 @@ struct OpenLoop {
 
     /// - Parameters:
     ///   - questions: the measured messages.
-    ///   - flood: additional messages, a multiple of them, whose answers are not measured.
+    ///   - flood: additional messages, a multiple of `questions`; their answers are not measured.
     ///   - rate: measured messages per second.
     ///   - relay: the relay of the node.
     static func measure(_ questions: [Question], amid flood: [Question] = [], rate: Double, relay: BenchRelay) async throws -> OpenLoop {

@@ -7,7 +7,7 @@ func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async thr
     }
 }
 
-/// Makes values on all cores. Their order is that of their numbers.
+/// Makes values on all cores, ordered by their numbers.
 func makeInParallel<T: Sendable>(_ count: Int, cores: Int, _ make: @escaping @Sendable (Int) -> T) async -> [T] {
     let chunk = 64
     var starts = stride(from: 0, to: count, by: chunk).makeIterator()

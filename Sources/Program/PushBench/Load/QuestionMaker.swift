@@ -26,8 +26,8 @@ struct QuestionMaker: Sendable {
     }
 
     /// - Parameters:
-    ///   - count: how many to make.
-    ///   - start: how many were made before.
+    ///   - count: the number of messages.
+    ///   - start: the number of messages made before.
     func make(_ count: Int, after start: Int) async -> [Question] {
         await makeInParallel(count, cores: cores) { question(start + $0) }
     }

@@ -2,21 +2,21 @@ import CPostgres
 import StorePostgreSQL
 import WakuCrypto
 
-/// The minimum of libpq calls for what ``BareDatabase`` does: prepared statements in binary format, those of a transaction in one exchange.
+/// The minimum of libpq calls for the operations of ``BareDatabase``: prepared statements in binary format, one round trip per transaction.
 /// For one thread, which it blocks.
 final class BarePostgreSQL {
     private enum Kind: String {
         case upsert, select
     }
 
-    /// Of the arguments: key, installation, version, time, contents. `select` has the first two.
+    /// Argument lengths: key, installation, version, time, contents. `select` uses the first two.
     private static let lengths: [Int32] = [64, 36, 8, 8, 600]
     private static let formats: [Int32] = [1, 1, 1, 1, 1]
-    /// In `pg_type`: bytea and bigint.
+    /// Type ids of `pg_type`: bytea and bigint.
     private static let types: [UInt32] = [17, 17, 20, 20, 17]
 
     private let address: PostgreSQLAddress
-    /// Makes the session; its functions are not used after that.
+    /// Opens the connection; its functions are not used afterwards.
     private let session: PostgreSQLConnection
     private let libpq: UnsafePointer<cpostgres>
     private let connection: OpaquePointer
@@ -27,8 +27,8 @@ final class BarePostgreSQL {
     private var nextKey = 0
 
     /// - Parameters:
-    ///   - address: with an empty schema.
-    ///   - isReader: whether the table is there.
+    ///   - address: the database, with an empty schema.
+    ///   - isReader: whether the table already exists.
     /// - Throws: `StoreError`, ``BenchError``
     init(_ address: PostgreSQLAddress, isReader: Bool) throws {
         self.address = address
@@ -106,13 +106,13 @@ final class BarePostgreSQL {
             libpq.pointee.PQsendQueryPrepared(connection, kind.rawValue, argumentCount, values, Self.lengths, Self.formats, 1))
     }
 
-    /// Ends a transaction: what is sent up to a sync is one, and is on disk when its results are here. Returns the number of rows.
+    /// Ends a transaction: all statements before a sync are one transaction, which is on disk when its results arrive. Returns the number of rows.
     @discardableResult
     private func exchange() throws(BenchError) -> Int {
         try check(libpq.pointee.PQpipelineSync(connection))
         var rowCount = 0
         while true {
-            // Sends what is left, and waits. nil is the end of a statement's results.
+            // Sends buffered data, and waits. nil marks the end of a statement's results.
             guard let result = libpq.pointee.PQgetResult(connection) else {
                 try check(libpq.pointee.PQstatus(connection) == UInt32(CCONNECTION_OK) ? 1 : 0)
                 continue

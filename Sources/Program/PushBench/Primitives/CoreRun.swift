@@ -1,9 +1,9 @@
 import Foundation
 import Synchronization
 
-/// What a thread repeats.
+/// The operation that a thread repeats.
 struct CoreOperation {
-    /// Returns how many operations it was.
+    /// Returns the number of operations done.
     let run: () throws -> Int
     /// CPU time that a server on this machine has spent for this thread so far, in nanoseconds.
     var serverTime: () -> UInt64 = { 0 }
@@ -29,14 +29,14 @@ struct CoreRun: Sendable {
     /// - Parameters:
     ///   - cores: the number of threads.
     ///   - duration: the approximate duration.
-    ///   - makeOperation: called on each thread to make its operation, which returns how many it did at once.
+    ///   - makeOperation: called on each thread to make its operation, which returns the number of operations done.
     static func measure(
         cores: Int, for duration: Duration, _ makeOperation: @escaping @Sendable () throws -> () throws -> Int
     ) async throws -> CoreRun {
         try await measureOperations(cores: cores, for: duration) { CoreOperation(run: try makeOperation()) }
     }
 
-    /// As ``measure(cores:for:_:)``, with the CPU time of servers.
+    /// Like ``measure(cores:for:_:)``, with the CPU time of servers.
     static func measureOperations(
         cores: Int, for duration: Duration, _ makeOperation: @escaping @Sendable () throws -> CoreOperation
     ) async throws -> CoreRun {
@@ -82,7 +82,7 @@ struct CoreRun: Sendable {
             if run.wall < duration / 50 { block = min(block * 2, 1024) }
         } while run.wall < duration
         let ownTime = Clock.thread() - cpuBegan
-        // A process that has just ended has none.
+        // A process that has just ended has no CPU time.
         run.serverCPU = .nanoseconds(max(operation.serverTime(), serverBegan) - serverBegan)
         run.cpu = .nanoseconds(ownTime) + run.serverCPU
         return run

@@ -3,7 +3,7 @@ import PushNode
 
 /// A bare library call. The floor of a message is a sum of these.
 ///
-/// Keccak-256 is this project's own: OpenSSL 3.0 has none.
+/// Keccak-256 is this project's own implementation: OpenSSL 3.0 has none.
 package enum Primitive: String, CaseIterable, Sendable, Encodable {
     case ecdh = "ECDH, X only"
     case recover = "recover"
@@ -43,7 +43,7 @@ package enum Primitive: String, CaseIterable, Sendable, Encodable {
     /// Whether it uses one core only: a store has one writer, and libcurl's multi interface one thread.
     var isSingle: Bool { transactionRowCount != nil || self == .post }
 
-    /// Whether it is an operation of a store, which can be another one than SQLite.
+    /// Whether it is a store operation, which can also be measured with PostgreSQL.
     var isOfStore: Bool { transactionRowCount != nil || self == .select }
 
     func name(on store: StoreLocation) -> String {

@@ -8,13 +8,13 @@ package struct PrimitiveMeter: Sendable {
     let folder: String
     /// The duration of each measurement.
     let slice: Duration
-    /// Where operations of a store are measured.
+    /// The store to measure.
     let store: StoreLocation
 
     /// - Parameters:
-    ///   - folder: for the database, unless it is in PostgreSQL.
+    ///   - folder: the folder of the database, unless it is in PostgreSQL.
     ///   - slice: the duration of each measurement.
-    ///   - store: in PostgreSQL, with an empty schema.
+    ///   - store: the store to measure; in PostgreSQL, an empty schema.
     package init(folder: String, slice: Duration, store: StoreLocation = .dataFolder) {
         self.folder = folder
         self.slice = slice

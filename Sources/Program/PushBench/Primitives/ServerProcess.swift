@@ -2,22 +2,22 @@ import CPostgres
 import Foundation
 import StorePostgreSQL
 
-/// The process of a PostgreSQL server that serves a connection, on this machine. What it spends is taken from the node's cores.
+/// The process of a PostgreSQL server that serves a connection, on this machine. Its CPU time is taken from the node's cores.
 struct ServerProcess {
     private let folder: String
 
-    /// nil when the server is on another machine, or its processes can't be seen.
+    /// nil when the server is on another machine, or its processes are not visible.
     init?(of session: PostgreSQLConnection) {
         self.init(session.backendID, of: session)
     }
 
     /// - Parameters:
-    ///   - backend: the number of a process of the server.
-    ///   - session: with that server.
+    ///   - backend: the process id on the server.
+    ///   - session: a session with that server.
     init?(_ backend: Int32, of session: PostgreSQLConnection) {
         guard Self.isLocal(session) else { return nil }
         folder = "/proc/\(backend)"
-        // A server in a container or behind a tunnel means a process that has another number here.
+        // The id belongs to another process here if the server is in a container or behind a tunnel.
         let command = FileManager.default.contents(atPath: folder + "/cmdline") ?? Data()
         guard command.starts(with: Array("postgres".utf8)) else { return nil }
     }

@@ -16,7 +16,7 @@ final class SessionProcesses: Sendable {
         session = Mutex(try PostgreSQLConnection.open(address, name: "waku-push bench"))
     }
 
-    /// CPU time so far, in nanoseconds; nil when the processes are not this machine's. It means something as long as the sessions are the same.
+    /// CPU time so far, in nanoseconds; nil when the processes are not on this machine. Comparable only while the sessions are the same.
     /// Blocks.
     ///
     /// - Throws: `PostgreSQLError`

@@ -14,11 +14,11 @@ import Storage
 import Synchronization
 import WakuCrypto
 
-/// Session's push server: subscriptions over HTTP and by onion requests, reports of storage servers up to the posts to gorush, loading at the start, and
-/// renewals on many connections. Clients, storage servers and gorush are stand-ins in this process, whose work is part of what is measured: floors have it
-/// as well where it is not the node's.
+/// Session's push server: subscriptions over HTTP and by onion requests, reports of storage servers up to the posts to gorush, loading at the start,
+/// and renewals on many connections. Clients, storage servers and gorush are stand-ins in this process, and their work is included in the
+/// measurement; the floors include it as well.
 package struct SessionBench: Sendable {
-    /// Requests that are sent at the same time, each on a connection of its own.
+    /// Concurrent requests, each on its own connection.
     static let inFlight = 256
     private static let swarms: [UInt64] = [1 << 62, 3 << 62]
 
@@ -27,9 +27,9 @@ package struct SessionBench: Sendable {
     let serverCount: Int
 
     /// - Parameters:
-    ///   - settings: Of all benchmarks.
-    ///   - subscriptionCount: Loaded at the start. By default as many as Session's network has.
-    ///   - serverCount: Connections on which subscriptions are renewed. Likewise.
+    ///   - settings: Settings of all benchmarks.
+    ///   - subscriptionCount: Subscriptions loaded at the start. The default is that of Session's network.
+    ///   - serverCount: Connections on which subscriptions are renewed. The default is that of Session's network.
     package init(settings: BenchSettings, subscriptionCount: Int = 1_500_000, serverCount: Int = 2000) {
         self.settings = settings
         self.subscriptionCount = subscriptionCount
@@ -42,7 +42,7 @@ package struct SessionBench: Sendable {
     /// Subscriptions over HTTP and by onion requests, and reports of storage servers up to the posts.
     package func measureRequests() async throws -> [BenchResult] {
         let (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
-        // The node's number of connections follows from it.
+        // The node's number of connections depends on this limit.
         DescriptorLimit.raise()
         return try await StorageServerStandIn.running(library: library, sodium: nil, swarms: Self.swarms) { servers in
             try await measureNode(with: servers, sodium, library)
@@ -105,7 +105,7 @@ package struct SessionBench: Sendable {
         }
     }
 
-    /// - Throws: ``BenchError`` when it takes longer than a minute.
+    /// - Throws: ``BenchError`` when the condition does not hold within a minute.
     static func wait(_ step: String, _ condition: () -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(60)
         while !condition() {
@@ -122,7 +122,7 @@ final class PostCount: NotificationPosting {
     private let state = Mutex((count: 0, last: UInt64(0)))
 
     var count: Int { state.withLock { $0.count } }
-    /// When the last came.
+    /// The time of the last notification.
     var lastTime: UInt64 { state.withLock { $0.last } }
 
     func post(_ notifications: [Delivery.Notification]) async -> PostResult {

@@ -6,7 +6,7 @@ import SessionProtocol
 import Synchronization
 import WakuCrypto
 
-/// What the library calls alone cost that a subscription or a notification of Session needs.
+/// The cost of the library calls that a Session subscription or notification requires.
 struct SessionFloor: Sendable {
     enum Kind: Sendable {
         case subscribe, onion, notify
@@ -27,7 +27,7 @@ struct SessionFloor: Sendable {
     let settings: BenchSettings
     let sodium: Sodium
     let library: ZeroMQLibrary
-    /// Of the database of ``PrimitiveMeter``.
+    /// The folder of the database of ``PrimitiveMeter``.
     let folder: String
 
     func measure(_ kind: Kind) async throws -> Measurement {
@@ -55,11 +55,11 @@ struct SessionFloor: Sendable {
             sum.add("XChaCha20-Poly1305 seal, 768 B", try await sealing(), times: 2, "opening of the request; answer")
         }
         sum.add("Ed25519 verify", try await verifying(), "signature")
-        // The library's call for it. The node compares the two keys without converting one.
+        // This measures the library's call. The node compares the two keys without a conversion.
         sum.add("Ed25519 to X25519", try await converting(), "session_ed25519 is the key of pubkey")
         sum.add(Primitive.select.rawValue, known(.select), times: 2, "subscription of this name; number of the account's devices")
         sum.add(Primitive.aesSeal.rawValue, known(.aesSeal), "subscription, as it is stored")
-        // Asking storage servers, and an index by time, are not counted.
+        // Requests to storage servers and an index by time are not counted.
         sum.add(
             "SQLite insert with three keys, 100 a transaction", try await inserting(),
             "row on disk, found by name, account and token: 100 subscriptions share a transaction")
@@ -121,7 +121,7 @@ struct SessionFloor: Sendable {
 
     // MARK: Between processes
 
-    /// As many at a time as the measured requests, to a server that only answers. Both sides.
+    /// The cost of as many concurrent requests as in the measurement, to a server that only answers. Includes both sides.
     private func exchange() async throws -> FloorCost {
         try await GorushLoopback.running(latency: .zero) { [settings] server in
             let (http, url) = (SessionBench.makeClient(), server.url + "/api/push")
@@ -146,7 +146,7 @@ struct SessionFloor: Sendable {
         }
     }
 
-    /// From a server's thread to a client's handler. Both sides.
+    /// The cost of a message from a server's thread to a client's handler. Includes both sides.
     private func curveMessage() async throws -> FloorCost {
         let peers = Mutex<[OxenMQServer.Peer]>([])
         let server = try await OxenMQServer(library: library) { peer, parts in
@@ -178,7 +178,7 @@ struct SessionFloor: Sendable {
     private func cost(from cpu: UInt64, _ start: UInt64, of count: Int) -> FloorCost {
         let cpuMicroseconds = Double(Clock.process() - cpu) / 1000 / Double(count)
         let wallMicroseconds = Double(Clock.uptime() - start) / 1000 / Double(count)
-        // Its threads do not fill all cores: what it takes of them counts, unless others take them.
+        // The threads do not fill all cores: their CPU time counts, up to the wall time of all cores.
         return FloorCost(
             cpuMicroseconds: cpuMicroseconds, coreMicroseconds: min(cpuMicroseconds, wallMicroseconds * Double(settings.cores)))
     }

@@ -22,9 +22,9 @@ struct SessionMonitorBench: Sendable {
         (0..<serverCount).map { UInt64($0 % swarmCount) * (UInt64.max / UInt64(swarmCount)) }
     }
 
-    /// Storage servers are in this process, too: what they do is part of the CPU time.
+    /// Storage servers are in this process too: the CPU time includes theirs.
     func measureRenewals() async throws -> BenchResult {
-        // Both ends of a connection, and what each end needs besides.
+        // Descriptors for both ends of a connection, and for each end's further needs.
         let serverCount = min(serverCount, max((DescriptorLimit.raise() - 500) / 8, 1))
         settings.progress("session renewals: \(serverCount) connections", 0)
         return try await StorageServerStandIn.running(library: library, sodium: nil, swarms: Self.swarms(serverCount)) { servers in
@@ -66,7 +66,7 @@ struct SessionMonitorBench: Sendable {
         try await Task.sleep(for: renewal * 1.5)
         settings.progress("session renewals: \(serverCount) connections", 0.5)
         let (cpu, start, before) = (Clock.process(), Clock.uptime(), asked.value)
-        // Each is renewed once within 1.22 times the time, twice in twice as long.
+        // Each subscription is renewed once within 1.22 times the interval, and twice within 2.44 times.
         try await Task.sleep(for: renewal * 2.22)
         let seconds = Double(Clock.uptime() - start) / 1e9
         let count = asked.value - before
@@ -87,7 +87,7 @@ struct SessionMonitorBench: Sendable {
         return result
     }
 
-    /// So that there are as many renewals a second as are meant.
+    /// The number of subscriptions that gives the intended renewals per second.
     private func subscriptionCount(_ serverCount: Int, _ renewal: Duration) -> Int {
         let perSubscription = Double(serverCount) / Double(min(serverCount, Self.swarmCount))
         return max(Int(Self.renewalRate * (renewal * 1.11 / .seconds(1)) / perSubscription), 1)

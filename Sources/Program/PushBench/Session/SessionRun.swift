@@ -118,14 +118,14 @@ struct SessionRun: Sendable {
 
     // MARK: Notifying
 
-    /// One message for each of as many new accounts.
+    /// Sends one message for each of `count` new accounts.
     private func notify(_ count: Int) async throws -> FullSpeed {
         // The stand-in for storage servers knows these accounts without converting a key, which would cost as much as the node's own work.
         let subscribers = try await make(count, .group, encryption: nil)
         _ = try await subscribe(subscribers, encryption: nil)
         try await SessionBench.wait("all accounts monitored") { subscribers.allSatisfy { servers.isMonitored($0.account) } }
         let milliseconds = Int64(Date().timeIntervalSince1970 * 1000)
-        // Encoded before: that is the storage servers' work, and not part of the floor.
+        // Encoded in advance: encoding is the storage servers' work, and not part of the floor.
         let reports = subscribers.map { subscriber in
             StorageServerStandIn.Report(
                 NotifyMessage(

@@ -12,11 +12,11 @@ import StoreSQLite
 import Synchronization
 import WakuCrypto
 
-/// The start of a node with many subscriptions: from its own beginning until all of them are read from the database, assigned to swarms, and the HTTP
-/// endpoints are served.
+/// The start of a node with many subscriptions: from the start of the process until all of them are read from the database and assigned to swarms,
+/// and the HTTP endpoints are served.
 struct SessionStartBench: Sendable {
     private static let swarmCount = 286
-    /// In a transaction.
+    /// The number of rows per transaction.
     private static let chunk = 10_000
     private static let body = 100
 
@@ -29,7 +29,7 @@ struct SessionStartBench: Sendable {
         try await settings.withFolder { folder in
             let identity = PrivateKey.generate()
             let data = folder + "/data"
-            // What the database's making leaves behind counts as well.
+            // The memory baseline includes remnants of creating the database.
             let (before, began) = (ProcessMemory.residentBytes() ?? 0, Clock.uptime())
             try await makeDatabase(identity, data)
             let seconds = Double(Clock.uptime() - began) / 1e9
@@ -76,7 +76,7 @@ struct SessionStartBench: Sendable {
         try store.close()
     }
 
-    /// Of an account of its own. Nobody checks its signature.
+    /// A subscription of a separate account. Its signature is not checked.
     private static func subscription(_ number: Int, at now: Int64) -> SessionRequest? {
         guard let account = AccountID([AccountID.sessionPrefix] + randomBytes(32)),
             let key = try? Ed25519PublicKey(parsing: randomBytes(32))
@@ -90,7 +90,7 @@ struct SessionStartBench: Sendable {
                 encryptionKey: .random()))
     }
 
-    /// Storage servers that nobody is.
+    /// A list of storage servers that do not exist.
     private func makeNodesFile(in folder: String) throws -> String {
         let servers = (0..<Self.swarmCount).map { number in
             StorageServer(

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Hands out 0, 1, 2 and so on to tasks that share a work.
+/// Hands out 0, 1, 2 and so on to tasks that share work.
 final class WorkNumbers: Sendable {
     private let next = Atomic(0)
     private let count: Int

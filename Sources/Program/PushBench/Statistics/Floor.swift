@@ -1,6 +1,6 @@
 /// The minimum cost of a message: the bare library calls that the protocol and its guarantees require, and nothing else.
 ///
-/// A step is counted as the library's call for it, also where the node does without: it does not prove again what is stored.
+/// A step is counted as the library's call for it, even if the node avoids the call, for instance by not proving stored data again.
 ///
 /// Sizes are those of ``Primitive``, which real messages exceed; small hashes of answers and parsing of envelopes are left out. So the floor is a
 /// low estimate.
@@ -8,7 +8,7 @@ package struct Floor: Sendable {
     package struct Item: Sendable {
         package let primitive: Primitive
         package let count: Double
-        /// What it is needed for.
+        /// The purpose of the calls.
         package let reason: String
 
         init(_ primitive: Primitive, times count: Double = 1, _ reason: String) {
@@ -36,13 +36,13 @@ package struct Floor: Sendable {
 
 /// The cost of a primitive, or of a sum of them, with all cores busy.
 package struct FloorCost: Hashable, Sendable {
-    /// CPU time, that of a server on this machine included.
+    /// CPU time, including that of a server on this machine.
     package var cpuMicroseconds = 0.0
     /// Wall time on one core, which is longer if other programs compete for it.
     package var coreMicroseconds = 0.0
     /// The server's part of ``cpuMicroseconds``.
     package var serverMicroseconds = 0.0
-    /// The part of ``coreMicroseconds`` that is one thread's, however many cores there are: SQLite has one writer. 0 with PostgreSQL.
+    /// The part of ``coreMicroseconds`` that is limited to one thread on any number of cores: SQLite has one writer. 0 with PostgreSQL.
     package var writerMicroseconds = 0.0
 
     /// Operations per second on this number of cores.
@@ -88,7 +88,7 @@ extension Floor {
     package static let registration = Floor(
         items: claimed + [
             Item(.keccak65, "digest of the grant"),
-            // Recovery instead of verification, which would not detect a wrong recovery id, which the protocol refuses.
+            // Recovery instead of verification: verification would not detect a wrong recovery id, which the protocol rejects.
             Item(.recover, "signer of the grant"),
             Item(.keccak65, times: 2, "the two topics on which queries come in"),
             Item(.aesSeal, "registration, as it is stored"),

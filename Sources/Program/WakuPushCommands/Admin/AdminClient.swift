@@ -5,7 +5,7 @@ import Foundation
 /// A client of the admin socket of the daemon that runs on a data folder.
 struct AdminClient {
     private let folder: String
-    /// Held because the socket's path is valid only as long as this is.
+    /// Kept alive because the socket's path is valid only as long as this object exists.
     private let socket: AdminSocket
     private let client: CurlClient
 

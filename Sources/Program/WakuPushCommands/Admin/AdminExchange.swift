@@ -95,7 +95,7 @@ extension Admin.Registrations {
                 let store = try admin.openStore(of: command, unsealing: true)
                 var writer = try RegistrationsFileWriter(file, identity: identity)
                 do {
-                    // Kept apart from the store's errors: a full disk under the file is not an error of the store.
+                    // Kept apart from store errors: a full disk under the file is not a store error.
                     var failure: (any Error)?
                     try StatusServer.Registrations(store.sealer).forEachRecord(filter.filter, in: store) { record in
                         do { try writer.add(record) } catch { failure = error }
@@ -116,7 +116,7 @@ extension Admin.Registrations {
             }
         }
 
-        /// Those of version 0.1, which have devices of several platforms.
+        /// Exports the records of version 0.1, which have devices of several platforms.
         private func exportRecords(from store: any Store, to writer: inout RegistrationsFileWriter) throws {
             let wanted = filter.filter
             var failure: (any Error)?
@@ -130,7 +130,7 @@ extension Admin.Registrations {
             if let failure { throw failure }
         }
 
-        /// Those of Session, the names of ended ones, and times that were ahead of the clock.
+        /// Exports Session's subscriptions, the names of ended ones, and `sig_ts` values that were ahead of the clock.
         private func exportSubscriptions(from store: any Store, to writer: inout RegistrationsFileWriter) throws {
             let wanted = filter.filter
             var failure: (any Error)?
@@ -150,7 +150,7 @@ extension Admin.Registrations {
                     return failure == nil
                 }
             }
-            // Last: a subscription whose time is known already would be a replay.
+            // Last, because a subscription whose time is already known would count as a replay.
             if wanted.isRegistered != true, failure == nil {
                 try SessionServer.Subscriptions.forEachAheadTime(in: store) { ahead in
                     do { try writer.add(ahead) } catch { failure = error }
@@ -185,7 +185,7 @@ extension Admin.Registrations {
                     var reader = try RegistrationsFileReader(file, identity: identity)
                     while let entry = try reader.next() { try await target.merge(entry) }
                 } catch {
-                    // What precedes a damaged part is kept.
+                    // The part of the file before the damage is kept.
                     try await target.finish()
                     throw error
                 }

@@ -42,7 +42,7 @@ enum PlatformArgument: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
-/// Reads a secret from the first line of a file or of standard input: on the command line every user of the machine could see it.
+/// Reads a secret from the first line of a file or of standard input: on the command line it would be visible to all users of the machine.
 enum SecretInput {
     static func token(_ path: String) throws(CommandFailure) -> DeviceToken { DeviceToken(try line(path, "token")) }
 
@@ -50,7 +50,7 @@ enum SecretInput {
 
     /// - Parameters:
     ///   - path: `-` for standard input.
-    ///   - name: what it contains, for messages.
+    ///   - name: the name of the contents, for messages.
     private static func line(_ path: String, _ name: String) throws(CommandFailure) -> String {
         let source = path == "-" ? "standard input" : "\(name) file \(path)"
         let text: [UInt8]?

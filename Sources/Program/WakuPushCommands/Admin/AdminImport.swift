@@ -33,7 +33,7 @@ extension Admin {
                         --data data --identity id.key
                     """)
 
-            /// Rows that are read at once.
+            /// The number of rows read at once.
             private static let pageLimit = 500
             /// The newest handled requests that are imported. A node drops requests older than `--max-request-age`, by default 10 minutes.
             private static let handledLimit = 500_000
@@ -85,7 +85,8 @@ extension Admin {
                 return CommandFailure(.data, "\(database) has no registrations: \(reason) (--allow-empty accepts that)")
             }
 
-            /// Rows with their records, or why they have none; page by page, so that a large database is not copied once more.
+            /// Calls `body` with rows and their records, or the reasons why they have none; page by page, so that a large database is not copied
+            /// again.
             private func forEachPage(
                 _ source: ImportSource, _ body: ([Result<RegistrationRecord, StatusGoRow.Refusal>]) async throws -> Void
             ) async throws {
@@ -114,7 +115,7 @@ extension Admin {
                 return report
             }
 
-            /// The server's key, and whether `--identity` is still to be written. nil only for a dry run, which needs none.
+            /// The server's key, and whether `--identity` must still be written. nil only for a dry run, which needs no key.
             private func identity(in source: StatusGoDatabase) throws -> (key: PrivateKey, isNew: Bool)? {
                 let found = try source.identities()
                 guard found.count < 2 else { throw CommandFailure(.data, "\(database) contains different keys of the server") }

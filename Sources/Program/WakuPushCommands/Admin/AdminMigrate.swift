@@ -32,7 +32,7 @@ extension Admin {
                   waku-push admin migrate --finish --store postgresql://push@db.example/push
                 """)
 
-        /// A node that was not heard of for longer does not run.
+        /// A node that has not renewed its lease for this many seconds is considered stopped.
         private static let silenceLimit = 60
 
         @ParentCommand var command: Admin
@@ -88,7 +88,7 @@ extension Admin {
             do {
                 return try database.overview().nodes
             } catch {
-                // No node has shared it.
+                // The store was never shared by nodes.
                 guard error.code == .missing else { throw error }
                 return []
             }
@@ -103,7 +103,7 @@ extension Admin {
             let locks = try [source, target].compactMap { try $0.lock() }
             defer { for lock in locks { lock.unlock() } }
             let key = Sealer.storageKey(of: identity)
-            // Not made by opening it.
+            // Opened as existing first, so that it is not created.
             try source.location.openExisting(in: source.folder, storageKey: key, parts: NodeAssembly.parts).close()
             let from = try source.location.openForTransfer(in: source.folder, storageKey: key, parts: NodeAssembly.parts)
             defer { try? from.close() }
@@ -119,8 +119,8 @@ extension Admin {
             try print(Report(from: source.description, to: target.description, rows: moved.moved, leftBehind: moved.leftBehind))
         }
 
-        /// A folder's contents come from PostgreSQL. What goes to PostgreSQL comes from the data folder: that the daemon's configuration may
-        /// already name its new store does not matter.
+        /// A move to a folder reads from PostgreSQL. A move to PostgreSQL reads from the data folder, even if the daemon's configuration already
+        /// names the new store.
         private func source(of target: Place) throws -> Place {
             let isFromFolder = target.location != .dataFolder && admin.store == nil
             let location = isFromFolder ? StoreLocation.dataFolder : try admin.location()

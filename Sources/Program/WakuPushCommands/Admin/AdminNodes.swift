@@ -27,7 +27,7 @@ extension Admin {
                 guard case .postgreSQL(let address) = try admin.location() else {
                     throw CommandFailure(.usage, "one node alone has its database in the data folder: give --store to list several")
                 }
-                // Its tables must be there, and this version's.
+                // The tables must exist, with this version's schema.
                 try (try admin.openStore(of: command)).close()
                 let database = ClusterDatabase(address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox)
                 defer { database.close() }

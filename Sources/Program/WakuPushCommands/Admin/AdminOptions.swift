@@ -7,7 +7,7 @@ import StorePostgreSQL
 import StatusProtocol
 import WakuCrypto
 
-/// Options that every admin command takes.
+/// Options of all admin commands.
 struct AdminOptions: ParsableArguments {
     @Option(help: "The node's data folder. [default: data]")
     var data: String?
@@ -41,7 +41,7 @@ struct AdminOptions: ParsableArguments {
         try StoreLocation(option: store)
     }
 
-    /// - Parameter alternative: what to do instead.
+    /// - Parameter alternative: the alternative for an operator with another store, for the error message.
     /// - Throws: ``CommandFailure`` unless the database is in the data folder.
     func requireDataFolder(_ alternative: String) throws {
         guard case .postgreSQL = try location() else { return }

@@ -42,7 +42,7 @@ extension Admin.Outbox {
         private struct Row: Encodable {
             let id: Int64
             let `protocol`: String
-            /// Empty for devices that are not registered any more, and for those of protocols that don't tell.
+            /// Empty for devices that are no longer registered, and for protocols that do not disclose it.
             let keyHash: String
             let installation: String
             let expires: String

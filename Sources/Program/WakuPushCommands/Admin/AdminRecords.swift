@@ -9,7 +9,7 @@ import Waku
 import WakuCrypto
 
 extension Admin {
-    /// Of version 0.1 a whole account is registered at once, so that these are apart from ``Registrations``.
+    /// Separate from ``Registrations``, because version 0.1 registers a whole account at once.
     struct Records: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Accounts that are registered by version 0.1 (serve --status-v0.1).",
@@ -96,9 +96,9 @@ extension Admin.Records {
     }
 }
 
-/// Whose record is meant.
+/// Selects the account of a record.
 struct AccountArgument: ExpressibleByArgument {
-    /// Hexadecimal digits that the key hash begins with.
+    /// The first hexadecimal digits of the key hash.
     let prefix: String
 
     init?(argument: String) {
@@ -112,7 +112,7 @@ struct AccountArgument: ExpressibleByArgument {
         }
     }
 
-    /// - Throws: ``CommandFailure`` unless it is one account.
+    /// - Throws: ``CommandFailure`` unless exactly one account matches.
     func resolve(in store: any Store) throws -> RecordSummary {
         let found = try store.read(StatusV01Server.Records.summaries(keyHashPrefix: prefix, limit: 2))
         guard let first = found.first else { throw CommandFailure(.data, "no account's key hash begins with \(prefix)") }

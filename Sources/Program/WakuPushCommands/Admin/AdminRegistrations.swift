@@ -103,7 +103,7 @@ extension Admin.Registrations {
                 let store = try admin.openStore(of: command)
                 let keyHash = try registrant.resolve(in: store)
                 let wanted = installation.map(InstallationID.init)
-                // Removing needs no decryption, and so not the node's key.
+                // Removing needs no decryption, and therefore not the node's key.
                 let found = StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max).map { rows in
                     rows.filter { $0.platform != nil && (wanted == nil || $0.key.installationID == wanted) }
                 }

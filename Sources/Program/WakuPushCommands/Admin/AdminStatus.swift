@@ -43,7 +43,7 @@ extension Admin {
 /// Numbers of rows in the database, and its size.
 struct StoredNumbers: Encodable {
     let registrants, apn, firebase, tombstones, waiting, databaseBytes: Int
-    /// Of version 0.1.
+    /// Rows of version 0.1.
     let v01Records, v01Devices, v01Tombstones: Int
 
     /// Reads all registrations: a second for a million.

@@ -9,7 +9,7 @@ import Waku
 import WakuCrypto
 
 extension Admin {
-    /// Of Session: see ``Registrations`` for those of Status.
+    /// Subscriptions of Session. For Status see ``Registrations``.
     struct Subscriptions: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists, shows and counts the subscriptions of Session's push server.",

@@ -2,18 +2,18 @@ import Core
 import StatusGoImport
 import Waku
 
-/// What an import found in a database, and did.
+/// The contents of an imported database, and the results of the import.
 struct ImportReport: Encodable {
     let isDryRun: Bool
     /// The push server's tables in the database, with their numbers of rows.
     let tables: [String: Int]
-    /// When the server handled its last message; nil if the database does not tell.
+    /// When the server handled its last message; nil if the database does not contain it.
     let newestRow: String?
     /// Frames of the write-ahead log that were read; nil if there is no log.
     let logFrames: Int?
-    /// Whether the server wrote to a log, which is not there.
+    /// Whether the server wrote to a write-ahead log that is missing.
     let isLogMissing: Bool
-    /// From when the first run of the daemon catches up.
+    /// The time from which the daemon's first run catches up.
     let catchUpFrom: String
     /// The key hash of the server's identity; empty if a dry run found none.
     var identity = ""
@@ -23,9 +23,9 @@ struct ImportReport: Encodable {
     /// Numbers of rows that can't be imported, by reason.
     var refused: [String: Int] = [:]
     var imported = 0
-    /// Rows that are stored already with the same or a higher version.
+    /// Rows already stored with the same or a higher version.
     var kept = 0
-    /// Requests that the server handled, and this node does not notify again.
+    /// Requests that the server handled; this node does not notify them again.
     var handledRequests = 0
     var derivedKeys = 0
 

@@ -5,13 +5,13 @@ import Waku
 
 /// A database of status-go that is imported.
 struct ImportSource {
-    /// Older requests are dropped long before; registrations of this time are found again.
+    /// Requests older than this are dropped anyway; registrations of this period are found again.
     private static let margin = Duration.seconds(24 * 3600)
 
     let path: String
     let file: DatabaseFile
     let database: StatusGoDatabase
-    /// When the server handled its last message; nil if the database does not tell.
+    /// When the server handled its last message; nil if the database does not contain it.
     let lastHandled: Timestamp?
 
     init(_ path: String, passwordFile: String?, iterations: Int) throws {
@@ -21,10 +21,10 @@ struct ImportSource {
         lastHandled = try database.lastHandled(at: .now())
     }
 
-    /// From when messages may not have been handled.
+    /// The time from which messages may not have been handled.
     ///
-    /// Without a time in the database only that of its file is left, which a checkpoint changes. Where it lists the handled requests, it is safe
-    /// to begin much earlier: none of them is notified again.
+    /// A database that contains no time has only its file's time, which a checkpoint changes. If it lists the handled requests, it is safe
+    /// to begin much earlier, since none of them is notified again.
     var catchUpStart: Timestamp {
         if let lastHandled { return lastHandled }
         let seconds = min(max(file.modified.timeIntervalSince1970, 0), Date.now.timeIntervalSince1970)

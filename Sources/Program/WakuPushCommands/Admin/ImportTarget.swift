@@ -12,8 +12,8 @@ import WakuCrypto
 
 /// The store that registrations are imported into, with or without a running daemon.
 ///
-/// Rows are spread over the indexes, so that a commit changes many pages: without a daemon, commits are as large as memory allows. Beside a
-/// daemon they are small, because it waits for each. While one is under way, entries for the next are read.
+/// Rows are spread over the indexes, so that a commit changes many pages: without a daemon, commits are as large as memory allows. With a running
+/// daemon they are small, because it waits for each. During a commit, entries for the next one are read.
 final class ImportTarget {
     private static let limitBesideDaemon = 500
     private static let limitAlone = 50_000
@@ -21,14 +21,14 @@ final class ImportTarget {
 
     struct Counts: Encodable {
         var imported = 0
-        /// Stored with the same or a higher version.
+        /// The number of entries already stored with the same or a higher version.
         var kept = 0
     }
 
     let store: any Store
     private(set) var counts = Counts()
     private let folder: String
-    /// Keeps a daemon from starting meanwhile; nil if one runs.
+    /// Prevents a daemon from starting meanwhile; nil if one is running.
     private let lock: DataFolder?
     private let batchLimit: Int
     private var batch: [StoreCommand<Bool>] = []
@@ -53,7 +53,7 @@ final class ImportTarget {
         try (store as? SQLiteStore)?.setCache(mebibytes: 256)
     }
 
-    /// Stores what is newer than what is stored, at the latest in ``finish()``.
+    /// Stores the entry if it is newer than the stored one, at the latest in ``finish()``.
     func merge(_ entry: RegistrationsFile.Entry) async throws {
         batch.append(command(for: entry))
         batchByteCount += entry.byteCount
@@ -86,19 +86,19 @@ final class ImportTarget {
         }
     }
 
-    /// Has the daemon ask for messages since then when it starts for the first time.
+    /// Makes the daemon catch up with messages since this time when it starts for the first time.
     ///
-    /// - Parameter replaces: whether a time of an earlier import is replaced; otherwise the earlier of both counts.
+    /// - Parameter replaces: whether to replace the time of an earlier import; otherwise the earlier time is used.
     func catchUp(since time: Timestamp, replaces: Bool) async throws {
         try await store.commit(RelayCursors.begin(at: time, replaces: replaces))
     }
 
-    /// Requests that the server handled: their notifications are not sent again.
+    /// Records requests that the server handled: their notifications are not sent again.
     func noteHandled(_ envelopes: [[UInt8]]) async throws {
         try await store.commit(HandledRequests.remember(envelopes, at: .now()))
     }
 
-    /// Stores the rest, and tells a running daemon to use what was imported.
+    /// Stores the remaining entries, and tells a running daemon to load them.
     func finish() async throws {
         try await commit()
         try await endCommit()

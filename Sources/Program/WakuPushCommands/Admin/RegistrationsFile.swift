@@ -33,7 +33,7 @@ enum RegistrationsFile {
             let registration: Data?
         }
 
-        /// Of version 0.1.
+        /// A record of version 0.1.
         struct V01Record: Codable {
             let keyHash: Data
             let version: UInt64
@@ -44,7 +44,7 @@ enum RegistrationsFile {
         /// A subscription of Session.
         struct Subscription: Codable {
             let service: String
-            /// `SubscriptionRecord`.
+            /// An encoded `SubscriptionRecord`.
             let content: Data
         }
 
@@ -55,7 +55,7 @@ enum RegistrationsFile {
             let expiresAt: Int64
         }
 
-        /// A `sig_ts` of Session that was ahead of the clock when it came.
+        /// A `sig_ts` of Session that was ahead of the clock when it was received.
         struct AheadTime: Codable {
             let name: Data
             let kind: Int64
@@ -78,7 +78,7 @@ enum RegistrationsFile {
         case leftName(LeftNameExport)
         case aheadTime(AheadTimeExport)
 
-        /// Approximately, in memory.
+        /// The approximate size in memory.
         var byteCount: Int {
             switch self {
             case .registration(let record): record.registration?.count ?? 0
@@ -88,7 +88,7 @@ enum RegistrationsFile {
         }
     }
 
-    /// Far more than a registration of 2 MiB takes, encoded twice.
+    /// Far longer than the encoding of a registration of 2 MiB.
     static let maximumLineByteCount = 16 << 20
 
     static func key(of identity: PrivateKey) -> SymmetricKey {

@@ -155,7 +155,7 @@ struct Bench: AsyncParsableCommand {
             return results
         case .query: return try await MessageBench(.query, settings: settings).run()
         case .firstQuery:
-            // Each query takes 12 ms of a core to generate, and the same again in the node.
+            // Each query takes 12 ms of a core to generate, and as long again in the node.
             let count = min(5_000, max(50, Int(settings.seconds * 1_000)))
             return try await FirstQueryBench(settings: settings, registrantCount: count).run()
         case .request: return try await MessageBench(.request, settings: settings).run()
@@ -208,7 +208,7 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case sessionStart = "session-start"
     case sessionRenewals = "session-renewals"
 
-    /// Whether it can be measured with another store than SQLite.
+    /// Whether it can be measured with a store other than SQLite.
     var canUseStore: Bool {
         switch self {
         case .registration, .query, .request, .v01, .nodes: true
@@ -217,7 +217,7 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
         }
     }
 
-    /// Whether it is left out unless it is named.
+    /// Whether it runs only when it is named.
     var isLong: Bool {
         switch self {
         case .firstQuery, .nodes, .endurance, .session, .sessionStart, .sessionRenewals: true

@@ -68,7 +68,7 @@ struct ClientEventLine: Encodable {
         }
     }
 
-    /// What became of one device.
+    /// The outcome for one device.
     init(_ messageID: [UInt8], _ outcome: DeviceOutcome) {
         if case .notified = outcome.result {
             self.init(.notified(messageID: messageID, outcome))
@@ -100,7 +100,7 @@ struct ClientEventLine: Encodable {
             ("version", version.map(String.init)), ("devices", devices.map(String.init)), ("rows", rows.map(String.init)),
             ("tries", tries.map(String.init)), ("seconds", seconds.map(String.init)), ("message", message), ("reason", reason),
         ]
-        // A reason is a sentence, and comes last.
+        // A reason is a sentence, and therefore comes last.
         return ([event] + fields.compactMap { name, value in value.map { "\(name)=\(Output.printable($0))" } }).joined(separator: " ")
     }
 

@@ -133,9 +133,9 @@ extension [DeviceOutcome] {
     ///
     /// - Parameters:
     ///   - messageID: The message.
-    ///   - asJSON: A JSON object a line.
-    ///   - obstacle: Why messages neither come nor go.
-    ///   - timeout: For how long servers were waited for.
+    ///   - asJSON: Whether to print a JSON object per line.
+    ///   - obstacle: Why no messages are sent or received; nil when a relay is attached.
+    ///   - timeout: How long the command waited for servers.
     /// - Throws: ``CommandFailure`` when not all devices were notified.
     func report(_ messageID: [UInt8], asJSON: Bool, _ obstacle: String?, _ timeout: DurationArgument) throws {
         for outcome in self { try ClientEventLine(messageID, outcome).print(asJSON: asJSON) }

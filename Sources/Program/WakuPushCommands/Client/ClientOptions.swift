@@ -32,7 +32,7 @@ struct ClientOptions: ParsableArguments {
 
     var topic: PubsubTopic { PubsubTopic(rawValue: pubsubTopic) }
 
-    /// - Parameter lookBack: How old messages may be that a node's store hands over: late answers to a client that was away.
+    /// - Parameter lookBack: The maximum age of messages fetched from a node's store, for late answers to a client that was offline.
     /// - Throws: ``CommandFailure``, `NwakuRelayError`
     func makeRelays(lookBack: Duration) throws -> ClientRelays {
         let names = relays.isEmpty && network.fleet.isEmpty ? [Self.defaultRelay] : relays
@@ -44,22 +44,22 @@ struct ClientOptions: ParsableArguments {
     }
 }
 
-/// How a client is attached to the network: a node's REST API each, and one relay for all nodes that are reached over libp2p.
+/// A client's connections to the network: one per REST API of a node, and one relay for all nodes reached over libp2p.
 struct ClientRelays: Sendable {
     let all: [any Relay]
     private let libp2p: P2PRelay?
     private let isFilterClient: Bool
     private let names: [String]
 
-    /// Nothing is reached for yet.
+    /// Does not connect yet.
     fileprivate init(_ targets: RelayTargets, topic: PubsubTopic, names: [String], lookBack: Duration) throws {
         let logger = Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: .warning) }
         self.names = names
         isFilterClient = targets.isFilterClient
         if targets.hasPeers {
-            // A new key each time: peers can't tell that it is the same client.
+            // A new key each time, so that peers can't recognize the client.
             var configuration = try targets.configuration(key: .generate(), pubsubTopics: [topic])
-            // The topics that the client watches, and no others.
+            // Subscribe only to the topics that the client watches.
             if isFilterClient { configuration.contentTopics = { _ in [] } }
             libp2p = P2PRelay(configuration: configuration, logger: logger)
         } else {
@@ -76,7 +76,7 @@ struct ClientRelays: Sendable {
 
     var relay: any Relay { all.count == 1 ? all[0] : RelaySet(all) }
 
-    /// Why messages neither come nor go; nil when a relay is attached.
+    /// Why no messages are sent or received; nil when a relay is attached.
     var obstacle: String? {
         var reason: String?
         for relay in all {

@@ -103,12 +103,13 @@ extension Client {
 }
 
 extension CommandFailure {
-    /// nil when every server answered.
+    /// Returns nil when every server answered.
     ///
     /// - Parameters:
-    ///   - states: How it stands with each server.
-    ///   - obstacle: Why messages neither come nor go.
-    ///   - timeout: For how long answers were waited for.
+    ///   - states: The state at each server.
+    ///   - obstacle: Why no messages are sent or received; nil when a relay is attached.
+    ///   - timeout: How long the command waited for answers.
+    ///   - command: The command that continues the registration.
     ///   - command: Which command goes on.
     init?(
         unanswered states: [PublicKey: RegistrationStatus], _ obstacle: String?, _ timeout: DurationArgument, command: String = "client run"
@@ -121,7 +122,7 @@ extension CommandFailure {
     }
 }
 
-/// How it stands with a server.
+/// The state at a server.
 struct ServerStateRow: Encodable {
     let server: String
     let state: String
@@ -147,7 +148,7 @@ struct ServerStateRow: Encodable {
     }
 }
 
-/// What a server answered to a registration without `--state`.
+/// A server's answer to a registration without `--state`.
 struct RegistrationResult: Encodable {
     let success: Bool
     let error: String?
@@ -161,7 +162,7 @@ struct RegistrationResult: Encodable {
         self.version = version
     }
 
-    /// - Throws: ``CommandFailure`` when the server refused.
+    /// - Throws: ``CommandFailure`` when the server refused the registration.
     func print(asJSON: Bool) throws {
         if asJSON {
             try Output.json(self)
@@ -173,7 +174,7 @@ struct RegistrationResult: Encodable {
 }
 
 extension PushNotificationRegistrationResponse.ErrorType {
-    /// As in the specification.
+    /// The name in the specification.
     var name: String {
         switch self {
         case .unknown: "UNKNOWN_ERROR_TYPE"
@@ -186,7 +187,7 @@ extension PushNotificationRegistrationResponse.ErrorType {
 }
 
 extension PushNotificationReport.ErrorType {
-    /// As in the specification.
+    /// The name in the specification.
     var name: String {
         switch self {
         case .unknown: "UNKNOWN_ERROR_TYPE"

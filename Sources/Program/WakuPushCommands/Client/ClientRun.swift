@@ -46,7 +46,7 @@ extension RunningClient {
         let events = client.events
         if let receiving { client.setReceiving(receiving == .on) }
         if let sending { client.setSending(sending == .on) }
-        // From now on they end it in order.
+        // From here on, signals end the command gracefully.
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         try ClientEventLine.started(client).print(asJSON: asJSON)
         try await withThrowingTaskGroup(of: Void.self) { group in

@@ -34,7 +34,7 @@ extension Client {
     }
 }
 
-/// The state of a client, without any token.
+/// The state of a client, without tokens.
 struct ClientStatusReport: Encodable {
     struct Server: Encodable {
         let server: String

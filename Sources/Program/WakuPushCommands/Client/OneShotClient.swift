@@ -3,9 +3,9 @@ import PushClient
 import WakuCrypto
 
 extension ClientOptions {
-    /// Runs `body` with a client that remembers nothing, attached.
+    /// Runs `body` with an attached client that keeps no state.
     ///
-    /// - Throws: ``CommandFailure``, and what `body` throws.
+    /// - Throws: ``CommandFailure``, and errors of `body`.
     func withClient<R: Sendable>(
         _ identity: PrivateKey, _ body: @Sendable @escaping (StatusPushClient) async throws -> R
     ) async throws -> R {
@@ -44,7 +44,7 @@ extension ClientOptions {
     }
 }
 
-/// Options of a client that remembers nothing.
+/// Options of a client that keeps no state.
 struct OneShotOptions: ParsableArguments {
     @Option(help: "The client's key file.")
     var identity: String?
@@ -58,7 +58,7 @@ struct OneShotOptions: ParsableArguments {
         return try IdentityFile.read(identityFile)
     }
 
-    /// Queries and requests need no key of their own: a new one is made.
+    /// Queries and requests need no particular key: a new one is generated.
     func orEphemeral() throws(CommandFailure) -> PrivateKey {
         guard let identityFile else { return .generate() }
         return try IdentityFile.read(identityFile)
@@ -66,7 +66,7 @@ struct OneShotOptions: ParsableArguments {
 }
 
 extension [PublicKeyArgument] {
-    /// The one server of a command without `--state`.
+    /// The only server of a command without `--state`.
     func single() throws -> PublicKey {
         guard let first else { throw ValidationError("Missing expected argument '--server <server>'") }
         guard count == 1 else { throw ValidationError("Without --state there is one --server") }

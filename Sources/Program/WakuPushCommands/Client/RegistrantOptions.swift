@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The registrant that a command is about.
+/// Selects the registrant for a command.
 struct RegistrantOptions: ParsableArguments {
     @Argument(help: "The registrant's public key, full or compressed.") var key: PublicKeyArgument?
     @Option(help: "The same as the argument.") var registrant: PublicKeyArgument?

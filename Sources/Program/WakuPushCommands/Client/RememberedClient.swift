@@ -7,7 +7,7 @@ import Core
 import Waku
 import WakuCrypto
 
-/// The folder of a client that remembers.
+/// Selects the folder of a client that keeps its state.
 struct ClientStateOptions: ParsableArguments {
     @Option(help: "The folder of a remembered client: its key and its state. Made if it is missing.")
     var state: String?
@@ -17,12 +17,12 @@ struct ClientStateOptions: ParsableArguments {
         return ClientFolder(path: state)
     }
 
-    /// nil: nothing is remembered.
+    /// nil: no state is kept.
     var folder: ClientFolder? { state.map(ClientFolder.init) }
 
-    /// Refuses options of the other form.
+    /// Rejects options that apply only with, or only without, `--state`.
     ///
-    /// - Parameter options: Names of options and whether they were given.
+    /// - Parameter options: Names of options, and whether they were given.
     func refuse(_ options: KeyValuePairs<String, Bool>) throws {
         for (name, isGiven) in options where isGiven {
             throw ValidationError(
@@ -31,18 +31,18 @@ struct ClientStateOptions: ParsableArguments {
     }
 }
 
-/// Where a client keeps its key (`identity.key`) and its state (`client.sqlite`).
+/// The folder of a client's key (`identity.key`) and state (`client.sqlite`).
 struct ClientFolder: Sendable {
     let path: String
 
-    /// - Throws: ``CommandFailure`` when no client was made in this folder.
+    /// - Throws: ``CommandFailure`` when the folder contains no client.
     func expectClient() throws(CommandFailure) {
         guard FileManager.default.fileExists(atPath: path + "/identity.key") else {
             throw CommandFailure(.data, "folder \(path) holds no client: waku-push client register or client run makes one")
         }
     }
 
-    /// The client as its last process left it, or a new one.
+    /// Opens the client with its stored state, or creates one.
     ///
     /// - Throws: ``CommandFailure``
     func open(_ relays: [any Relay], topic: PubsubTopic = .statusDefault) async throws(CommandFailure) -> StatusPushClient {
@@ -80,7 +80,7 @@ struct ClientFolder: Sendable {
         return try IdentityFile.read(file)
     }
 
-    /// The file is there as a whole or not at all. Of two processes that make one, one succeeds, and both go on with that.
+    /// The file is created atomically. Of two processes that create one, one succeeds, and both continue with its key.
     private func makeIdentity(_ file: String) throws(CommandFailure) {
         let unfinished = file + "." + UUID().uuidString
         try IdentityFile.write(.generate(), to: unfinished)

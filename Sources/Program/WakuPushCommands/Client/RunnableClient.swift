@@ -5,7 +5,7 @@ import Core
 import Waku
 import WakuCrypto
 
-/// A client that commands run: of the deployed protocol, or of version 0.1.
+/// A client that commands can run: of the deployed protocol, or of version 0.1.
 protocol RunnableClient: AnyObject, Sendable {
     /// - Throws: `ClientStoreError`
     static func open(
@@ -55,7 +55,7 @@ extension StatusPushClient.Configuration {
 }
 
 extension RunnableClient {
-    /// As ``notify(_:)``; what is not done by then is cancelled.
+    /// Like ``notify(_:)``, but cancels devices that are not finished after the timeout.
     func notify(_ message: OutgoingNotification, timeout: Duration) async throws -> [DeviceOutcome] {
         try await withThrowingTaskGroup(of: [DeviceOutcome]?.self) { group in
             group.addTask { try await self.notify(message) }
@@ -73,30 +73,30 @@ extension RunnableClient {
     }
 }
 
-/// A client that runs, for one command.
+/// A running client, for one command.
 struct RunningClient<Client: RunnableClient>: Sendable {
     let client: Client
     private let relays: ClientRelays
     private let failure = LastFailure()
 
-    /// Why nothing was published; nil when the relays are in order.
+    /// Why nothing was published; nil when the relays work.
     var obstacle: String? { relays.obstacle ?? failure.reason.withLock(\.self) }
 
-    /// Opens the client of a folder, and runs it during `body`. What `body` changed is kept when this returns.
+    /// Opens the client of a folder, and runs it during `body`. Changes made by `body` are stored when this returns.
     ///
-    /// - Throws: ``CommandFailure``, and what `body` throws.
+    /// - Throws: ``CommandFailure``, and errors of `body`.
     static func run<R: Sendable>(
         _ folder: ClientFolder, _ options: ClientOptions, _ body: @Sendable @escaping (RunningClient) async throws -> R
     ) async throws -> R {
-        // Registrations are repeated with growing pauses; answers to the last ones are worth having.
+        // Registrations are repeated with growing pauses; answers to the last ones are still useful.
         let relays = try options.makeRelays(lookBack: .seconds(600))
         let client = try await folder.open(as: Client.self, relays.all, topic: options.topic)
         return try await RunningClient(client: client, relays: relays).run(options, body)
     }
 
-    /// Runs a client that remembers nothing during `body`.
+    /// Runs a client that keeps no state during `body`.
     ///
-    /// - Throws: ``CommandFailure``, and what `body` throws.
+    /// - Throws: ``CommandFailure``, and errors of `body`.
     static func run<R: Sendable>(
         forgetting identity: PrivateKey, _ options: ClientOptions, _ body: @Sendable @escaping (RunningClient) async throws -> R
     ) async throws -> R {

@@ -140,7 +140,7 @@ extension ServeOption {
 extension ServeOption.Value {
     fileprivate var withoutSecrets: Self {
         if option == "store" {
-            // One with a password is refused elsewhere.
+            // A connection string with a password is rejected elsewhere.
             return Self(option: option, values: values.map { (try? PostgreSQLAddress($0)) == nil ? "…" : $0 }, source: source)
         }
         guard option == "gorush-header" || option.hasSuffix(" headers") else { return self }

@@ -17,7 +17,7 @@ import WakuCrypto
 
 /// `waku-push demo --session`: a node that is Session's push server, storage servers, and a fake gorush, on free ports of 127.0.0.1.
 struct SessionDemo {
-    /// Two of them in the first swarm, so that messages are reported twice.
+    /// Two of the servers are in the first swarm, so that messages are reported twice.
     private static let swarms: [UInt64] = [1 << 62, 1 << 62, 3 << 62]
 
     func run() async throws {

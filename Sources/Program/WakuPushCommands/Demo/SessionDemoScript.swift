@@ -59,7 +59,7 @@ struct SessionDemoScript {
         _ = report("fourth", for: dave.account, data: [2])
         try await wait("gorush received a post for Dave, and none for Carol's last message") { gorush.posts.count == 3 }
         try check(try opened(gorush.posts[2], device).account == dave.account, "Dave's phone opens it")
-        // The node ends after this: gorush's answer has to be there, or it would be posted again after the next start.
+        // The node stops after this: without gorush's answer, the notification would be posted again after the next start.
         try await settle("gorush's last answer") { server.node.counters.count(.notificationAccepted) == 3 }
     }
 
@@ -68,7 +68,7 @@ struct SessionDemoScript {
     private func clientInTheFirstSwarm() throws -> SessionClient {
         let descriptions = servers.descriptions
         let ring = SwarmRing(descriptions.map(\.swarm))
-        // Half of all accounts are.
+        // Half of all accounts match.
         for _ in 0..<1000 {
             if let client = SessionClient(sodium: sodium), ring.swarm(at: client.account.swarmPosition) == descriptions[0].swarm {
                 return client
@@ -88,7 +88,7 @@ struct SessionDemoScript {
         return String(decoding: answer.body, as: UTF8.self)
     }
 
-    /// - Returns: How many connections it is reported on.
+    /// - Returns: The number of connections on which the message is reported.
     private func report(_ name: String, for account: AccountID, data: [UInt8]) -> Int {
         let milliseconds = Int64(Date().timeIntervalSince1970 * 1000)
         let hash = Data(SHA256.hash(Array(name.utf8), account.bytes)).base64EncodedString()

@@ -21,7 +21,7 @@ import Core
 import Waku
 import WakuCrypto
 
-/// Gathers the facts that `NodeChecks` judges. Settings that no option gives come from the daemon, if one runs on the data folder.
+/// Gathers the facts for `NodeChecks`. Settings without an option come from the daemon, if one runs on the data folder.
 struct DoctorExamination {
     private static let selfTestLimit = Duration.seconds(5)
     /// For each answer of PostgreSQL, to a commit too.
@@ -81,7 +81,7 @@ struct DoctorExamination {
     }
 
     /// - Parameters:
-    ///   - path: of the file.
+    ///   - path: the path of the key file.
     ///   - isRead: the daemon could read it, even if this user can't.
     private func onionKeyProblem(_ path: String?, isRead: Bool) -> String? {
         guard !isRead else { return nil }
@@ -102,7 +102,7 @@ struct DoctorExamination {
         }
     }
 
-    /// Of Session; 0 when the database can't be read, which is another finding.
+    /// The number of Session's subscriptions; 0 when the database can't be read, which is a separate finding.
     private func subscriptionCount(_ setup: AdminAPI.Setup?) -> Int {
         existingStore(setup).flatMap { try? $0.read(Subscriptions.figures(at: Int64(Date().timeIntervalSince1970))).total } ?? 0
     }
@@ -120,7 +120,7 @@ struct DoctorExamination {
         return .postgreSQL(address)
     }
 
-    /// Of version 0.1; none when the database can't be read, which is another finding.
+    /// The figures of version 0.1; empty when the database can't be read, which is a separate finding.
     private func recordFigures(_ setup: AdminAPI.Setup?) -> RecordFigures {
         existingStore(setup).flatMap { try? $0.read(Records.figures()) } ?? RecordFigures()
     }
@@ -146,7 +146,7 @@ struct DoctorExamination {
     }
 
     private func daemon() async throws(CommandFailure) -> NodeStatus? {
-        // A folder that is missing or another user's is another finding.
+        // A missing folder, or one of another user, is a separate finding.
         guard access(options.data, X_OK) == 0 else { return nil }
         return try await AdminClient(folder: options.data).status()
     }
@@ -277,7 +277,7 @@ struct DoctorExamination {
 
     // MARK: gorush
 
-    /// Inspected by the daemon, whose credentials are not readable from outside, unless options give another server or other
+    /// gorush is inspected by the daemon, since its credentials can't be read from outside, unless options give another server or other
     /// credentials.
     private func gorushes(_ setup: AdminAPI.Setup?) async throws -> [AdminAPI.InspectedGorush] {
         let isServerGiven = isGiven("gorush") || Environment.file?.endpoints.isEmpty == false

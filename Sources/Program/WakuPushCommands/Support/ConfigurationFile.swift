@@ -33,7 +33,7 @@ struct ConfigurationFile {
     let path: String
     let options: [String: Setting]
     let endpoints: [Entry]
-    /// With keys of ``NotificationKey``.
+    /// Entries with keys of ``NotificationKey``.
     let notifications: [Entry]
 
     /// Loads the file that the arguments or the environment name, for the commands that use one.
@@ -106,10 +106,10 @@ struct ConfigurationFile {
     }
 
     /// - Parameters:
-    ///   - item: of a list.
-    ///   - keys: that it may have.
-    ///   - noun: what it is, for error messages.
-    ///   - path: of the file.
+    ///   - item: an element of a list.
+    ///   - keys: the allowed keys.
+    ///   - noun: the name of the item, for error messages.
+    ///   - path: the file's path.
     private static func entry(in item: Node, keys: Set<String>, _ noun: String, _ path: String) throws(CommandFailure) -> Entry {
         let place = Self.place(item, path)
         guard let mapping = item.mapping else { throw CommandFailure(.data, "\(place): \(noun) must consist of lines \"key: value\"") }
@@ -149,10 +149,10 @@ struct ConfigurationFile {
     private static func boolean(_ text: String) -> String { text == "false" || text == "no" ? "off" : text }
 
     /// - Parameters:
-    ///   - key: of a mapping.
-    ///   - names: that it may have.
+    ///   - key: a key of a mapping.
+    ///   - names: the allowed keys.
     ///   - place: file and line.
-    ///   - hint: if no name is similar.
+    ///   - hint: shown if no allowed key is similar.
     private static func known(
         _ key: Node, among names: Set<String>, _ place: String, hint: String = "waku-push config default lists all options"
     ) throws(CommandFailure) -> String {

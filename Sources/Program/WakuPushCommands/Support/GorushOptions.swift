@@ -122,7 +122,7 @@ struct GorushOptions: ParsableArguments {
         return try NotificationSettings(Environment.file?.notifications ?? [], endpoints: names + [EndpointRule().name])
     }
 
-    /// The minimum is longer than requests wait for an outcome; after the maximum a notification has expired.
+    /// The minimum exceeds the time that requests wait for an outcome; after the maximum a notification has expired.
     private static let timeouts = Duration.seconds(5)...Duration.seconds(600)
 
     /// - Parameters:
@@ -144,7 +144,7 @@ struct GorushSettings {
     var url: String
     var rule: EndpointRule
     let profile: PayloadProfile
-    /// For this server.
+    /// Settings for this server.
     var notifications: NotificationSettings
     let connections: Int
     let batch: Int
@@ -216,7 +216,7 @@ extension GorushSettings {
     ///   - endpoint: an entry of the configuration file.
     ///   - number: its position, from 1: the default name.
     ///   - standard: options for keys that the endpoint does not have.
-    ///   - notifications: for all servers.
+    ///   - notifications: the settings for all servers.
     fileprivate init(
         _ endpoint: ConfigurationFile.Entry, number: Int, standard: GorushOptions, _ notifications: NotificationSettings
     ) throws(CommandFailure) {

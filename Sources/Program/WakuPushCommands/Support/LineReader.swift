@@ -59,7 +59,7 @@ final class LineReader {
         repeat { count = Foundation.read(descriptor, &chunk, Self.chunk) } while count < 0 && errno == EINTR
         guard count >= 0 else { throw Self.unreadable }
         isAtEnd = count == 0
-        // Moved to the front: what was handed over takes no memory.
+        // Moves the unread part to the front, so that lines already returned use no memory.
         buffer = ArraySlice(Array(buffer) + chunk.prefix(count))
     }
 }

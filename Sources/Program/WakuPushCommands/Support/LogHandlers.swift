@@ -48,9 +48,9 @@ struct LineLogHandler: LogHandler {
     }
 
     /// - Parameters:
-    ///   - head: time, level and message, without their names in a text.
-    ///   - fields: of the metadata.
-    ///   - format: of the line.
+    ///   - head: time, level and message, written without their names in text format.
+    ///   - fields: the metadata.
+    ///   - format: the format of the line.
     static func line(_ head: [(name: String, value: String)], _ fields: [(name: String, value: String)], _ format: LogFormat) -> String {
         switch format {
         case .text: Output.printable((head.map(\.value) + fields.map { "\($0.name)=\(quoted($0.value))" }).joined(separator: " "))

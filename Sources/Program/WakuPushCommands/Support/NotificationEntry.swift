@@ -2,7 +2,7 @@ import Delivery
 import Core
 
 extension NotificationSettings {
-    /// More would make each notification slow.
+    /// More rules would slow down every notification.
     static let ruleLimit = 100
 
     /// - Parameters:
@@ -22,7 +22,7 @@ extension NotificationSettings {
 struct NotificationEntry {
     /// Protocols of the node, by their names.
     static let protocols = ["status", "status-v0.1", "session"]
-    /// The one that prescribes its texts and data.
+    /// The protocol that prescribes its texts and data.
     static let fixedProtocol = "session"
 
     private static let textByteLimit = 500
@@ -74,9 +74,9 @@ struct NotificationEntry {
         return style
     }
 
-    // MARK: What would have no effect
+    // MARK: Settings without effect
 
-    /// A setting that can't apply to anything that the entry selects is a mistake.
+    /// Rejects settings that can't apply to any notification that the entry selects.
     private func checkEffects(of rule: NotificationSettings.Rule) throws(CommandFailure) {
         if rule.apps != nil, rule.platforms?.contains(.apn) == false {
             throw failure(.apps, "are APNs topics, and this entry is not for apn: select apps of other platforms by their endpoints")

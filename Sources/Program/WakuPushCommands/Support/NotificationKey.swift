@@ -1,6 +1,6 @@
 import Core
 
-/// The keys of an entry of `notifications`: those that select notifications, then the settings.
+/// The keys of an entry of `notifications`: selectors first, then settings.
 enum NotificationKey: String, CaseIterable {
     case platforms
     case kinds
@@ -33,7 +33,7 @@ enum NotificationKey: String, CaseIterable {
         }
     }
 
-    /// Where the setting has an effect.
+    /// The platforms on which the setting has an effect.
     var platforms: Set<Platform> {
         switch self {
         case .badge, .category, .interruptionLevel, .development: [.apn]
@@ -45,7 +45,7 @@ enum NotificationKey: String, CaseIterable {
         }
     }
 
-    /// Whether the setting leaves texts and data alone, so that it applies to Session as well.
+    /// Whether the setting does not change texts or data, so that it applies to Session as well.
     var isOfDelivery: Bool {
         switch self {
         case .timeToLive, .collapse, .reportTag: true

@@ -19,7 +19,7 @@ enum OnionKeyFile {
         return key
     }
 
-    /// Makes a key in a new file.
+    /// Creates a file with a new key.
     static func create(_ path: String, _ sodium: Sodium) throws(CommandFailure) -> OnionKey {
         let secret = SecretBytes.random(count: OnionKey.byteCount)
         guard let key = OnionKey(secret, sodium: sodium) else { throw CommandFailure(.data, "the key could not be made") }

@@ -1,12 +1,12 @@
 import Foundation
 
-/// Output of commands: text, tables and JSON. Lines, tables and fields are ``printable(_:)``: they may hold text from files, clients or peers.
+/// Output of commands: text, tables and JSON. Lines, tables and fields are ``printable(_:)``, as they may contain text from files, clients or peers.
 enum Output {
     static func line(_ text: String = "") {
         self.text(printable(text))
     }
 
-    /// Text of any number of lines, as it is.
+    /// Prints text of any number of lines, unchanged.
     static func text(_ text: String) {
         guard Invocation.current.writeOutput(text + "\n") else {
             CommandFailure.report("can't write to standard output")

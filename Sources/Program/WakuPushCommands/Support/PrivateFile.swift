@@ -2,18 +2,18 @@ import Foundation
 
 /// A file with a secret, accessible to its owner only.
 struct PrivateFile {
-    /// What the file is called in messages: `identity file`.
+    /// The kind of file, for messages: `identity file`.
     let kind: String
     let path: String
 
     private var name: String { "\(kind) \(path)" }
 
     /// - Parameters:
-    ///   - limit: bytes that are read at most.
-    ///   - remedy: how to make such a file.
+    ///   - limit: the maximum number of bytes read.
+    ///   - remedy: how to create such a file.
     /// - Throws: ``CommandFailure`` when it is missing, can't be read, or is readable by others.
     func read(upTo limit: Int, remedy: String) throws(CommandFailure) -> [UInt8] {
-        // Nothing is waited for, should it be a pipe. What is checked is what is read, also behind a link, as Kubernetes makes secrets.
+        // Does not block on a pipe. The checks apply to the opened file, also behind a symbolic link, as in Kubernetes secrets.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             throw errno == ENOENT
@@ -23,7 +23,7 @@ struct PrivateFile {
         let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
         var status = stat()
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { throw CommandFailure(.data, "\(name) is not a file") }
-        // systemd provides credentials as files that root owns and this user's group may read.
+        // systemd provides credentials as files owned by root that this user's group may read.
         let isCredential = status.st_uid == 0 && geteuid() != 0
         let mode = status.st_mode & 0o7777
         if mode & (isCredential ? 0o037 : 0o077) != 0 {
@@ -33,7 +33,7 @@ struct PrivateFile {
         return Array(content)
     }
 
-    /// Creates it with mode 0600 and a line of text, synced.
+    /// Creates the file with mode 0600 and a line of text, synced.
     ///
     /// - Throws: ``CommandFailure`` when it exists or can't be written.
     func create(_ line: String) throws(CommandFailure) {

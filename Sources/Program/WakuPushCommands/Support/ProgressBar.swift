@@ -8,7 +8,7 @@ final class ProgressBar: Sendable {
     private let last = Mutex("")
 
     /// - Parameters:
-    ///   - text: what is being done.
+    ///   - text: the current step.
     ///   - share: the completed part of it, 0 to 1.
     func show(_ text: String, _ share: Double) {
         let done = Int(min(max(share, 0), 1) * Double(Self.width))

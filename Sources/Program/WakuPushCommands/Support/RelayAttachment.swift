@@ -17,7 +17,7 @@ final class RelayAttachment {
     private let targets: RelayTargets
     private let exemptAddresses: [AddressRange]
     private let listenAddresses: [Multiaddr]
-    /// They were not given: the node can do without.
+    /// The listen addresses are defaults: the node can run without them.
     private let isListeningOptional: Bool
     private let loopback: (network: LoopbackNetwork, server: LoopbackServer)?
     private let pollInterval: Duration
@@ -26,7 +26,7 @@ final class RelayAttachment {
     private var gossip: P2PRelay?
 
     /// - Parameters:
-    ///   - names: URLs, multiaddrs, or `loopback`; empty means `loopback`, unless there is a fleet. nil: the node is attached to none.
+    ///   - names: URLs, multiaddrs, or `loopback`; empty means `loopback`, unless there is a fleet. nil: no relay.
     ///   - nodeKey: called when the key is needed: its file may be in the data folder, which is created later.
     init(
         _ names: [String]?, _ network: NetworkOptions, _ peers: PeerOptions, loopbackAddress: SocketAddress, loopbackNames: [String],
@@ -69,7 +69,7 @@ final class RelayAttachment {
         loopback.map { [LoopbackService(server: $0.server, logger: logger)] } ?? []
     }
 
-    /// The relays; those that report how far a publication got come first.
+    /// The relays, starting with the ones that report the progress of a publication.
     func relay(_ needs: RelayNeeds) throws -> any Relay {
         let client = CurlClient()
         var relays: [any Relay] = try targets.urls.map { url in
@@ -98,7 +98,7 @@ final class RelayAttachment {
             if targets.isFilterClient { configuration.contentTopics = needs.contentTopics }
             relays.insert(gossip(configuration), at: 0)
         }
-        // A network of its own, which nobody else can reach.
+        // A separate network without other participants.
         if relays.isEmpty { return LoopbackNetwork().relay(pubsubTopics: needs.pubsubTopics, hearsItself: true) }
         return relays.count == 1 ? relays[0] : RelaySet(relays)
     }

@@ -24,7 +24,7 @@ final class ReplaceableGorush: NotificationPosting {
         current.withLock { $0 = (client, settings) }
     }
 
-    /// Keeps address and credentials.
+    /// Replaces the notification settings, and keeps address and credentials.
     ///
     /// - Throws: as ``GorushSettings/client()``.
     func replaceNotifications(by notifications: NotificationSettings) throws {
@@ -89,7 +89,7 @@ final class ReloadService: Service {
         for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() { await reloadOnQueue() }
     }
 
-    /// Files are read and parsed on a thread of their own: it may take long, and a folder may hang.
+    /// Reads and parses files on a separate thread, because that may take long, or hang on a network folder.
     private func reloadOnQueue() async {
         let invocation = Invocation.current
         await withCheckedContinuation { continuation in

@@ -35,7 +35,7 @@ struct SessionOptions: ParsableArguments {
     )
     var sessionRenewal: DurationArgument = Environment.value("session-renewal", DurationArgument("45m", .seconds(45 * 60)))
 
-    /// With the part that is added at random it must stay below 65 minutes.
+    /// Including the part added at random, it must stay below 65 minutes.
     private static let renewals = Duration.seconds(1)...Duration.seconds(53 * 60)
 
     var isOn: Bool { sessionHttp != nil || Environment.string("session-http") != nil }
@@ -44,7 +44,7 @@ struct SessionOptions: ParsableArguments {
     var onionKeyFile: String? { sessionOnionKey ?? Environment.string("session-onion-key") }
     private var apnsTopic: String { sessionApnsTopic ?? Environment.string("session-apns-topic") ?? "" }
 
-    /// nil: it is off.
+    /// nil when Session's push server is off.
     ///
     /// - Throws: ``CommandFailure``, `OptionalLibraryError`, `StorageServerFile.Failure`
     func configuration() throws -> SessionPush.Configuration? {
@@ -86,7 +86,7 @@ struct SessionOptions: ParsableArguments {
         return argument.address
     }
 
-    /// A file is read here, so that a broken one is told at the start, and changes nothing when it is read again.
+    /// Reads a file at once, so that an invalid one is reported at the start, and changes nothing on reload.
     private func source() throws -> SubscriptionMonitor.Source {
         switch (nodesFile, oxend) {
         case (let path?, nil):

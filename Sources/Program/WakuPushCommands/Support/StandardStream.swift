@@ -1,6 +1,7 @@
 import Foundation
 
-/// Writes to standard output and standard error, which may be a closed pipe or a file on a full disk. `FileHandle` would end the process then.
+/// Writes to standard output and standard error, which may be a closed pipe or a file on a full disk. `FileHandle` would end the process in these
+/// cases.
 enum StandardStream {
     static let output = STDOUT_FILENO
     static let error = STDERR_FILENO

@@ -3,7 +3,7 @@ import ArgumentParser
 import Foundation
 import Waku
 
-/// A time such as `2026-05-04T13:00:00Z`, or how long ago, such as `90m`.
+/// A time such as `2026-05-04T13:00:00Z`, or an age such as `90m`.
 struct TimeArgument: ExpressibleByArgument {
     let time: Timestamp
 

@@ -6,13 +6,13 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// The rules of advertising the own devices.
+/// Rules of advertising the client's own devices.
 @Suite struct AdvertisingTests {
     private let servers = (0..<2).map { _ in newKey() }
 
     private func list(_ count: Int) -> [PushServer] { servers.prefix(count).map { PushServer(key: $0) } }
 
-    /// - Returns: A bench whose servers accepted, and what was advertised since.
+    /// - Returns: A bench whose servers accepted the registration, and the advertisements since then.
     private func registered(_ count: Int = 1, _ profile: DeviceProfile = .phone) -> (MachineBench, [ContactCodeAdvertisement]) {
         var bench = MachineBench()
         bench.take(bench.machine.register(profile, with: list(count), at: bench.now))
@@ -157,7 +157,7 @@ import WakuCrypto
         #expect(advertised(&bench).count == 1)
         hear(&bench, [paired(bench)])
         #expect(advertised(&bench).count == 2)
-        // It unregistered.
+        // The paired device unregistered.
         bench.now = bench.now + .seconds(1)
         hear(&bench, [])
         #expect(advertised(&bench).count == 1)

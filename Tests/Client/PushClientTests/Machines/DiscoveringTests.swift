@@ -6,7 +6,7 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// The rules of what is believed of others' devices.
+/// Rules of accepting information about others' devices.
 @Suite struct DiscoveringTests {
     private let server = newKey()
     private let friend = Friend()
@@ -35,7 +35,7 @@ import WakuCrypto
         #expect(bench.actions.isEmpty)
     }
 
-    /// They are kept for each registrant: a hundred of any length would fill the store.
+    /// Ids are stored per registrant: a hundred ids of unlimited length would fill the store.
     @Test func longInstallationIDsAreNotRemembered() {
         var bench = watching()
         for byteCount in [0, InstallationID.maximumByteCount, InstallationID.maximumByteCount + 1] {
@@ -67,7 +67,7 @@ import WakuCrypto
         #expect(installations(bench) == ["friends-phone"])
         hear(&bench, [friend.row(at: server)])
         #expect(bench.machine.advertisementFlaws.isEmpty)
-        // Nobody asked about this one.
+        // This registrant is not watched.
         bench.take(bench.machine.advertisementRejected(of: newKey(), .unreadable, at: bench.now))
         #expect(bench.takeActions().isEmpty)
     }
@@ -92,7 +92,7 @@ import WakuCrypto
 
     @Test func advertisementsOfOthersDoNotCount() {
         var bench = watching()
-        // Signed by somebody else, who copied the rows; and by somebody who is not watched.
+        // The rows are copied into an advertisement signed by another key, which is not watched.
         hear(&bench, [friend.row(at: server)], by: newKey())
         #expect(installations(bench).isEmpty && bench.machine.directory.registrants.count == 1)
     }

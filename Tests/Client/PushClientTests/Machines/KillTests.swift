@@ -6,7 +6,7 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// The process is killed at each step of a day of a client: before what it wants is kept, or after that and before it is done.
+/// The process is killed at each step of a client's day: before its changes are stored, or after that and before its actions are performed.
 @Suite struct KillTests {
     private struct World {
         var bench = MachineBench()
@@ -23,7 +23,7 @@ import WakuCrypto
             self.keepsBeforeKill = keepsBeforeKill
         }
 
-        /// Keeps and queues what the machine wants, unless this is the step of the kill.
+        /// Stores and queues the output, unless this is the step of the kill.
         mutating func step(_ body: (inout ClientMachine, Timestamp) -> ClientOutput) {
             let output = body(&bench.machine, bench.now)
             guard !output.isEmpty else { return }
@@ -36,7 +36,7 @@ import WakuCrypto
             }
         }
 
-        /// Servers and network do their part at once.
+        /// Lets servers and network answer at once.
         mutating func settle(for duration: Duration) throws {
             let end = bench.now + duration
             while true {
@@ -91,7 +91,7 @@ import WakuCrypto
             }
         }
 
-        /// What the application does, and does again after a kill, as it can't know how far it came.
+        /// The application's calls. They are repeated after a kill, because the application can't know which of them succeeded.
         mutating func live() throws {
             let list = servers.map { PushServer(key: $0) }
             var changed = DeviceProfile.phone
@@ -128,14 +128,14 @@ import WakuCrypto
         while true {
             var world = World(killAt: step, keepsBeforeKill: keepsBeforeKill)
             try world.live()
-            // Past the last step nobody is killed.
+            // Beyond the last step there is no kill.
             if world.stepsLeft > 0 { break }
             step += 1
         }
         #expect(step > 25)
     }
 
-    /// What was kept, through the bytes that a store has.
+    /// Stored records, encoded and decoded as in a store, are unchanged.
     @Test func recordsAreTheSameAfterTheirEncoding() throws {
         var world = World(killAt: 0, keepsBeforeKill: true)
         try world.live()

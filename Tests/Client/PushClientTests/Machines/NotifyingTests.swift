@@ -6,13 +6,13 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// The rules of querying and notifying.
+/// Rules of querying and notifying.
 @Suite struct NotifyingTests {
     private let servers = (0..<3).map { _ in newKey() }
     private let friend = Friend()
     private let messageID: [UInt8] = [1, 2, 3]
 
-    /// Knows the friend's devices at the first so many servers.
+    /// A bench that knows the friend's devices at the first `serverCount` servers.
     private func knowing(_ serverCount: Int = 1, _ installations: [String] = ["friends-phone"]) -> MachineBench {
         var bench = MachineBench()
         bench.take(bench.machine.discover(friend.key, at: bench.now))
@@ -46,7 +46,7 @@ import WakuCrypto
         bench.machine.notifications.messages[messageID]?.outcomes.map(\.result) ?? []
     }
 
-    // MARK: Whom
+    // MARK: Choosing devices
 
     @Test func installationsThatTheMessageGoesToAreNotified() throws {
         var bench = knowing(1, ["a", "b", "c", "d", "e", "f"])
@@ -168,7 +168,7 @@ import WakuCrypto
     @Test func nothingIsSentOnceTheMessageIsTenMinutesOld() throws {
         var bench = knowing(1)
         notify(&bench)
-        // The relay takes nothing.
+        // The relay rejects all publications.
         while bench.now.since(MachineBench.start) < .seconds(600) {
             for action in bench.takeActions() { bench.publish(action, isPublished: false) }
             guard let next = bench.machine.nextWakeUp else { break }
@@ -388,7 +388,7 @@ import WakuCrypto
         #expect(queryCount == 4 && outcome(bench) == [.gaveUp(.noDevice)])
     }
 
-    // MARK: Memory
+    // MARK: Stored state
 
     @Test func outcomeIsRemembered24Hours() throws {
         var bench = knowing(1)
@@ -425,7 +425,7 @@ import WakuCrypto
         #expect(outcome(bench) == [.notified(by: again.server)])
     }
 
-    /// Its answer can't be read any more.
+    /// After the start, the answer to the earlier query can't be decrypted.
     @Test(arguments: [false, true]) func queryInFlightIsAskedAgainAfterAStart(_ isKilled: Bool) throws {
         var bench = knowing()
         bench.pass(.seconds(25 * 3600))

@@ -6,7 +6,7 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// The rules of registering, one by one.
+/// Rules of registering.
 @Suite struct RegisteringTests {
     private let servers = (0..<3).map { _ in newKey() }
 
@@ -95,7 +95,7 @@ import WakuCrypto
         #expect(try bench.registration(second.sealed).version == 2)
     }
 
-    /// 10 s for an answer; pauses of 15 s · n · 2^n and at most a tenth more; a day after the twelfth; then from the start.
+    /// 10 s for an answer; pauses of 15 s · n · 2^n plus at most a tenth; a day after the twelfth; then from the start.
     @Test func unansweredRegistrationsAreRepeatedAfterGrowingPauses() throws {
         var bench = MachineBench()
         bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
@@ -197,7 +197,7 @@ import WakuCrypto
             }
         }
         #expect(versions == [3, 7, 15, 31])
-        // A server that says so for ever is not asked without pause.
+        // A server that always answers VERSION_MISMATCH is retried with pauses.
         let pauses = zip(times.dropFirst(), times).map { $0.since($1) }
         #expect(pauses.allSatisfy { $0 >= .seconds(30) } && zip(pauses.dropFirst(), pauses).allSatisfy { $0 > $1 })
     }
@@ -235,7 +235,7 @@ import WakuCrypto
         bench.take(
             bench.machine.queryAnswered(query.ticket, by: servers[0], rows: [ownRow(bench, version: .max, grant: [])], at: bench.now))
         #expect(bench.publishAll().events.contains(.refused(by: servers[0], .versionExhausted)))
-        // Other servers are not affected by what one claims.
+        // A server's claims do not affect other servers.
         bench.take(bench.machine.register(.phone, with: list(2), at: bench.now))
         let sent = try #require(bench.publishAll().registrations.first)
         #expect(try sent.server == servers[1] && bench.registration(sent.sealed).version == 1)

@@ -6,19 +6,19 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// Three servers and fifty clients in virtual time, with everything that may go wrong, by a seed.
+/// Three servers and fifty clients in virtual time, with all kinds of failures, determined by a seed.
 ///
-/// For half an hour messages are lost, late, doubled and reordered, servers stop and come back, relays come and go, clients are killed, and
-/// clocks step. Then the network heals, though servers that lie go on lying. Whoever can be registered must be, and each message that is sent
-/// then must notify its device.
+/// For half an hour messages are lost, delayed, duplicated and reordered, servers stop and restart, relays disconnect and reconnect, clients are
+/// killed, and clocks step. Then the network recovers, but dishonest servers stay dishonest. From then on every client that can be registered must
+/// be, and each message must notify its device.
 struct ClientSimulation {
     static let clientCount = 50
     static let faultyPhase = Duration.seconds(1800)
     static let healing = Duration.seconds(3 * 3600)
     private static let lateness = Duration.seconds(3)
 
-    /// Keys cost more than anything else here: all schedules share them.
-    /// The same in each process: a seed gives the same run wherever it is run.
+    /// Creating keys costs more than the rest, so all schedules share them. They are the same in each process, so that a seed gives the same run
+    /// everywhere.
     private static func key(_ name: String) -> PublicKey {
         (try? PrivateKey(bytes: SHA256.hash(Array(name.utf8))))?.publicKey ?? newKey()
     }
@@ -31,7 +31,7 @@ struct ClientSimulation {
     private static let numbersByHash = Dictionary(uniqueKeysWithValues: zip(clientHashes.map(\.bytes), 0...))
     private static let installations = (0..<clientCount).map { InstallationID("device-\($0)") }
 
-    /// How much was possible.
+    /// Counts of outcomes.
     struct Figures {
         var registered = 0
         var mustArrive = 0
@@ -63,7 +63,7 @@ struct ClientSimulation {
     private final class Client {
         var machine: ClientMachine
         var clock: SteadyClock
-        /// How far the machine's clock is off.
+        /// The error of the machine's clock.
         var clockError = Duration.zero
         var kept: [ClientRecord.Key: ClientRecord] = [:]
         var life = 0
@@ -73,7 +73,7 @@ struct ClientSimulation {
         var profile: DeviceProfile
         var publicationCount = 0
         var scheduledWake: Duration?
-        /// Until when this registration must rest.
+        /// The time until which this registration must not be repeated.
         var rests: [[UInt8]: Duration] = [:]
         var lastSent: [Int: [UInt8]] = [:]
         var lastPause: [Int: (tries: Int, pause: Duration)] = [:]
@@ -102,7 +102,7 @@ struct ClientSimulation {
     private var isHealed = false
     private var messages: [[UInt8]: (from: Int, sent: SentMessage)] = [:]
     private var latest: [Int: (rows: [PushNotificationQueryInfo], sentAt: Duration)] = [:]
-    /// Who may know a token: nil is everybody.
+    /// The keys allowed to know a token; nil for everyone.
     private var rights: [AccessToken: Set<PublicKey>?] = [:]
     private(set) var findings: [String] = []
     private(set) var eventCount = 0
@@ -115,16 +115,16 @@ struct ClientSimulation {
 
     // MARK: Running
 
-    /// - Returns: What was found wrong; empty when nothing was.
+    /// - Returns: The violations; empty if there are none.
     mutating func run() -> [String] {
-        // One server is honest and stays; the others may be anything.
+        // One server is honest and available; the others may be faulty.
         for index in 1..<3 where chance(50) {
             servers[index].character =
                 SimulatedServer.Character.allCases[Int.random(in: 0..<SimulatedServer.Character.allCases.count, using: &random)]
         }
         for number in 0..<Self.clientCount { addClient(number) }
         plan()
-        // Messages that were sent last are ten minutes old by then. Advertising never ends.
+        // The last messages are ten minutes old by then. Advertising never ends.
         let end = Self.faultyPhase + Self.healing + .seconds(900)
         while let (time, event) = queue.pop(), time < end, findings.isEmpty {
             now = time
@@ -233,7 +233,7 @@ struct ClientSimulation {
         take(output, from: client)
     }
 
-    /// What a driver does: keeps the changes, then acts. A client that is killed here did both, the first, or neither.
+    /// Acts as a driver: stores the changes, then performs the actions. A kill here happens after both, after the first, or before both.
     private mutating func take(_ output: ClientOutput, from client: Int) {
         for (key, record) in output.changes { clients[client].kept[key] = record }
         for action in output.actions { act(action, client) }
@@ -280,7 +280,7 @@ struct ClientSimulation {
         clients[client].isRegistered = true
         let profile = clients[client].profile
         let list = clients[client].wantsServers.map { PushServer(key: Self.serverKeys[$0]) }
-        // A kill between what is kept and what is done: nothing is lost.
+        // A kill between storing and acting must lose nothing.
         let isKilled = !isHealed && chance(5)
         let output = clients[client].machine.register(profile, with: list, at: clients[client].clock.time(at: now))
         noteRights(client)
@@ -375,7 +375,7 @@ struct ClientSimulation {
         return clients[client].isRelayUp
     }
 
-    /// When a message arrives, once or twice; never when it is lost.
+    /// The arrival times of a message: one or two, or none when it is lost.
     private mutating func arrivals() -> [Duration] {
         guard !isHealed else { return [now + .milliseconds(Int.random(in: 20..<800, using: &random))] }
         guard !chance(15) else { return [] }
@@ -427,7 +427,7 @@ struct ClientSimulation {
         }
     }
 
-    // MARK: What must hold
+    // MARK: Invariants
 
     private mutating func note(_ event: PushClientEvent, _ client: Int) {
         switch event {

@@ -2,19 +2,19 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Machines of many clients against a hostile world, ``ClientSimulation``.
+/// Machines of many clients in a hostile environment, ``ClientSimulation``.
 ///
-/// `WAKU_PUSH_CLIENT_SCHEDULES` sets how many schedules are run instead of 120, or 1,000 in the long form, `WAKU_PUSH_CLIENT_SEED` runs one alone.
+/// `WAKU_PUSH_CLIENT_SCHEDULES` sets the number of schedules instead of 120, or 1,000 in the long form; `WAKU_PUSH_CLIENT_SEED` runs a single one.
 @Suite struct ClientSimulationTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let scheduleCount = environment["WAKU_PUSH_CLIENT_SCHEDULES"].flatMap(UInt64.init) ?? (LongTests.areEnabled ? 1000 : 120)
     private typealias Figures = ClientSimulation.Figures
     private static let only = environment["WAKU_PUSH_CLIENT_SEED"].flatMap(UInt64.init)
 
-    /// Registrations that can succeed do, messages arrive, tokens stay with whoever may have them, pauses grow, nothing loops.
+    /// Registrations that can succeed do, messages arrive, tokens stay with the keys that may have them, pauses grow, and there are no endless loops.
     @Test func everyScheduleKeepsItsPromises() async {
         let seeds = Array(Self.only.map { $0...$0 } ?? 1...Self.scheduleCount)
-        // Two at a time, with room between for tests that wait for something.
+        // Two at a time, which leaves capacity for tests that wait.
         let figures = await withTaskGroup(of: Figures.self) { group in
             for half in 0..<2 {
                 group.addTask {
@@ -31,7 +31,7 @@ import Testing
             }
             return await group.reduce(into: Figures()) { $0 += $1 }
         }
-        // A world in which nothing is possible would keep every promise.
+        // A simulation in which nothing succeeds would violate no invariant.
         let count = Self.only == nil ? Int(Self.scheduleCount) : 1
         #expect(figures.registered > count * 20 && figures.mustArrive > count * 3 && figures.notified > count * 5)
     }

@@ -5,23 +5,23 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// A push server with values in the place of sealed bytes, honest or not.
+/// A push server with plain values instead of encrypted bytes, honest or not.
 struct SimulatedServer {
     enum Character: CaseIterable {
         case honest
-        /// Says WRONG_TOKEN to every request.
+        /// Answers WRONG_TOKEN to every request.
         case wrongTokens
-        /// Says INTERNAL_ERROR to everything.
+        /// Always answers INTERNAL_ERROR.
         case broken
-        /// Says VERSION_MISMATCH to every registration.
+        /// Answers VERSION_MISMATCH to every registration.
         case mismatches
         /// Answers queries with grants for others.
         case foreignGrants
-        /// Answers queries with the first registration that it ever had, and refuses the newer token.
+        /// Answers queries with the first registration it received, and refuses newer tokens.
         case oldVersions
-        /// Answers queries with the highest version, and in the name of another server.
+        /// Answers queries with the highest version, and on behalf of another server.
         case boasts
-        /// Reports on devices that nobody asked about.
+        /// Reports on devices that were not requested.
         case otherDevices
     }
 
@@ -36,7 +36,7 @@ struct SimulatedServer {
     var isUp = true
     private(set) var stored: [RegistrationKey: Stored] = [:]
     private(set) var versions: [RegistrationKey: UInt64] = [:]
-    /// Devices that were notified, by message.
+    /// Notified devices, by message.
     private(set) var notified: [RegistrationKey: Set<[UInt8]>] = [:]
     private(set) var tokensShown: [PublicKey: Set<AccessToken>] = [:]
 
@@ -62,7 +62,7 @@ struct SimulatedServer {
         return answer(nil)
     }
 
-    /// nil: nobody is registered, so there is no answer.
+    /// nil when nothing is registered, so that there is no answer.
     func rows(of hash: KeyHash, installations: [InstallationID]) -> [PushNotificationQueryInfo]? {
         let rows = installations.compactMap { id -> PushNotificationQueryInfo? in
             guard let stored = stored[RegistrationKey(keyHash: hash, installationID: id)] else { return nil }
@@ -78,7 +78,7 @@ struct SimulatedServer {
         return rows.isEmpty ? nil : rows
     }
 
-    /// With foreign grants come foreign tokens: whoever believes them shows them around.
+    /// Foreign grants come with foreign tokens, which a client that accepted them would disclose.
     private func token(_ token: AccessToken) -> AccessToken {
         character == .foreignGrants ? AccessToken("66666666-6666-4666-8666-666666666666") : token
     }

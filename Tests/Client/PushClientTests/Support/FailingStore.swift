@@ -1,7 +1,7 @@
 import PushClient
 import Synchronization
 
-/// A store that keeps nothing while it fails.
+/// A store whose commits can be made to fail.
 final class FailingStore: ClientStore {
     private let memory = MemoryClientStore()
     private let isFailing = Mutex(false)

@@ -6,7 +6,7 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// A client machine with a clock that stands still until it is moved, and with what it wants done.
+/// A client machine with a manual clock and a list of its requested actions.
 struct MachineBench {
     static let start = Timestamp(rawValue: 1_800_000_000_000_000_000)
 
@@ -14,9 +14,9 @@ struct MachineBench {
     let identity = PrivateKey.generate().publicKey
     var now = Self.start
     var machine: ClientMachine
-    /// What was kept, as a store has it.
+    /// The stored records, as in a store.
     var kept: [ClientRecord.Key: ClientRecord] = [:]
-    /// Since they were taken last.
+    /// Actions since they were last taken.
     var actions: [ClientAction] = []
     let installationID = InstallationID("own-device")
 
@@ -38,7 +38,7 @@ struct MachineBench {
         return actions
     }
 
-    /// The process is killed, and started again after a while.
+    /// Simulates a kill of the process, and a restart after a pause.
     mutating func restart(after pause: Duration = .zero) {
         now = now + pause
         actions = []
@@ -49,7 +49,7 @@ struct MachineBench {
         take(output)
     }
 
-    /// Lets time pass, waking the machine whenever it asks for it.
+    /// Advances the clock, waking the machine at each requested time.
     mutating func pass(_ duration: Duration) {
         let end = now + duration
         while let next = machine.nextWakeUp, next <= end {
@@ -59,7 +59,7 @@ struct MachineBench {
         now = end
     }
 
-    /// Confirms every publication that is wanted, and returns all actions.
+    /// Confirms all requested publications, and returns all actions.
     mutating func publishAll() -> [ClientAction] {
         var all: [ClientAction] = []
         while !actions.isEmpty {
@@ -84,7 +84,7 @@ struct MachineBench {
         }
     }
 
-    // MARK: What went out
+    // MARK: Published messages
 
     func registration(_ sealed: [UInt8]) throws -> PushNotificationRegistration {
         try #require(self.sealed.open(sealed)).registration
@@ -149,7 +149,7 @@ extension [ClientAction] {
     }
 }
 
-/// Somebody else with one device, as a row tells of it.
+/// Another registrant with one device, as described by a row.
 struct Friend {
     let key = PrivateKey.generate().publicKey
     var token = AccessToken("11111111-1111-4111-8111-111111111111")

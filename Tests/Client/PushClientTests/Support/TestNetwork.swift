@@ -5,7 +5,7 @@ import Core
 import Waku
 import WakuCrypto
 
-/// A network in this process with servers that seal and sign for real. Messages reach everybody at once.
+/// An in-process network whose servers really encrypt and sign. Messages reach all participants at once.
 final class TestNetwork: Sendable {
     private struct Inner {
         var relays: [TestRelay] = []
@@ -16,19 +16,19 @@ final class TestNetwork: Sendable {
     struct TestServer: Sendable {
         let identity: PrivateKey
         var node: PlainNode
-        /// Version 0.1, at the same time.
+        /// The server's version 0.1 service, which runs at the same time.
         var v01: PlainV01Node
         var isUp = true
-        /// Who signs its answers; nil: itself.
+        /// The key that signs its answers; nil for its own.
         var signer: PrivateKey?
-        /// Answers wait here instead of going out.
+        /// Answers are held back until ``release(_:)``.
         var holdsAnswers = false
         var held: [WakuMessage] = []
     }
 
     private let inner = Mutex(Inner())
 
-    /// Devices that a server of version 0.1 notified.
+    /// The number of devices notified by a version 0.1 server.
     func v01NotifiedCount(by server: PublicKey) -> Int {
         inner.withLock { $0.servers[server]?.v01.notified.count ?? 0 }
     }
@@ -49,7 +49,7 @@ final class TestNetwork: Sendable {
         }
     }
 
-    /// Lets out what a server held back.
+    /// Sends the answers that a server held back.
     func release(_ server: PublicKey) {
         var held: [WakuMessage] = []
         change(server) { server in
@@ -66,7 +66,7 @@ final class TestNetwork: Sendable {
         return relay
     }
 
-    /// Everything that anybody published, servers included.
+    /// All published messages, including those of servers.
     var published: [WakuMessage] { inner.withLock(\.published) }
 
     func notifiedCount(by server: PublicKey) -> Int {
@@ -116,7 +116,7 @@ extension TestNetwork.TestServer {
     }
 }
 
-/// One participant's way onto a ``TestNetwork``: as a light client, it gets what it asked for once that was confirmed.
+/// A participant's connection to a ``TestNetwork``. Like a light client, it receives messages on a topic once the subscription was confirmed.
 final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     private struct Inner {
         var isAttached: Bool
@@ -124,10 +124,10 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
         var confirmed: Set<ContentTopic> = []
         var failure: RelayError?
         var lookUpCount = 0
-        /// Publications whose answers' topic was not confirmed before.
+        /// The topic of each successful publication, and the topics confirmed by then.
         var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] = []
         var feed: AsyncStream<ReceivedMessage>.Continuation?
-        /// Came before ``run(deliver:)`` was first called: nothing is confirmed before a client is attached, so none of them is lost.
+        /// Messages received before the first ``run(deliver:)``. Subscriptions are confirmed only for an attached client, so none is lost.
         var early: [ReceivedMessage] = []
         var isConfirming = true
         var topicLimit = Int.max
@@ -152,7 +152,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
 
     var watchedTopics: Set<ContentTopic> { inner.withLock(\.watched) }
 
-    /// As filter nodes, which take 1,000 topics from a client.
+    /// Simulates a filter node's limit of 1,000 topics per client.
     func setTopicLimit(_ limit: Int) { inner.withLock { $0.topicLimit = limit } }
     var mostWatchedTopics: Int { inner.withLock(\.mostWatched) }
 

@@ -6,7 +6,7 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// Registrations that were sealed, by the bytes that stand for them.
+/// The sealed registrations, by the bytes that represent them.
 final class SealedRegistrations: Sendable {
     private let book = Mutex<[[UInt8]: (owner: PublicKey, registration: PushNotificationRegistration)]>([:])
 
@@ -23,7 +23,7 @@ final class SealedRegistrations: Sendable {
     }
 }
 
-/// Values in the place of signed and sealed bytes: who could read or sign the real ones can use these, and nobody else does.
+/// Plain values instead of signed and encrypted bytes. They are used only by participants that could read or sign the real ones.
 struct ValueCryptography: ClientCryptography {
     let publicKey: PublicKey
     let sealed: SealedRegistrations

@@ -6,11 +6,11 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// The whole client of version 0.1 with real seals and signatures, against servers that do the same.
+/// The complete version 0.1 client with real encryption and signatures, against servers with the same.
 @Suite("Version 0.1, client: driver", .timeLimit(.minutes(5))) struct V01DriverTests {
     private let network = TestNetwork()
 
-    /// A client that runs until `body` is over.
+    /// Runs a client until `body` returns.
     private func running<R: Sendable>(
         _ client: StatusV01PushClient, _ body: @escaping @Sendable (StatusV01PushClient) async throws -> R
     ) async throws -> R {
@@ -72,7 +72,7 @@ import WakuCrypto
             }
             #expect(network.notifiedCount(by: server) == 0)
         }
-        // Each answer's topic was confirmed before the question went out, and is watched no longer than the answer is awaited.
+        // Each answer topic was confirmed before its question was published, and is watched only while the answer is awaited.
         #expect(relay.watchedTopics == [ContentTopic(TopicTag(of: StatusTopics.contactCode(bob.publicKey)))])
     }
 
@@ -168,7 +168,7 @@ import WakuCrypto
             try await client.register(Self.device, with: [server], enablesReceiving: true)
             #expect(await client.unregister() == [server: .unregistered])
             let states = try await client.register(profile, with: [server], enablesReceiving: true)
-            // 1 and 2 were the first record and its end.
+            // Versions 1 and 2 were the first record and its end.
             #expect(states == [server: .registered(version: 3)] && client.isReceiving)
         }
     }
@@ -213,7 +213,7 @@ import WakuCrypto
         }
     }
 
-    /// Killed while its Register has no answer, and opened again with the same store.
+    /// The client is killed while its Register has no answer, and opened again with the same store.
     @Test func registrationGoesOnAfterAReopening() async throws {
         let server = network.addServer()
         network.change(server) { $0.isUp = false }
@@ -230,7 +230,7 @@ import WakuCrypto
         #expect(again.installationID == installation && again.isReceiving)
         try await running(again) { [network] client in
             let events = client.events
-            // It was published, and the answer is awaited: the network delivers it once more.
+            // It was published, and its answer is awaited: the network delivers it once more.
             for message in sent { network.publish(message) }
             for await event in events {
                 if event == .registered(with: server, version: 1) { return }
@@ -238,7 +238,7 @@ import WakuCrypto
         }
     }
 
-    /// As after a kill: what was on its way goes on at once, and what was being looked up is looked up again.
+    /// As after a kill, unfinished requests and look-ups resume at once.
     @Test func secondRunGoesOnWhereTheFirstWasCancelled() async throws {
         let servers = [network.addServer(), network.addServer()]
         let friend = PrivateKey.generate()
@@ -267,7 +267,7 @@ import WakuCrypto
         let (identity, store) = (PrivateKey.generate(), FailingStore())
         store.setFailing(true)
         let client = try await client(identity, store: store)
-        // A row of failures is reported once: perhaps before anything else runs.
+        // Consecutive failures are reported once, possibly before any other code runs.
         let events = client.events
         try await running(client) { client in
             client.setSending(true)

@@ -7,8 +7,8 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// The process is killed at each step of a day of a client of version 0.1: before its changes are stored, or after that and before its actions are
-/// performed. Servers are nodes by the rules.
+/// The process is killed at each step of a version 0.1 client's day: before its changes are stored, or after that and before its actions are
+/// performed. The servers are nodes that apply the real rules.
 @Suite("Version 0.1, client: killed") struct V01KillTests {
     private struct World {
         var bench = V01MachineBench()
@@ -88,7 +88,7 @@ import WakuCrypto
             nodes[server]?.records[V01.KeyHash(of: bench.identity.publicKey)]
         }
 
-        /// What the application does, and does again after a kill, as it can't know how far it came.
+        /// The application's calls. They are repeated after a kill, because the application can't know which of them succeeded.
         mutating func live() throws {
             var changed = V01DeviceProfile.phone
             changed.contactsOnly = true
@@ -122,7 +122,7 @@ import WakuCrypto
         while true {
             var world = try World(killAt: step, storesBeforeKill: storesBeforeKill)
             try world.live()
-            // Past the last step nothing is killed.
+            // Beyond the last step there is no kill.
             if world.stepsLeft > 0 { break }
             step += 1
         }

@@ -7,16 +7,16 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// A client machine of version 0.1 with a clock that stands still until it is moved, its actions, and what it stored.
+/// A version 0.1 client machine with a manual clock, its actions, and its stored records.
 struct V01MachineBench {
     static let start = MachineBench.start
 
     let identity: PrivateKey
     var now = Self.start
     var machine: V01Machine
-    /// As a store has it.
+    /// The stored records, as in a store.
     var stored: [V01Record.Key: V01Record] = [:]
-    /// Since they were taken last.
+    /// Actions since they were last taken.
     var actions: [V01Action] = []
     let installationID = InstallationID("own-device")
 
@@ -37,7 +37,7 @@ struct V01MachineBench {
         return actions
     }
 
-    /// The process is killed, and started again after a while. What it stored goes through the bytes that a store has.
+    /// Simulates a kill of the process, and a restart after a pause, with all stored records encoded and decoded.
     mutating func restart(after pause: Duration = .zero) throws {
         now = now + pause
         actions = []
@@ -48,7 +48,7 @@ struct V01MachineBench {
         take(output)
     }
 
-    /// Lets time pass, waking the machine whenever it asks for it.
+    /// Advances the clock, waking the machine at each requested time.
     mutating func pass(_ duration: Duration) {
         let end = now + duration
         while let next = machine.nextWakeUp, next <= end {
@@ -58,7 +58,7 @@ struct V01MachineBench {
         now = end
     }
 
-    /// Confirms every publication that is wanted, and returns all actions.
+    /// Confirms all requested publications, and returns all actions.
     mutating func publishAll() -> [V01Action] {
         var all: [V01Action] = []
         while !actions.isEmpty {
@@ -98,7 +98,7 @@ struct SentRegister: Hashable {
     let server: PublicKey
     let register: V01.Register
 
-    /// What it says, if its signature holds.
+    /// Its contents, if the signature is valid.
     func preferences(of account: PublicKey) throws -> V01.Preferences {
         #expect(register.isSigned(by: account, for: server))
         return try V01.Preferences(parsing: register.payload)

@@ -7,7 +7,7 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// What a client of version 0.1 takes over from a record that a server returns.
+/// How a version 0.1 client merges a record returned by a server.
 @Suite("Version 0.1, client: merging returned records") struct V01MergingTests {
     private let servers = (0..<2).map { _ in newKey() }
 
@@ -19,7 +19,7 @@ import WakuCrypto
         try #require(sent).preferences(of: bench.identity.publicKey)
     }
 
-    /// The next record after a server returned this one.
+    /// The next record, after a server returned `returned`.
     private func merged(_ returned: V01.Preferences) throws -> V01.Preferences {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
@@ -29,9 +29,9 @@ import WakuCrypto
 
     private func installations(_ preferences: V01.Preferences) -> [String] { preferences.devices.map(\.installationID.string) }
 
-    // MARK: Which devices
+    // MARK: Devices
 
-    /// With one of these in the record no server would take it any more.
+    /// A record with one of these devices would be rejected by every server.
     @Test func devicesThatServersRefuseAreLeftOut() throws {
         let refused = [
             V01Account.device("of-no-type", tokenType: 0), V01Account.device("of-another-type", tokenType: 3),
@@ -45,7 +45,7 @@ import WakuCrypto
         #expect(merged.devices[0].token == DeviceToken("a-device-token"))
     }
 
-    /// The app was installed anew: its device token is the same.
+    /// After reinstalling the app, the device token is the same.
     @Test func ownDeviceUnderAnotherInstallationIDIsLeftOut() throws {
         let platforms: [(UInt32, [String])] = [(1, ["own-device"]), (2, ["before", "own-device"])]
         for (tokenType, expected) in platforms {
@@ -97,7 +97,7 @@ import WakuCrypto
         }
     }
 
-    /// Registered with both servers, whose contact then lost the right to the token: the profile since then, and the old token.
+    /// A bench registered with both servers, after a contact lost the right to the token; with the profile since then, and the old token.
     private func revoked() throws -> (bench: V01MachineBench, profile: V01DeviceProfile, old: AccessToken) {
         var profile = V01DeviceProfile.phone
         profile.contacts = [newKey()]
@@ -111,7 +111,7 @@ import WakuCrypto
         return (bench, profile, old)
     }
 
-    /// Another of the account's devices may have made a newer one only after that.
+    /// Until then, tokens returned by servers are older; only afterwards may another device have made a newer one.
     @Test func newTokenHoldsUntilEveryServerAcceptedIt() throws {
         var (bench, profile, _) = try revoked()
         let token = bench.machine.own.accessToken
@@ -130,7 +130,7 @@ import WakuCrypto
         #expect(try preferences(bench, bench.publishAll().registers.first).accessToken == newest)
     }
 
-    /// Nor lists that are sealed with it.
+    /// Lists of allowed keys sealed with the revoked token are not restored either.
     @Test func noServerBringsARevokedTokenBack() throws {
         var (bench, profile, old) = try revoked()
         let token = bench.machine.own.accessToken

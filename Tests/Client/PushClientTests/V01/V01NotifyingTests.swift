@@ -7,7 +7,7 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// The client's rules of discovering, querying and notifying with version 0.1.
+/// The client's rules of discovering, querying and notifying in version 0.1.
 @Suite("Version 0.1, client: notifying") struct V01NotifyingTests {
     private let servers = (0..<3).map { _ in newKey() }
     private let friend = PrivateKey.generate()
@@ -104,7 +104,7 @@ import WakuCrypto
 
     @Test func advertisedServersAreQueriedWhenThereIsNoToken() throws {
         var bench = knowing([row(servers[0], token: AccessToken("")), row(servers[1], token: AccessToken(""))])
-        // The servers that this client uses are not told.
+        // The servers that this client uses are not queried.
         bench.register(with: [servers[2]])
         _ = bench.publishAll()
         notify(&bench)
@@ -123,7 +123,7 @@ import WakuCrypto
         notify(&bench)
         let query = try #require(bench.publishAll().queries.first)
         #expect(query.servers == [servers[2]])
-        // Others are not believed, nor rows about others.
+        // Answers of other servers, and rows about other registrants, are not accepted.
         answer(&bench, query, [answered()], by: servers[0])
         answer(&bench, query, [answered(about: newKey())], by: servers[2])
         #expect(bench.machine.directory.rows(of: friend.publicKey).isEmpty)
@@ -195,7 +195,7 @@ import WakuCrypto
         #expect(actions.queries.isEmpty && actions.requests.count == 1)
     }
 
-    // MARK: Whom, and by whom
+    // MARK: Choosing devices and servers
 
     @Test func threeMostRecentlyActiveDevicesByOneServer() throws {
         var bench = knowing(["a", "b", "c", "d", "e"].flatMap { name in servers.map { row($0, name) } })
@@ -274,7 +274,7 @@ import WakuCrypto
         let again = try #require(bench.publishAll().requests.first)
         #expect(again.request.entries.map(\.token) == [fresh] && again.request.messageID == messageID)
         acknowledge(&bench, again, .badToken)
-        // Not again in any round.
+        // It is not requested again in any round.
         for _ in 0..<60 {
             bench.pass(.seconds(10))
             actions = bench.publishAll()
@@ -283,7 +283,7 @@ import WakuCrypto
         #expect(outcome(bench) == [.gaveUp(.noServer)])
     }
 
-    /// The token came from a query: it is as good a reason to ask again.
+    /// A refused token that came from a query also causes another query.
     @Test func badTokenOfAQueryQueriesAgainOnce() throws {
         var bench = knowing([row(servers[0], token: AccessToken(""))])
         notify(&bench, ["phone"])

@@ -7,11 +7,11 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// The client's rules of registering with version 0.1, and of advertising.
+/// The client's rules of registering and advertising in version 0.1.
 @Suite("Version 0.1, client: registering") struct V01RegisteringTests {
     private let servers = (0..<3).map { _ in newKey() }
 
-    /// Registered with the first so many servers.
+    /// A bench registered with the first `serverCount` servers.
     private func registered(_ serverCount: Int = 1, _ profile: V01DeviceProfile = .phone) -> V01MachineBench {
         var bench = V01MachineBench()
         bench.register(profile, with: Array(servers.prefix(serverCount)))
@@ -68,7 +68,7 @@ import WakuCrypto
         }
     }
 
-    /// A server tells of the account's other devices only when the version is not above theirs.
+    /// A server returns the account's other devices only when the version is not above theirs.
     @Test func editBeforeTheFirstPublicationKeepsTheOtherDevices() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
@@ -99,7 +99,7 @@ import WakuCrypto
     @Test func answerShowsThatItsVersionWasPublished() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
-        // The relay says so later.
+        // The relay confirms the publication later.
         bench.answer(try #require(bench.takeActions().registers.first), .internalError)
         var profile = V01DeviceProfile.phone
         profile.blockedChats = ["spam"]
@@ -126,12 +126,12 @@ import WakuCrypto
         #expect(bench.status(servers[1]) == .unregistered && bench.status(servers[0]) == .registered(version: 1))
         bench.register(with: Array(servers.prefix(2)))
         sent = bench.publishAll().registers
-        // Above what the dropped server has, and the same at the other.
+        // The version is above that of the dropped server, and the same at both.
         #expect(Set(sent.map(\.server)) == Set(servers.prefix(2)))
         #expect(try sent.map { try preferences(bench, $0).version } == [3, 3])
     }
 
-    /// Record and farewell had the same version: the server that was left would refuse the record.
+    /// Record and farewell had the same version, so a new one is needed: the dropped server would refuse that version.
     @Test func serverThatWasDroppedWithAChangeMayBeAddedAgain() throws {
         var bench = registered(2)
         var profile = V01DeviceProfile.phone
@@ -157,10 +157,10 @@ import WakuCrypto
         #expect(next.map(\.server) == [sent[0].server])
         let preferences = try preferences(bench, next.first)
         #expect(preferences.version == 42)
-        // The account's other device stays, and so does the token that contacts have.
+        // The account's other device stays, and so does the token known to contacts.
         #expect(preferences.devices.map(\.installationID.string) == ["tablet", "own-device"])
         #expect(preferences.accessToken == stored.accessToken)
-        // The other server gets the new record as soon as it answered the old one.
+        // The other server gets the new record once it answered the old one.
         bench.answer(sent[1])
         let other = bench.publishAll().registers
         #expect(other.map(\.server) == [sent[1].server] && other[0].register.payload == next[0].register.payload)
@@ -195,7 +195,7 @@ import WakuCrypto
         #expect(versions == [1, 2, 5, 12])
     }
 
-    /// Its answer was lost, and the server does not know the repetition again.
+    /// Its answer was lost, and the server does not recognize the repetition.
     @Test func ownRecordInAMismatchIsSuccess() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
@@ -217,7 +217,7 @@ import WakuCrypto
         }
     }
 
-    /// Servers that always claim a higher version: each of their refusals makes a new record, and their pauses hold.
+    /// Servers that always claim a higher version: each refusal leads to a new record, with pauses.
     @Test func lyingServersDoNotMakeALoop() throws {
         var bench = V01MachineBench()
         bench.register(with: servers)
@@ -241,7 +241,7 @@ import WakuCrypto
         #expect(count > 6)
     }
 
-    /// Each of two servers takes a record, and refuses the next one that the other made necessary.
+    /// Each of two servers accepts a record, and refuses the next one, which the other server made necessary.
     @Test(arguments: [V01.RegistrationResponse.ErrorType.versionMismatch, .malformedMessage])
     func serversThatRefuseInTurnsDoNotMakeALoop(_ error: V01.RegistrationResponse.ErrorType) throws {
         var bench = V01MachineBench()
@@ -283,7 +283,7 @@ import WakuCrypto
             pauses.append(pause)
             #expect(bench.publishAll().registers.isEmpty)
             bench.pass(pause)
-            // Byte for byte the same, so that a server knows it again.
+            // Byte for byte the same, so that a server recognizes the repetition.
             #expect(bench.publishAll().registers == [first])
         }
         #expect(pauses.count == 12 && zip(pauses.dropLast(), pauses.dropFirst().dropLast()).allSatisfy { $0 < $1 })
@@ -345,7 +345,7 @@ import WakuCrypto
         #expect(bench.status(again[0].server) == .refused(.malformedMessage) && bench.status(again[1].server) == .registered(version: 2))
         bench.pass(.seconds(2 * 24 * 3600))
         #expect(bench.publishAll().registers.isEmpty)
-        // Until the application changes something.
+        // No retry until the application changes something.
         var profile = V01DeviceProfile.phone
         profile.deviceToken = DeviceToken("another")
         bench.register(profile, with: Array(servers.prefix(2)))
@@ -362,7 +362,7 @@ import WakuCrypto
         #expect(bench.publishAll().registers.isEmpty)
     }
 
-    /// It may have an earlier version of the record.
+    /// The server may have an earlier version of the record.
     @Test func serverThatRefusedAChangeIsLeftWhenItIsDropped() throws {
         var bench = registered(2)
         var profile = V01DeviceProfile.phone
@@ -386,7 +386,7 @@ import WakuCrypto
         var bench = V01MachineBench()
         bench.register(profile, with: [servers[0]])
         let device = try #require(try preferences(bench, bench.publishAll().registers.first).devices.first)
-        // An empty list would give it to everybody.
+        // An empty list would give the token to everyone.
         #expect(device.filters?.allowedKeyList.count == 1)
         #expect(V01.openToken(device.filters?.allowedKeyList ?? [], from: bench.identity.publicKey, by: .generate()) == nil)
     }
@@ -438,7 +438,7 @@ import WakuCrypto
             bench.answer(sent)
             #expect(bench.status(sent.server) == .unregistered)
         }
-        // Nothing is advertised any more.
+        // Nothing is advertised from then on.
         #expect(bench.publishAll().advertisements.last?.info == [])
         bench.pass(.seconds(7 * 24 * 3600))
         let later = bench.publishAll()
@@ -460,7 +460,7 @@ import WakuCrypto
         #expect(bench.publishAll().advertisements.last?.info.map(\.installationID.string) == ["tablet"])
     }
 
-    /// It would go on telling what was so when it was unregistered.
+    /// Repeated advertisements would contain outdated information about the other devices.
     @Test func unregisteredDeviceAdvertisesTheOthersOnce() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
@@ -510,7 +510,7 @@ import WakuCrypto
         #expect(row.accessToken.isEmpty && row.publicKey == servers[0].compressed)
     }
 
-    /// The token is the account's: what one device hides, another must not show.
+    /// All devices of the account share the token: it must stay hidden if one device hides it.
     @Test func tokenIsLeftEmptyWhenAnotherDeviceHasAList() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])

@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test func nestedFieldsAreCountedInEachMessageOfTheirField() throws {
-        // Field 1 twice with two fields each; field 2 with bytes that are no message.
+        // Field 1 twice with two fields each; field 2 with bytes that are not a message.
         let bytes = hex("0a04 08010802 0a04 08010802 1203 ffffff")
         try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: 3, nestedFieldLimit: 2)
         #expect(throws: ProtobufError.tooMany) { try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: 2, nestedFieldLimit: 2) }

@@ -3,13 +3,13 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// Who can be notified by which server, as version 0.1 tells it: advertisements that the registrant signed, and servers' answers.
+/// Which servers can notify which devices in version 0.1, according to signed advertisements and servers' answers.
 ///
-/// An advertisement lists all devices of its owner, so that a newer one replaces an older one. A row without a token says that the server is to be
-/// asked. There are no grants: a server that the registrant advertised, or that this client lists, is believed.
+/// An advertisement lists all devices of its owner, so that a newer one replaces an older one. For a row without a token, its server must be
+/// queried. There are no grants: servers that the registrant advertised, or that this client lists, are trusted.
 ///
-/// An advertisement has no version or time that its owner signed. The timestamp of the Waku message orders them: somebody who publishes an old one
-/// again makes it the newest, until the owner's next one, which comes within a day. Servers refuse tokens that do not hold any more.
+/// An advertisement has no signed version or time, so the timestamps of Waku messages order them. An old advertisement published again
+/// therefore counts as the newest until the owner's next one, within a day. Servers refuse its outdated tokens.
 struct V01Directory: DeviceDirectory {
     private let identity: PrivateKey
     var book: RegistrantBook
@@ -19,13 +19,13 @@ struct V01Directory: DeviceDirectory {
         book = RegistrantBook(restoring: records)
     }
 
-    /// What the registrant itself signed. Rows with an unusable server key, installation id or token are left out.
+    /// Adds the rows of an advertisement signed by the registrant. Rows with an unusable server key, installation id or token are left out.
     ///
     /// - Parameters:
-    ///   - rows: Of the advertisement.
-    ///   - owner: Who signed it.
-    ///   - sentAt: When, in the client's time.
-    /// - Returns: Whether devices or their servers changed, and whether all rows were taken.
+    ///   - rows: The rows of the advertisement.
+    ///   - owner: The signer.
+    ///   - sentAt: The publication time, in the client's time.
+    /// - Returns: Whether devices or their servers changed, and whether all rows were used.
     mutating func learn(advertised rows: [V01.AdvertisementInfo], by owner: PublicKey, sentAt: Timestamp) -> (isNews: Bool, isWhole: Bool) {
         if let last = registrants[owner]?.advertisedAt, last.time > sentAt { return (false, true) }
         let (before, places) = (self.rows(of: owner), places(of: owner))
@@ -34,7 +34,7 @@ struct V01Directory: DeviceDirectory {
                 info.accessToken.isEmpty || info.accessToken.isUUID
             else { return nil }
             guard info.accessToken.isEmpty else { return Self.row(server, info.installationID, info.accessToken, learnedAt: sentAt) }
-            // What the server said before holds until it refuses the token.
+            // A token from the server's earlier answer stays valid until the server refuses it.
             let known = before.first { $0.server == server && $0.installationID == info.installationID && $0.accessToken != nil }
             return known ?? Self.row(server, info.installationID, nil, learnedAt: Timestamp(rawValue: 0))
         }
@@ -45,13 +45,13 @@ struct V01Directory: DeviceDirectory {
         return (self.places(of: owner) != places, usable.count == min(rows.count, Directory.rowLimit))
     }
 
-    /// What a server answered: all devices that it has of the registrant. It can't crowd out what others know: where there are too many rows, the server
-    /// with the most loses some.
+    /// Adds a server's answer, which lists all devices of the registrant at this server. It can't displace rows of other servers: if there are too
+    /// many rows, the server with the most loses some.
     ///
     /// - Parameters:
-    ///   - rows: Of the answer. Those about another registrant, or without a usable token, are left out.
-    ///   - registrant: Who was asked about.
-    ///   - server: Who signed the answer.
+    ///   - rows: The rows of the answer. Rows about another registrant, or without a usable token, are left out.
+    ///   - registrant: The queried registrant.
+    ///   - server: The signer of the answer.
     ///   - now: The client's time.
     /// - Returns: Whether devices or their servers changed.
     mutating func learn(answered rows: [V01.QueryInfo], about registrant: PublicKey, by server: PublicKey, at now: Timestamp) -> Bool {

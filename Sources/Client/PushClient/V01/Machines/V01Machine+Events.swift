@@ -3,15 +3,15 @@ import Core
 import Waku
 import WakuCrypto
 
-/// What the application wants.
+/// Requests of the application.
 extension V01Machine {
-    /// Sets what is registered, and where. Nothing is sent when nothing changed.
+    /// Sets the profile and the servers to register with. Sends nothing when nothing changed.
     mutating func register(_ profile: V01DeviceProfile, with servers: [PublicKey], at now: Timestamp) -> V01Output {
         registrations.register(profile, with: servers)
         return settle(at: now)
     }
 
-    /// Switches receiving on with what was registered last, or off, which ends the device's registrations.
+    /// Enables receiving with the last registered profile, or disables it, which ends the device's registrations.
     mutating func setReceiving(_ isReceiving: Bool, at now: Timestamp) -> V01Output {
         guard own.isReceiving != isReceiving else { return V01Output() }
         if !isReceiving {
@@ -25,7 +25,7 @@ extension V01Machine {
         return settle(at: now)
     }
 
-    /// Switched off, nothing more is sent for any message.
+    /// Enables or disables sending. When disabled, nothing more is sent for any message.
     mutating func setSending(_ isSending: Bool, at now: Timestamp) -> V01Output {
         guard own.isSending != isSending else { return V01Output() }
         registrations.own.isSending = isSending
@@ -34,24 +34,24 @@ extension V01Machine {
         return settle(at: now)
     }
 
-    /// Listens to a registrant's advertisements from now on.
+    /// Subscribes to a registrant's advertisements.
     mutating func discover(_ registrant: PublicKey, at now: Timestamp) -> V01Output {
         watch(registrant)
         return settle(at: now)
     }
 
     private mutating func watch(_ registrant: PublicKey) {
-        // Before the start, which looks all up at once.
+        // Before the start, there is nothing to do: the start looks up all watched registrants at once.
         guard directory.watch(registrant), isStarted else { return }
         actions.append(.watch([registrant]))
         if directory.registrants[registrant]?.wasLookedUp != true { actions.append(.lookUp([registrant])) }
     }
 
-    /// Asks the servers about a registrant of whom no usable token is known.
+    /// Queries the servers about a registrant without a known usable token.
     ///
     /// - Parameters:
-    ///   - registrant: Whose devices.
-    ///   - others: Servers to ask besides those that are known; asked in any case.
+    ///   - registrant: The owner of the devices.
+    ///   - others: Servers to query in any case, besides the known ones.
     ///   - now: The client's time.
     mutating func refresh(_ registrant: PublicKey, also others: [PublicKey], at now: Timestamp) -> V01Output {
         let isKnown = !directory.activeInstallations(of: registrant, limit: 1, at: now).isEmpty
@@ -59,7 +59,7 @@ extension V01Machine {
         return settle(at: now)
     }
 
-    /// Forgets what is known of a registrant, and listens to its advertisements no more.
+    /// Removes all state about a registrant, and ends the subscription to its advertisements.
     mutating func forget(_ registrant: PublicKey, at now: Timestamp) -> V01Output {
         directory.forget(registrant)
         queries.forget(registrant)
@@ -72,7 +72,7 @@ extension V01Machine {
         return settle(at: now)
     }
 
-    /// Has devices notified. The client must be allowed to send.
+    /// Requests notifications for a message. Sending must be enabled.
     mutating func notify(_ message: OutgoingNotification, at now: Timestamp) -> V01Output {
         for recipient in message.recipients where recipient.registrant != identity.publicKey { watch(recipient.registrant) }
         notifications.notify(
@@ -86,7 +86,7 @@ extension V01Machine {
     }
 }
 
-/// What became of publications, and what came in.
+/// Results of publications, and incoming messages.
 extension V01Machine {
     mutating func registerPublished(_ register: V01.Register, to server: PublicKey, isPublished: Bool, at now: Timestamp) -> V01Output {
         if isPublished {
@@ -113,7 +113,8 @@ extension V01Machine {
 
     mutating func advertisementPublished(rowCount: Int, isPublished: Bool, at now: Timestamp) -> V01Output {
         if isPublished {
-            // The account's other devices advertise themselves: what this one knows of them grows old once it is unregistered.
+            // Not repeated once this device is unregistered: the account's other devices advertise themselves, and its knowledge of them becomes
+            // outdated.
             let goesOn = own.isReceiving && !registrations.advertisedRows.isEmpty
             advertising.published(goesOn: goesOn, at: now, jitter: jitter.next())
             registrations.own.nextAdvertisement = advertising.nextWakeUp.map(StoredTime.init)
@@ -132,7 +133,7 @@ extension V01Machine {
 
     // MARK: Answers
 
-    /// What a server signed.
+    /// Handles a registration response signed by `server`.
     mutating func registerAnswered(by server: PublicKey, _ response: V01.RegistrationResponse, at now: Timestamp) -> V01Output {
         registrations.answered(by: server, response, at: now, jitter: &jitter)
         return settle(at: now)
@@ -149,7 +150,7 @@ extension V01Machine {
         return settle(at: now)
     }
 
-    /// An acknowledgement says one thing of all tokens of its request: a BAD_TOKEN may be about any of them.
+    /// An acknowledgement has one result for all tokens of its request, so BAD_TOKEN may refer to any of them.
     mutating func requestAcknowledged(
         _ ticket: NotificationMachine.Ticket, by server: PublicKey, _ error: V01.Acknowledgement.ErrorType?, at now: Timestamp
     ) -> V01Output {
@@ -167,12 +168,12 @@ extension V01Machine {
         return settle(at: now)
     }
 
-    /// An advertisement with its owner's signature.
+    /// Handles an advertisement signed by its owner.
     ///
     /// - Parameters:
-    ///   - owner: Who signed it.
-    ///   - rows: Its rows.
-    ///   - age: For how long it has been out.
+    ///   - owner: The signer.
+    ///   - rows: The advertised rows.
+    ///   - age: The time since it was published.
     ///   - now: The client's time.
     mutating func advertised(by owner: PublicKey, rows: [V01.AdvertisementInfo], age: Duration, at now: Timestamp) -> V01Output {
         guard directory.registrants[owner]?.isWatched == true else { return V01Output() }
@@ -182,7 +183,7 @@ extension V01Machine {
         return settle(at: now)
     }
 
-    /// A message on a registrant's topic that is no advertisement of the registrant.
+    /// Records that a message on a registrant's topic was not a valid advertisement of that registrant.
     mutating func advertisementRejected(of registrant: PublicKey, _ flaw: AdvertisementFlaw, at now: Timestamp) -> V01Output {
         guard directory.registrants[registrant]?.isWatched == true else { return V01Output() }
         reject(registrant, flaw)

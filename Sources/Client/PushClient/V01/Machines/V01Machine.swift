@@ -3,15 +3,15 @@ import Core
 import Waku
 import WakuCrypto
 
-/// What the driver of a ``V01Machine`` is to do, after the changes that came with it were stored.
+/// An action for the driver of a ``V01Machine``, to perform after the accompanying changes were stored.
 enum V01Action: Hashable, Sendable {
     case register(server: PublicKey, V01.Register)
     case query(QueryTable.Ticket, registrant: PublicKey, servers: [PublicKey])
     case request(NotificationMachine.Ticket, server: PublicKey, NotificationRequest)
     case advertise(V01.ContactCodeAdvertisement)
-    /// Listen to these registrants' contact code topics.
+    /// Subscribe to the contact code topics of these registrants.
     case watch([PublicKey])
-    /// Look the latest advertisements of these up in the relay's store.
+    /// Look up the latest advertisements of these registrants in the relay's store.
     case lookUp([PublicKey])
     case report(PushClientEvent)
     case finished(messageID: [UInt8])
@@ -19,18 +19,18 @@ enum V01Action: Hashable, Sendable {
 
 typealias V01Output = MachineOutput<V01Record, V01Action>
 
-/// A whole client of version 0.1 without I/O or clock: wishes, answers and time come in; what to store, what to publish and the next wake-up go
-/// out.
+/// A complete client of version 0.1 without I/O or clock. Input: requests, answers and time. Output: changes to store, messages to publish, and the
+/// next wake-up time.
 ///
-/// Queries, notifications and the times of advertisements are those of the deployed protocol's client; registrations and what is learned of
-/// others are its own.
+/// It shares queries, notifications and the advertising schedule with the client of the deployed protocol; registrations and the directory are its
+/// own.
 struct V01Machine: ClientStateMachine {
     var registrations: V01RegistrationMachine
     var directory: V01Directory
     var queries = QueryTable()
     var notifications: NotificationMachine
     var advertising: AdvertisingMachine
-    /// Registrants whose latest advertisement was not believed as a whole.
+    /// Registrants whose latest advertisement was rejected, wholly or in part.
     var advertisementFlaws: [PublicKey: AdvertisementFlaw] = [:]
     private(set) var isStarted = false
     let identity: PrivateKey
@@ -38,9 +38,9 @@ struct V01Machine: ClientStateMachine {
     var actions: [V01Action] = []
 
     /// - Parameters:
-    ///   - records: What was stored; none at the very first start.
-    ///   - installationID: Of a new client. One that has records has its id.
-    ///   - identity: The account's.
+    ///   - records: The stored records; empty at the very first start.
+    ///   - installationID: The id for a new client. If there are records, their id is used.
+    ///   - identity: The account's key.
     ///   - jitter: Random numbers for pauses.
     ///   - now: The client's time.
     init(
@@ -82,12 +82,12 @@ struct V01Machine: ClientStateMachine {
         }
         isStarted = true
         registrations.resume()
-        // What was advertised last is taken back if the device was unregistered meanwhile.
+        // If the device was unregistered meanwhile, the last advertisement must be withdrawn.
         let isActive = own.isReceiving && !registrations.advertisedRows.isEmpty || own.nextAdvertisement != nil
         advertising = AdvertisingMachine(isActive: isActive, at: now)
         let watched = directory.watched.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
         if !watched.isEmpty {
-            // What was advertised meanwhile: until it was looked up, what is known may be outdated.
+            // Advertisements may have been published meanwhile: the known rows may be outdated until the next look-up.
             for registrant in watched { directory.book.update(registrant) { $0.wasLookedUp = false } }
             actions.append(.watch(watched))
             actions.append(.lookUp(watched))
@@ -105,9 +105,9 @@ struct V01Machine: ClientStateMachine {
         return settle(at: now)
     }
 
-    /// Lets every machine do what it can now, and collects what they want.
+    /// Lets every machine act, and collects their output.
     mutating func settle(at now: Timestamp) -> V01Output {
-        // What one wants may let another go on: a query that can't be asked ends at once.
+        // The output of one machine may unblock another: a query that can't be sent ends at once.
         var goesOn = true
         while goesOn {
             goesOn = false
@@ -142,11 +142,11 @@ struct V01Machine: ClientStateMachine {
         return output
     }
 
-    /// - Returns: Whether something happened that may let the machines go on.
+    /// - Returns: Whether a change may let the machines continue.
     private mutating func collect(at now: Timestamp) -> Bool {
         for action in registrations.takeActions() {
             switch action {
-            // The start sends all that was not published yet.
+            // Before the start nothing is sent: the start sends every unpublished registration.
             case .send(let server, let register): if isStarted { actions.append(.register(server: server, register)) }
             case .rowsChanged: advertising.rowsChanged(at: now)
             case .report(let event): actions.append(.report(event))
@@ -166,14 +166,14 @@ struct V01Machine: ClientStateMachine {
         return goesOn
     }
 
-    /// A registrant may advertise many servers: more are not asked at once.
+    /// The maximum number of servers per query, since a registrant may advertise many.
     static let queriedServerLimit = 16
 
-    /// Asks the servers that the registrant advertised; if there are none, those that this client registers with.
+    /// Queries the servers that the registrant advertised; if there are none, the servers that this client registers with.
     ///
     /// - Parameters:
-    ///   - registrant: Whose devices.
-    ///   - others: Servers to ask as well.
+    ///   - registrant: The owner of the devices.
+    ///   - others: Additional servers to query.
     ///   - now: The client's time.
     mutating func query(_ registrant: PublicKey, also others: [PublicKey] = [], at now: Timestamp) {
         var servers = Set(others)

@@ -4,8 +4,8 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// What a client of version 0.1 stores under one name. The names begin with `v0.1/`: a store may also have the records of the deployed protocol's
-/// client, and each of the two leaves the other's alone.
+/// A stored record of a version 0.1 client. Names begin with `v0.1/`: a store may also hold the records of the deployed protocol's client, and
+/// neither client touches the other's records.
 enum V01Record: StoredRecord, Hashable {
     case own(V01OwnRecord)
     case server(V01ServerRecord)
@@ -59,13 +59,13 @@ enum V01Record: StoredRecord, Hashable {
             default: throw CocoaError(.coderReadCorrupt)
             }
         } catch {
-            // The decoder's own words may quote what the record holds.
+            // The decoder's error message may quote the record's contents.
             throw ClientStoreError(code: .damaged, message: "the client's state can't be read: its record \(name) is damaged")
         }
     }
 }
 
-/// The client's own settings, and the account's record as it should stand at every server.
+/// The client's own settings, and the target state of the account's record at every server.
 struct V01OwnRecord: Codable, Hashable, Sendable {
     @Stored var installationID: InstallationID
     var isReceiving = false
@@ -73,24 +73,24 @@ struct V01OwnRecord: Codable, Hashable, Sendable {
     @Stored var servers: [PublicKey] = []
     var storedProfile: StoredProfile?
     @Stored var accessToken: AccessToken = AccessToken("")
-    /// The token was made since a server accepted a record last: one that a server returns does not replace it.
+    /// The token was made after a server last accepted a record, so a token returned by a server does not replace it.
     var isTokenNew = false
-    /// Tokens that were replaced, latest last; nil before the first. Whoever lost the right to the token has one of them, and no server brings it back.
+    /// Replaced tokens, latest last; nil before the first. Clients that lost the right to the token know one of them, so a server can't restore it.
     private var revokedTokens: Stored<[AccessToken]>?
-    /// Counts changes that the application made.
+    /// The number of changes made by the application.
     var generation: UInt64 = 0
     /// The highest version that was published, or that a server is known to have.
     var highestVersion: UInt64 = 0
-    /// For the servers to register with.
+    /// The record for the servers to register with.
     var content: V01Content?
-    /// For servers that the device leaves: the record without it.
+    /// The record without this device, for servers that are being left.
     var farewell: V01Content?
-    /// The account's other devices, as Preferences, and the version of the record that they come from.
+    /// The account's other devices, as Preferences, and the version of the record that listed them.
     @StoredBytes var otherDevices: [UInt8] = []
     var otherDevicesVersion: UInt64 = 0
-    /// When the next advertisement is due at the latest.
+    /// The latest time of the next advertisement.
     var nextAdvertisement: StoredTime?
-    /// The client's time when this was written: it never goes back, though the clock may.
+    /// The client's time when this was written. It never goes back, even if the system clock does.
     @Stored var time: Timestamp
 
     init(installationID: InstallationID, time: Timestamp) {
@@ -119,7 +119,7 @@ struct V01OwnRecord: Codable, Hashable, Sendable {
     }
 }
 
-/// A version of the account's record: the same bytes for every server, which differ in the signature only.
+/// A version of the account's record: the same bytes for every server; only signatures differ.
 struct V01Content: Codable, Hashable, Sendable {
     let version: UInt64
     /// Preferences, encoded.
@@ -128,7 +128,7 @@ struct V01Content: Codable, Hashable, Sendable {
     var preferences: V01.Preferences? { try? V01.Preferences(parsing: payload) }
 }
 
-/// What is known of the account's registration with one server.
+/// The state of the account's registration with one server.
 ///
 ///     idle ──(content, or leaving)──▶ pending ──(success)──▶ idle, or left
 ///                                        │ ▲
@@ -138,12 +138,12 @@ struct V01ServerRecord: Codable, Hashable, Sendable {
     enum Phase: Codable, Hashable, Sendable {
         case idle
         case pending(Attempt)
-        /// Not again until the application changes something.
+        /// No retry until the application changes something.
         case refused(RegistrationRefusal, generation: UInt64)
         case left
     }
 
-    /// A Register on its way.
+    /// A Register being sent.
     ///
     ///     unsent ──(published)──▶ sent ──(10 s, or INTERNAL_ERROR)──▶ paused ──(time passed)──▶ unsent
     struct Attempt: Codable, Hashable, Sendable {
@@ -155,15 +155,15 @@ struct V01ServerRecord: Codable, Hashable, Sendable {
 
         let content: V01Content
         let isFarewell: Bool
-        /// ``V01OwnRecord/generation`` when it began.
+        /// The value of ``V01OwnRecord/generation`` when the attempt began.
         let generation: UInt64
-        /// Of this server: with the same content it is the same, so that a repetition is byte for byte the same.
+        /// The signature for this server. It is kept for the same content, so that repetitions are the same byte for byte.
         @StoredBytes var signature: [UInt8]
         var state = State.unsent
 
         var register: V01.Register { V01.Register(payload: content.payload, signature: signature) }
 
-        /// Whether an answer may be on its way.
+        /// Whether an answer may still arrive.
         var isInFlight: Bool { if case .paused = state { false } else { true } }
     }
 
@@ -174,15 +174,15 @@ struct V01ServerRecord: Codable, Hashable, Sendable {
     var accepted: UInt64?
     /// The highest version that was published to the server.
     var lastVersion: UInt64 = 0
-    /// Whether the server may have a record with this device, as far as this client can know.
+    /// Whether the server may have a record with this device, as far as this client knows.
     var mayBeRegistered = false
-    /// Without success, since the last long pause.
+    /// Failed tries since the last long pause.
     var tries = 0
-    /// VERSION_MISMATCH since the application changed something.
+    /// VERSION_MISMATCH answers since the application's last change.
     var mismatches = 0
-    /// Publications that failed in a row.
+    /// Consecutive failed publications.
     var relayFailures = 0
-    /// MALFORMED_MESSAGE was answered with a new access token, since the application changed something.
+    /// MALFORMED_MESSAGE was answered with a new access token, since the application's last change.
     var hasTriedNewToken = false
 
     init(_ server: PublicKey) {
@@ -194,7 +194,7 @@ struct V01ServerRecord: Codable, Hashable, Sendable {
         set { if let newValue { phase = .pending(newValue) } }
     }
 
-    /// When something is due that no answer starts.
+    /// The time of the next action that does not depend on an answer.
     var nextWakeUp: Timestamp? {
         switch attempt?.state {
         case .sent(let time), .paused(let time): time.time

@@ -3,9 +3,9 @@ import Core
 import Waku
 import WakuCrypto
 
-/// What becomes of Registers: publications, deadlines, pauses and answers.
+/// Progress of Registers: publications, deadlines, pauses and answers.
 extension V01RegistrationMachine {
-    /// Whether the Register is still to be published: its answer may have come meanwhile.
+    /// Whether the Register still needs publishing: its answer may have arrived meanwhile.
     func isAwaitingPublication(_ register: V01.Register, to server: PublicKey) -> Bool {
         servers[server]?.attempt.map { $0.register == register && $0.state == .unsent } ?? false
     }
@@ -19,7 +19,7 @@ extension V01RegistrationMachine {
         }
     }
 
-    /// What comes after this content needs a higher version, at every server.
+    /// Once this content is published, any later content needs a higher version, at every server.
     private mutating func notePublication(of content: V01Content, to server: PublicKey) {
         update(server) { $0.lastVersion = max($0.lastVersion, content.version) }
         guard content.version > own.highestVersion else { return }
@@ -34,11 +34,11 @@ extension V01RegistrationMachine {
             let pause = RetryDelay.after(failures: record.relayFailures, base: Self.pauseBase, jitter: jitter)
             record.attempt?.state = .paused(until: StoredTime(now + pause))
         }
-        // The application may have changed its mind meanwhile: then this Register is never sent.
+        // The application may have changed its settings meanwhile; then this Register is never sent.
         reconcile()
     }
 
-    /// No answer in time, or none that helps: tried again after a pause that grows.
+    /// After no answer in time, or an unusable one: retries after a growing pause.
     mutating func pause(_ key: PublicKey, at now: Timestamp, jitter: Double) {
         guard let record = servers[key], record.attempt != nil else { return }
         let tries = record.tries + 1
@@ -53,10 +53,10 @@ extension V01RegistrationMachine {
 
     // MARK: Answers
 
-    /// An answer that the server signed. One that comes late counts: every repetition of a Register has the same id.
+    /// Handles an answer signed by the server. Late answers count: every repetition of a Register has the same id.
     mutating func answered(by server: PublicKey, _ response: V01.RegistrationResponse, at now: Timestamp, jitter: inout Jitter) {
         guard let attempt = servers[server]?.attempt, attempt.register.requestID == response.requestID else { return }
-        // The answer may come before the relay confirms the publication, or after it failed to.
+        // The answer may arrive before the relay confirms the publication, or after it reported a failure.
         notePublication(of: attempt.content, to: server)
         switch response.error {
         case nil: succeeded(server, attempt)
@@ -73,11 +73,11 @@ extension V01RegistrationMachine {
             record.phase = attempt.isFarewell ? .left : .idle
             record.accepted = attempt.content.version
             record.mayBeRegistered = !attempt.isFarewell
-            // What servers made the client change counts until the application changes something: two of them could have the record renewed in turns,
-            // at all servers and without a pause.
+            // `mismatches` is reset only by changes of the application: otherwise two servers could alternately force new versions of the record at
+            // all servers, without a pause.
             (record.tries, record.relayFailures) = (0, 0)
         }
-        // As long as a server has the old token, another device's record may bring it back.
+        // While any server still has the old token, a record of another device may restore it.
         if own.isTokenNew, attempt.content == own.content,
             own.servers.allSatisfy({ servers[$0]?.accepted == attempt.content.version })
         {
@@ -89,13 +89,13 @@ extension V01RegistrationMachine {
         actions.append(.rowsChanged)
     }
 
-    /// The server has a version that is as high: goes on from there, with a new version for all servers. A tombstone comes without a record; then
+    /// The server has a version at least as high: continues from it, with a new version for all servers. A tombstone comes without a record; then
     /// the version grows by steps of 1, 3, 7, ….
     private mutating func mismatched(
         _ server: PublicKey, _ attempt: V01ServerRecord.Attempt, _ returned: V01.Preferences?, at now: Timestamp, jitter: Double
     ) {
         if let returned, returned == attempt.content.preferences {
-            // It was taken the first time, and that answer was lost.
+            // The server had accepted the record, and its answer was lost.
             return succeeded(server, attempt)
         }
         let mismatches = min((servers[server]?.mismatches ?? 0) + 1, 32)
@@ -107,13 +107,13 @@ extension V01RegistrationMachine {
         isOwnChanged = true
         if let returned { merge(returned) }
         guard renewContent() else { return refuse(server, attempt, .versionExhausted) }
-        // The first higher version goes out at once. A server that refuses again is given time as one that does not answer.
+        // The first higher version is sent at once. After a repeated refusal, the client pauses as if the server had not answered.
         guard mismatches > 1 else { return update(server) { $0.phase = .idle } }
         update(server) { $0.tries = max($0.tries, min(mismatches, Self.tryLimit) - 2) }
         pause(server, at: now, jitter: jitter)
     }
 
-    /// Perhaps a contact registered with the access token as its own: with a new one the record may be taken. Once.
+    /// A contact may have registered the access token as its own: retries once, with a new token.
     private mutating func malformed(_ server: PublicKey, _ attempt: V01ServerRecord.Attempt) {
         guard !attempt.isFarewell, servers[server]?.hasTriedNewToken == false else { return refuse(server, attempt, .malformedMessage) }
         if attempt.content.preferences?.accessToken == own.accessToken {
@@ -130,7 +130,7 @@ extension V01RegistrationMachine {
         let generation = own.generation
         update(server) { record in
             if attempt.isFarewell {
-                // An answer to an unregistration, though not success: it is not tried for ever.
+                // The server rejected an unregistration: stop retrying.
                 record.phase = .left
                 record.mayBeRegistered = false
             } else {

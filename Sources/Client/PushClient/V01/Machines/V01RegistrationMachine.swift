@@ -3,24 +3,24 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// Keeps the account's record registered with several servers, the same with each. Wishes, answers and time come in, Registers go out.
+/// Keeps the account's record registered with several servers, with the same content. Input: settings, answers and time. Output: Registers to send.
 ///
-/// A record has all devices of the account. This client changes its own device's part, and passes the others on as a server returned them with
-/// VERSION_MISMATCH: version 0.1 has no other way to learn of them, and no signature of theirs. Devices that a server invents would be passed on too.
+/// A record lists all devices of the account. This client changes only its own device's part, and keeps the others as a server returned them with
+/// VERSION_MISMATCH: version 0.1 has no other way to learn of them, and no signature of theirs. Devices invented by a server would be kept too.
 struct V01RegistrationMachine: Sendable {
     static let answerDeadline = RegistrationMachine.answerDeadline
     static let pauseBase = RegistrationMachine.pauseBase
     static let tryLimit = RegistrationMachine.tryLimit
     static let longPause = RegistrationMachine.longPause
     static let relayFailureLimit = RegistrationMachine.relayFailureLimit
-    /// A server that claims to have a version this far ahead would use the numbers up for all servers: it is not believed.
+    /// Limits the version jump that a server can claim: a larger one would use up the version numbers for all servers, and is rejected.
     static let versionStepLimit: UInt64 = 1 << 32
-    /// Of the account's other devices, encoded: with more, the record could become longer than servers take.
+    /// The maximum encoded length of the account's other devices: with more, the record could exceed the servers' limit.
     static let otherDevicesByteLimit = V01.Preferences.byteLimit / 2
 
     enum Action: Hashable, Sendable {
         case send(server: PublicKey, V01.Register)
-        /// Contacts must be told.
+        /// The advertisement must be updated.
         case rowsChanged
         case report(PushClientEvent)
     }
@@ -62,9 +62,9 @@ struct V01RegistrationMachine: Sendable {
         changed.insert(server)
     }
 
-    // MARK: Wishes
+    // MARK: Settings
 
-    /// Sets what is registered, and where. Nothing is sent when nothing changed.
+    /// Sets the profile and the servers to register with. Sends nothing when nothing changed.
     mutating func register(_ profile: V01DeviceProfile, with wanted: [PublicKey]) {
         let old = own.isReceiving ? own.profile : nil
         let revokesToken = own.profile.map { profile.common.revokesToken(of: $0.common) } ?? false
@@ -79,7 +79,7 @@ struct V01RegistrationMachine: Sendable {
             changed.insert(server)
         }
         if own.accessToken.isEmpty { own.accessToken = .random() } else if revokesToken { replaceToken() }
-        // A server that was sent this version of something else, or a later one, would refuse it.
+        // A server that was sent this version with other content, or a later version, would refuse it.
         let isOutdated = own.servers.contains { key in
             guard let record = servers[key], let version = own.content?.version else { return false }
             return switch record.phase {
@@ -96,7 +96,7 @@ struct V01RegistrationMachine: Sendable {
         reconcile()
     }
 
-    /// Switches receiving on with what was registered last.
+    /// Enables receiving with the last registered profile.
     mutating func resumeReceiving() {
         guard let profile = own.profile else { return }
         register(profile, with: own.servers)
@@ -119,21 +119,21 @@ struct V01RegistrationMachine: Sendable {
         setOthers(own.others, haveOtherToken: true)
     }
 
-    /// The application changed something: pauses end, and what was refused is tried again.
+    /// Called after a change by the application: ends pauses, and retries refused registrations.
     private mutating func changeContent() {
         own.generation += 1
         for key in order { update(key) { $0.resetCounters() } }
         renewContent()
     }
 
-    /// For servers that are left while the others keep the record that they have.
+    /// Renews the record for servers being left, while the other servers keep theirs.
     private mutating func renewFarewell() {
         let (version, isExhausted) = own.highestVersion.addingReportingOverflow(1)
         guard !isExhausted else { return }
         own.farewell = V01Content(version: version, devices: own.others, accessToken: own.accessToken)
     }
 
-    /// Lists that hold another token than the record's are made anew: those who lost the right to the token have that one.
+    /// Stores the account's other devices. Lists of allowed keys that contain another token are rebuilt with the record's token.
     private mutating func setOthers(_ devices: [V01.Device], haveOtherToken: Bool) {
         isOwnChanged = true
         var devices = devices
@@ -145,10 +145,10 @@ struct V01RegistrationMachine: Sendable {
         own.otherDevices = V01.Preferences(devices: devices, version: own.otherDevicesVersion, accessToken: AccessToken("")).encoded()
     }
 
-    /// Makes the next version of the record, the one after the highest that was published. A version that was never published is used again: a
-    /// record above the version that a server has replaces the account's other devices before the client learned of them.
+    /// Makes the next version of the record, one above the highest published version. Unpublished versions are reused: skipping versions could
+    /// replace a server's record before the client learned of the other devices in it.
     ///
-    /// - Returns: false when there is none: versions are used up.
+    /// - Returns: false when the version numbers are used up.
     @discardableResult
     mutating func renewContent() -> Bool {
         let (version, isExhausted) = own.highestVersion.addingReportingOverflow(1)
@@ -165,8 +165,8 @@ struct V01RegistrationMachine: Sendable {
         return true
     }
 
-    /// Takes over the account's other devices from the record that a server returned. A server may return anything: what others would refuse is
-    /// left out, or no server would take the record any more. So is this device under an installation id of before.
+    /// Takes over the account's other devices from a record that a server returned. Devices that servers would reject are left out, since
+    /// one of them would make the whole record unacceptable; so is this device under an earlier installation id.
     mutating func merge(_ returned: V01.Preferences) {
         guard returned.version > own.otherDevicesVersion else { return }
         own.otherDevicesVersion = returned.version
@@ -183,7 +183,7 @@ struct V01RegistrationMachine: Sendable {
         setOthers(Self.fitting(others), haveOtherToken: returned.accessToken != own.accessToken)
     }
 
-    /// As many as a record has room for beside this device.
+    /// As many devices as fit into a record beside this device.
     private static func fitting(_ devices: [V01.Device]) -> [V01.Device] {
         var byteCount = 0
         return devices.prefix(V01.Preferences.deviceLimit - 1).filter { device in
@@ -194,14 +194,14 @@ struct V01RegistrationMachine: Sendable {
         }
     }
 
-    // MARK: Towards what is wanted
+    // MARK: Target state
 
-    /// After a start: what was on its way when the process ended goes on.
+    /// After a start: resumes the Registers that were pending when the process ended.
     mutating func resume() {
         for key in order where servers[key]?.attempt?.state == .unsent { send(key) }
     }
 
-    /// Brings what is on its way to what is wanted.
+    /// Starts the Registers that bring the servers to the target state.
     mutating func reconcile() {
         for key in order {
             let isWanted = own.isReceiving && own.servers.contains(key)
@@ -212,7 +212,7 @@ struct V01RegistrationMachine: Sendable {
 
     private mutating func reconcile(_ key: PublicKey) {
         guard let record = servers[key] else { return }
-        // One Register at a time: the next one begins when this one is answered or its deadline passed.
+        // One Register at a time: the next one begins after the answer or the deadline of this one.
         if let attempt = record.attempt, attempt.isInFlight { return }
         if !record.isWanted, !record.mayBeRegistered {
             if record.phase != .left { update(key) { $0.phase = .left } }
@@ -223,7 +223,7 @@ struct V01RegistrationMachine: Sendable {
         switch record.phase {
         case .pending(let attempt):
             if attempt.content == content, attempt.isFarewell != record.isWanted { return }
-            // A server whose pause began before the application's last change is asked at once.
+            // Servers whose pause began before the application's last change are asked at once.
             if attempt.generation == own.generation { pause = attempt.state }
         case .refused(_, let generation) where record.isWanted && generation == own.generation: return
         case .idle where record.isWanted && record.accepted == content.version: return
@@ -260,9 +260,9 @@ struct V01RegistrationMachine: Sendable {
         reconcile()
     }
 
-    // MARK: For others
+    // MARK: Advertised rows
 
-    /// The rows to advertise: each device of the record at each server that has it. No token when a device wants only contacts to have it.
+    /// The rows to advertise: each device of the record at each server that has it, without the token for devices that give it to contacts only.
     var advertisedRows: [V01.AdvertisementInfo] {
         order.flatMap { key -> [V01.AdvertisementInfo] in
             guard let record = servers[key], record.attempt == nil, let content = record.isWanted ? own.content : own.farewell,
@@ -277,7 +277,7 @@ struct V01RegistrationMachine: Sendable {
 }
 
 extension V01Content {
-    /// Without devices it ends the account's registration.
+    /// Without devices, ends the account's registration.
     init(version: UInt64, devices: [V01.Device], accessToken: AccessToken) {
         let preferences =
             devices.isEmpty

@@ -30,7 +30,7 @@ struct ClientV01: AsyncParsableCommand {
     static let runCommand = "client v0.1 run"
 }
 
-/// A device and what its user wants to be notified about, as version 0.1 knows it.
+/// A device and its user's notification settings in version 0.1.
 struct V01DeviceOptions: ParsableArguments {
     @Option(help: "apn or firebase.") var platform: PlatformArgument = .apn
     @Option(help: "What APNs or Firebase knows the device by.") var deviceToken: String

@@ -3,7 +3,7 @@ import PushClient
 import StatusProtocol
 import WakuCrypto
 
-/// Whose devices a command of version 0.1 looks for, and by which client.
+/// Selects the registrant and the client of a version 0.1 command.
 struct V01ContactOptions: ParsableArguments {
     @OptionGroup var state: ClientStateOptions
     @OptionGroup var client: ClientOptions
@@ -18,9 +18,9 @@ struct V01ContactOptions: ParsableArguments {
         if state.folder != nil { try state.refuse(["identity": asker.identity != nil]) }
     }
 
-    /// Runs `body` with a client that knows what there is to know of the registrant's devices.
+    /// Runs `body` after the client discovered the registrant's devices.
     ///
-    /// - Throws: ``CommandFailure``, and what `body` throws.
+    /// - Throws: ``CommandFailure``, and errors of `body`.
     func discovering<R: Sendable>(
         _ body: @Sendable @escaping (V01ClientSession, [KnownDevice]) async throws -> R
     ) async throws -> R {
