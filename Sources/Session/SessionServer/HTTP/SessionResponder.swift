@@ -56,7 +56,7 @@ struct SessionResponder: HTTPResponder {
         return answer(to: prepared, answers, at: endpoint)
     }
 
-    /// Prepared requests, and the answers to those that went to the store.
+    /// The requests of a body, and the answers to the valid ones.
     private typealias Committed = (prepared: PreparedBody, answers: [RequestAnswer])
 
     private func answer(to prepared: PreparedBody, _ answers: [RequestAnswer], at endpoint: SessionEndpoint) -> Answer {

@@ -178,7 +178,7 @@ final class SessionIntake: SessionMessageReceiver {
         return failed + (await commitEach(alone))
     }
 
-    /// Commits messages one by one: those whose rows could not be read, whose subscriptions have changed since, or whose command failed.
+    /// Commits messages one by one if their rows could not be read, their subscriptions have changed, or their common command failed.
     private func commitEach(_ messages: [Admitted]) async -> [ReportedMessage] {
         let now = node.now()
         let (results, isStoreWorking) = await submit(messages.map { command(for: $0, at: now) }, \.queued).value

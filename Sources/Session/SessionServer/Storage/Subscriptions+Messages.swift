@@ -44,7 +44,7 @@ struct PreparedMessage: Sendable {
 }
 
 extension Subscriptions {
-    /// Limit of the subscriptions that a message reads. More than an account may have, unless the device limit was lowered.
+    /// Limit of the subscriptions read for a message. Above the device limit, because an account may have more devices if that limit was lowered.
     private static let deviceBound = 10_000
 
     private static let findOfAccount = Query(
@@ -122,7 +122,7 @@ extension Subscriptions {
             ] + (notesQueued ? [Self.noteSeen(delivery, at: now)] : []))
     }
 
-    /// Puts the notifications of a message into the outbox, except those made before. If a subscription has changed since, prepares the message again.
+    /// Puts the notifications of a message into the outbox, except those made before. Prepares the message again if a subscription has changed.
     ///
     /// - Parameters:
     ///   - prepared: the result of ``prepare(_:expires:by:_:at:unless:)``.

@@ -1,14 +1,14 @@
 package import Core
 package import SessionProtocol
 
-/// Accounts that storage servers send elsewhere, before the map says so.
+/// Handles accounts that storage servers redirect to another swarm before the map does.
 ///
-///     errcode 6, notify.monitor_ended ──▶ the map is asked for
-///                                     └─▶ a further place of the account: the swarm that is named, by the map's servers or those that are named
+///     errcode 6, notify.monitor_ended ──▶ the map is requested
+///                                     └─▶ an additional place of the account: the named swarm, with the servers of the map or else of the hint
 ///
-/// One server's word takes nothing away: the account stays where the map has it, at this server too, which is asked again as after every errcode 6.
+/// A single server's claim removes nothing: the account stays in the swarm of the map. This server is asked again too, as after every errcode 6.
 extension SwarmMonitor {
-    /// Bounds connections to servers that others name.
+    /// Limits of swarms and servers named in hints.
     enum NamedLimits {
         static let swarms = 64
         static let swarmsPerSource = 4
@@ -16,9 +16,9 @@ extension SwarmMonitor {
         static let servers = 256
     }
 
-    /// `notify.monitor_ended` came: its server does not monitor the account any more.
+    /// `notify.monitor_ended` was received: the server has stopped monitoring the account.
     ///
-    /// - Returns: false when the connection was not asked for the account: nothing changes.
+    /// - Returns: false if the connection was not asked for the account; then nothing changes.
     package mutating func ended(_ account: AccountID, hint: SwarmHint?, by connection: ConnectionNumber, at now: Instant) -> Bool {
         guard let index = connections[connection], case .connected = servers[index].state else { return false }
         let askedThrough = servers[index].askedThrough
@@ -29,7 +29,7 @@ extension SwarmMonitor {
         }
         sequences.removeAll { servers[index].refused[$0] != nil }
         guard !sequences.isEmpty else {
-            // The map was faster.
+            // The map has moved the account already.
             guard servers[index].lateEndings > 0, subscriptions.contains(account) else { return false }
             servers[index].lateEndings -= 1
             return true
@@ -45,14 +45,14 @@ extension SwarmMonitor {
         wake(at: time)
     }
 
-    /// The map has moved accounts: servers that are connected tell of each later.
+    /// Expects a late notice from each connected server for accounts that the map has moved.
     mutating func allowLateEndings(_ count: Int) {
         for index in servers.indices where servers[index].connection != nil {
             servers[index].lateEndings = min(servers[index].lateEndings + count, subscriptions.count)
         }
     }
 
-    /// Has the account asked for in the swarm that a server names, too: gathered with others, and at most once in ``Configuration/moveInterval``.
+    /// Also monitors the account in the swarm named by a server. Requests are combined, and sent at most once per ``Configuration/moveInterval``.
     mutating func move(_ account: AccountID, to hint: SwarmHint, by source: Int, at now: Instant) {
         guard let swarm = swarm(named: hint, by: source, at: now), swarm != servers[source].swarm else { return }
         let until = now + configuration.moveLifetime
@@ -79,7 +79,7 @@ extension SwarmMonitor {
         wake(at: time)
     }
 
-    /// By the map, or else by what servers said: nil if that is too much, or names no server.
+    /// The index of the named swarm, from the map or else from hints; nil if the hint is over a limit, or has no servers.
     private mutating func swarm(named hint: SwarmHint, by source: Int, at now: Instant) -> Int? {
         if let known = swarmIndex[hint.swarm] { return known }
         if let named = namedIndex[hint.swarm] {
@@ -89,7 +89,7 @@ extension SwarmMonitor {
         let named = namedIndex.values.filter { swarms[$0].sources?.contains(source) ?? false }
         guard !hint.servers.isEmpty, namedIndex.count < NamedLimits.swarms, named.count < NamedLimits.swarmsPerSource else { return nil }
         let made = Swarm(id: hint.swarm, sources: [source], endsAt: now + configuration.moveLifetime)
-        // One that has ended has no members, servers or place in an index.
+        // Reuses the entry of an ended swarm, which has no members or servers, and is in no index.
         let index = swarms.indices.first { swarms[$0].sources?.isEmpty ?? false } ?? swarms.endIndex
         if index == swarms.endIndex { swarms.append(made) } else { swarms[index] = made }
         namedIndex[hint.swarm] = index
@@ -123,8 +123,8 @@ extension SwarmMonitor {
         swarms[index] = Swarm(id: swarms[index].id, sources: [])
     }
 
-    /// The map has other swarms: those that were named stay behind them. One that the map knows now ends when the map's servers had time to be
-    /// connected and asked.
+    /// Appends the named swarms after the map's swarms have changed. A named swarm that is now in the map ends once the map's servers had time to
+    /// be connected and asked.
     mutating func keepNamedSwarms(of old: [Swarm], _ places: inout [Int: Int], at now: Instant, ring: SwarmRing) {
         namedIndex = [:]
         let known = Set(ring.ids)
@@ -143,7 +143,7 @@ extension SwarmMonitor {
         }
     }
 
-    /// Does what is due.
+    /// Performs the moves that are due.
     mutating func moveOn(at now: Instant) {
         if let due = movesAt, due <= now {
             movesAt = nil
