@@ -52,8 +52,8 @@ extension SwarmMonitor {
 
         package init() {}
 
-        /// Members asked for within this time form one range and are renewed together, which limits the number of ranges. A quarter of the time over which
-        /// renewals are spread, at most 60 s.
+        /// Members asked for within this time form one range and are renewed together, which limits the number of ranges. A quarter of the time over
+        /// which renewals are spread, at most 60 s.
         var gathering: Duration { min(.seconds(60), renewal * renewalSpread / 4) }
 
         func pause(afterFailures failures: Int) -> Duration {
