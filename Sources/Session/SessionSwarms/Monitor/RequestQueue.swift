@@ -27,7 +27,7 @@ struct RequestQueue: Sendable {
         large.removeAll { $0.connection == connection }
     }
 
-    /// The next requests, whose entries are read together: all servers of a swarm are asked for a new subscription, and the store reads it once.
+    /// The next requests, with entries to read together: all servers of a swarm are asked for a new subscription, and the store reads it once.
     ///
     /// - Parameter maximumCount: Limit of the entries of all requests together, unless the first has more.
     mutating func next(maximumCount: Int) -> [Request] {
