@@ -16,7 +16,7 @@ package struct SessionPush: NodeProtocol {
         package var onionKey: OnionKey
         package var sodium: Sodium
         package var makeMonitor: MakeSubscriptionMonitor
-        /// The APNs topic of notifications. Empty: iOS devices are refused.
+        /// The APNs topic of notifications. Empty: APNs devices are refused.
         package var apnsTopic = ""
         /// A notification expires if gorush has not accepted it within this time after its message arrived.
         package var ageLimit = Duration.seconds(600)

@@ -50,7 +50,7 @@ final class SessionService: ProtocolService {
     private let subscriptionsChanged = WakeUpSignal()
     private let intake: SessionIntake
     let figures: ThrottledReading<SubscriptionFigures>
-    /// Services that a gorush endpoint serves.
+    /// Push services with a gorush endpoint.
     let services: Set<PushService>
     private let preparation: RequestPreparation
     private let boundPort = Mutex<Int?>(nil)
@@ -100,7 +100,7 @@ final class SessionService: ProtocolService {
                     group.addTask { await self.followShare(sharedMonitoring) }
                     group.addTask {
                         await self.offerAccounts()
-                        // Sleeps forever, because the first task that ends counts as failed.
+                        // Sleeps until cancelled, because the first task that ends counts as failed.
                         while (try? await Task.sleep(for: .seconds(3600))) != nil {}
                     }
                     group.addTask { await self.followChanges(sharedMonitoring) }
@@ -239,7 +239,7 @@ final class SessionService: ProtocolService {
         node.cluster.offerKeys()
     }
 
-    /// After each change of the nodes, starts to monitor the accounts of this node's share, and stops to monitor the others after
+    /// After each change of the nodes, starts monitoring the accounts of this node's share, and stops monitoring the others after
     /// ``SessionPush/Configuration/handoverTime``. Runs until cancelled.
     private func followShare(_ shared: SharedMonitoring) async {
         var former: KeyShare?

@@ -6,7 +6,7 @@ public import WakuCrypto
 public enum Recipient: Sendable {
     /// The holder of a key, on one of its topics.
     case key(PublicKey, topic: String)
-    /// Everyone who knows a topic.
+    /// All parties that know a topic.
     case topic(String, SymmetricKey)
 
     /// The holder of a key, on the topic of requests and answers.

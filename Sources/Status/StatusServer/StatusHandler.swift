@@ -10,7 +10,7 @@ import Storage
 import Waku
 import WakuCrypto
 
-/// Handles the messages of the Status protocol: see ``PushNode/WakuHandler``.
+/// Handles the messages of the Status protocol: see ``NodeAPI/WakuHandler``.
 struct StatusHandler: WakuHandler {
     typealias Command = StatusCommand
 

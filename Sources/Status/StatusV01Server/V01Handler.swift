@@ -9,7 +9,7 @@ import Storage
 import Waku
 import WakuCrypto
 
-/// Handles the messages of version 0.1: see ``PushNode/WakuHandler``.
+/// Handles the messages of version 0.1: see ``NodeAPI/WakuHandler``.
 struct V01Handler: WakuHandler {
     typealias Command = V01Command
 

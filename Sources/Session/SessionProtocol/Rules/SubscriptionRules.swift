@@ -60,7 +60,7 @@ package enum SessionTimes {
 ///     keys and signatures                   SignatureVerifier
 ///     stored data                           decide
 package struct SubscriptionRules: Sendable {
-    /// Services that a gorush endpoint serves.
+    /// Push services with a gorush endpoint.
     package let availableServices: Set<PushService>
     package let maximumDevicesPerAccount: Int
 

@@ -46,7 +46,7 @@ extension RequestError {
 /// hundreds.
 struct RequestPreparation: Sendable {
     let verifier: SignatureVerifier
-    /// Services that a gorush endpoint serves.
+    /// Push services with a gorush endpoint.
     let services: Set<PushService>
     let threads: NIOThreadPool
 

@@ -31,7 +31,7 @@ final class SharedMonitoring: SubscriptionMonitoring {
         monitor.load(all.filter { share.contains($0.account) && former?.contains($0.account) != true })
     }
 
-    /// Stops to monitor accounts of other nodes. Called after these had time to connect to storage servers.
+    /// Stops monitoring accounts of other nodes. Called after these have had time to connect to storage servers.
     func letGo() {
         // Within the lock, so that accounts that move to this node are loaded afterwards.
         current.withLock { current in

@@ -10,7 +10,7 @@ package protocol SubscriptionMonitoring: Sendable {
     func set(_ subscription: MonitoredSubscription)
     /// Removes an ended subscription.
     func remove(_ id: SubscriptionID)
-    /// Stops to monitor the accounts that meet a condition. Takes effect in order with calls of ``load(_:)``.
+    /// Stops monitoring the accounts that meet a condition. Takes effect in order with calls of ``load(_:)``.
     func unload(where isOthers: @escaping @Sendable (AccountID) -> Bool)
     /// Runs until cancelled.
     func run() async throws

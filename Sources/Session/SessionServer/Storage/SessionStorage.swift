@@ -19,7 +19,7 @@ package enum SessionStorage {
     static let account = Column("account", .bytes)
     /// Keyed hash of service and token: a dead token ends all its subscriptions.
     static let token = Column("token", .bytes)
-    /// ``PushTypes/PushService/storedValue``.
+    /// ``Core/PushService/storedValue``.
     static let service = Column("service", .integer)
     /// `sig_ts`, Unix seconds. Delivery uses it as the version of the device.
     static let signedAt = Column("signed_at", .integer)
@@ -46,9 +46,9 @@ package enum SessionStorage {
         "session_left_name", columns: [name, signedAt, expiresAt], unique: [name],
         indexes: [Index("session_left_name_expires", on: [expiresAt])])
 
-    // MARK: Clocks that were ahead
+    // MARK: Clocks that are ahead
 
-    /// ``SessionRules/AheadTime/Kind``
+    /// ``SessionProtocol/AheadTime/Kind``.
     static let kind = Column("kind", .integer)
     /// Unix seconds.
     static let arrivedAt = Column("arrived_at", .integer)

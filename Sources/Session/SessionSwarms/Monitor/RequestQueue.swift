@@ -1,7 +1,7 @@
 import DequeModule
 
-/// Requests to storage servers whose entries must be read from the store. Small requests come first, so that a new subscription does not wait for
-/// renewals, or for the start of a connection.
+/// Requests to storage servers with entries to read from the store. Small requests come first, so that a new subscription does not wait for
+/// renewals, or for the first requests of a connection.
 struct RequestQueue: Sendable {
     struct Request: Hashable, Sendable {
         let connection: ConnectionNumber

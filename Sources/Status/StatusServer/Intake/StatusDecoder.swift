@@ -45,7 +45,7 @@ final class StatusDecoder: Sendable {
     ///   - message: a message on a topic of this protocol.
     ///   - isOwnTopic: whether it may be encrypted to the node's own key.
     ///   - keys: symmetric keys that may decrypt it.
-    ///   - isLaterTurn: whether this is a retry: see ``PushNode/Incoming/isLaterTurn``.
+    ///   - isLaterTurn: whether this is a retry: see ``NodeAPI/Incoming/isLaterTurn``.
     ///   - now: the time of receipt.
     /// - Returns: the command, and the reassembled message if this message was its last segment.
     func decode(

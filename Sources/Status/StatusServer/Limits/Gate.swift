@@ -31,7 +31,7 @@ package final class Gate: Sendable {
 
     /// - Parameters:
     ///   - isSegmented: whether the message is a segment: each node applies its limits to segments independently.
-    ///   - isLaterTurn: whether this is a retry: see ``PushNode/Incoming/isLaterTurn``.
+    ///   - isLaterTurn: whether this is a retry: see ``NodeAPI/Incoming/isLaterTurn``.
     ///   - ask: applies the limits.
     /// - Throws: ``Drop`` if a limit is exceeded.
     func admit(

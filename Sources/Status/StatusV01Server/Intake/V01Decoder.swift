@@ -42,7 +42,7 @@ final class V01Decoder: Sendable {
 
     /// - Parameters:
     ///   - message: a message on the server topic.
-    ///   - isLaterTurn: whether this is a retry: see `PushNode/Incoming/isLaterTurn`.
+    ///   - isLaterTurn: whether this is a retry: see ``NodeAPI/Incoming/isLaterTurn``.
     ///   - now: the time of receipt.
     /// - Returns: the command, and the reassembled message if this message was its last segment.
     func decode(
