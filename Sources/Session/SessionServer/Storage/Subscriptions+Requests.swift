@@ -60,7 +60,7 @@ struct RequestBatch {
             current = row.map { used.stored(signedAt: $0.signedAt, at: now) }
         }
 
-        /// Records the `sig_ts` of an accepted request if it is ahead, and that of the replaced subscription, unless its release recorded it.
+        /// Records the `sig_ts` of an accepted request if it is ahead, and that of the replaced subscription if an earlier release stored it.
         mutating func noteTimes(_ kind: AheadTime.Kind, _ signedAt: Int64, at now: Int64) {
             if let current { used.note(.subscription, current.signedAt, at: now) }
             used.note(kind, signedAt, at: now)

@@ -52,14 +52,14 @@ package struct Subscriptions: Sendable {
         try SubscriptionRecord(parsing: try sealer.open(sealed, in: SessionStorage.subscription, boundTo: Self.binding(name, signedAt)))
     }
 
-    // MARK: Which count
+    // MARK: Expiry
 
     /// The lowest `sig_ts` that is not expired.
     ///
     /// - Parameter now: Unix seconds.
     static func oldestSignature(at now: Int64) -> Int64 { now - SessionTimes.subscriptionLifetime + 1 }
 
-    // MARK: For storage servers
+    // MARK: Monitor entries
 
     private static let findEntries = Query(
         SessionStorage.subscription, [.id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.sealed],

@@ -52,7 +52,8 @@ extension SwarmMonitor {
         }
     }
 
-    /// Also monitors the account in the swarm named by a server. Requests are combined, and sent at most once per ``Configuration/moveInterval``.
+    /// Also monitors the account in the swarm named by a server, at most once per account and ``Configuration/moveInterval``. Requests for several
+    /// accounts are combined.
     mutating func move(_ account: AccountID, to hint: SwarmHint, by source: Int, at now: Instant) {
         guard let swarm = swarm(named: hint, by: source, at: now), swarm != servers[source].swarm else { return }
         let until = now + configuration.moveLifetime
