@@ -11,7 +11,7 @@ package struct StoredSubscription: Hashable, Sendable {
         (self.signedAt, self.arrivedAt) = (signedAt, arrivedAt)
     }
 
-    /// A request with a lower `sig_ts` is a replay.
+    /// The lowest `sig_ts` of a request that may replace it; a lower one is a replay.
     var order: Int64 { arrivedAt.map { min($0 - SessionTimes.arrivalTolerance, signedAt) } ?? signedAt }
 
     /// Unix seconds.

@@ -131,7 +131,7 @@ struct SubscriptionMonitorTests {
         test.store.set(subscription.id, nil)
         let reads = test.store.reads
         try await eventually { test.store.reads >= reads + 10 }
-        // No reply is awaited, whose timeout would close the connection.
+        // No reply is awaited; its timeout would close the connection.
         try await eventually { test.monitor.state.withLock { $0.monitor.unansweredByteCount } == 0 }
         #expect(test.events.count(.disconnected) == 0)
         try await test.stop()
