@@ -1,25 +1,25 @@
 package import Core
 import Waku
 
-/// Conditions that an operator must know of.
+/// Conditions that an operator must know about.
 package enum AlarmKind: String, MetricLabel {
     package static let labelName = "alarm"
-    /// No message came on the shard for too long.
+    /// No message was received on the shard for too long.
     case silence
     case relayDetached = "relay_detached"
     /// Messages may have been lost between the relay and this node.
     case gap
-    /// No answer of a relay is found in the stores of other relays: it publishes last from now on.
+    /// Answers published by a relay are not found in the stores of other relays. It is the last one used for publishing from now on.
     case answersUnconfirmed = "answers_unconfirmed"
     /// The circuit breaker is not closed.
     case gorushGivenUp = "gorush_given_up"
-    /// A post is unanswered for too long.
+    /// gorush has not answered a post for too long.
     case gorushSlow = "gorush_slow"
-    /// Wrong credentials, or a wrong URL.
+    /// Wrong gorush credentials, or a wrong URL.
     case gorushMisconfigured = "gorush_misconfigured"
     /// APNs or Firebase do not accept gorush's certificate, key or account.
     case pushServiceCredentials = "push_service_credentials"
-    /// Too many tokens fail alike: none is removed.
+    /// Too many tokens fail with the same error, so none is removed.
     case tokensHeldOff = "tokens_held_off"
     case storeFails = "store_fails"
     /// This machine's clock differs from the database's, or from the Waku node's.
@@ -54,7 +54,7 @@ package enum AlarmKind: String, MetricLabel {
 
 package struct Alarm: Hashable, Sendable {
     package let kind: AlarmKind
-    /// The reason of the last time that it was raised, as logged.
+    /// The reason given when it was last raised, as logged.
     package fileprivate(set) var reason: String
     package let since: Timestamp
     package fileprivate(set) var last: Timestamp
@@ -71,12 +71,12 @@ package struct Alarm: Hashable, Sendable {
 package struct AlarmLog {
     package static let limit = 50
 
-    /// The latest first.
+    /// Latest first.
     package private(set) var alarms: [Alarm] = []
 
     package init() {}
 
-    /// - Returns: whether it is a new alarm.
+    /// - Returns: whether this is a new alarm.
     package mutating func raise(_ kind: AlarmKind, _ reason: String, at now: Timestamp) -> Bool {
         if let index = alarms.firstIndex(where: { $0.kind == kind }), alarms[index].isActive(at: now) {
             alarms[index].reason = reason

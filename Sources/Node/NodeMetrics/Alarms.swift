@@ -16,7 +16,7 @@ package final class Alarms: Sendable {
     }
 
     /// - Parameters:
-    ///   - kind: the alarm.
+    ///   - kind: the kind of the alarm.
     ///   - reason: as logged, without secrets.
     package func raise(_ kind: AlarmKind, _ reason: String) {
         let time = now()
@@ -33,7 +33,7 @@ package final class Alarms: Sendable {
         if let reason { raise(kind, reason) } else { clear(kind) }
     }
 
-    /// The latest first.
+    /// Latest first.
     package var all: [Alarm] { log.withLock { $0.alarms } }
 
     package func isActive(_ kind: AlarmKind) -> Bool {

@@ -8,8 +8,7 @@ import Synchronization
 ///         package static let postAccepted = Counter("post accepted", .posts, PostClassLabel.accepted)
 ///     }
 ///
-/// The value itself is an index, unique in the process and assigned at the declaration: ``Counters`` finds the cell to add to without looking
-/// anything up.
+/// The value itself is an index, unique in the process and assigned at the declaration, so that ``Counters`` finds the cell without a lookup.
 package struct Counter: Hashable, Sendable, CustomStringConvertible {
     /// A metric, with a value for each of its labels.
     package struct Series: Sendable {
@@ -55,7 +54,7 @@ package struct Counter: Hashable, Sendable, CustomStringConvertible {
     private var declaration: Declaration { Self.declarations.withLock { $0[index] } }
 
     package var name: String { declaration.name }
-    /// nil if it is not among the metrics.
+    /// nil if the counter is not among the metrics.
     package var series: Series? { declaration.series }
     package var description: String { name }
 

@@ -2,7 +2,7 @@ import Synchronization
 import Core
 import Waku
 
-/// The counters and histograms of a node since the start of the process. Adding takes one atomic instruction, without look-up or lock.
+/// The counters and histograms of a node since the start of the process. Adding takes one atomic instruction, without a lookup or lock.
 package final class Counters: Sendable {
     /// The metrics of all groups, for scraping.
     package let registry: MetricRegistry
@@ -18,7 +18,7 @@ package final class Counters: Sendable {
     /// The time of the last message, in nanoseconds since the start.
     private let lastMessage = Atomic<Int64>(0)
 
-    /// What is measured of a protocol's messages.
+    /// The metrics of one protocol's messages.
     private struct ProtocolCells: Sendable {
         /// By ``KindLabel/place``.
         let valid: [CounterCell]
@@ -49,8 +49,8 @@ package final class Counters: Sendable {
     }
 
     /// - Parameters:
-    ///   - groups: Of all modules of the node. Metrics are shown in this order.
-    ///   - labels: Of the protocols that the node speaks. Messages of others are not measured.
+    ///   - groups: The groups of all modules of the node. Metrics are shown in this order.
+    ///   - labels: The protocols that the node speaks. Messages of other protocols are not measured.
     package init(_ groups: [MetricGroup], protocols labels: Set<ProtocolLabel> = [.status]) {
         let metrics = groups.flatMap(\.metrics)
         let registry = MetricRegistry(metrics.map(\.definition))
@@ -95,7 +95,7 @@ package final class Counters: Sendable {
         lastMessage.store(started.duration(to: .now).nanoseconds, ordering: .relaxed)
     }
 
-    /// The time since the last message, or since the start before the first.
+    /// The time since the last message, or since the start if there was none.
     package var silence: Duration {
         started.duration(to: .now) - .nanoseconds(lastMessage.load(ordering: .relaxed))
     }
@@ -129,14 +129,14 @@ package final class Counters: Sendable {
         if let delay = times.delay { latency.sinceSent.recordNanoseconds((delay + elapsed).nanoseconds) }
     }
 
-    /// Without times the message is one of the deployed protocol's.
+    /// Messages without times are counted as those of the deployed protocol.
     private func cells(of times: MessageTimes?) -> ProtocolCells? { protocols[(times?.protocol ?? .status).place] }
 
     private func latency(_ stage: StageLabel, _ kind: KindLabel, _ times: MessageTimes?) -> Latency? {
         cells(of: times)?.latencies[stage.place * KindLabel.allCases.count + kind.place]
     }
 
-    /// Records for how long an answer was held until it was due.
+    /// Records how long an answer was held until it was due.
     ///
     /// - Parameters:
     ///   - kind: The kind of the question.
@@ -151,7 +151,7 @@ package final class Counters: Sendable {
         KindLabel.allCases.map { kind in protocols.reduce(0) { $0 + Int($1?.valid[kind.place].value ?? 0) } }
     }
 
-    /// Numbers of answers since the start within each bound; the last is the total.
+    /// Cumulative numbers of answers since the start for each bound; the last is the total.
     package var answerTimes: [Int64] {
         protocols.flatMap { $0?.answers ?? [] }.map(\.cumulativeCounts).reduce([]) { sum, counts in
             sum.isEmpty ? counts : zip(sum, counts).map(+)
@@ -170,12 +170,12 @@ package final class Counters: Sendable {
 
     // MARK: Rare events
 
-    /// Adds to a series that no ``Counter`` declares. It is looked up under a lock, so this is for rare events.
+    /// Adds to a series without a declared ``Counter``. Looks the series up under a lock, so use it for rare events only.
     package func increment(_ metric: Metric, _ labels: any MetricLabel..., by count: Int64 = 1) {
         registry.cell(metric, labels).increment(by: count)
     }
 
-    /// Records a duration in a histogram, with the same look-up.
+    /// Records a duration in a histogram, with the same lookup.
     package func record(_ duration: Duration, in metric: Metric, _ labels: any MetricLabel...) {
         registry.histogramCell(metric, labels).recordNanoseconds(duration.nanoseconds)
     }

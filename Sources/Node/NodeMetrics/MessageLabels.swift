@@ -56,7 +56,7 @@ package enum LimitLabel: String, MetricLabel {
     case answerKiB = "answer_kib"
     case installationsByKey = "installations_by_key"
     case registrationCount = "registration_count"
-    /// The raw value is an older name, which dashboards use.
+    /// The raw value is an older name that dashboards use.
     case denied = "unwelcome"
 }
 

@@ -1,9 +1,9 @@
 /// The start times for measuring how long a message takes.
 package struct MessageTimes: Sendable {
     package let received: ContinuousClock.Instant
-    /// From the sender's timestamp to the receipt, by two clocks; not negative. nil without a timestamp.
+    /// The time from the sender's timestamp to the receipt, measured by two clocks; not negative. nil without a timestamp.
     package let delay: Duration?
-    /// That the message belongs to.
+    /// The protocol of the message.
     package let `protocol`: ProtocolLabel
 
     package init(received: ContinuousClock.Instant, delay: Duration?, protocol: ProtocolLabel = .status) {

@@ -1,5 +1,5 @@
 extension MetricGroup {
-    /// One of several nodes: its lease, its share, and what it did in others' place. Without values on a node alone.
+    /// Cluster metrics: the node's lease, its share, and messages handled in place of other nodes. Without values on a single node.
     package static let cluster = MetricGroup(
         metrics: [.clusterLease, .clusterNodes, .clusterPartitions, .clusterMaintenance, .clusterMessages, .clusterTakes],
         counters: [.clusterTaken, .clusterLeft, .clusterElsewhere, .clusterAnswered, .clusterTake])
@@ -31,12 +31,12 @@ extension Counter {
 
 package enum ClusterLabel: String, MetricLabel {
     package static let labelName = "result"
-    /// Another node handled it in time.
+    /// Another node handled the message in time.
     case left
-    /// No other node did.
+    /// No other node handled the message in time, so this node did.
     case taken
-    /// Another node had claimed it when this one wanted to store its effect.
+    /// Another node had claimed the message before this node could store its effect.
     case claimed
-    /// Another node had stored its effect, and not answered in time.
+    /// Another node had stored the message's effect but not answered in time, so this node answered.
     case answered
 }

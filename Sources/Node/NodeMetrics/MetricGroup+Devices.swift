@@ -16,7 +16,7 @@ extension Counter {
 package enum PlatformLabel: String, MetricLabel {
     package static let labelName = "platform"
     case apn, firebase
-    /// Of what is no device any more.
+    /// The platform of unregistered devices.
     case none
 }
 

@@ -44,9 +44,9 @@ extension Metric {
         "waku_push_reply_delay_seconds", ProtocolLabel.self, KindLabel.self, buckets: fineBuckets,
         help: "How long answers to queries and requests were held until they were due (--reply-delay); not part of the time to answer.")
 
-    /// From half a millisecond to more than clients wait.
+    /// In seconds: from half a millisecond to more than clients wait.
     package static let fineBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10]
-    /// Up to the age at which requests are dropped.
+    /// In seconds: up to the age at which requests are dropped.
     package static let coarseBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300, 600]
 }
 

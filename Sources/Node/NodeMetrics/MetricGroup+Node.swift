@@ -40,13 +40,13 @@ extension Counter {
 /// The queues of a node.
 package enum QueueLabel: String, MetricLabel {
     package static let labelName = "queue"
-    /// Messages accepted and not yet stored, in units of 4 KiB, at least one for each.
+    /// Messages accepted and not yet stored, in units of 4 KiB, at least one unit per message.
     case work
-    /// Queries that wait for the key of their topic, in the same units.
+    /// Queries waiting for the key of their topic, in the same units.
     case topicKeys = "topic_keys"
     /// Registrants whose topic key is to be derived ahead of the first query.
     case topicKeysAhead = "topic_keys_ahead"
-    /// Requests that wait for gorush.
+    /// Requests waiting for gorush.
     case requests
     /// Answers to be sealed and published.
     case answers

@@ -7,7 +7,9 @@ extension MetricRegistry {
     func cell(_ metric: Metric, _ labels: [any MetricLabel]) -> CounterCell { counter(metric.name, labels.dimensions) }
     func histogramCell(_ metric: Metric, _ labels: [any MetricLabel]) -> HistogramCell { histogram(metric.name, labels.dimensions) }
 
-    /// Sets a gauge, or a counter whose value is read elsewhere; nil if it is unknown.
+    /// Sets a gauge, or a counter whose value is read elsewhere.
+    ///
+    /// - Parameter value: nil if unknown.
     package func set(_ metric: Metric, _ labels: any MetricLabel..., to value: Double?) {
         makeMeter(label: metric.name, dimensions: labels.dimensions).set(value ?? .nan)
     }

@@ -1,4 +1,4 @@
-/// A protocol of the node: the label of metrics that several protocols count under.
+/// A protocol of the node: the label of metrics shared by several protocols.
 package enum ProtocolLabel: String, MetricLabel {
     package static let labelName = "protocol"
     /// Status as deployed.
@@ -8,6 +8,6 @@ package enum ProtocolLabel: String, MetricLabel {
     case session
     /// Any other protocol.
     case other
-    /// What all protocols of a node share.
+    /// Shared by all protocols of a node.
     case shared
 }

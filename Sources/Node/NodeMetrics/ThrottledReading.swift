@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A cached value that is expensive to read. It is read on demand, in a task of its own, at most every few seconds; a slow reading is repeated so
-/// rarely that it takes a hundredth of a core.
+/// A cached value that is expensive to read. It is read on demand, in a separate task, at most every few seconds. A slow reading is repeated so
+/// rarely that it takes at most 1 % of a core.
 package final class ThrottledReading<Value: Sendable>: Sendable {
     private struct State {
         var value: Value?
@@ -10,9 +10,9 @@ package final class ThrottledReading<Value: Sendable>: Sendable {
         var reading: Task<Void, Never>?
     }
 
-    /// A caller waits for a reading only if the previous one was at most this long; otherwise it gets the previous value.
+    /// A caller waits for a reading only if the previous one took at most this long; otherwise it gets the previous value.
     private static var shortCost: Duration { .milliseconds(100) }
-    /// Limit for a caller's wait, because the disk may hang.
+    /// Limit of a caller's wait, because the disk may hang.
     private static var waitLimit: Duration { .seconds(1) }
 
     private let state = Mutex(State())
@@ -22,7 +22,7 @@ package final class ThrottledReading<Value: Sendable>: Sendable {
 
     /// - Parameters:
     ///   - pause: minimum time from the end of a reading to the next.
-    ///   - restFactor: the same in multiples of the duration of a reading.
+    ///   - restFactor: the same minimum, in multiples of the duration of the last reading.
     ///   - read: reads the value.
     package init(pause: Duration = .seconds(5), restFactor: Int = 100, read: @escaping @Sendable () async throws -> Value) {
         self.pause = pause

@@ -1,14 +1,14 @@
 package import Core
 package import WakuCrypto
 
-/// The messages that limits tell apart.
+/// The kinds of messages with separate limits.
 package enum MessageClass: Hashable, Sendable {
     case registration
     case query
     case request
 }
 
-/// Applies ``Limits``. Checked before each step that takes resources.
+/// Applies ``Limits``. Checked before each expensive step.
 package struct Admission: Sendable {
     /// The limit that was exceeded.
     package enum Refusal: String, Error, Hashable, Sendable, CaseIterable {
@@ -29,10 +29,10 @@ package struct Admission: Sendable {
         case denied = "key that may not register"
     }
 
-    /// The key of the single bucket for limits in total.
+    /// The key of the single bucket of a limit for all senders together.
     private struct All: Hashable, Sendable {}
 
-    /// nil: all messages without a signature, which nothing tells apart.
+    /// nil stands for all unsigned messages: they share one bucket.
     private typealias Sender = PublicKey?
 
     package let limits: Limits
@@ -40,7 +40,7 @@ package struct Admission: Sendable {
     private var registrationsBySender: RateLimiter<Sender>?
     private var queriesBySender: RateLimiter<Sender>?
     private var requestsBySender: RateLimiter<Sender>?
-    /// By the registrant's hash.
+    /// Keyed by the registrant's hash.
     private var queriesByTarget: RateLimiter<[UInt8]>?
     private var notificationsByTarget: RateLimiter<[UInt8]>?
     private var newRegistrations: RateLimiter<All>?
@@ -49,19 +49,19 @@ package struct Admission: Sendable {
     private var requests: RateLimiter<All>?
     private var answerKiBByTarget: RateLimiter<[UInt8]>?
     private var answerKiB: RateLimiter<All>?
-    /// Of several nodes: those that are counted together, by the keys' names. These have no limiter of their own above.
+    /// Limits that several nodes count together, keyed by ``TakeExchange/name``. These limits have no limiter in the properties above.
     private var shared: [Refusal: RateLimiter<[UInt8]>] = [:]
     private let name: @Sendable (Refusal, [UInt8]) -> [UInt8]
-    /// What other nodes are to be told of.
+    /// Usage that has not been reported to other nodes yet.
     private var taken: [SharedTake] = []
-    /// See ``LimitGate/refuses(isLaterTurn:_:)``.
+    /// Whether the current message is a retry: see ``LimitGate/refuses(isLaterTurn:_:)``.
     var isLaterTurn = false
 
     /// - Parameters:
-    ///   - limits: those of this node.
-    ///   - shared: rates that are counted together with other nodes.
+    ///   - limits: this node's share of the limits.
+    ///   - shared: rates counted together with other nodes.
     ///   - name: see ``TakeExchange/name``.
-    ///   - former: what was taken from the same of these rates before, it stays.
+    ///   - former: the value to replace; its usage of unchanged shared rates is kept.
     package init(
         _ limits: Limits, sharing shared: Set<Refusal> = [], by name: @escaping @Sendable (Refusal, [UInt8]) -> [UInt8] = { $1 },
         after former: Admission? = nil
@@ -89,10 +89,10 @@ package struct Admission: Sendable {
         answerKiB = limits.answerKiB.map { RateLimiter($0) }
     }
 
-    /// Admits a message of which only the signer is known.
+    /// Admits a message before its kind is known.
     ///
     /// - Parameters:
-    ///   - signer: nil if it is not signed: all such messages count as those of one sender.
+    ///   - signer: nil if the message is unsigned: all unsigned messages count as those of one sender.
     ///   - now: The time of receipt.
     package mutating func message(from signer: PublicKey?, at now: Timestamp) -> Refusal? {
         take(signer, signer?.uncompressed ?? [], .messagesBySender, \.messagesBySender, at: now) ? nil : .messagesBySender
@@ -102,7 +102,7 @@ package struct Admission: Sendable {
     ///
     /// - Parameters:
     ///   - kind: The kind of the message.
-    ///   - sender: nil if it is not signed: all such messages count as those of one sender.
+    ///   - sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
     ///   - now: The time of receipt.
     package mutating func message(_ kind: MessageClass, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
         let name = sender?.uncompressed ?? []
@@ -130,7 +130,7 @@ package struct Admission: Sendable {
     /// Admits rows about a registrant in an answer.
     ///
     /// - Parameters:
-    ///   - byteCount: their size.
+    ///   - byteCount: the size of the rows.
     ///   - registrant: the protocol's hash of the registrant's key.
     ///   - now: the time of the answer.
     package mutating func answer(byteCount: Int, about registrant: [UInt8], at now: Timestamp) -> Refusal? {
@@ -144,7 +144,7 @@ package struct Admission: Sendable {
         take(All(), [], .answerKiB, \.answerKiB, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiB
     }
 
-    /// Admits a notification that passed all checks and filters: others do not count against the target's limit.
+    /// Admits a notification that passed all checks and filters. Rejected notifications do not count against the target's limit.
     ///
     /// - Parameters:
     ///   - device: bytes that identify the device within its protocol.
@@ -169,21 +169,21 @@ package struct Admission: Sendable {
 
     package var sharedLimits: Set<Refusal> { Set(shared.keys) }
 
-    /// What was taken since this was last asked, from limits that are counted together.
+    /// Returns the usage of shared limits since the last call.
     package mutating func takeTaken() -> [SharedTake] {
         if taken.isEmpty { return [] }
         defer { taken = [] }
         return taken
     }
 
-    /// Another node has taken this.
+    /// Counts usage reported by another node.
     package mutating func note(_ take: SharedTake, at now: Timestamp) {
         shared[take.limit]?.note(take.key, cost: take.cost, at: now)
     }
 
     // MARK: -
 
-    /// - Parameter bytes: of the key, which differ from those of any other.
+    /// - Parameter bytes: a unique encoding of the key.
     private mutating func take<Key>(
         _ key: Key, _ bytes: @autoclosure () -> [UInt8], _ limit: Refusal, _ path: WritableKeyPath<Admission, RateLimiter<Key>?>,
         cost: Int = 1, at now: Timestamp

@@ -1,17 +1,17 @@
 import Synchronization
 package import Core
 
-/// An ``Admission`` for any thread, which reports what it refuses. Each protocol has one: limits count for each protocol by itself.
+/// A thread-safe ``Admission`` that reports refusals. Each protocol has its own: limits apply per protocol.
 package final class LimitGate: Sendable {
     private let admission: Mutex<Admission>
-    /// The limits of all nodes together, and how many these are.
+    /// The limits of all nodes together, and the number of nodes.
     private let whole: Mutex<(limits: Limits, nodeCount: Int)>
-    /// Whether there are no limits, so that no lock is needed.
+    /// Whether there are no limits: then no lock is taken.
     private let isOpen: Atomic<Bool>
-    /// nil: no other node has this one's identity.
+    /// nil if no other node has the same identity.
     private let exchange = Mutex<TakeExchange?>(nil)
     private let report = Mutex<(@Sendable (Admission.Refusal) -> Void)?>(nil)
-    /// Registered devices, if that is limited: counted periodically, and increased with each new one.
+    /// Number of registered devices, if limited: counted periodically, and incremented with each new device.
     private let registrationCount = Atomic(0)
 
     package init(_ limits: Limits) {
@@ -20,7 +20,7 @@ package final class LimitGate: Sendable {
         isOpen = Atomic(limits == .none)
     }
 
-    /// - Parameter body: called with each refusal, on the thread that asked.
+    /// - Parameter body: called with each refusal, on the calling thread.
     package func reportRefusals(to body: @escaping @Sendable (Admission.Refusal) -> Void) {
         report.withLock { $0 = body }
     }
@@ -33,21 +33,22 @@ package final class LimitGate: Sendable {
         }
     }
 
-    /// Limits that are too low to divide are counted together with other nodes from now on, while there are any.
+    /// From now on counts limits that are too low to divide together with other nodes, while there are any.
     package func exchangeTakes(by exchange: TakeExchange) {
         self.exchange.withLock { $0 = exchange }
         whole.withLock { apply($0) }
     }
 
-    /// Another node has taken this.
+    /// Counts usage reported by another node.
     ///
-    /// - Parameter name: ``SharedTake/name``. One that this release does not know is left out.
+    /// - Parameter name: ``SharedTake/name``. Names of limits unknown to this release are ignored.
     package func takenElsewhere(_ name: String, cost: Int, at now: Timestamp) {
         guard let take = SharedTake(name: name, cost: cost) else { return }
         admission.withLock { $0.note(take, at: now) }
     }
 
-    /// So many nodes share the messages: this one counts its part. When the number changes, all senders start with full rates.
+    /// Sets the number of nodes that share the messages; this node applies its share of the limits. When the number changes, all senders start
+    /// with full rates.
     package func share(among nodeCount: Int) {
         whole.withLock { whole in
             whole.nodeCount = nodeCount
@@ -69,7 +70,10 @@ package final class LimitGate: Sendable {
     package var limits: Limits { admission.withLock(\.limits) }
     package var isUnlimited: Bool { isOpen.load(ordering: .acquiring) }
 
-    /// - Parameter isLaterTurn: it may have been counted before, at this or another node: what nodes count together refuses it not.
+    /// Whether a limit refuses a message. Reports the refusal, and usage of shared limits.
+    ///
+    /// - Parameter isLaterTurn: whether the message is a retry, which may have been counted before by this or another node: shared limits do not
+    ///   refuse it.
     package func refuses(isLaterTurn: Bool = false, _ ask: (inout Admission) -> Admission.Refusal?) -> Bool {
         guard !isUnlimited else { return false }
         let (refusal, taken) = admission.withLock { admission in
@@ -91,7 +95,7 @@ package final class LimitGate: Sendable {
         registrationCount.store(count, ordering: .relaxed)
     }
 
-    /// One ended.
+    /// Counts the end of a registration.
     package func removedRegistration() {
         registrationCount.subtract(1, ordering: .relaxed)
     }
@@ -99,9 +103,9 @@ package final class LimitGate: Sendable {
     /// Whether limits refuse devices that are not registered now. If not, they are counted.
     ///
     /// - Parameters:
-    ///   - devices: how many.
+    ///   - devices: number of new devices.
     ///   - installations: number of registered installations of the key; 0 if it is not limited.
-    ///   - now: when they came in.
+    ///   - now: the time of receipt.
     package func refusesNew(devices: Int = 1, installations: Int = 0, at now: Timestamp) -> Bool {
         let count = registrationCount.load(ordering: .relaxed) + devices - 1
         let isRefused = refuses { $0.newRegistration(installations: installations, count: count, at: now) }

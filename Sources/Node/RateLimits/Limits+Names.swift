@@ -1,4 +1,4 @@
-/// Limits by their names in options: `queries-by-target=100/s burst 1000`, `installations-by-key=100`, `requests=off`.
+/// Limits by their option names: `queries-by-target=100/s burst 1000`, `installations-by-key=100`, `requests=off`.
 extension Limits {
     package struct Problem: Error, Equatable, Sendable {
         package let message: String
@@ -12,7 +12,7 @@ extension Limits {
         ("answer-kib-by-target", \.answerKiBByTarget), ("answer-kib", \.answerKiB),
     ]
 
-    /// nil for what is no rate.
+    /// The option name of a rate; nil for limits that are not rates.
     static func name(of refusal: Admission.Refusal) -> String? {
         guard let path = ratesByRefusal[refusal] else { return nil }
         return rates.first { $0.path == path }?.name

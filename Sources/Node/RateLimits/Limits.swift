@@ -1,9 +1,9 @@
 /// Limits of a node by sender, by target and in total. nil disables a limit.
 ///
-/// Messages over a rate are dropped and counted. All messages without a signature together have the limits of one sender. A notification over its target's rate, a registration over a count, and a registration by a denied
-/// key are answered INTERNAL_ERROR.
+/// Messages over a rate are dropped and counted. All unsigned messages together have the limits of one sender. A notification over its
+/// target's rate, a registration over a count, and a registration by a denied key are answered with INTERNAL_ERROR.
 package struct Limits: Hashable, Sendable {
-    /// All messages signed by a key, checked before most of the processing.
+    /// All messages signed by a key. Checked before most of the processing.
     package var messagesBySender: RateLimit?
     package var registrationsBySender: RateLimit?
     package var queriesBySender: RateLimit?
@@ -34,7 +34,7 @@ package struct Limits: Hashable, Sendable {
 
     private init() {}
 
-    /// The defaults, for a node that everybody may use: far above normal use by clients, and far below rates that affect others.
+    /// The defaults, for a public node: far above normal use by clients, and far below rates that affect other senders.
     package static let standard: Limits = {
         var limits = Limits()
         limits.messagesBySender = RateLimit(50, per: .second, burst: 1_000)
@@ -61,14 +61,16 @@ package struct Limits: Hashable, Sendable {
         Set(Self.ratesByRefusal.filter { self[keyPath: $0.value]?.isTooLowToDivide == true }.keys)
     }
 
-    /// What one of several nodes goes by: rates are divided, counts are those of the common database.
+    /// The limits of one of `nodeCount` nodes: rates are divided; counts apply to the shared database and stay whole.
     func share(among nodeCount: Int) -> Limits {
         var share = self
         for rate in Self.ratesByRefusal.values { share[keyPath: rate] = self[keyPath: rate]?.share(among: nodeCount) }
         return share
     }
 
-    /// - Parameter key: the hash of a key.
+    /// Whether a key may register.
+    ///
+    /// - Parameter key: the hash of the key.
     package func allows(_ key: [UInt8]) -> Bool {
         !denied.contains(key) && allowed?.contains(key) ?? true
     }

@@ -19,7 +19,7 @@ package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Why a text is not a rate limit.
+    /// The reason why a text is not a valid rate limit.
     package enum Problem: Error, Hashable, Sendable {
         /// Not `N/s`, `N/min`, `N/h` or `N/d`, optionally followed by ` burst N`, each N from 1 to 1,000,000.
         case malformed
@@ -64,17 +64,17 @@ package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
         self.init(count, per: unit, burst: burst)
     }
 
-    /// Less than one a minute: parts of it would allow a sender nearly as much at each node as all together should. Nodes tell each other what
-    /// they take from it instead: see ``SharedTake``.
+    /// Whether the rate is lower than one per minute. Every node's share of such a rate would be nearly the whole, so it is not divided; nodes report
+    /// their usage to each other instead: see ``SharedTake``.
     var isTooLowToDivide: Bool { Int64(count) * 60 < unit.seconds }
 
-    /// The part of one of several nodes, each of which counts what it takes. A rate that ``isTooLowToDivide`` stays whole.
+    /// The share of one of `nodeCount` nodes that count usage independently. A rate that ``isTooLowToDivide`` stays whole.
     ///
-    /// The burst's part is larger: of b messages, distributed by hash, a node gets b/n on average, with a deviation of about √(b/n). With twice
-    /// that on top few of those are refused who keep to the limit.
+    /// The share of the burst is larger than 1/n: of b messages, distributed by hash, a node gets b/n on average, with a standard deviation of
+    /// about √(b/n). Twice the deviation is added, so that senders within the limit are rarely refused.
     package func share(among nodeCount: Int) -> RateLimit {
         guard nodeCount > 1, !isTooLowToDivide else { return self }
-        // In the longest unit in which it can be said: that is the most precise.
+        // The longest unit that can express the share is the most precise.
         var rate = (count: count, unit: unit)
         for longer in Unit.allCases where longer.seconds >= unit.seconds {
             let part = (count * Int(longer.seconds / unit.seconds) + nodeCount - 1) / nodeCount

@@ -2,11 +2,11 @@ package import Core
 
 /// A token bucket for each key. Time is an input.
 ///
-/// For a bucket only the time is stored at which it is full again (the generic cell rate algorithm). Unknown keys have a full bucket.
+/// Stores for each bucket only the time at which it is full again (generic cell rate algorithm). Unknown keys have a full bucket.
 /// Bounded to two generations of `capacity` keys each (`GenerationalCache`): a sender with more keys than that is not limited per key.
 package struct RateLimiter<Key: Hashable & Sendable>: Sendable {
-    /// Callers read the clock before they get the lock: a time that is at most this much older than the last one is late, rather than a clock
-    /// that was set back.
+    /// Callers read the clock before they get the lock, so times may arrive out of order. A time that is older than the last one by more than this
+    /// means that the clock was set back.
     private static var greatestDelay: Duration { .seconds(10) }
 
     private let interval: Int64
@@ -38,7 +38,7 @@ package struct RateLimiter<Key: Hashable & Sendable>: Sendable {
         return true
     }
 
-    /// Somebody else took `cost` tokens, however many there were.
+    /// Takes `cost` tokens that another node has admitted, even if the bucket has fewer.
     package mutating func note(_ key: Key, cost: Int, at time: Timestamp) {
         latest = max(latest, time)
         let full = max(fullTimes.value(of: key) ?? latest, latest)

@@ -1,12 +1,12 @@
 import WakuCrypto
 
-/// What a node has taken from a limit that several nodes count together, for the others: ``RateLimit/isTooLowToDivide``.
+/// Usage of a limit that several nodes count together, as reported to the other nodes: ``RateLimit/isTooLowToDivide``.
 ///
-/// The others are told of it at once, and count it themselves. So a sender who is known to one node can't have the same again from another, but
-/// for messages that two nodes handle within the milliseconds that telling takes.
+/// It is reported at once and counted by each node, so a sender cannot use the limit at one node and again at another, except with messages
+/// that two nodes handle within the milliseconds of the report.
 package struct SharedTake: Hashable, Sendable {
     package let limit: Admission.Refusal
-    /// Of the sender, registrant or device: a keyed hash, since others than nodes may hear of it.
+    /// A keyed hash of the sender, registrant or device, because reports may be visible outside the nodes.
     package let key: [UInt8]
     package let cost: Int
 
@@ -18,10 +18,10 @@ package struct SharedTake: Hashable, Sendable {
 }
 
 extension SharedTake {
-    /// Without the cost: a limit's name in options, and the key in hexadecimal digits, `requests-by-sender:6b1f…`.
+    /// The limit's option name and the key in hexadecimal digits, without the cost: `requests-by-sender:6b1f…`.
     package var name: String { (Limits.name(of: limit) ?? "") + ":" + hexString(key) }
 
-    /// nil for a limit that this release does not have.
+    /// Returns nil for a malformed name, or a limit unknown to this release.
     package init?(name: String, cost: Int) {
         let parts = name.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, let limit = Limits.ratesByRefusal.keys.first(where: { Limits.name(of: $0) == String(parts[0]) }),
@@ -31,15 +31,15 @@ extension SharedTake {
     }
 }
 
-/// How a node's limits take part in what several nodes count together.
+/// Connects the limits of a node to the usage reports between nodes.
 package struct TakeExchange: Sendable {
-    /// The name of a key of a limit: the same at every node of an identity, and nobody else can tell the key from it.
+    /// The keyed hash of a limit's key, 16 bytes: equal at all nodes with the same identity, and opaque to anyone else.
     package let name: @Sendable (Admission.Refusal, [UInt8]) -> [UInt8]
     package let publish: @Sendable ([SharedTake]) -> Void
 
     /// - Parameters:
-    ///   - hash: of some bytes, for a purpose.
-    ///   - tell: gets names of takes with their costs.
+    ///   - hash: computes a keyed hash of some bytes for a purpose.
+    ///   - tell: sends the names and costs of takes to the other nodes.
     package init(hash: @escaping @Sendable ([UInt8], _ purpose: String) -> [UInt8], tell: @escaping @Sendable ([(String, Int)]) -> Void) {
         name = { limit, key in Array(hash(key, "limit " + limit.rawValue).prefix(Self.nameByteCount)) }
         publish = { takes in tell(takes.map { ($0.name, $0.cost) }) }

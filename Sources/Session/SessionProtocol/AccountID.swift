@@ -1,10 +1,10 @@
 import WakuCrypto
 
-/// Whose messages a subscription is about: 33 bytes.
+/// The account whose messages a subscription reports: 33 bytes.
 ///
-///     prefix(1) ‖ key(32)          05: a session id, the key is X25519. Others (03: a group): the key is Ed25519
+///     prefix(1) ‖ key(32)          05: a session id with an X25519 key. Others (03: a group): an Ed25519 key
 ///
-/// Kept in five words rather than an array: a node holds one for each of a million subscriptions.
+/// Stored in five words instead of an array, because a node holds one for each of a million subscriptions.
 package struct AccountID: Hashable, Sendable, CustomStringConvertible {
     package static let byteCount = 33
     package static let sessionPrefix: UInt8 = 0x05
@@ -42,16 +42,16 @@ package struct AccountID: Hashable, Sendable, CustomStringConvertible {
     /// 33 bytes.
     package var bytes: [UInt8] { [prefix] + key }
 
-    /// The first 8 bytes of the key, big-endian: evenly distributed, unless somebody chooses keys.
+    /// The first 8 bytes of the key, big-endian. Evenly distributed unless keys are chosen deliberately.
     package var leadingBits: UInt64 { word0 }
 
     /// 66 lower-case hexadecimal digits.
     package var hex: String { hexString(bytes) }
 
-    /// Where the account is on the ring of swarms: the XOR of the key's four big-endian words.
+    /// The account's position on the ring of swarms: the XOR of the key's four big-endian words.
     package var swarmPosition: UInt64 { word0 ^ word1 ^ word2 ^ word3 }
 
-    /// A hash under a secret key, so that nobody can choose accounts that collide. Cheaper than `Hasher`, for tables of a million accounts.
+    /// A hash under a secret key, so that attackers cannot choose colliding accounts. Cheaper than `Hasher`, for tables of a million accounts.
     package func hash(keyedBy key: AccountHashKey) -> UInt64 {
         Self.folded(word0 ^ key.word0, word1 ^ key.word1 ^ UInt64(prefix)) ^ Self.folded(word2 ^ key.word2, word3 ^ key.word3)
     }
@@ -64,7 +64,7 @@ package struct AccountID: Hashable, Sendable, CustomStringConvertible {
     package var description: String { "<redacted>" }
 }
 
-/// Random numbers that nobody else knows, for ``AccountID/hash(keyedBy:)``.
+/// Secret random numbers for ``AccountID/hash(keyedBy:)``.
 package struct AccountHashKey: Sendable {
     fileprivate let word0: UInt64, word1: UInt64, word2: UInt64, word3: UInt64
 

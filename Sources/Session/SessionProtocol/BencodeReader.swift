@@ -59,7 +59,7 @@ struct BencodeReader {
         return fields
     }
 
-    /// `l`: the entries of a list follow, up to ``takeEnd()``.
+    /// Consumes `l` if present: the entries of a list follow, up to ``takeEnd()``.
     mutating func takeListStart() -> Bool {
         guard rest.first == UInt8(ascii: "l") else { return false }
         rest.removeFirst()
@@ -108,7 +108,7 @@ struct BencodeReader {
         return bytes
     }
 
-    /// Digits up to a byte, which is taken too: at most 20, a sign included.
+    /// Reads an integer of at most 20 characters, sign included, and the terminating byte.
     private mutating func integer(endingWith end: UInt8) throws(BencodeValue.ParsingError) -> Int64 {
         let written = rest.prefix { isDigit($0) || $0 == UInt8(ascii: "-") }
         guard written.count <= 20 else { throw .malformed }
@@ -118,7 +118,7 @@ struct BencodeReader {
         return number
     }
 
-    /// nil unless it is as bencode writes it: no sign but that of a negative number, no leading zeros, within 64 bits.
+    /// nil unless the integer is canonical: no plus sign, no leading zeros, within 64 bits.
     private static func number(_ written: ArraySlice<UInt8>) -> Int64? {
         let isNegative = written.first == UInt8(ascii: "-")
         let digits = isNegative ? written.dropFirst() : written
@@ -126,7 +126,7 @@ struct BencodeReader {
         var number: Int64 = 0
         for digit in digits {
             guard isDigit(digit) else { return nil }
-            // Of a negative number the negative part: the smallest has no positive counterpart.
+            // Accumulates negative values for negative numbers: the lowest integer has no positive counterpart.
             let value = Int64(digit - UInt8(ascii: "0"))
             let (product, isTooLarge) = number.multipliedReportingOverflow(by: 10)
             let (sum, isOverflow) = isNegative ? product.subtractingReportingOverflow(value) : product.addingReportingOverflow(value)

@@ -2,21 +2,21 @@
 ///
 ///     i<integer>e      <length>:<bytes>      l<values>e      d(<key><value>)*e, keys sorted as bytes
 ///
-/// Reading is strict: integers of 64 bits without leading zeros, each key once and in order, nothing after the end.
+/// Reading is strict: 64-bit integers without leading zeros, unique sorted keys, no bytes after the end.
 package enum BencodeValue: Hashable, Sendable {
     case integer(Int64)
     case bytes(ArraySlice<UInt8>)
     case list([BencodeValue])
     case dictionary(BencodeDictionary)
 
-    /// Nested deeper, a value is refused.
+    /// Limit of nesting. Deeper values are refused.
     static let maximumDepth = 20
 
     package enum ParsingError: Error, Hashable, Sendable {
         case truncated
-        /// Not a value, an integer that is not canonical, or too large a length.
+        /// Not a value, a non-canonical integer, or a length beyond the end.
         case malformed
-        /// A key that is not after the one before it.
+        /// A duplicate key, or one out of order.
         case unsortedKey
         /// Bytes after the value.
         case trailingBytes
@@ -25,8 +25,8 @@ package enum BencodeValue: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - bytes: All of it is one value.
-    ///   - maximumValueCount: Values of any kind, those in lists and dictionaries included. Bounds the memory that they take.
+    ///   - bytes: Exactly one encoded value.
+    ///   - maximumValueCount: Limit of the number of values, nested ones included. Bounds the memory used.
     /// - Throws: ``ParsingError``
     package init(parsing bytes: ArraySlice<UInt8>, maximumValueCount: Int) throws(ParsingError) {
         var reader = BencodeReader(bytes, maximumValueCount: maximumValueCount)
@@ -34,7 +34,7 @@ package enum BencodeValue: Hashable, Sendable {
         guard reader.rest.isEmpty else { throw .trailingBytes }
     }
 
-    /// A value, and the bytes after it.
+    /// Parses a value at the start, and returns it with the remaining bytes.
     ///
     /// - Throws: ``ParsingError``
     package static func parsePrefix(
@@ -133,7 +133,7 @@ package struct BencodeDictionary: Hashable, Sendable, ExpressibleByDictionaryLit
         }
     }
 
-    /// What a reader found next.
+    /// Appends a member in the order of the encoding.
     mutating func append(_ key: ArraySlice<UInt8>, _ value: BencodeValue) {
         sorted.append(Member(key: key, value: value))
     }

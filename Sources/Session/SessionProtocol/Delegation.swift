@@ -1,16 +1,16 @@
 package import WakuCrypto
 
-/// Who signs for an account.
+/// The key that signs for an account.
 package enum Delegation: Hashable, Sendable {
     /// The account's own key.
     case none
     /// The key in a subaccount's token, the deployed form.
     case subaccount(SubaccountToken, signature: Confidential<[UInt8]>)
-    /// A key that is derived with a tag of 32 bytes, the published form. Today's storage servers cannot be told about it.
+    /// A key derived with a 32-byte tag, the published form. Current storage servers have no field for it.
     case subkey(tag: [UInt8])
 }
 
-/// What an account gave to another key: 36 bytes.
+/// An account's authorization of another key: 36 bytes.
 ///
 ///     network prefix(1) ‖ flags(1) ‖ 0 ‖ 0 ‖ Ed25519 key(32)
 package struct SubaccountToken: Hashable, Sendable {
@@ -23,7 +23,7 @@ package struct SubaccountToken: Hashable, Sendable {
         package static let read = Flags(rawValue: 1)
         package static let write = Flags(rawValue: 2)
         package static let delete = Flags(rawValue: 4)
-        /// The prefix may differ from the account's.
+        /// The token's network prefix may differ from the account's.
         package static let anyPrefix = Flags(rawValue: 8)
     }
 
@@ -38,6 +38,6 @@ package struct SubaccountToken: Hashable, Sendable {
     package var prefix: UInt8 { bytes[0] }
     package var flags: Flags { Flags(rawValue: bytes[1]) }
     package var hasZeroPadding: Bool { bytes[2] == 0 && bytes[3] == 0 }
-    /// Signs for the account. Whether it is a point shows when a signature is checked.
+    /// The key that signs for the account. Not checked to be a valid point until a signature is verified.
     package var key: Ed25519PublicKey? { try? Ed25519PublicKey(parsing: bytes[4...]) }
 }

@@ -1,11 +1,11 @@
 import Foundation
 import WakuCrypto
 
-/// Bytes in JSON: hexadecimal digits of either case, or base64 with or without its padding. The number of bytes tells which.
+/// Bytes in JSON: hexadecimal digits of either case, or base64 with or without padding, distinguished by length.
 enum EncodedBytes {
-    /// nil unless the text encodes as many bytes. Base64 whose last digit has bits that are not part of a byte is refused.
+    /// nil unless the text encodes exactly `count` bytes. Base64 with non-zero unused bits in its last digit is refused.
     ///
-    /// - Precondition: at least two bytes, for which the lengths of both forms differ.
+    /// - Precondition: `count` is at least 2, so that the lengths of both forms differ.
     static func decode(_ text: String, count: Int) -> [UInt8]? {
         let length = text.utf8.count
         if length == 2 * count { return bytes(hex: text) }

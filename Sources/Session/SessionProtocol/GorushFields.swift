@@ -1,6 +1,6 @@
 package import Core
 
-/// What gorush is sent for one device beside `tokens` and `notif_id`: the members of its JSON, in order.
+/// The members of gorush's JSON for one device, in order, except `tokens` and `notif_id`.
 package struct GorushFields: Hashable, Sendable {
     package enum Value: Hashable, Sendable {
         case text(String)
@@ -24,11 +24,11 @@ package struct GorushFields: Hashable, Sendable {
     package let members: [Member]
 
     /// - Parameters:
-    ///   - service: The device's.
+    ///   - service: The push service of the device.
     ///   - payload: `enc_payload`.
-    ///   - carriesData: Whether the payload has message data.
-    ///   - namespace: The message's.
-    ///   - apnsTopic: `--session-apns-topic`; used for APNs alone.
+    ///   - carriesData: Whether the payload contains message data.
+    ///   - namespace: The namespace of the message.
+    ///   - apnsTopic: `--session-apns-topic`; used only for APNs.
     package init(service: PushService, payload: String, carriesData: Bool, namespace: Int16, apnsTopic: String) {
         let isUrgent = carriesData && (namespace == 0 || namespace == 11)
         let priority = Member("priority", .text(isUrgent ? "high" : "normal"))

@@ -12,7 +12,7 @@ struct JSONReader {
     private var next: UInt8? { offset < bytes.count ? bytes[offset] : nil }
     private var failure: JSONValue.SyntaxError { .init(offset: offset) }
 
-    /// A value with nothing but white space around it.
+    /// Reads a value that is surrounded only by white space.
     mutating func document() throws(JSONValue.SyntaxError) -> JSONValue {
         let value = try value(depth: 0)
         skipSpace()
@@ -79,7 +79,7 @@ struct JSONReader {
         return bytes[start..<offset]
     }
 
-    /// One or more.
+    /// Reads one or more digits.
     private mutating func digits() throws(JSONValue.SyntaxError) {
         guard let first = next, isDigit(first) else { throw failure }
         while let byte = next, isDigit(byte) { offset += 1 }
@@ -93,7 +93,7 @@ struct JSONReader {
             isASCII = isASCII && byte < 0x80
             offset += 1
         }
-        // As nearly all are. To validate UTF-8 costs several times as much.
+        // The common case. Validating UTF-8 costs several times as much.
         if isASCII, next == UInt8(ascii: "\"") {
             defer { offset += 1 }
             return bytes.withUnsafeBufferPointer { String(decoding: UnsafeBufferPointer(rebasing: $0[start..<offset]), as: UTF8.self) }
@@ -130,7 +130,7 @@ struct JSONReader {
         }
     }
 
-    /// Of four hexadecimal digits, or of two such escapes that are a pair of surrogates.
+    /// Reads a `\u` escape of four hexadecimal digits, or two that form a surrogate pair.
     private mutating func scalar() throws(JSONValue.SyntaxError) -> Unicode.Scalar {
         let first = try codeUnit()
         if let scalar = Unicode.Scalar(first) { return scalar }

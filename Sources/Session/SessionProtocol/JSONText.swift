@@ -4,7 +4,7 @@ func jsonText(_ text: String) -> String {
     guard text.utf8.contains(where: { $0 < 0x20 || $0 == quote || $0 == backslash }) else { return "\"" + text + "\"" }
     var bytes = [quote]
     bytes.reserveCapacity(text.utf8.count + 2)
-    // By bytes: all that is escaped is ASCII.
+    // Works on bytes, because only ASCII characters are escaped.
     for byte in text.utf8 {
         switch byte {
         case quote, backslash: bytes += [backslash, byte]

@@ -1,11 +1,11 @@
-/// JSON by RFC 8259, strictly, and bounded: nesting deeper than 64 levels is refused.
+/// JSON, strictly by RFC 8259. Nesting deeper than 64 levels is refused.
 ///
-/// Numbers stay as they are written, so that `sig_ts` with a fraction or of 400 digits can be refused by name. Foundation's parser reads
-/// them as floating-point numbers, or refuses the whole text.
+/// Numbers are kept as text, so that an error can name `sig_ts` if it has a fraction or 400 digits. Foundation's parser reads them as
+/// floating-point numbers, or refuses the whole text.
 package enum JSONValue: Sendable {
     case null
     case bool(Bool)
-    /// As written.
+    /// The number as text.
     case number(ArraySlice<UInt8>)
     case string(String)
     case array([JSONValue])
@@ -15,7 +15,7 @@ package enum JSONValue: Sendable {
 
     /// The text is not JSON.
     package struct SyntaxError: Error, Hashable, Sendable {
-        /// Where the reader stopped.
+        /// The byte offset at which the reader stopped.
         package let offset: Int
     }
 
@@ -47,7 +47,7 @@ package enum JSONValue: Sendable {
 
     /// A number without fraction and exponent that fits into 64 bits.
     package var integer: Int64? { digits(atMost: 20).flatMap { Int64($0) } }
-    /// The same, without a sign.
+    /// A number without sign, fraction and exponent that fits into 64 bits.
     package var unsignedInteger: UInt64? { digits(atMost: 20).flatMap { UInt64($0) } }
 
     private func digits(atMost count: Int) -> String? {
@@ -57,11 +57,11 @@ package enum JSONValue: Sendable {
     }
 }
 
-/// The members of a JSON object. Of several with the same name the last counts.
+/// The members of a JSON object. If several have the same name, the last one counts.
 package struct JSONObject: Sendable {
     var members: [(name: String, value: JSONValue)]
 
-    /// nil when it is missing or null.
+    /// nil if the member is missing or null.
     package subscript(name: StaticString) -> JSONValue? {
         let name = "\(name)"
         guard let member = members.last(where: { $0.name == name }) else { return nil }

@@ -4,13 +4,13 @@ import WakuCrypto
 ///
 ///     P Ed25519 key (05) or p account(33)   S, T subaccount signature and token   d 0/1   n namespaces   s signature   t sig_ts
 package struct MonitorEntry: Sendable {
-    /// Of a request's body.
+    /// Limit of a request's body in bytes.
     package static let maximumRequestByteCount = 5_000_000
     package static let command = "monitor.messages"
 
     package let bytes: [UInt8]
 
-    /// A subscription in the published `subkey_tag` form is asked for without `S` and `T`: storage servers have no field for it.
+    /// Entries for subscriptions in the published `subkey_tag` form have no `S` and `T`: storage servers have no field for the tag.
     package init(_ authority: SignedAuthority, namespaces: [Int16], wantsData: Bool) {
         var fields: BencodeDictionary = [
             "d": .integer(wantsData ? 1 : 0), "n": .list(namespaces.map { .integer(Int64($0)) }),
@@ -28,7 +28,7 @@ package struct MonitorEntry: Sendable {
         bytes = BencodeValue.dictionary(fields).encoded()
     }
 
-    /// The body of a request: the entry, or a list of several. nil for none.
+    /// The body of a request: a single entry, or a list of several. nil for no entries.
     package static func body(of entries: [MonitorEntry]) -> [UInt8]? {
         guard let first = entries.first else { return nil }
         guard entries.count > 1 else { return first.bytes }
@@ -43,15 +43,15 @@ package struct MonitorEntry: Sendable {
 /// A storage server's answer to one entry of `monitor.messages`.
 package enum MonitorOutcome: Hashable, Sendable {
     case success
-    /// The hint comes with ``MonitorRefusal/wrongSwarm`` of newer servers.
+    /// Newer servers send a hint with ``MonitorRefusal/wrongSwarm``.
     case refused(MonitorRefusal, SwarmHint? = nil)
 
-    /// The reply to a request: a dictionary, or a list of as many as were asked.
+    /// Parses the reply to a request: a dictionary, or a list with one for each entry.
     ///
     /// - Parameters:
-    ///   - bytes: The reply's part.
-    ///   - count: Entries of the request.
-    /// - Returns: nil for what is no reply to so many entries.
+    ///   - bytes: The message part of the reply.
+    ///   - count: The number of entries in the request.
+    /// - Returns: nil unless the reply has an outcome for each entry.
     package static func outcomes(parsing bytes: [UInt8], count: Int) -> [MonitorOutcome]? {
         var reader = BencodeReader(bytes[...], maximumValueCount: .max)
         var hints = SwarmHintReader()
@@ -71,7 +71,7 @@ package enum MonitorOutcome: Hashable, Sendable {
 
     private static let fields = ["success", "errcode", "swarm", "snodes"].map { Array($0.utf8) }
 
-    /// A dictionary of success, or of errcode, error and a hint; more is ignored.
+    /// Parses a dictionary with success, or with errcode, error and a hint; other keys are ignored.
     private static func outcome(
         _ reader: inout BencodeReader, _ hints: inout SwarmHintReader
     ) throws(BencodeValue.ParsingError) -> MonitorOutcome? {
@@ -84,7 +84,7 @@ package enum MonitorOutcome: Hashable, Sendable {
     }
 }
 
-/// `errcode` of a storage server.
+/// The `errcode` of a storage server.
 package struct MonitorRefusal: RawRepresentable, Hashable, Sendable {
     package let rawValue: Int64
     package init(rawValue: Int64) { self.rawValue = rawValue }
@@ -96,7 +96,7 @@ package struct MonitorRefusal: RawRepresentable, Hashable, Sendable {
     package static let signature = MonitorRefusal(rawValue: 5)
     package static let wrongSwarm = MonitorRefusal(rawValue: 6)
 
-    /// For logs and metrics: one of seven words.
+    /// The name in logs and metrics: one of seven words.
     package var name: String {
         switch self {
         case .arguments: "arguments"

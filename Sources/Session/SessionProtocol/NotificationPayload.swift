@@ -2,31 +2,31 @@ import Foundation
 package import Core
 package import WakuCrypto
 
-/// What a device is sent about a message: `enc_payload`.
+/// The payload of a notification about a message: `enc_payload`.
 ///
 ///     bencoded list [metadata, data?] ‖ NUL bytes to a multiple of 256, sealed by XChaCha20-Poly1305, in base64
 ///
-/// Metadata is JSON: `@` hex account, `#` hash, `n` namespace, `t` and `z` ms and, if the subscription wants data and there is some, `l` its length
-/// and `B` when it is left out for being over 2,500 bytes: `true`, for iOS the number 1. Its app reads a number there, and fails on `true`.
+/// Metadata is JSON: `@` hex account, `#` hash, `n` namespace, `t` and `z` ms. If the subscription wants data and the message has some, also `l`,
+/// its length, and `B` if it is omitted because it is over 2,500 bytes. `B` is `true`, but for iOS the number 1: the iOS app fails on `true`.
 package struct NotificationPayload: Sendable {
     package static let maximumDataByteCount = 2500
     static let blockByteCount = 256
 
     let metadata: String
-    /// Message data that is sent along.
+    /// The message data included in the payload.
     let data: ArraySlice<UInt8>?
 
     /// - Parameters:
-    ///   - message: What a storage server reported.
+    ///   - message: A message reported by a storage server.
     ///   - wantsData: Whether the subscription asked for data.
-    ///   - service: The device's.
+    ///   - service: The push service of the device.
     package init(_ message: NotifyMessage, wantsData: Bool, service: PushService) {
         let wanted = wantsData ? message.data : nil
         let isTooLong = (wanted?.count ?? 0) > Self.maximumDataByteCount
         data = isTooLong ? nil : wanted
-        // Names and blanks as the deployed server writes them.
+        // Names and spaces as in the deployed server's output.
         var text = ""
-        // Mostly enough: the text is made for every notification.
+        // Avoids reallocation in most cases: the text is made for every notification.
         text.reserveCapacity(Self.blockByteCount)
         func add(_ start: String, _ value: String) {
             text += start
@@ -43,12 +43,12 @@ package struct NotificationPayload: Sendable {
         metadata = text
     }
 
-    /// Whether data is sent along, which decides the priority for Firebase and Huawei.
+    /// Whether the payload includes message data, which determines the priority for Firebase and Huawei.
     package var carriesData: Bool { data != nil }
 
     var padded: [UInt8] {
         var plain: [UInt8] = []
-        // With what is between the parts, and the padding.
+        // Includes room for bencode syntax and padding.
         plain.reserveCapacity(metadata.utf8.count + (data?.count ?? 0) + 2 * Self.blockByteCount)
         BencodeValue.list([.text(metadata)] + (data.map { [.bytes($0)] } ?? [])).encode(into: &plain)
         let excess = plain.count % Self.blockByteCount
@@ -56,17 +56,17 @@ package struct NotificationPayload: Sendable {
         return plain
     }
 
-    /// Base64 with padding, under a fresh nonce: done once, when the notification enters the outbox.
+    /// The sealed payload in padded base64, with a fresh nonce. Sealed once, when the notification enters the outbox.
     package func sealed(with key: SymmetricKey, sodium: Sodium) -> String {
         Data(sealedBytes(with: key, sodium: sodium)).base64EncodedString()
     }
 
-    /// The same before base64: nonce(24) ‖ ciphertext ‖ tag(16).
+    /// The sealed payload before base64: nonce(24) ‖ ciphertext ‖ tag(16).
     package func sealedBytes(with key: SymmetricKey, sodium: Sodium) -> [UInt8] {
         sodium.xChaChaSeal(padded, key: key)
     }
 
-    /// With a given nonce, for vectors.
+    /// Seals with a given nonce, for test vectors.
     func sealed(with key: SymmetricKey, nonce: [UInt8], sodium: Sodium) -> String {
         Data(sodium.xChaChaSeal(padded, key: key, nonce: nonce)).base64EncodedString()
     }

@@ -4,7 +4,7 @@
 package struct NotifyMessage: Hashable, Sendable {
     package static let maximumDataByteCount = 76_800
     package static let hashByteCounts = 32...99
-    /// Of the whole report; more cannot be valid.
+    /// Limit of the whole report in bytes. Larger ones cannot be valid.
     package static let maximumByteCount = maximumDataByteCount + 1024
 
     package let account: AccountID
@@ -17,12 +17,12 @@ package struct NotifyMessage: Hashable, Sendable {
     package let expiresAt: Int64
     package let data: ArraySlice<UInt8>?
 
-    /// Why a report is dropped: the reason that is counted.
+    /// The reason why a report is dropped, as counted.
     package enum Defect: String, Error, Hashable, Sendable, CaseIterable {
-        /// No bencoded dictionary, a field is missing, of another type or out of range.
+        /// Not a bencoded dictionary, or a field is missing, has another type or is out of range.
         case malformed
         case negativeTime = "negative_time"
-        /// Its length is not from 32 to 99, or a byte is not printable ASCII.
+        /// The hash is not 32 to 99 characters of printable ASCII.
         case badHash = "bad_hash"
         case tooLarge = "too_large"
     }
@@ -40,7 +40,7 @@ package struct NotifyMessage: Hashable, Sendable {
         data = try fields["~"].map { value throws(Defect) in
             guard let data = value.bytes else { throw .malformed }
             guard data.count <= Self.maximumDataByteCount else { throw .tooLarge }
-            // A copy: a slice would keep the whole part, padding and all.
+            // A copy, because a slice would keep the whole message part in memory.
             return Array(data)[...]
         }
         self.account = account

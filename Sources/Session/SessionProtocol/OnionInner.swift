@@ -1,11 +1,11 @@
-/// What a decrypted onion request holds: a bencoded list of JSON `{"method","endpoint","headers"}` and, optionally, a body.
+/// The content of an onion request: a bencoded list of JSON `{"method","endpoint","headers"}` and, optionally, a body.
 package struct OnionInnerRequest: Hashable, Sendable {
     package let method: String
     /// The endpoint without its query string, percent-decoded.
     package let path: String
     package let body: ArraySlice<UInt8>?
 
-    /// It is no such list, or its JSON lacks something: inner code 400.
+    /// The content is not such a list, or its JSON is incomplete: inner code 400.
     package struct Malformed: Error, Hashable, Sendable {}
 
     /// - Throws: ``Malformed``
@@ -26,14 +26,14 @@ package struct OnionInnerRequest: Hashable, Sendable {
         self.body = body
     }
 
-    /// nil unless it begins with a slash, and what is percent-encoded is UTF-8.
+    /// nil unless the endpoint begins with a slash and decodes to UTF-8.
     private static func path(of endpoint: String) -> String? {
         guard endpoint.utf8.first == UInt8(ascii: "/") else { return nil }
         return percentDecoded(endpoint.prefix { $0 != "?" && $0 != "#" })
     }
 }
 
-/// Where a request goes, by method and path: the same for those that come inside an onion request.
+/// An endpoint, selected by method and path, for direct requests and for those inside onion requests.
 package enum SessionEndpoint: String, Hashable, Sendable, CaseIterable {
     case subscribe = "/subscribe"
     case unsubscribe = "/unsubscribe"
@@ -42,9 +42,9 @@ package enum SessionEndpoint: String, Hashable, Sendable, CaseIterable {
 
     package enum Routing: Hashable, Sendable {
         case found(SessionEndpoint)
-        /// 404.
+        /// Status 404.
         case notFound
-        /// 405.
+        /// Status 405.
         case methodNotAllowed
     }
 
@@ -53,17 +53,17 @@ package enum SessionEndpoint: String, Hashable, Sendable, CaseIterable {
     /// - Parameters:
     ///   - method: As sent, in upper case.
     ///   - path: Percent-decoded, without a query string.
-    ///   - isInsideOnion: An onion request does not reach its own endpoint.
+    ///   - isInsideOnion: Whether the request is inside an onion request, where the onion endpoint is not available.
     package static func route(method: String, path: String, isInsideOnion: Bool) -> Routing {
         guard let endpoint = SessionEndpoint(rawValue: path), !(isInsideOnion && endpoint == .onion) else { return .notFound }
         return method == endpoint.method ? .found(endpoint) : .methodNotAllowed
     }
 }
 
-/// What the answer to an onion request holds: a bencoded list of JSON `{"code","headers"}` and the body.
+/// The content of the answer to an onion request: a bencoded list of JSON `{"code","headers"}` and the body.
 package struct OnionInnerResponse: Hashable, Sendable {
     package let code: Int
-    /// Names are in lower case; content-length is not among them.
+    /// Names are in lower case; without content-length.
     package let headers: [Header]
     package let body: [UInt8]
 
@@ -82,14 +82,14 @@ package struct OnionInnerResponse: Hashable, Sendable {
         self.body = body
     }
 
-    /// - Parameter retryAfter: Seconds: the code is 503. nil: it is 200.
+    /// - Parameter retryAfter: Seconds, with code 503; nil for code 200.
     package static func json(_ text: String, retryAfter: Int? = nil) -> OnionInnerResponse {
         let retry = retryAfter.map { [(name: "retry-after", value: String($0))] } ?? []
         return OnionInnerResponse(
             code: retryAfter == nil ? 200 : 503, headers: [("content-type", "application/json")] + retry, body: Array(text.utf8))
     }
 
-    /// One line of text.
+    /// A response with one line of text.
     package static func failure(_ code: Int, _ text: String) -> OnionInnerResponse {
         OnionInnerResponse(code: code, headers: [("content-type", "text/plain; charset=utf-8")], body: Array(text.utf8))
     }

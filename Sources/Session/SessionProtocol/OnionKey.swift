@@ -19,7 +19,7 @@ package struct OnionKey: Sendable, CustomStringConvertible {
 
     /// Decrypts a request.
     ///
-    /// - Throws: ``OnionError``: there is no sealed answer.
+    /// - Throws: ``OnionError``, in which case there is no sealed answer.
     package func open(_ body: [UInt8]) throws(OnionError) -> OpenedOnion {
         let request = try OnionRequest(parsing: body)
         guard let shared = try? sodium.sharedSecret(secret, with: request.ephemeralKey) else { throw .undecryptable }
@@ -32,7 +32,7 @@ package struct OnionKey: Sendable, CustomStringConvertible {
     package var description: String { "<redacted>" }
 }
 
-/// A request that was decrypted, and the key that seals its answer.
+/// A decrypted request, and the key that seals its answer.
 package struct OpenedOnion: Sendable {
     package let plain: [UInt8]
     package let box: OnionBox
@@ -53,7 +53,7 @@ package struct OnionBox: Sendable {
     private let sodium: Sodium
 
     /// - Parameters:
-    ///   - encryption: Which cipher.
+    ///   - encryption: The cipher.
     ///   - shared: The X25519 shared secret, 32 bytes.
     ///   - clientKey: The client's ephemeral public key, 32 bytes.
     ///   - serverKey: The server's public key, 32 bytes.
@@ -73,7 +73,7 @@ package struct OnionBox: Sendable {
         }
     }
 
-    /// With a fresh random nonce.
+    /// Encrypts with a fresh random nonce.
     package func seal(_ plain: [UInt8]) -> [UInt8] {
         switch encryption {
         case .aesGCM: AESGCM.seal(plain, key: key, layout: .nonceFirst)
@@ -81,7 +81,7 @@ package struct OnionBox: Sendable {
         }
     }
 
-    /// nil when it was not sealed with this key.
+    /// Decrypts; nil unless the bytes were sealed with this key.
     package func open(_ sealed: ArraySlice<UInt8>) -> [UInt8]? {
         switch encryption {
         case .aesGCM: try? AESGCM.open(Array(sealed), key: key, layout: .nonceFirst)

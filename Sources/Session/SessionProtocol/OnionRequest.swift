@@ -1,15 +1,15 @@
 import WakuCrypto
 
-/// An onion request, version 4, as it is posted. At most 10 MiB.
+/// An onion request, version 4, as posted. At most 10 MiB.
 ///
 ///     length (4 bytes, little-endian) ‖ ciphertext ‖ JSON {"ephemeral_key": hex X25519, "enc_type": …}
 package struct OnionRequest: Sendable {
     package static let maximumByteCount = 10 << 20
-    /// The JSON at the end has two short members.
+    /// Limit of the JSON at the end in bytes. It has two short members.
     static let maximumTrailerByteCount = 16_384
 
     package let encryption: OnionEncryption
-    /// The client's, 32 bytes.
+    /// The client's ephemeral public key, 32 bytes.
     package let ephemeralKey: [UInt8]
     package let ciphertext: ArraySlice<UInt8>
 
@@ -44,7 +44,7 @@ package enum OnionEncryption: Hashable, Sendable, CaseIterable {
     case aesGCM
 }
 
-/// Why an onion request has no sealed answer.
+/// The reason why an onion request has no sealed answer.
 package enum OnionError: Error, Hashable, Sendable {
     /// Status 413.
     case tooLarge
@@ -55,7 +55,7 @@ package enum OnionError: Error, Hashable, Sendable {
 
     package var status: Int { self == .tooLarge ? 413 : 400 }
 
-    /// One line for the body.
+    /// The body of the response: one line.
     package var text: String {
         switch self {
         case .tooLarge: "onion request larger than \(OnionRequest.maximumByteCount) bytes"

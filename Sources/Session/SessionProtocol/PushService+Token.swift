@@ -1,6 +1,6 @@
 import Core
 
 extension PushService {
-    /// Characters (Unicode scalars) of a token.
+    /// Valid lengths of a token in Unicode scalars.
     var tokenLengths: ClosedRange<Int> { isApple ? 64...64 : 1...4096 }
 }

@@ -1,4 +1,4 @@
-/// The body of `/subscribe` and `/unsubscribe`: one request, or an array of 1 to 1,000 that are answered by an array in the same order.
+/// The body of `/subscribe` and `/unsubscribe`: one request, or an array of 1 to 1,000, which is answered by an array in the same order.
 package enum RequestBody: Sendable {
     case one(JSONValue)
     case many([JSONValue])
@@ -22,15 +22,15 @@ package enum RequestBody: Sendable {
         }
     }
 
-    /// For whoever counts the bytes as they arrive.
+    /// For code that counts bytes as they arrive.
     package static var tooLarge: RequestError { RequestError(.badInput, "the body is larger than \(maximumByteCount) bytes") }
 }
 
-/// What a request is answered with.
+/// The answer to a request.
 package enum RequestAnswer: Hashable, Sendable {
     case added
     case updated
-    /// An unsubscription, and whether there was something to remove.
+    /// The answer to an unsubscription: whether a subscription was removed.
     case removed(Bool)
     case failed(RequestError)
 
@@ -44,7 +44,7 @@ package enum RequestAnswer: Hashable, Sendable {
         }
     }
 
-    /// nil unless it failed for a cause that passes: ``RequestError/retryAfter``.
+    /// Seconds; nil unless the request failed for a temporary reason: ``RequestError/retryAfter``.
     package var retryAfter: Int? {
         if case .failed(let error) = self { error.retryAfter } else { nil }
     }

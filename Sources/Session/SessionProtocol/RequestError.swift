@@ -1,4 +1,4 @@
-/// Why a subscription or unsubscription is refused: what its client is answered.
+/// The error that a refused subscription or unsubscription is answered with.
 package struct RequestError: Error, Hashable, Sendable {
     package enum Code: Int, Sendable, CaseIterable {
         /// The body or a field is missing, malformed or out of range.
@@ -9,15 +9,14 @@ package struct RequestError: Error, Hashable, Sendable {
         case serviceTimeout = 3
         /// A signature, key or subaccount is not valid, `sig_ts` is outside of its window, or there are too many devices.
         case error = 4
-        /// The store failed: nothing was kept.
+        /// The store failed: nothing was stored.
         case internalError = 5
     }
 
     package let code: Code
-    /// Names the field. Holds no token, key or signature, nor any other text of the request.
+    /// Names the field. Contains no token, key or signature, nor any other text of the request.
     package let message: String
-    /// When the cause will probably have passed, in seconds: the request may be repeated as it is, and the HTTP status is 503. nil for errors of the
-    /// request itself.
+    /// For temporary errors, the seconds after which to repeat the same request; the HTTP status is 503. nil for errors of the request itself.
     package let retryAfter: Int?
 
     package init(_ code: Code, _ message: String, retryAfter: Int? = nil) {

@@ -5,7 +5,7 @@ import WakuCrypto
 struct RequestFields {
     private let object: JSONObject
 
-    /// - Throws: ``RequestError/Code/badInput`` unless it is an object.
+    /// - Throws: ``RequestError/Code/badInput`` unless the value is an object.
     init(_ value: JSONValue) throws(RequestError) {
         guard let object = value.object else { throw RequestError(.badInput, "the request is not a JSON object") }
         self.object = object
@@ -21,7 +21,7 @@ struct RequestFields {
         return bytes
     }
 
-    /// nil when the field is missing or null.
+    /// nil if the field is missing or null.
     func optionalBytes(_ name: StaticString, count: Int) throws(RequestError) -> [UInt8]? {
         guard let value = object[name] else { return nil }
         guard let text = value.text, let bytes = EncodedBytes.decode(text, count: count) else {
@@ -37,7 +37,7 @@ struct RequestFields {
         return account
     }
 
-    /// Required for session ids, ignored for other accounts.
+    /// `session_ed25519`: required for session ids, ignored for other accounts.
     func sessionKey(of account: AccountID) throws(RequestError) -> Ed25519PublicKey? {
         guard account.isSessionID else { return nil }
         let bytes = try bytes("session_ed25519", count: Ed25519PublicKey.byteCount)
@@ -61,7 +61,7 @@ struct RequestFields {
         }
     }
 
-    /// Unix seconds.
+    /// `sig_ts`, Unix seconds.
     func signedAt() throws(RequestError) -> Int64 {
         guard let seconds = try required("sig_ts").integer, 1...(1 << 53) ~= seconds else {
             throw .badInput("sig_ts", "expected an integer from 1 to 2^53")
@@ -73,13 +73,13 @@ struct RequestFields {
         Confidential(try bytes("signature", count: Ed25519PublicKey.signatureByteCount))
     }
 
-    /// The name of the service, known or not, and a token that is right for it.
+    /// The name of the service, known or not, and a token of valid length.
     func device() throws(RequestError) -> (serviceName: String, token: String) {
         guard let name = try required("service").text else { throw .badInput("service", "expected a string") }
         guard let info = try required("service_info").object else { throw .badInput("service_info", "expected an object") }
         guard let token = info["token"]?.text else { throw .badInput("service_info", "token missing or no string") }
         let lengths = PushService(rawValue: name)?.tokenLengths ?? 1...4096
-        // The number of scalars is looked at only within bounds.
+        // Bounds the bytes first, so that counting the scalars is cheap.
         guard token.utf8.count <= 4 * lengths.upperBound, lengths ~= token.unicodeScalars.count else {
             let expected = lengths.count == 1 ? "\(lengths.lowerBound)" : "\(lengths.lowerBound) to \(lengths.upperBound)"
             throw .badInput("service_info", "expected a token of \(expected) characters")

@@ -1,8 +1,8 @@
 import WakuCrypto
 
-/// Checks who signed a request. Only valid requests reach the store.
+/// Verifies the signatures of requests. Only valid requests reach the store.
 package struct SignatureVerifier: Sendable {
-    /// Key of the hash that makes a subkey.
+    /// The key of the hash that derives a subkey.
     private static let subkeyLabel = Array("OxenSSSubkey".utf8)
 
     private let sodium: Sodium
@@ -11,12 +11,12 @@ package struct SignatureVerifier: Sendable {
         self.sodium = sodium
     }
 
-    /// - Throws: ``RequestError/Code/error``, which names the field that does not fit.
+    /// - Throws: ``RequestError/Code/error``, which names the invalid field.
     package func verify(_ form: SubscriptionForm) throws(RequestError) {
         try verify(form.authority, text: form.signedText)
     }
 
-    /// - Throws: ``RequestError/Code/error``, which names the field that does not fit.
+    /// - Throws: ``RequestError/Code/error``, which names the invalid field.
     package func verify(_ form: UnsubscriptionForm) throws(RequestError) {
         try verify(form.authority, text: form.signedText)
     }
@@ -26,7 +26,7 @@ package struct SignatureVerifier: Sendable {
         guard sodium.isValid(authority.signature.value, of: text, by: signer) else { throw RequestError(.error, "signature: not valid") }
     }
 
-    /// The key that must have signed the text.
+    /// The key with which the text must be signed.
     private func signingKey(of authority: SignedAuthority) throws(RequestError) -> Ed25519PublicKey {
         let accountKey = try accountKey(of: authority)
         switch authority.delegation {
@@ -50,7 +50,7 @@ package struct SignatureVerifier: Sendable {
             guard let key = try? Ed25519PublicKey(parsing: account.key) else { throw RequestError(.error, "pubkey: no key") }
             return key
         }
-        // libsodium verifies a signature of this key, or multiplies it: neither works for one that is no point, or of small order.
+        // libsodium verifies with this key or multiplies it; both fail for invalid points and for points of small order.
         guard let key = authority.sessionKey, key.hasX25519Form(account.key) else {
             throw RequestError(.error, "session_ed25519: not the key of pubkey")
         }

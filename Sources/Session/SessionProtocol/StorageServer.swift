@@ -1,9 +1,9 @@
 import Foundation
 import WakuCrypto
 
-/// A storage server as the map of the network lists it.
+/// A storage server as listed in the map of the network.
 package struct StorageServer: Hashable, Sendable {
-    /// X25519, 32 bytes: the server's key for CURVE.
+    /// The server's CURVE key: X25519, 32 bytes.
     package let publicKey: [UInt8]
     /// IPv4 or IPv6.
     package let ip: String
@@ -17,7 +17,7 @@ package struct StorageServer: Hashable, Sendable {
         self.swarm = swarm
     }
 
-    /// nil unless it can be connected to: a key of 64 hex digits, an address in numbers and a port, in a swarm.
+    /// nil unless the server can be connected to: it needs a key of 64 hex digits, a numeric address, a port and a swarm.
     init?(key: String, ip: String, port: Int64, swarm: UInt64) {
         guard !ip.isEmpty, ip != "0.0.0.0", StorageServerList.isAddress(ip), port > 0, let port = UInt16(exactly: port),
             swarm != SwarmRing.noSwarm, let key = bytes(hex: key), key.count == 32
@@ -25,19 +25,19 @@ package struct StorageServer: Hashable, Sendable {
         self.init(publicKey: key, ip: ip, port: port, swarm: swarm)
     }
 
-    /// For ZeroMQ.
+    /// The endpoint for ZeroMQ.
     package var endpoint: String { ip.contains(":") ? "tcp://[\(ip)]:\(port)" : "tcp://\(ip):\(port)" }
 }
 
-/// The storage servers that can be asked, from a file or from oxend.
+/// The usable storage servers, from a file or from oxend.
 ///
-/// Entries without an address (empty, `0.0.0.0`) or port (0), or of swarm 2^64−1, are left out. Of several entries with the same key the first
-/// counts.
+/// Entries without an address (empty, `0.0.0.0`) or port (0), or of swarm 2^64−1, are left out. If several entries have the same key, the first
+/// one counts.
 package struct StorageServerList: Hashable, Sendable {
     package static let maximumByteCount = 32 << 20
 
     package let servers: [StorageServer]
-    /// Entries that were left out.
+    /// Number of entries that were left out.
     package let leftOutCount: Int
 
     /// The list is unusable as a whole.
@@ -47,7 +47,7 @@ package struct StorageServerList: Hashable, Sendable {
 
     /// A file: JSON array of `{"pubkey_x25519": hex, "ip": "…", "port": N, "swarm_id": "16 hex digits"}`.
     ///
-    /// - Throws: ``Malformed``, which says where
+    /// - Throws: ``Malformed``, with the position.
     package init(parsingFile bytes: [UInt8]) throws(Malformed) {
         guard bytes.count <= Self.maximumByteCount, let value = try? JSONValue(parsing: bytes) else {
             throw Malformed(description: "not JSON")
@@ -68,7 +68,7 @@ package struct StorageServerList: Hashable, Sendable {
         guard let entries = value.object?["service_node_states"]?.array else {
             throw Malformed(description: "service_node_states is missing or no array")
         }
-        // One entry that is odd must not cost the map.
+        // An invalid entry must not invalidate the whole map.
         try self.init(entries, ip: "public_ip", port: "storage_lmq_port", isStrict: false) { $0.unsignedInteger }
     }
 
@@ -92,7 +92,7 @@ package struct StorageServerList: Hashable, Sendable {
         leftOutCount = leftOut
     }
 
-    /// nil for one without address, port or swarm.
+    /// nil for an entry without address, port or swarm.
     private static func server(
         _ entry: JSONValue, ip ipName: StaticString, port portName: StaticString, swarm: (JSONValue) -> UInt64?
     ) throws(Malformed) -> StorageServer? {
@@ -111,7 +111,7 @@ package struct StorageServerList: Hashable, Sendable {
         return StorageServer(publicKey: key, ip: ip, port: port, swarm: swarm)
     }
 
-    /// IPv4 or IPv6 in numbers: nothing that would need a look-up, or be another kind of endpoint.
+    /// Whether the text is a numeric IPv4 or IPv6 address, not a name to resolve or another kind of endpoint.
     fileprivate static func isAddress(_ text: String) -> Bool {
         var (v4, v6) = (in_addr(), in6_addr())
         return inet_pton(AF_INET, text, &v4) == 1 || inet_pton(AF_INET6, text, &v6) == 1

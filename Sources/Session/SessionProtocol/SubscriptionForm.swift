@@ -1,7 +1,7 @@
 package import Core
 package import WakuCrypto
 
-/// A device that a subscription is for. Its token prints as `<redacted>`.
+/// The device of a subscription. Its token prints as `<redacted>`.
 package struct SubscriberDevice: Hashable, Sendable {
     package let service: PushService
     package let token: Confidential<String>
@@ -11,14 +11,14 @@ package struct SubscriberDevice: Hashable, Sendable {
         self.token = Confidential(token)
     }
 
-    /// - Throws: ``RequestError/Code/serviceNotAvailable`` for a service that is unknown.
+    /// - Throws: ``RequestError/Code/serviceNotAvailable`` for an unknown service.
     init(named name: String, token: String) throws(RequestError) {
         guard let service = PushService(rawValue: name) else { throw RequestError(.serviceNotAvailable, "service: unknown") }
         self.init(service: service, token: token)
     }
 }
 
-/// Which account a request is for, and who signed it.
+/// The account of a request, and its signature.
 package struct SignedAuthority: Hashable, Sendable {
     package let account: AccountID
     /// The Ed25519 key of a session id; nil for other accounts.
@@ -26,7 +26,7 @@ package struct SignedAuthority: Hashable, Sendable {
     package let delegation: Delegation
     /// `sig_ts`, Unix seconds, from 1 to 2^53.
     package let signedAt: Int64
-    /// 64 bytes over the request's text.
+    /// The signature of the request's text, 64 bytes.
     package let signature: Confidential<[UInt8]>
 
     package init(
@@ -40,14 +40,14 @@ package struct SignedAuthority: Hashable, Sendable {
     }
 }
 
-/// The body of `POST /subscribe`, every field in range. Its signature and time are not checked yet.
+/// The body of `POST /subscribe` with every field in range. Signature and time are not checked yet.
 package struct SubscriptionForm: Sendable {
     package let authority: SignedAuthority
     /// Strictly ascending, at least one.
     package let namespaces: [Int16]
     package let wantsData: Bool
     package let device: SubscriberDevice
-    /// 32 bytes: seals the notifications for the device.
+    /// The key that encrypts notifications for the device, 32 bytes.
     package let encryptionKey: SymmetricKey
 
     package init(
@@ -91,7 +91,7 @@ package struct SubscriptionForm: Sendable {
     }
 }
 
-/// The body of `POST /unsubscribe`, every field in range.
+/// The body of `POST /unsubscribe` with every field in range. Signature and time are not checked yet.
 package struct UnsubscriptionForm: Sendable {
     package let authority: SignedAuthority
     package let device: SubscriberDevice

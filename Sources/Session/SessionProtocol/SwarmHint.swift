@@ -1,12 +1,12 @@
 import WakuCrypto
 
-/// Where a storage server says that an account is: in errcode 6 and in `notify.monitor_ended`.
+/// The swarm of an account according to a storage server: in errcode 6 and in `notify.monitor_ended`.
 ///
 ///     swarm 16 hex digits   snodes list of {ip, port_omq, pubkey_x25519 (hex), …}
 ///
-/// It is the word of one server, which may lie.
+/// It comes from a single server and may be false.
 package struct SwarmHint: Hashable, Sendable {
-    /// More than a swarm has.
+    /// Limit of the servers of a hint; more than a swarm has.
     package static let maximumServerCount = 16
 
     package let swarm: UInt64
@@ -17,7 +17,7 @@ package struct SwarmHint: Hashable, Sendable {
         (self.swarm, self.servers) = (swarm, servers)
     }
 
-    /// nil unless the swarm is named. Servers are optional.
+    /// nil without a valid swarm. Servers are optional.
     init?(swarm: ArraySlice<UInt8>?, snodes: ArraySlice<UInt8>?) {
         guard let swarm, let text = (try? BencodeValue(parsing: swarm, maximumValueCount: 1))?.bytes, text.count == 16,
             let id = UInt64(String(decoding: text, as: UTF8.self), radix: 16), text.allSatisfy({ hexNibble($0) != nil }),
@@ -41,15 +41,15 @@ package struct SwarmHint: Hashable, Sendable {
     }
 }
 
-/// Reads hints, of which thousands in a row are the same when a swarm moves.
+/// Parses hints, and reuses the last result: when a swarm moves, thousands in a row are equal.
 package struct SwarmHintReader: Sendable {
     private var last: (swarm: [UInt8]?, snodes: [UInt8]?, hint: SwarmHint?) = (nil, nil, nil)
 
     package init() {}
 
     /// - Parameters:
-    ///   - swarm: The value as it was sent.
-    ///   - snodes: The value as it was sent.
+    ///   - swarm: The encoded value.
+    ///   - snodes: The encoded value.
     mutating func hint(swarm: ArraySlice<UInt8>?, snodes: ArraySlice<UInt8>?) -> SwarmHint? {
         guard let swarm else { return nil }
         guard last.swarm?[...] != swarm || last.snodes?[...] != snodes else { return last.hint }
@@ -58,12 +58,12 @@ package struct SwarmHintReader: Sendable {
     }
 }
 
-/// `notify.monitor_ended`: a storage server does not monitor an account any more, since it left its swarm.
+/// `notify.monitor_ended`: a storage server has stopped monitoring an account because the account left the server's swarm.
 ///
 ///     @ account(33)   errcode   error   snodes, swarm: ``SwarmHint``
 package struct MonitorEnded: Hashable, Sendable {
     package static let command = "notify.monitor_ended"
-    /// Of the whole notice; more cannot be valid.
+    /// Limit of the whole notice in bytes. Larger ones cannot be valid.
     static let maximumByteCount = 65_536
     private static let fields = ["@", "snodes", "swarm"].map { Array($0.utf8) }
 
@@ -74,7 +74,7 @@ package struct MonitorEnded: Hashable, Sendable {
         package init() {}
     }
 
-    /// - Throws: ``Malformed`` unless it is a dictionary with the account.
+    /// - Throws: ``Malformed`` unless the notice is a dictionary with the account.
     package init(parsing bytes: [UInt8], _ hints: inout SwarmHintReader) throws(Malformed) {
         guard bytes.count <= Self.maximumByteCount,
             let fields = try? BencodeReader.rawFields(of: bytes, named: Self.fields),

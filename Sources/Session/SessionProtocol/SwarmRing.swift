@@ -1,19 +1,19 @@
-/// The ring of swarm ids. An account belongs to the nearest one, in either direction around the ring of 2^64; to the lower id on a tie.
+/// The ring of swarm ids. An account belongs to the nearest swarm, in either direction around the ring of 2^64; on a tie to the lower id.
 package struct SwarmRing: Hashable, Sendable {
-    /// Nodes without a swarm have this id.
+    /// The id of nodes without a swarm.
     package static let noSwarm = UInt64.max
 
-    /// Ascending, each once.
+    /// Strictly ascending.
     package let ids: [UInt64]
 
     package init(_ ids: some Sequence<UInt64>) {
         self.ids = Set(ids).sorted()
     }
 
-    /// nil when there are no swarms.
+    /// nil if there are no swarms.
     package func swarm(at position: UInt64) -> UInt64? {
         guard let first = ids.first, let last = ids.last else { return nil }
-        // The first id that is not below the position.
+        // Binary search for the first id that is not below the position.
         var (low, high) = (0, ids.count)
         while low < high {
             let middle = (low + high) / 2

@@ -5,9 +5,9 @@ package import SessionSwarms
 /// The checks of Session's push server, as pure functions of its figures.
 package enum SessionChecks {
     /// - Parameters:
-    ///   - figures: of the monitor.
-    ///   - unserved: services that no gorush endpoint serves.
-    ///   - isListening: whether the HTTP endpoints are served.
+    ///   - figures: the figures of the monitor.
+    ///   - unserved: push services without a gorush endpoint.
+    ///   - isListening: whether the HTTP server is listening.
     package static func findings(
         _ figures: SubscriptionMonitor.Figures, unserved: Set<PushService>, isListening: Bool
     ) -> [Finding] {
@@ -25,7 +25,7 @@ package enum SessionChecks {
         return Finding("session", figures.subscriptions > 0 ? .fail : .warn, text, remedy: remedy)
     }
 
-    /// nil: no swarm is known, which is another finding.
+    /// nil also if no swarm is known, which is a separate finding.
     private static func swarms(_ figures: SubscriptionMonitor.Figures) -> Finding? {
         guard figures.knownSwarms > 0 else { return nil }
         let text = "\(figures.reachableSwarms) of \(figures.knownSwarms) swarms reachable"
@@ -37,7 +37,7 @@ package enum SessionChecks {
             remedy: "it tries again within 2 minutes; check that this machine may connect to storage servers")
     }
 
-    /// nil: the list comes from a file.
+    /// nil if the list comes from a file.
     private static func oxend(_ figures: SubscriptionMonitor.Figures) -> Finding? {
         figures.isOxendConnected.map { isConnected in
             isConnected

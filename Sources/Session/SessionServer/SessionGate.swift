@@ -4,9 +4,9 @@ package import RateLimits
 import Core
 import Waku
 
-/// Applies the limits that Session shares with Status, from any thread, and counts what they refuse. They count for each protocol by itself.
+/// Applies rate limits to Session, under the option names of Status' limits, and counts refusals. Thread-safe. Limits apply per protocol.
 ///
-/// | limit | of Session |
+/// | limit | applies to |
 /// |---|---|
 /// | `installations-by-key` | devices of an account |
 /// | `registration-count` | subscriptions |
@@ -19,19 +19,19 @@ package final class SessionGate: Sendable {
         limiter = LimitGate(limits)
     }
 
-    /// Where refusals are counted.
+    /// Sets the counters for refusals.
     func count(with counters: Counters) {
         limiter.reportRefusals { refusal in
             if let counter = Counter(refusal) { counters.add(counter) }
         }
     }
 
-    /// Other limits from now on.
+    /// Replaces the limits. All senders start with full rates.
     package func replace(_ limits: Limits) {
         limiter.replace(limits)
     }
 
-    /// Each of so many nodes admits its part of the rates.
+    /// Sets the number of nodes that share the rates; this node applies its share.
     func share(among nodeCount: Int) {
         limiter.share(among: nodeCount)
     }
@@ -39,14 +39,16 @@ package final class SessionGate: Sendable {
     var maximumDevicesPerAccount: Int { limiter.limits.installationsByKey ?? .max }
     var countsSubscriptions: Bool { limiter.countsRegistrations }
 
-    /// - Returns: Why there can be no other subscription now; nil if there can: then it is counted.
+    /// Counts a new subscription if limits allow it.
+    ///
+    /// - Returns: The error if limits refuse it; nil otherwise.
     func admitsNew(at now: Timestamp) -> RequestError? {
         limiter.refusesNew(at: now) ? .limited : nil
     }
 
     /// - Parameters:
-    ///   - row: of the subscription.
-    ///   - now: the time.
+    ///   - row: the row of the subscription.
+    ///   - now: the current time.
     func admitsNotification(for row: Int64, at now: Timestamp) -> Bool {
         let name = withUnsafeBytes(of: row, Array.init)
         return !limiter.refuses { $0.notification(for: name, at: now) }
@@ -56,7 +58,7 @@ package final class SessionGate: Sendable {
         limiter.counted(registrations: count)
     }
 
-    /// Keeps the number of subscriptions current: new ones were counted when they were admitted.
+    /// Updates the number of subscriptions after requests: new ones were counted when they were admitted.
     func count(_ answers: [RequestAnswer]) {
         for case .removed(true) in answers { limiter.removedRegistration() }
     }

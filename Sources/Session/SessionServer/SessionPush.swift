@@ -8,7 +8,7 @@ package import RateLimits
 package import Storage
 import Waku
 
-/// Session's push server, as a protocol of the node: it listens on no Waku topic but on an HTTP port, and on storage servers.
+/// Session's push server, as a protocol of the node. It uses no Waku topics: it serves HTTP and connects to storage servers.
 package struct SessionPush: NodeProtocol {
     package struct Configuration: Sendable {
         /// `--session-http`
@@ -16,18 +16,18 @@ package struct SessionPush: NodeProtocol {
         package var onionKey: OnionKey
         package var sodium: Sodium
         package var makeMonitor: MakeSubscriptionMonitor
-        /// The topic of notifications for APNs. Empty: there are none, and such devices are refused.
+        /// The APNs topic of notifications. Empty: APNs devices are refused.
         package var apnsTopic = ""
-        /// A notification that gorush did not accept so long after its message came is given up.
+        /// A notification expires if gorush has not accepted it within this time after its message arrived.
         package var ageLimit = Duration.seconds(600)
         package var limits = Limits.none
-        /// Memory for bodies of more than 160 KiB, all together, in bytes.
+        /// Memory for all bodies of more than 160 KiB together, in bytes.
         package var largeBodyBudget = 64 << 20
-        /// Memory for bodies whose requests wait for the store, in bytes.
+        /// Memory for all bodies waiting for the store, in bytes.
         package var pendingByteLimit = 32 << 20
-        /// How long a request waits for the store.
+        /// Maximum time that a request waits for the store.
         package var storeTimeout = Duration.seconds(10)
-        /// How long one of several nodes goes on to monitor what is another's from now on, which has to connect and ask first.
+        /// How long a node continues to monitor accounts that have moved to another node, which has to connect to storage servers first.
         package var handoverTime = Duration.seconds(15)
 
         package init(httpAddress: SocketAddress, onionKey: OnionKey, sodium: Sodium, makeMonitor: @escaping MakeSubscriptionMonitor) {
@@ -68,7 +68,7 @@ package struct SessionPush: NodeProtocol {
         return service
     }
 
-    /// Other limits from now on.
+    /// Replaces the limits.
     package func replaceLimits(_ limits: Limits) {
         gate.replace(limits)
     }
@@ -78,6 +78,6 @@ package struct SessionPush: NodeProtocol {
         running.service?.reloadServers()
     }
 
-    /// The HTTP port once it is listened on.
+    /// The HTTP port; nil until the server is listening.
     package var httpPort: Int? { running.service?.httpPort }
 }

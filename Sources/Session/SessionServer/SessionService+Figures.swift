@@ -5,7 +5,7 @@ import SessionSwarms
 import SessionProtocol
 import WakuCrypto
 
-/// What operators are told: readiness, facts, gauges.
+/// Information for operators: readiness, facts, gauges.
 extension SessionService {
     var findings: [Finding] {
         SessionChecks.findings(
@@ -58,6 +58,6 @@ extension SessionService {
 }
 
 extension OnionKey {
-    /// 64 lower-case digits.
+    /// The public key in 64 lower-case hexadecimal digits.
     package var publicKeyHex: String { hexString(publicKey) }
 }

@@ -16,7 +16,7 @@ import Storage
 import Synchronization
 import Waku
 
-/// The service of a protocol value, which exists before it.
+/// Holds the service of a protocol value; empty until the service is created.
 final class RunningSession: Sendable {
     private let made = Mutex<SessionService?>(nil)
 
@@ -26,32 +26,32 @@ final class RunningSession: Sendable {
     }
 }
 
-/// Session at work: see ``SessionPush``.
+/// The running Session protocol: see ``SessionPush``.
 final class SessionService: ProtocolService {
     private static let retryInterval = Duration.seconds(1)
     private static let expiryChunk = 500
     private static let loadChunk = 50_000
-    /// Threads that read subscriptions at the start.
+    /// Number of threads that read subscriptions at the start.
     private static let loadThreads = 4
-    /// Changed subscriptions that are read at once.
+    /// Number of changed subscriptions read at once.
     private static let changeChunk = 200
     private static let knownCapacity = 100_000
-    /// With more that wait to be read, everything is.
+    /// If more changed subscriptions are waiting, all subscriptions are read again.
     private static let changeLimit = 100_000
 
     let node: NodeServices
     let configuration: SessionPush.Configuration
     let gate: SessionGate
     let monitor: any SubscriptionMonitoring
-    /// The same one, where several nodes share the accounts.
+    /// Equal to `monitor` if several nodes share the accounts; nil otherwise.
     let sharedMonitoring: SharedMonitoring?
     private let shareChanged = WakeUpSignal()
-    /// Names of subscriptions that were stored or changed, by any node.
+    /// Names of subscriptions stored or changed by any node.
     private let changed = Mutex<Set<[UInt8]>>([])
     private let subscriptionsChanged = WakeUpSignal()
     private let intake: SessionIntake
     let figures: ThrottledReading<SubscriptionFigures>
-    /// Services that a gorush endpoint serves.
+    /// Push services with a gorush endpoint.
     let services: Set<PushService>
     private let preparation: RequestPreparation
     private let boundPort = Mutex<Int?>(nil)
@@ -101,12 +101,12 @@ final class SessionService: ProtocolService {
                     group.addTask { await self.followShare(sharedMonitoring) }
                     group.addTask {
                         await self.offerAccounts()
-                        // The first task that ends has failed.
+                        // Sleeps until cancelled, because the first task that ends counts as failed.
                         while (try? await Task.sleep(for: .seconds(3600))) != nil {}
                     }
                     group.addTask { await self.followChanges(sharedMonitoring) }
                 }
-                // The first that ends before it is cancelled has failed.
+                // A task that ends before it is cancelled has failed.
                 try await group.next()
                 group.cancelAll()
                 try await group.waitForAll()
@@ -160,9 +160,9 @@ final class SessionService: ProtocolService {
 
     // MARK: Loading
 
-    /// Hands all subscriptions to the monitor. Tried again while the store fails.
+    /// Passes all subscriptions to the monitor. Retries while the store fails.
     ///
-    /// - Returns: Whether that was done: false when cancelled.
+    /// - Returns: false if cancelled.
     private func load() async -> Bool {
         var isFirst = true
         while true {
@@ -178,8 +178,8 @@ final class SessionService: ProtocolService {
         }
     }
 
-    /// - Parameter take: gets some of them at a time, on any thread.
-    /// - Returns: How many there are.
+    /// - Parameter take: called with chunks of the subscriptions, on any thread; nil passes them to the monitor.
+    /// - Returns: The number of subscriptions.
     private func loadOnce(_ take: (@Sendable ([MonitoredSubscription]) -> Void)? = nil) async throws(StoreError) -> Int {
         let take = take ?? { [monitor] in monitor.load($0) }
         let subscriptions = Subscriptions(node.store.sealer)
@@ -214,7 +214,7 @@ final class SessionService: ProtocolService {
         return count
     }
 
-    /// Another process imported or removed subscriptions. Those that are gone are noticed when they are to be renewed.
+    /// Reads all subscriptions again after another process imported or removed some. Removed ones are noticed at their next renewal.
     func reload() async throws(StoreError) {
         let count = try await loadOnce()
         if gate.countsSubscriptions { gate.counted(subscriptions: count) }
@@ -235,7 +235,7 @@ final class SessionService: ProtocolService {
         shareChanged.signal()
     }
 
-    /// Until the list of storage servers is there, others monitor this node's part.
+    /// Announces that this node can monitor accounts once it has a list of storage servers. Until then other nodes monitor its share.
     private func offerAccounts() async {
         while monitor.figures.knownServers == 0 {
             guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return }
@@ -243,14 +243,15 @@ final class SessionService: ProtocolService {
         node.cluster.offerKeys()
     }
 
-    /// Takes over what is this node's when the nodes have changed, and lets go what is another's a little later. Until cancelled.
+    /// After each change of the nodes, starts monitoring the accounts of this node's share, and stops monitoring the others after
+    /// ``SessionPush/Configuration/handoverTime``. Runs until cancelled.
     private func followShare(_ shared: SharedMonitoring) async {
         var former: KeyShare?
         var handover: Task<Void, Never>?
         defer { handover?.cancel() }
         for await _ in shareChanged {
             while let share = shared.share, share != former, !Task.isCancelled {
-                // After several changes in a row, the last one counts.
+                // Only the last of several changes in a row takes effect.
                 handover?.cancel()
                 do throws(StoreError) {
                     _ = try await loadOnce { [former] all in shared.take(all, from: former, to: share) }
@@ -276,7 +277,7 @@ final class SessionService: ProtocolService {
         if isFirst { subscriptionsChanged.signal() }
     }
 
-    /// Has those monitored that were stored or changed, each once for each change. Until cancelled.
+    /// Passes stored and changed subscriptions to the monitor, once per change. Runs until cancelled.
     private func followChanges(_ shared: SharedMonitoring) async {
         let subscriptions = Subscriptions(node.store.sealer)
         var known = GenerationalCache<SubscriptionID, [UInt8]>(capacity: Self.knownCapacity)
@@ -303,7 +304,7 @@ final class SessionService: ProtocolService {
         }
     }
 
-    /// - Returns: some of them, or, when there were too many, all that were kept: then everything is to be read.
+    /// - Returns: A chunk of the names; or all of them if there were too many, in which case all subscriptions must be read.
     private func takeChanged() -> (names: [[UInt8]], isTooMany: Bool) {
         changed.withLock { changed in
             let isTooMany = changed.count > Self.changeLimit
@@ -346,10 +347,10 @@ final class SessionService: ProtocolService {
 }
 
 extension Counters {
-    /// Counts what a monitor reports.
+    /// Counts an event of the monitor.
     fileprivate func add(_ event: MonitorEvent) {
         switch event {
-        // Counted by the receiver.
+        // Counted by SessionIntake.
         case .received: break
         case .dropped(let reason): add(.sessionDropped(SessionDropLabel(reason)))
         case .asked(let count): increment(.sessionAsked, by: Int64(count))

@@ -2,7 +2,7 @@ import Core
 package import SessionProtocol
 import WakuCrypto
 
-/// Reads `monitor.messages` and answers it as a storage server does.
+/// Parses `monitor.messages` requests and answers them as a storage server does.
 package struct MonitorRequestVerifier: Sendable {
     private struct Refused: Error {
         let refusal: MonitorRefusal
@@ -21,13 +21,13 @@ package struct MonitorRequestVerifier: Sendable {
         signatures = SignatureVerifier(sodium: sodium)
     }
 
-    /// Checks no signature; a session id is taken for the group of its Ed25519 key, since nothing converts that.
+    /// Verifies no signatures. An entry with an Ed25519 key is treated as a group with this key, because the conversion needs libsodium.
     package init() {
         (sodium, signatures) = (nil, nil)
     }
 
-    /// - Parameter body: A dictionary, or a list of some.
-    /// - Returns: The reply's part, accounts that were accepted, and how many entries were not.
+    /// - Parameter body: A dictionary, or a list of dictionaries.
+    /// - Returns: The message part of the reply, the accepted accounts, and the number of refused entries.
     package func answer(_ body: [UInt8]) -> (reply: [UInt8], accepted: [AccountID], refused: Int) {
         guard let value = try? BencodeValue(parsing: body[...], maximumValueCount: body.count) else {
             return (Self.reply(Refused(.arguments, "not bencoded")).encoded(), [], 1)

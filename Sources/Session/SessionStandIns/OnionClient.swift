@@ -1,28 +1,28 @@
 package import SessionProtocol
 package import WakuCrypto
 
-/// The client's side of an onion request, version 4, to a server with a known key. Each request has a key of its own.
+/// The client side of onion requests, version 4, to a server with a known key. Each request has an ephemeral key.
 package struct OnionClient: Sendable {
-    /// A request as it is posted, and what opens its answer.
+    /// The body of a request, and the key that decrypts its answer.
     package struct Request: Sendable {
         package let body: [UInt8]
         let box: OnionBox
     }
 
-    /// What was inside of an answer.
+    /// The content of an answer.
     package struct Answer: Hashable, Sendable {
         package let code: Int
         package let body: [UInt8]
     }
 
-    /// The answer is not sealed by the server for this request, or not as an onion request is answered.
+    /// The answer was not encrypted by the server for this request, or is not a valid answer to an onion request.
     package struct Malformed: Error, Hashable, Sendable {}
 
     private let sodium: Sodium
     private let serverKey: [UInt8]
 
     /// - Parameters:
-    ///   - serverKey: X25519, 32 bytes.
+    ///   - serverKey: The server's X25519 key, 32 bytes.
     ///   - sodium: The library.
     package init(serverKey: [UInt8], sodium: Sodium) {
         (self.serverKey, self.sodium) = (serverKey, sodium)
@@ -30,10 +30,10 @@ package struct OnionClient: Sendable {
 
     /// - Parameters:
     ///   - method: `POST` or `GET`.
-    ///   - endpoint: A path.
-    ///   - body: Of the request inside.
-    ///   - encryption: Of the request and its answer.
-    /// - Throws: `CryptoError.invalidKey` when the server's key is none.
+    ///   - endpoint: The path of the inner request.
+    ///   - body: The body of the inner request.
+    ///   - encryption: The cipher of the request and its answer.
+    /// - Throws: `CryptoError.invalidKey` if the server's key is invalid.
     package func request(
         _ method: String, _ endpoint: String, body: [UInt8], encryption: OnionEncryption
     ) throws(CryptoError) -> Request {

@@ -2,7 +2,7 @@ import Foundation
 package import SessionProtocol
 package import WakuCrypto
 
-/// `enc_payload` as the device reads it.
+/// A decrypted `enc_payload`, as read by the device.
 package struct ReceivedNotification: Hashable, Sendable {
     package let account: AccountID
     package let hash: String
@@ -10,12 +10,12 @@ package struct ReceivedNotification: Hashable, Sendable {
     /// Unix milliseconds.
     package let storedAt: Int64
     package let expiresAt: Int64
-    /// Of the message's data, when the subscription wants it; it may be left out.
+    /// The size of the message's data if the subscription wants data. The data itself may be omitted.
     package let dataByteCount: Int?
     package let isDataLeftOut: Bool
     package let data: [UInt8]?
 
-    /// It was not sealed with this key, or does not hold what a notification holds.
+    /// The payload was not sealed with this key, or is not a valid notification.
     package struct Malformed: Error, Hashable, Sendable {}
 
     private struct Metadata: Decodable {
@@ -38,7 +38,7 @@ package struct ReceivedNotification: Hashable, Sendable {
         }
     }
 
-    /// As JSON's `true` or `false`, or as a number: the form depends on the service.
+    /// A JSON boolean or number, depending on the push service.
     private struct Flag: Decodable {
         let isSet: Bool
 
@@ -49,8 +49,8 @@ package struct ReceivedNotification: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - payload: Base64.
-    ///   - key: `enc_key` of the device.
+    ///   - payload: `enc_payload`, base64.
+    ///   - key: The device's `enc_key`.
     ///   - sodium: The library.
     /// - Throws: ``Malformed``
     package init(opening payload: String, key: SymmetricKey, sodium: Sodium) throws(Malformed) {

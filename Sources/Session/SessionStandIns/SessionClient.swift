@@ -18,8 +18,8 @@ package struct SessionClient: Sendable {
 
     /// - Parameters:
     ///   - sodium: Converts the key.
-    ///   - kind: Of the account.
-    ///   - key: Of the account.
+    ///   - kind: The kind of the account.
+    ///   - key: The Ed25519 key of the account.
     package init?(sodium: Sodium, kind: Kind = .person, key: Ed25519PrivateKey = .generate()) {
         let prefixed: [UInt8]
         switch kind {
@@ -34,7 +34,7 @@ package struct SessionClient: Sendable {
         isPerson = kind == .person
     }
 
-    /// What a client tells about one of its devices.
+    /// A device in a client's subscription.
     package struct Device: Sendable {
         package var service: PushService
         package var token: String
@@ -54,7 +54,7 @@ package struct SessionClient: Sendable {
     /// A signed subscription.
     ///
     /// - Parameters:
-    ///   - device: Any of the account's.
+    ///   - device: A device of the account.
     ///   - signedAt: Unix seconds.
     package func subscription(of device: Device, at signedAt: Int64) -> SubscriptionForm {
         let text = SubscriptionForm.signedText(
@@ -64,7 +64,7 @@ package struct SessionClient: Sendable {
             device: SubscriberDevice(service: device.service, token: device.token), encryptionKey: device.encryptionKey)
     }
 
-    /// What storage servers are asked for this device.
+    /// The entry with which storage servers are asked to monitor the account for this device.
     package func monitorEntry(of device: Device, at signedAt: Int64) -> MonitorEntry {
         let form = subscription(of: device, at: signedAt)
         return MonitorEntry(form.authority, namespaces: form.namespaces, wantsData: form.wantsData)
@@ -79,7 +79,7 @@ package struct SessionClient: Sendable {
     /// A signed unsubscription.
     ///
     /// - Parameters:
-    ///   - device: Any of the account's.
+    ///   - device: A device of the account.
     ///   - signedAt: Unix seconds.
     package func unsubscription(of device: Device, at signedAt: Int64) -> UnsubscriptionForm {
         UnsubscriptionForm(

@@ -3,14 +3,14 @@ package import SessionProtocol
 import Synchronization
 import WakuCrypto
 
-/// A storage server that stores nothing, or many of them: it lets accounts be monitored, checking each request as a real one does, and reports messages that it is told
-/// of.
+/// One or many storage servers that store nothing: they accept monitoring requests, verified as by real servers, and report the messages passed
+/// to ``report(_:)``.
 package final class StorageServerStandIn: Sendable {
-    /// What it was asked.
+    /// Numbers of requests.
     package struct Figures: Hashable, Sendable {
         package var connections = 0
         package var requests = 0
-        /// Entries that were accepted, renewals included.
+        /// Accepted entries, renewals included.
         package var accepted = 0
         package var refused = 0
         package var accounts = 0
@@ -32,8 +32,8 @@ package final class StorageServerStandIn: Sendable {
 
     /// - Parameters:
     ///   - library: libzmq.
-    ///   - sodium: Checks signatures; nil checks none, for a benchmark of the other side.
-    ///   - swarms: As the map is to list them: a server each, with an address and a key of its own.
+    ///   - sodium: Verifies signatures; nil to skip verification in benchmarks of the client side.
+    ///   - swarms: A swarm id for each server to run. Each server has its own address and key.
     /// - Throws: `OxenMQServer.Failure`
     package init(library: ZeroMQLibrary, sodium: Sodium?, swarms: [UInt64]) async throws {
         let monitors = Monitors()
@@ -45,13 +45,13 @@ package final class StorageServerStandIn: Sendable {
         }
     }
 
-    /// Runs servers until the body is done, or has failed.
+    /// Runs servers until the body returns or throws.
     ///
     /// - Parameters:
-    ///   - library: as above.
-    ///   - sodium: as above.
-    ///   - swarms: as above.
-    ///   - body: gets the servers.
+    ///   - library: libzmq.
+    ///   - sodium: verifies signatures; nil to skip verification.
+    ///   - swarms: a swarm id for each server to run.
+    ///   - body: called with the servers.
     /// - Throws: `OxenMQServer.Failure`, and errors of `body`.
     package static func running<R: Sendable>(
         library: ZeroMQLibrary, sodium: Sodium?, swarms: [UInt64], _ body: (StorageServerStandIn) async throws -> R
@@ -67,7 +67,7 @@ package final class StorageServerStandIn: Sendable {
         }
     }
 
-    /// As the map lists them.
+    /// The servers' entries in the map.
     package var descriptions: [StorageServer] {
         zip(server.listeners, swarms).map { StorageServer(publicKey: $0.publicKey, ip: "127.0.0.1", port: $0.port, swarm: $1) }
     }
@@ -93,7 +93,7 @@ package final class StorageServerStandIn: Sendable {
 
     package func isMonitored(_ account: AccountID) -> Bool { monitors.state.withLock { $0.monitors[account] != nil } }
 
-    /// A message as it is sent.
+    /// An encoded report of a message.
     package struct Report: Sendable {
         let account: AccountID
         let parts: [[UInt8]]
@@ -106,11 +106,11 @@ package final class StorageServerStandIn: Sendable {
 
     /// Reports a message on every connection that monitors its account.
     ///
-    /// - Returns: How many these are.
+    /// - Returns: The number of these connections.
     @discardableResult
     package func report(_ message: NotifyMessage) -> Int { send(Report(message)) }
 
-    /// The same for a message that was encoded before.
+    /// As above, for an encoded message.
     @discardableResult
     package func send(_ report: Report) -> Int {
         let peers = monitors.state.withLock { $0.monitors[report.account] ?? [] }
@@ -118,9 +118,9 @@ package final class StorageServerStandIn: Sendable {
         return peers.count
     }
 
-    /// Accounts leave for a swarm: servers of others end their monitoring and say where they are, as today's do.
+    /// Moves accounts to a swarm. Servers of other swarms end their monitoring and name the new swarm, as current storage servers do.
     ///
-    /// - Returns: How many notices were sent.
+    /// - Returns: The number of notices sent.
     @discardableResult
     package func move(_ accounts: [AccountID], to swarm: UInt64) -> Int {
         let servers = descriptions.filter { $0.swarm == swarm }
@@ -152,7 +152,7 @@ package final class StorageServerStandIn: Sendable {
         return count
     }
 
-    /// How many connections monitor accounts at servers of a swarm.
+    /// The number of connections that monitor accounts at servers of a swarm.
     package func monitorCount(in swarm: UInt64) -> Int {
         monitors.state.withLock { $0.monitors.values.reduce(0) { $0 + $1.count { swarms[$0.listener] == swarm } } }
     }
@@ -162,7 +162,7 @@ package final class StorageServerStandIn: Sendable {
         for peer in monitors.state.withLock(\.peers) { server.send([Array(command.utf8), part], to: peer) }
     }
 
-    /// As if every connection had ended: to be called after the clients were killed, who say no BYE. What they sent before counts no more.
+    /// Forgets all connections and their requests. For clients that were killed, and so did not send BYE.
     package func forgetConnections() {
         monitors.state.withLock { state in
             state.peers = []

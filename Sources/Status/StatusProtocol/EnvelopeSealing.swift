@@ -4,12 +4,12 @@ public import WakuCrypto
 
 /// The recipient of a push message: determines topic and encryption.
 public enum Recipient: Sendable {
-    /// The holder of a key, on a topic of theirs.
+    /// The holder of a key, on one of its topics.
     case key(PublicKey, topic: String)
-    /// Everyone who knows a topic.
+    /// All parties that know a topic.
     case topic(String, SymmetricKey)
 
-    /// The topic of requests and answers.
+    /// The holder of a key, on the topic of requests and answers.
     public static func partitioned(_ key: PublicKey) -> Recipient {
         .key(key, topic: StatusTopics.partitioned(key))
     }
@@ -73,7 +73,7 @@ public enum EnvelopeSealing {
         return OpenedPayload(data: frame.data, signer: signer)
     }
 
-    /// As ``open(_:identity:topicKeys:)``, also when the Waku payload is not signed.
+    /// Like ``open(_:identity:topicKeys:)``, but accepts unsigned Waku payloads as well.
     ///
     /// - Throws: ``OpeningError``
     public static func openFrame(
@@ -96,7 +96,7 @@ public struct OpenedPayload: Sendable {
     /// The signer of the Waku payload: for queries and requests the sender's real identity, which is neither stored nor logged.
     public let signer: PublicKey
 
-    /// The segment, if it is one.
+    /// The segment in the payload; nil if the payload is not a segment.
     public var segment: SegmentMessage? { SegmentMessage(parsing: data) }
 }
 

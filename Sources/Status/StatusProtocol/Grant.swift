@@ -10,7 +10,7 @@ public enum Grant {
         Signature(of: digest(client: client.publicKey, server: server, accessToken: accessToken), by: client).bytes
     }
 
-    /// False unless it has 65 bytes with V from 0 to 3 and recovers to the client's key. V of 27 and 28 is refused.
+    /// False unless the grant has 65 bytes with V from 0 to 3 and recovers to the client's key. V of 27 and 28 is refused.
     public static func isValid(_ grant: [UInt8], client: PublicKey, server: PublicKey, accessToken: AccessToken) -> Bool {
         let signer = try? Signature(parsing: grant).signer(of: digest(client: client, server: server, accessToken: accessToken))
         return signer == client

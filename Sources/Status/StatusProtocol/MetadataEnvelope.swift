@@ -14,7 +14,7 @@ public enum MessageKind: UInt32, Sendable, CaseIterable {
     case response = 21
 }
 
-/// An ApplicationMetadataMessage: sender, type and payload. In Waku payloads, directly or in segments.
+/// An ApplicationMetadataMessage: sender, type and payload. Carried in Waku payloads, directly or in segments.
 ///
 ///     1 signature: recoverable, over Keccak-256(payload)    2 payload    3 type
 ///
@@ -23,7 +23,7 @@ public struct MetadataEnvelope: Sendable {
     private static let fieldLimit = 64
 
     public let kind: MessageKind
-    /// Recovered from the signature; without one, the signer of the Waku payload.
+    /// Recovered from the signature; the signer of the Waku payload if the envelope is unsigned.
     public let sender: PublicKey
     public let payload: [UInt8]
     public let id: [UInt8]
@@ -43,7 +43,7 @@ public struct MetadataEnvelope: Sendable {
         return (bytes, Keccak256.hash(key.publicKey.uncompressed + bytes))
     }
 
-    /// - Parameter key: nil leaves the signature out.
+    /// - Parameter key: signs the payload; nil for an unsigned envelope.
     static func encode(type: UInt32, payload: [UInt8], signedBy key: PrivateKey?) -> [UInt8] {
         Protobuf__ApplicationMetadataMessage.packed { message, arena in
             if let key { message.signature = arena.data(Signature(of: Keccak256.hash(payload), by: key).bytes) }
@@ -52,7 +52,7 @@ public struct MetadataEnvelope: Sendable {
         }
     }
 
-    /// An envelope of one of these kinds, and its signer; nil when it has no signature.
+    /// Parses an envelope of one of these kinds. The signer is nil when the envelope is unsigned.
     ///
     /// - Throws: ``EnvelopeError``
     static func open<Kind: RawRepresentable<UInt32>>(

@@ -1,10 +1,12 @@
 public import Core
 
 extension Platform {
-    /// The push services that Status has.
+    /// The push services that Status supports.
     public static let ofStatus: [Platform] = [.apn, .firebase]
 
-    /// - Parameter tokenType: Status' TokenType; nil for a value that is not one of its push services.
+    /// Returns nil for a token type that is not one of Status' push services.
+    ///
+    /// - Parameter tokenType: Status' TokenType.
     init?(tokenType: UInt32) {
         guard let platform = Int32(exactly: tokenType).flatMap(Platform.init(rawValue:)), Self.ofStatus.contains(platform) else {
             return nil

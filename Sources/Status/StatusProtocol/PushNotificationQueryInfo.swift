@@ -5,7 +5,7 @@ import Waku
 
 /// A device of a registrant, in answers to queries and in advertisements.
 public struct PushNotificationQueryInfo: Hashable, Sendable {
-    /// Empty if there is a list.
+    /// Empty if ``allowedKeyList`` is not.
     public var accessToken: AccessToken
     public var installationID: InstallationID
     /// The registrant's ``KeyHash``.
@@ -14,7 +14,7 @@ public struct PushNotificationQueryInfo: Hashable, Sendable {
     public var allowedKeyList: [[UInt8]]
     public var grant: [UInt8]
     public var version: UInt64
-    /// Compressed.
+    /// The server's public key, compressed.
     public var serverPublicKey: [UInt8]
 
     public init(
@@ -51,7 +51,7 @@ public struct PushNotificationQueryInfo: Hashable, Sendable {
         message.server_public_key = arena.data(serverPublicKey)
     }
 
-    /// Checks a message that lists such rows in field 1.
+    /// Checks the field counts of a message that lists such rows in field 1.
     static func checkCounts(in bytes: [UInt8]) throws(ProtobufError) {
         let rowLimit = 10_000
         let nestedFieldLimit = PushNotificationRegistration.listLimit + 64

@@ -14,7 +14,7 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     public static let listLimit = 30_000
     /// Limit of each string in bytes of UTF-8. Longer ones are malformed.
     public static let stringByteLimit = 4096
-    /// Limit of fields, because scalars may be repeated and unknown fields occur.
+    /// Limit of the number of other fields: scalars may be repeated, and unknown fields occur.
     private static let otherFieldLimit = 256
 
     public var tokenType: UInt32 = 0
@@ -38,14 +38,14 @@ public struct PushNotificationRegistration: Hashable, Sendable {
 
     public init() {}
 
-    /// Of all entries of all lists, with what each costs.
+    /// Memory used by all entries of all lists in bytes, overhead included.
     public var listByteCount: Int {
         [allowedKeyList, blockedChatList, allowedMentionsChatList, mutedChatList].reduce(0) { sum, list in
             list.reduce(sum) { $0 + $1.count + 32 }
         }
     }
 
-    /// nil if it is not a known platform.
+    /// nil if the token type is not a known platform.
     public var platform: Platform? { Platform(tokenType: tokenType) }
 
     /// - Throws: `ProtobufError`

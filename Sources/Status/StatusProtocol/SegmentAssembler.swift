@@ -48,7 +48,7 @@ public struct SegmentAssembler: Sendable {
         var segments: [Int: [UInt8]] = [:]
         var byteCount = 0
 
-        /// Whether it is dropped before another one.
+        /// Whether this message is dropped before the other one.
         func isWorth(lessThan other: Whole) -> Bool {
             let (part, otherPart) = (segments.count * other.count, other.segments.count * count)
             if part != otherPart { return part < otherPart }
@@ -73,7 +73,7 @@ public struct SegmentAssembler: Sendable {
     ///
     /// - Parameters:
     ///   - sentAt: when the segment was sent; nil: now.
-    ///   - now: by which segments that came long ago are forgotten.
+    ///   - now: the current time: incomplete messages older than the age limit are removed first.
     /// - Returns: the whole message if it is complete and its hash matches.
     public mutating func add(
         _ segment: SegmentMessage, from signer: PublicKey, sentAt: Timestamp? = nil, at now: Timestamp
@@ -101,12 +101,12 @@ public struct SegmentAssembler: Sendable {
         return nil
     }
 
-    /// Before a segment is looked at: it must not complete a whole that is too old.
+    /// Runs before a segment is added, so that it cannot complete a message over the age limit.
     private mutating func forgetOldWholes(at now: Timestamp) {
         for (key, whole) in wholes where now.since(whole.began) > limits.age { remove(key) }
     }
 
-    /// - Parameter newest: stays: what has just begun is always less complete than what was begun before.
+    /// - Parameter newest: never removed: a message that has just begun is always less complete than older ones.
     private mutating func makeRoom(besides newest: Key) {
         while let own = bySigner[newest.signer],
             own.keys.count > limits.wholeCountBySigner || own.byteCount > limits.byteCountBySigner,

@@ -13,7 +13,7 @@ public struct SignedAdvertisement: Sendable {
 
     /// The owner of the devices, recovered from the signature.
     public let owner: PublicKey
-    /// Which of the owner's devices published it; nil in a bare envelope.
+    /// The owner's installation that published the advertisement; nil in a bare envelope.
     public let installationID: InstallationID?
     public let advertisement: ContactCodeAdvertisement
 

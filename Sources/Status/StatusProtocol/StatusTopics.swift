@@ -1,6 +1,7 @@
 public import WakuCrypto
 
-/// The topic strings of Status. A message shows only the first 4 bytes of their Keccak-256; those of symmetric topics are passwords as well.
+/// The topic strings of Status. A message contains only the first 4 bytes of their Keccak-256. The strings of symmetric topics also serve as
+/// passwords.
 public enum StatusTopics {
     private static let partitionCount: UInt64 = 5000
 

@@ -8,8 +8,8 @@ extension Admission {
     /// Admits a message of a known kind.
     ///
     /// - Parameters:
-    ///   - kind: of the message; answers are not limited.
-    ///   - sender: nil if it has none: then only the limits for all senders together count.
+    ///   - kind: the kind of the message; answers are not limited.
+    ///   - sender: nil if there is none: then only the limits for all senders together apply.
     ///   - now: the time of receipt.
     package mutating func message(_ kind: MessageKind, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
         switch kind {

@@ -1,6 +1,6 @@
 import StatusProtocol
 
-/// Applies a registrant's filters, `PROTOCOL.md` section 6. Compares hashes of 64 bytes.
+/// Applies a registrant's filters, `PROTOCOL.md` section 6. Compares 64-byte hashes.
 enum NotificationFilter {
     static func admits(_ notification: PushNotification, for registration: PushNotificationRegistration) -> Bool {
         guard registration.enabled, !registration.blockedChatList.contains(notification.author) else { return false }

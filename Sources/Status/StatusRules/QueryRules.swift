@@ -19,7 +19,7 @@ package struct QueryRules: Sendable {
     /// The answer; nil if there are no registrations, in which case no answer is sent.
     ///
     /// - Parameters:
-    ///   - registrations: those that a ``QueryBudget`` admitted.
+    ///   - registrations: registrations admitted by a ``QueryBudget``.
     ///   - messageID: the id of the query's envelope.
     package func answer(_ registrations: [StoredRegistration], messageID: [UInt8]) -> PushNotificationQueryResponse? {
         registrations.isEmpty ? nil : PushNotificationQueryResponse(info: registrations.map(row), messageID: messageID)
@@ -40,8 +40,8 @@ package struct QueryRules: Sendable {
     }
 }
 
-/// Limits the size of the answer to a query, and of the rows that it loads. Rows are offered in the order of changes, the most recent first; those
-/// beyond the budget are left out, so that the same query gets the same answer until a row changes.
+/// Limits the size of the answer to a query, and of the rows loaded for it. Rows are added most recently changed first, and rows over the
+/// budget are left out, so that the same query gets the same answer until a row changes.
 package struct QueryBudget: Sendable {
     package static let rowLimit = 1_000
     /// Limit of the answer in bytes. Answers over 768 KiB are sent in segments.
@@ -49,17 +49,17 @@ package struct QueryBudget: Sendable {
 
     private var rowCount = 0
     private var byteCount = 0
-    /// Whether a registration was left out; all later ones are too.
+    /// Whether a registration was left out; all later ones are left out too.
     package private(set) var isSpent = false
 
     package init() {}
 
-    /// Adds a registration if it is within the budget. The first always is.
+    /// Adds a registration if it is within the budget. The first is always admitted.
     package mutating func admits(_ stored: StoredRegistration) -> Bool {
         admits(rowByteCount: Self.byteCount(of: stored))
     }
 
-    /// Adds a row if it is within the budget. The first always is.
+    /// Adds a row if it is within the budget. The first is always admitted.
     ///
     /// - Parameter rowByteCount: The approximate size of the row in an answer, in bytes.
     package mutating func admits(rowByteCount: Int) -> Bool {
@@ -72,7 +72,7 @@ package struct QueryBudget: Sendable {
         return true
     }
 
-    /// The approximate size of its row in an answer.
+    /// The approximate size of a registration's row in an answer, in bytes.
     package static func byteCount(of stored: StoredRegistration) -> Int {
         stored.registration.allowedKeyList.reduce(512) { $0 + $1.count + 4 }
     }

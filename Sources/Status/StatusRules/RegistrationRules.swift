@@ -4,8 +4,9 @@ package import WakuCrypto
 
 /// Decides on registrations, `PROTOCOL.md` section 4.
 ///
-/// In two parts: ``claim(in:)`` does the steps that do not need stored data, on any thread; ``decide(_:storedVersion:registered:)`` compares with stored data, sequentially.
-/// The order of errors is the specification's nevertheless: a claim carries an error that takes effect only after the version check.
+/// In two parts: ``claim(in:)`` does the steps that do not need stored data, on any thread; ``decide(_:storedVersion:registered:)`` compares
+/// with stored data, sequentially. Errors still have the order of the specification: a claim carries an error that takes effect only after
+/// the version check.
 package struct RegistrationRules: Sendable {
     private let identity: PrivateKey
     private let isIdempotent: Bool
@@ -23,10 +24,10 @@ package struct RegistrationRules: Sendable {
         self.serves = serves
     }
 
-    /// Unseals and examines a registration. nil when it can't be unsealed: then it is discarded.
+    /// Decrypts and validates a registration. Returns nil if it cannot be decrypted: the message is then dropped.
     ///
-    /// - Parameter knownVersion: what is stored for a key, or was. What is not newer is refused whatever else it says, so that its grant need
-    ///   not be checked.
+    /// - Parameter knownVersion: a version that is or was stored for a key. A registration that is not newer is refused regardless of its
+    ///   content, so its grant need not be checked.
     package func claim(in envelope: MetadataEnvelope, knownVersion: (RegistrationKey) -> UInt64? = { _ in nil }) -> RegistrationClaim? {
         let key = identity.sharedKey(with: envelope.sender)
         guard let plain = try? AESGCM.open(envelope.payload, key: key, layout: .nonceFirst) else { return nil }
@@ -57,7 +58,7 @@ package struct RegistrationRules: Sendable {
         return serves(platform, registration.apnTopic) ? nil : .unsupportedTokenType
     }
 
-    /// Compares bytes: texts that are canonically equivalent in Unicode are different topics.
+    /// Compares bytes: strings that are canonically equivalent in Unicode are different topics.
     private static func areEqual(_ left: PushNotificationRegistration, _ right: PushNotificationRegistration) -> Bool {
         left == right && left.encoded() == right.encoded()
     }
@@ -65,8 +66,8 @@ package struct RegistrationRules: Sendable {
     /// Decides on a claim.
     ///
     /// - Parameters:
-    ///   - storedVersion: of what is stored for its key, tombstones included; nil when nothing ever was.
-    ///   - registered: the registration that is in force. Asked for only when its content matters.
+    ///   - storedVersion: the version of the stored registration or tombstone of its key; nil if there is none.
+    ///   - registered: loads the stored registration. Called only when its content matters.
     package func decide(
         _ claim: RegistrationClaim, storedVersion: UInt64?, registered: () throws -> PushNotificationRegistration?
     ) rethrows -> RegistrationDecision {
@@ -92,8 +93,8 @@ package struct RegistrationClaim: Sendable {
     package enum Intent: Sendable {
         case malformed
         case unregister(RegistrationKey, version: UInt64)
-        /// `bytes` is what the client sealed: stored as it came, unknown fields and all. `flaw` counts once the version is new, and
-        /// is not looked for before.
+        /// `bytes` is the decrypted registration: stored as received, unknown fields included. `flaw` takes effect only if the version
+        /// is new, and is not determined otherwise.
         case register(
             RegistrationKey, PushNotificationRegistration, bytes: [UInt8], flaw: PushNotificationRegistrationResponse.ErrorType?)
     }
@@ -112,7 +113,7 @@ package struct RegistrationClaim: Sendable {
 }
 
 extension RegistrationClaim {
-    /// 0 if it has none.
+    /// 0 if the claim has none.
     package var version: UInt64 {
         switch intent {
         case .malformed: 0

@@ -7,7 +7,7 @@ package struct StatusContent: NotificationContent {
     package let kind: NotificationKind
     package let chatID: [UInt8]
     package let registrant: KeyHash
-    /// Encrypted by the sender for the device.
+    /// The message, encrypted by the sender for the device.
     package let message: [UInt8]
     package let installationID: InstallationID
 
@@ -29,7 +29,7 @@ package struct StatusContent: NotificationContent {
 
     package func text(in profile: PayloadProfile) -> String { profile.text(for: kind) }
 
-    /// Chat and message, in the published format.
+    /// Chat and message in the published format; nil in other profiles.
     package func groupKey(in profile: PayloadProfile) -> [UInt8]? {
         guard profile == .rfc else { return nil }
         return withUnsafeBytes(of: UInt64(chatID.count).bigEndian, Array.init) + chatID + message
@@ -81,7 +81,7 @@ extension ContentKind {
 }
 
 extension NotificationKind {
-    /// A kind that settings call by this name; the lowest unassigned one for `other`.
+    /// The kind with this name in settings; the lowest unassigned value for `other`.
     package init(_ kind: ContentKind) {
         self =
             switch kind {

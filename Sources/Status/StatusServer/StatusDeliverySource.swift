@@ -5,7 +5,7 @@ package import StatusProtocol
 package import Storage
 import Waku
 
-/// What delivery knows of Status: devices are rows of registrations, payloads are notifications as they were asked for.
+/// The delivery source of the Status protocol: devices are rows of registrations, payloads are notifications of requests.
 package struct StatusDeliverySource: DeliverySource {
     private let registrations: Registrations
 
@@ -49,7 +49,8 @@ package struct StatusDeliverySource: DeliverySource {
     }
 }
 
-/// A notification in the outbox: a PushNotificationRequest of it alone, without what was checked, and what stands beside it.
+/// The encoding of a notification in the outbox: a PushNotificationRequest with this entry only, without the fields that were checked or are
+/// stored in other columns.
 enum StatusPayload {
     static func encode(_ notification: PushNotification) -> [UInt8] {
         var rest = notification
@@ -59,7 +60,7 @@ enum StatusPayload {
         return PushNotificationRequest(requests: [rest], messageID: []).encoded()
     }
 
-    /// - Throws: when it is not what ``encode(_:)`` makes.
+    /// - Throws: if the bytes were not made by ``encode(_:)``.
     static func decode(_ bytes: [UInt8]) throws -> PushNotification {
         guard let notification = try PushNotificationRequest(parsing: bytes).requests.first else { throw UnexpectedValue() }
         return notification

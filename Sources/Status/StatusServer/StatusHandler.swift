@@ -10,7 +10,7 @@ import Storage
 import Waku
 import WakuCrypto
 
-/// Handles the messages of the Status protocol: see ``PushNode/WakuHandler``.
+/// Handles the messages of the Status protocol: see ``NodeAPI/WakuHandler``.
 struct StatusHandler: WakuHandler {
     typealias Command = StatusCommand
 
@@ -78,7 +78,7 @@ struct StatusHandler: WakuHandler {
         case (.request, .success(.request(let outcome))):
             node.counters.add(.requestTaken)
             finish(outcome.pending)
-        // Nothing was stored, so the answer is an error.
+        // The store failed: nothing was stored.
         case (.registration(let claim), _): reply(.internalError, to: claim, message)
         case (.request(let request, let envelope, _), _):
             report(
@@ -128,14 +128,14 @@ struct StatusHandler: WakuHandler {
 
     /// - Parameters:
     ///   - pending: the request.
-    ///   - outcomes: of its deliveries.
-    ///   - isNew: whether its final answer is to be stored.
+    ///   - outcomes: the outcomes of its deliveries.
+    ///   - isNew: whether to store its final answer.
     private func report(_ pending: PendingRequest, _ outcomes: [DeliveryID: DeliveryOutcome], isNew: Bool) {
         let errors = pending.errors(outcomes)
         node.counters.add(.requestAnswered)
         for error in errors { node.counters.increment(.reports, ReportLabel(error)) }
         if isNew, let codes = AnswerCode.final(errors) {
-            // Not awaited: it is submitted before the same request could be decided again.
+            // Not awaited: the store has it in its queue before the same request can be decided again.
             node.store.enqueue(.change([AnswerStorage.remember(codes, to: pending.envelopeID, at: node.now())]))
         }
         node.replies.publish(
@@ -146,7 +146,7 @@ struct StatusHandler: WakuHandler {
 
     // MARK: Queries
 
-    /// nil if none of the keys is registered.
+    /// The answer to a query; nil if none of the keys is registered.
     func answer(_ message: Decoded<StatusCommand>, at now: Timestamp) -> StoreCommand<Reply?> {
         guard case .query(let query, let envelope) = message.command else { return .done(nil) }
         let registrants = queries.registrants(in: query).filter { registrant in

@@ -15,14 +15,14 @@ package struct StatusPush: NodeProtocol {
     package struct Configuration: Sendable {
         /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
         package var requestAgeLimit = Duration.seconds(600)
-        /// Whether a repeated, identical registration is answered success instead of VERSION_MISMATCH.
+        /// Whether a repeated, identical registration is answered with success instead of VERSION_MISMATCH.
         package var idempotentRegistrations = false
-        /// Maximum number of registrants that wait in memory for their topic key to be derived ahead of the first query; nil disables that.
+        /// Maximum number of registrants queued in memory to have their topic key derived ahead of the first query; nil disables this.
         package var deriveAheadLimit: Int? = 10_000
         /// Whether keys are derived ahead only on idle cores; false for tests, which wait for the keys.
         package var derivesAheadWhenIdle = true
         package var limits = Limits.none
-        /// Registrations that are not renewed within this time are removed; nil disables that.
+        /// Registrations that are not renewed within this time are removed; nil disables removal.
         package var registrationLifetime: Duration?
 
         package init() {}

@@ -12,10 +12,10 @@ struct StatusReplies: Sendable {
     /// - Parameters:
     ///   - kind: the kind of the reply.
     ///   - payload: the reply.
-    ///   - recipient: the recipient, on whose topic it is published.
-    ///   - pubsubTopic: the pubsub topic of the message that it answers.
-    ///   - times: the times of the message that it answers.
-    ///   - question: the message that it answers.
+    ///   - recipient: the recipient; determines the topic.
+    ///   - pubsubTopic: the pubsub topic of the answered message.
+    ///   - times: the times of the answered message.
+    ///   - question: the answered message.
     func reply(
         _ kind: MessageKind, _ payload: [UInt8], to recipient: PublicKey, on pubsubTopic: PubsubTopic, times: MessageTimes?,
         question: MessageHash

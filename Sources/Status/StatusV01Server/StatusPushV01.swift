@@ -12,12 +12,12 @@ package import WakuCrypto
 /// Version 0.1 of Status' push notifications, as a protocol of the node.
 package struct StatusPushV01: NodeProtocol {
     package struct Configuration: Sendable {
-        /// The topic of notifications for APNs: a Register names none. Empty: none is sent.
+        /// The APNs topic of notifications, because a Register contains none. Empty: notifications have no topic.
         package var apnsTopic = ""
-        /// Older requests are dropped; a notification that gorush did not take by then is given up.
+        /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
         package var requestAgeLimit = Duration.seconds(600)
         package var limits = Limits.none
-        /// Records that were not renewed for so long end; nil: never.
+        /// Records that are not renewed within this time are removed; nil disables removal.
         package var registrationLifetime: Duration?
 
         package init() {}
@@ -55,7 +55,7 @@ package struct StatusPushV01: NodeProtocol {
         try V01Service(identity, configuration, gate, node)
     }
 
-    /// Other limits from now on, and other keys that may register.
+    /// Replaces the limits, and the keys that may register.
     package func replaceLimits(_ limits: Limits) {
         gate.replace(limits)
     }

@@ -3,10 +3,10 @@ import Core
 package import StatusProtocol
 import Storage
 
-/// The content of a version 0.1 notification: the published format, whatever the payload profile is.
+/// The content of a version 0.1 notification: always in the published format, independent of the payload profile.
 package struct V01Content: NotificationContent {
     package let chatID: [UInt8]
-    /// Encrypted by the sender, for the device to open.
+    /// The message, encrypted by the sender for the device.
     package let message: [UInt8]
     package let installationID: InstallationID
 
@@ -41,14 +41,14 @@ package struct V01Content: NotificationContent {
     }
 }
 
-/// A notification in the outbox: a Request of it alone, without what was checked.
+/// The encoding of a notification in the outbox: a Request with this notification only, without the fields that were checked.
 enum V01Payload {
     static func encode(chatID: [UInt8], message: [UInt8]) -> [UInt8] {
         let entry = V01.PushNotification(accessToken: AccessToken(""), chatID: chatID)
         return V01.Request(requests: [entry], message: message, messageID: [], ackKey: []).encoded()
     }
 
-    /// - Throws: when it is not what ``encode(chatID:message:)`` makes.
+    /// - Throws: if the bytes were not made by ``encode(chatID:message:)``.
     static func decode(_ bytes: [UInt8], for installationID: InstallationID) throws -> V01Content {
         let request = try V01.Request(parsing: bytes)
         guard let entry = request.requests.first else { throw UnexpectedValue() }

@@ -4,12 +4,12 @@ import StatusProtocol
 package import Storage
 import Waku
 
-/// What delivery knows of version 0.1: devices are rows of their own, payloads chat and message.
+/// The delivery source of version 0.1: devices have their own table, payloads consist of chat and message.
 package struct V01DeliverySource: DeliverySource {
     private let records: Records
     private let apnsTopic: String
 
-    /// - Parameter apnsTopic: of notifications for APNs; empty for none, since a Register names none.
+    /// - Parameter apnsTopic: the APNs topic of notifications, because a Register contains none; empty for none.
     package init(_ sealer: Sealer, apnsTopic: String) {
         records = Records(sealer)
         self.apnsTopic = apnsTopic

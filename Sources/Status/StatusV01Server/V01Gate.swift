@@ -5,7 +5,7 @@ package import RateLimits
 import StatusRules
 import Core
 
-/// The limits of version 0.1.
+/// The rate limits of version 0.1.
 package final class V01Gate: Sendable {
     let limiter: LimitGate
 
@@ -13,12 +13,12 @@ package final class V01Gate: Sendable {
         limiter = LimitGate(limits)
     }
 
-    /// Where refusals are counted.
+    /// Sets the counters for refusals.
     func count(with counters: Counters) {
         limiter.reportRefusals { counters.add(Counter($0)) }
     }
 
-    /// Other limits from now on. Senders that were over the old ones begin anew.
+    /// Replaces the limits. All senders start with full rates.
     package func replace(_ limits: Limits) {
         limiter.replace(limits)
     }
@@ -29,9 +29,9 @@ package final class V01Gate: Sendable {
     }
 
     /// - Parameters:
-    ///   - isSegmented: every node decides on its own about what comes in segments.
-    ///   - isLaterTurn: see ``PushNode/Incoming/isLaterTurn``.
-    ///   - ask: what is to be admitted.
+    ///   - isSegmented: whether the message is a segment: each node applies its limits to segments independently.
+    ///   - isLaterTurn: whether this is a retry: see ``NodeAPI/Incoming/isLaterTurn``.
+    ///   - ask: applies the limits.
     /// - Throws: `Drop` when a limit is exceeded.
     func admit(
         isSegmented: Bool = false, isLaterTurn: Bool = false, _ ask: (inout Admission) -> Admission.Refusal?
@@ -41,13 +41,13 @@ package final class V01Gate: Sendable {
 
     func refuses(_ ask: (inout Admission) -> Admission.Refusal?) -> Bool { limiter.refuses(ask) }
 
-    /// Whether limits refuse a record.
+    /// Whether limits refuse a record. If not, its new devices are counted.
     ///
     /// - Parameters:
-    ///   - claim: Whose record it is.
-    ///   - devices: Of the record.
-    ///   - isNew: The account is not registered at present.
-    ///   - now: When it came.
+    ///   - claim: The claim for the record.
+    ///   - devices: Number of devices in the record.
+    ///   - isNew: Whether the account is not registered now.
+    ///   - now: The time of receipt.
     func refusesRecord(_ claim: V01.RegisterClaim, devices: Int, isNew: Bool, at now: Timestamp) -> Bool {
         guard !limiter.isUnlimited else { return false }
         let limits = limiter.limits

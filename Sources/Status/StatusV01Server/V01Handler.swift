@@ -9,7 +9,7 @@ import Storage
 import Waku
 import WakuCrypto
 
-/// Handles messages of version 0.1, step by step: see ``PushNode/WakuHandler``.
+/// Handles the messages of version 0.1: see ``NodeAPI/WakuHandler``.
 struct V01Handler: WakuHandler {
     typealias Command = V01Command
 
@@ -53,7 +53,7 @@ struct V01Handler: WakuHandler {
         case (.request(let request, let key, _), .success(.request(let outcome))):
             node.counters.add(.v01RequestTaken)
             finish(outcome.pending, request, key, message)
-        // Nothing was kept: so it says.
+        // The store failed: nothing was stored.
         case (.register(let claim), _): reply(.internalError, nil, to: claim, message)
         case (.request(let request, let key, _), _): acknowledge(.failed, [:], request, key, message)
         case (.query, _): break
@@ -68,7 +68,7 @@ struct V01Handler: WakuHandler {
         node.replies.publish(replies.reply(.registrationResponse, response.encoded(), to: claim.sender, message, isHeld: false))
     }
 
-    /// Acknowledges a request once it is known what became of its deliveries.
+    /// Acknowledges a request when the outcomes of its deliveries are known.
     private func finish(_ pending: V01PendingRequest, _ request: V01.Request, _ key: [UInt8], _ message: Decoded<V01Command>) {
         let deliveries = pending.deliveries
         guard !deliveries.isEmpty else { return acknowledge(pending, [:], request, key, message) }
@@ -76,7 +76,7 @@ struct V01Handler: WakuHandler {
             AwaitedDeliveries(deliveries, receivedAt: message.times?.received) { results in
                 let verdict = pending.verdict(results.outcomes)
                 if verdict.isFinal {
-                    // Not waited for: it has its place in the queue of commits, before the same request can be looked at again.
+                    // Not awaited: the store has it in its queue before the same request can be decided again.
                     node.store.enqueue(.change([V01Answers.remember(verdict.error, to: key, at: node.now())]))
                 }
                 acknowledge(pending, results.outcomes, request, key, message)
@@ -98,7 +98,7 @@ struct V01Handler: WakuHandler {
 
     // MARK: Queries
 
-    /// nil when there is no row.
+    /// The answer to a query; nil if there are no rows.
     func answer(_ message: Decoded<V01Command>, at now: Timestamp) -> StoreCommand<Reply?> {
         guard case .query(let query, let sender) = message.command else { return .done(nil) }
         let registrants = V01.QueryRules.registrants(in: query).filter { registrant in
@@ -108,7 +108,7 @@ struct V01Handler: WakuHandler {
             let rows = found.flatMap { record -> [V01.QueryInfo] in
                 let rows = V01.QueryRules.rows(of: record.registrant, record.preferences)
                 let byteCount = rows.reduce(0) { $0 + V01.QueryRules.byteCount(of: $1) }
-                // All rows about a registrant or none.
+                // A registrant over its limit is left out with all of its rows.
                 let isRefused =
                     !rows.isEmpty
                     && gate.refuses {

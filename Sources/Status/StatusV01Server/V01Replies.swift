@@ -4,16 +4,16 @@ import Core
 import Waku
 import WakuCrypto
 
-/// Makes replies: signed by the node, encrypted to whoever they are for.
+/// Makes replies: signed by the node, encrypted to the recipient.
 struct V01Replies: Sendable {
     let identity: PrivateKey
 
     /// - Parameters:
-    ///   - type: of the reply.
-    ///   - payload: the reply.
-    ///   - recipient: whose topic it is published on.
-    ///   - question: the message that it answers.
-    ///   - isHeld: it waits for the reply delay.
+    ///   - type: the type of the reply.
+    ///   - payload: the encoded reply.
+    ///   - recipient: the recipient; determines the topic.
+    ///   - question: the answered message.
+    ///   - isHeld: whether to apply the reply delay.
     func reply(
         _ type: V01.MessageType, _ payload: [UInt8], to recipient: PublicKey, _ question: Decoded<V01Command>, isHeld: Bool
     ) -> Reply {
@@ -25,7 +25,7 @@ struct V01Replies: Sendable {
 
     /// - Parameters:
     ///   - error: nil is success.
-    ///   - ackKey: of the request.
+    ///   - ackKey: the acknowledgement key of the request.
     ///   - question: the request.
     func acknowledgement(
         _ error: V01.Acknowledgement.ErrorType?, under ackKey: V01.AckKey, _ question: Decoded<V01Command>

@@ -10,10 +10,10 @@ import Storage
 import Waku
 import WakuCrypto
 
-/// Version 0.1 at work: see ``StatusPushV01``.
+/// The running version 0.1 protocol: see ``StatusPushV01``.
 struct V01Service: ProtocolService {
     private static let expiryChunk = 200
-    /// For how long tombstones of accounts that were never registered are kept.
+    /// How long tombstones of accounts that were never registered are kept.
     private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
     private static let unfoundedChunk = 2_000
 
@@ -36,7 +36,7 @@ struct V01Service: ProtocolService {
             gate.limiter.exchangeTakes(
                 by: TakeExchange(hash: node.keyedHash) { [cluster = node.cluster] in cluster.tell(V01Storage.protocolNumber, taken: $0) })
         }
-        // Acknowledgements that were never given are shown as 0.
+        // Creates the series, so that results that did not occur are shown as 0.
         for label in AcknowledgementLabel.allCases { node.counters.increment(.acknowledgements, label, by: 0) }
         if gate.countsDevices { gate.counted(devices: try store.read(Records.deviceCount())) }
         figures = ThrottledReading { try await store.fetch(Records.figures()) }
@@ -75,7 +75,7 @@ struct V01Service: ProtocolService {
         gate.counted(devices: count)
     }
 
-    /// Ends records that were not renewed: as if the client had, so that its old messages don't revive them.
+    /// Removes records that were not renewed, as if the client had unregistered, so that old messages don't restore them.
     func expire(at now: Timestamp) async {
         guard let lifetime = configuration.registrationLifetime else { return }
         let cutoff = now - lifetime

@@ -11,7 +11,7 @@ import WakuCrypto
     private let sender = PrivateKey.generate().publicKey
     private let other = PrivateKey.generate().publicKey
 
-    /// Gates of nodes that tell each other what they take.
+    /// Gates of nodes that report their usage to each other.
     private final class Nodes: Sendable {
         let gates: [LimitGate]
         let told = Mutex<[(String, Int)]>([])
@@ -52,7 +52,7 @@ import WakuCrypto
         #expect(gates.map { admits($0, request: sender) } == [true, true, true])
         #expect(gates.map { admits($0, request: sender) } == [false, false, false])
         #expect(admits(gates[1], request: other))
-        // A token is back, for one of them.
+        // One token is regained, which only one node may use.
         nodes.now.withLock { $0 = start + .seconds(1200) }
         #expect(gates.map { admits($0, request: sender, at: start + .seconds(1200)) } == [true, false, false])
     }
@@ -80,13 +80,13 @@ import WakuCrypto
             let refused = nodes.gates.map { $0.refuses(ask) }
             #expect(refused == [false, true], "\(limit)")
         }
-        // In total: whoever asks.
+        // A limit in total applies to other senders too.
         nodes.gates[1].reportRefusals { #expect($0 == .registrations) }
         let isRefused = nodes.gates[1].refuses { $0.message(.registration, from: other, at: start) }
         #expect(isRefused)
-        // Nobody can tell who asked.
+        // Names do not disclose the sender.
         let told = nodes.told.withLock(\.self).map(\.0)
-        // Three are of a message's sender and in total; the last registration was its sender's first one.
+        // Three messages count per sender and in total; the last registration counts only for its sender.
         #expect(told.count == asks.count + 4)
         #expect(told.allSatisfy { !$0.contains(sender.hex) && !$0.contains(hexString(hash)) })
     }
@@ -97,14 +97,14 @@ import WakuCrypto
         #expect(nodes.told.withLock(\.count) == 0)
     }
 
-    /// The first turn may have been counted, and come to nothing.
+    /// The first attempt may have been counted, and may have failed.
     @Test func aLaterTurnIsCountedAndNotRefused() {
         let nodes = Nodes(2, limits { $0.requests = RateLimit(1, per: .day) })
         #expect(admits(nodes.gates[0], request: sender))
         let isRefused = nodes.gates[1].refuses(isLaterTurn: true) { $0.message(.request, from: sender, at: start) }
         #expect(!isRefused)
         #expect(!admits(nodes.gates[1], request: sender))
-        // Rates that each counts for itself go by its own count.
+        // Rates that are not shared refuse retries.
         let divided = Nodes(1, limits { $0.requests = RateLimit(1, per: .day) })
         #expect(admits(divided.gates[0], request: sender))
         let isRefusedAlone = divided.gates[0].refuses(isLaterTurn: true) { $0.message(.request, from: sender, at: start) }
@@ -125,7 +125,7 @@ import WakuCrypto
         #expect(admits(gate, request: sender))
         gate.share(among: 2)
         #expect(!admits(gate, request: sender))
-        // Another limit begins anew.
+        // A changed limit starts with a full rate.
         var other = limits { $0.requestsBySender = RateLimit(2, per: .day) }
         other.requests = RateLimit(100, per: .second)
         gate.replace(other)

@@ -52,7 +52,7 @@ import Testing
         #expect(throws: JSONValue.SyntaxError.self) { try JSONValue(parsing: objects.utf8) }
     }
 
-    /// Foundation's reader takes nothing that this one refuses, and reads the same strings, within what both support.
+    /// Within the common subset, Foundation's reader accepts nothing that this reader refuses, and reads the same strings.
     @Test func readerAgreesWithFoundation() throws {
         var random = SeededGenerator(seed: 18)
         let seeds = [RequestSample.sessionID().text, #"{"a":[1,-2.5e3,"é\u00e9",{"b":null,"c":[true,false]}]}"#, #"["\ud83d\ude00",""]"#]

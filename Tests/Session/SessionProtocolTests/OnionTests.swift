@@ -100,7 +100,7 @@ import WakuCrypto
 
     @Test(arguments: [0, 1] as [UInt8], OnionEncryption.allCases)
     func keysOfSmallOrderAreRefused(first: UInt8, encryption: OnionEncryption) throws {
-        // Whoever does not look at the shared secret could open it: it is zero.
+        // The shared secret is zero, so a server that does not check it could decrypt the request.
         let point = [first] + [UInt8](repeating: 0, count: 31)
         let zero = SecretBytes([UInt8](repeating: 0, count: 32))
         let box = OnionBox(encryption, shared: zero, clientKey: point, serverKey: key.publicKey, sodium: sodium)
@@ -117,7 +117,7 @@ import WakuCrypto
         #expect(OnionError.tooLarge.status == 413)
     }
 
-    // MARK: Inside
+    // MARK: Inner requests
 
     @Test func innerRequestIsRead() throws {
         let body = try OnionInnerRequest(parsing: BencodeValue.list([.text(Self.inner), .text("{}")]).encoded())
@@ -192,7 +192,7 @@ import WakuCrypto
     }
 }
 
-/// The other side.
+/// The client side.
 struct OnionClient {
     let publicKey: [UInt8]
     let box: OnionBox

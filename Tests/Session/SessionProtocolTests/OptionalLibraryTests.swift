@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What the C targets declare, against the real headers, and the notes by which package builders find the libraries.
+/// Compares the declarations of the C targets with the real headers, and checks the ELF notes by which package builders find the libraries.
 @Suite struct OptionalLibraryTests {
     private static let sources = Repository.file("Sources/C").path
 
@@ -100,7 +100,7 @@ import Testing
         let description: String
     }
 
-    /// - Throws: ``CompilerError`` with what the compiler said.
+    /// - Throws: ``CompilerError`` with the compiler's output.
     private func compile(_ source: String) async throws {
         let ended = try await ExternalTool.run(
             "cc",

@@ -5,7 +5,7 @@ import WakuCrypto
 
 @testable import SessionProtocol
 
-/// The table of fields, a test for each rule.
+/// The table of fields, with a test for each rule.
 @Suite struct RequestFormTests {
     private let sample = RequestSample.sessionID()
 
@@ -79,7 +79,7 @@ import WakuCrypto
     }
 
     @Test func base64WithStrayBitsIsRefused() {
-        // 32 bytes: the last digit has two bits that belong to no byte.
+        // 32 bytes: the last digit has two unused bits.
         let zeros = String(repeating: "A", count: 42)
         #expect(EncodedBytes.decode(zeros + "A", count: 32) != nil)
         #expect(EncodedBytes.decode(zeros + "B", count: 32) == nil)

@@ -3,11 +3,11 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// Requests as clients write them: names and JSON values, in order.
+/// A client's request: names and JSON values, in order.
 struct RequestSample {
     var fields: [(name: String, json: String)]
 
-    /// The session id of the vectors, as it subscribes.
+    /// The subscription of the vectors' session id.
     static func sessionID() -> RequestSample {
         let vector = SessionVectors.derived.sessionId
         return RequestSample(fields: [
@@ -18,7 +18,7 @@ struct RequestSample {
         ])
     }
 
-    /// The group of the vectors.
+    /// The subscription of the vectors' group.
     static func group() -> RequestSample {
         let vector = SessionVectors.derived.group03
         var sample = sessionID()
@@ -30,7 +30,7 @@ struct RequestSample {
         return sample
     }
 
-    /// The group, by one of its subaccounts.
+    /// The subscription of the group, signed by one of its subaccounts.
     static func subaccount(_ vector: SessionVectors.Subaccount) -> RequestSample {
         var sample = group()
         sample["subaccount"] = quoted(hexString(vector.subaccount.bytes))

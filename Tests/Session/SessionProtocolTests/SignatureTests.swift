@@ -53,7 +53,7 @@ import WakuCrypto
         }
     }
 
-    /// Keys whose X25519 forms are points of small order too. By OpenSSL, one signature is valid for many texts; libsodium refuses them.
+    /// Keys whose X25519 forms are points of small order too. OpenSSL accepts one signature for many texts; libsodium refuses these keys.
     @Test(arguments: [
         // The points of orders 2 and 4 and one of order 8, and their forms.
         ("ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", String(repeating: "00", count: 32)),

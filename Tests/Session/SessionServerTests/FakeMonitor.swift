@@ -6,7 +6,7 @@ import TestSupport
 
 @testable import SessionServer
 
-/// Stands in for storage servers: remembers what they would be asked, and reports messages on behalf of them.
+/// A fake of the storage servers: records the subscriptions to monitor, and reports messages.
 final class FakeMonitor: SubscriptionMonitoring {
     private struct State {
         var monitored: [SubscriptionID: MonitoredSubscription] = [:]
@@ -52,7 +52,7 @@ final class FakeMonitor: SubscriptionMonitoring {
     var accounts: [AccountID] { monitored.values.map(\.account) }
     var reloads: Int { state.withLock(\.reloads) }
 
-    /// What storage servers would be asked about these subscriptions.
+    /// The entries with which storage servers would be asked for these subscriptions.
     func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {
         try await state.withLock(\.entries)?.entries(of: ids) ?? [:]
     }

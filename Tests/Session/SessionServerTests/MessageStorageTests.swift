@@ -11,7 +11,7 @@ import WakuCrypto
 
 @testable import SessionServer
 
-@Suite("Session: from a message to notifications")
+@Suite("Session: notifications of a message")
 struct MessageStorageTests {
     private let fixture: SessionStoreFixture
     private let account: SessionAccount
@@ -33,7 +33,7 @@ struct MessageStorageTests {
         let first = try await fixture.notify(report)
         #expect(first.queued.count == 2 && first.duplicates == 0 && first.isWanted)
         #expect(try fixture.waiting.map(\.device.row) == [rows[0], rows[1]])
-        // The swarm's other servers report it too.
+        // The swarm's other servers report the same message.
         let second = try await fixture.notify(report)
         #expect(second.queued.isEmpty && second.duplicates == 2)
         #expect(try fixture.waiting.count == 2)
@@ -73,7 +73,7 @@ struct MessageStorageTests {
         #expect(notified.map(\.queued.count) == [0, 2, 1, 0])
         #expect(notified.map(\.duplicates) == [2, 0, 0, 2])
         #expect(notified.flatMap(\.queued).map(\.postable.waiting.device.row) == rows)
-        // As they are in the outbox.
+        // The same as in the outbox.
         #expect(try Array(fixture.waiting.dropFirst(2)) == notified.flatMap(\.queued).map(\.postable.waiting))
         for (report, count) in [(first, 2), (second, 1)] { #expect(try await fixture.notify(report).duplicates == count) }
     }
@@ -88,7 +88,7 @@ struct MessageStorageTests {
                 $0 == known
             })
         #expect(again.duplicates == 1 && again.isWanted && again.notifications.map(\.delivery) == [made[1]])
-        // The store knows of the other.
+        // The store knows the other delivery.
         #expect(try await fixture.notify(again).duplicates == 2)
         let all = try fixture.store.read(
             fixture.subscriptions.prepare(report, expires: .now() + .seconds(600), by: fixture.source, fixture.sodium, at: .now()) { _ in
@@ -115,7 +115,7 @@ struct MessageStorageTests {
         try await fixture.apply([.unsubscribe(account.unsubscription(ended))])
         let notified = try await fixture.store.commit(fixture.subscriptions.notifyTogether(prepared))
         #expect(notified.map { $0?.queued.count } == [nil, 1])
-        // Nothing of it was done: it can be prepared again.
+        // Nothing of the first message was stored: it can be prepared again.
         #expect(try fixture.waiting.count == 1)
         #expect(try await fixture.notify(prepared[0]).queued.count == 1)
     }
@@ -127,7 +127,7 @@ struct MessageStorageTests {
         let prepared = [try fixture.prepare(report)]
         let notified = try await fixture.store.commit(fixture.subscriptions.notifyTogether(prepared) { $0.row != row })
         #expect(notified[0]?.queued.map(\.postable.waiting.device.row) == [try fixture.rows(of: account)[1].row])
-        // It is not known to have been notified.
+        // The refused notification is not recorded as made.
         #expect(try await fixture.notify(report).queued.map(\.postable.waiting.device.row) == [row])
     }
 

@@ -14,13 +14,13 @@ import Waku
 
 @testable import SessionServer
 
-/// The outbox, the accepted deliveries and `session_seen` together know a delivery for 24 hours, whichever way it ends.
+/// The outbox, the accepted deliveries and `session_seen` together remember a delivery for 24 hours, for every outcome.
 @Suite("Session: a second report of a message", .timeLimit(.minutes(5)))
 struct SecondReportTests {
     enum Engine: CaseIterable {
         case sqlite, postgreSQL
 
-        /// Of a new database.
+        /// The location of a new database.
         func location() async throws -> StoreLocation {
             switch self {
             case .sqlite: .dataFolder
@@ -29,7 +29,7 @@ struct SecondReportTests {
         }
     }
 
-    /// What becomes of the notification of the first report.
+    /// The outcome of the first report's notification.
     enum Ending: CaseIterable {
         case waits
         case accepted
@@ -61,7 +61,7 @@ struct SecondReportTests {
         #expect(try fixture.waiting.isEmpty == (ending != .waits))
     }
 
-    @Test("makes no second notification, however the first one ended", arguments: Ending.allCases, Engine.allCases)
+    @Test("makes no second notification, for every outcome of the first", arguments: Ending.allCases, Engine.allCases)
     func known(ending: Ending, engine: Engine) async throws {
         let fixture = try SessionStoreFixture(at: try await engine.location())
         let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
@@ -70,27 +70,27 @@ struct SecondReportTests {
         let prepared = try fixture.prepare(report)
         #expect(try await fixture.notify(report).queued.count == 1)
         try await end(ending, account, device, in: fixture)
-        // The device may subscribe again, under another row: it is the same subscription.
+        // The device subscribes again and gets another row, but it is the same subscription.
         try await fixture.subscribe(account, device)
         let second = try await fixture.notify(report)
         #expect(second.queued.isEmpty && second.duplicates == 1 && second.isWanted)
-        // Also one that was prepared before the first notification was made, by the command of several and by its own.
+        // Also if the message was prepared before the first notification was made, in a batch or by itself.
         _ = try await fixture.store.commit(fixture.subscriptions.notifyTogether([prepared]))
         #expect(try await fixture.notify(prepared).queued.isEmpty)
         #expect(try fixture.waiting.count == (ending == .waits ? 1 : 0))
-        // Another message is notified as ever.
+        // Another message makes a notification.
         #expect(try await fixture.notify(message(for: account)).queued.count == 1)
         try fixture.store.close()
     }
 
-    @Test("of which several devices were told is known for each of them", arguments: Engine.allCases)
+    @Test("for several devices is recognized for each of them", arguments: Engine.allCases)
     func eachDevice(engine: Engine) async throws {
         let fixture = try SessionStoreFixture(at: try await engine.location())
         let (account, devices) = (try SessionAccount.sessionID(), (0..<3).map { _ in SessionDevice() })
         for device in devices { try await fixture.subscribe(account, device, at: .now - 10) }
         let reports = (0..<2).map { _ in message(for: account) }
         for report in reports { #expect(try await fixture.notify(report).queued.count == 3) }
-        // Two end in one body, with two notifications each.
+        // One body ends two subscriptions with two notifications each.
         try await fixture.apply(devices.prefix(2).map { .unsubscribe(account.unsubscription($0, at: .now - 5)) })
         #expect(try fixture.waiting.count == 2)
         for device in devices.prefix(2) { try await fixture.subscribe(account, device) }
@@ -99,20 +99,20 @@ struct SecondReportTests {
         try fixture.store.close()
     }
 
-    @Test("is known to nodes of earlier releases where several nodes share the store", arguments: Engine.allCases)
+    @Test("is recognized by nodes of earlier releases if several nodes share the store", arguments: Engine.allCases)
     func shared(engine: Engine) async throws {
         let fixture = try SessionStoreFixture(at: try await engine.location(), isShared: true)
         let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         try await fixture.subscribe(account, device)
         try await fixture.notify(message(for: account))
-        // Those look here alone.
+        // Nodes of earlier releases read only this table.
         let find = Query(SessionStorage.seen, [SessionStorage.delivery])
         let found = try fixture.store.read(StoreCommand.find(find()) { .done(try $0.map { try $0.bytes(0) }) })
         #expect(found == (try fixture.waiting.map(\.delivery.bytes)))
         try fixture.store.close()
     }
 
-    @Test("is known as long as accepted deliveries are kept: for 24 hours, or for the maximum age if that is longer", arguments: [1, 100])
+    @Test("is recognized while accepted deliveries are kept: 24 hours, or the maximum age if that is longer", arguments: [1, 100])
     func memory(ageLimit: Int) async throws {
         let fixture = try SessionNodeFixture()
         let memory = try await fixture.withNode(configure: { $0.ageLimit = .seconds(ageLimit * 3600) }) { running in

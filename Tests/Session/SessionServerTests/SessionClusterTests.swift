@@ -11,7 +11,7 @@ import Testing
 @testable import PushNode
 @testable import SessionServer
 
-/// Nodes in this process that share a real database, each on a fake monitor, and one gorush for all.
+/// Nodes in this process that share a real database and one gorush, each with a fake monitor.
 @Suite("Session: several nodes", .timeLimit(.minutes(10)))
 struct SessionClusterTests {
     private let first: SessionNodeFixture
@@ -28,14 +28,14 @@ struct SessionClusterTests {
 
     private func nodeCount(_ node: SessionNodeFixture.Running) -> Int? { service(node)?.sharedMonitoring?.share?.nodeCount }
 
-    /// Whether both know each other, and each account has one node.
+    /// Whether the nodes know each other, and each account is monitored by exactly one.
     private func isDivided(_ accounts: [SessionAccount], _ nodes: SessionNodeFixture.Running...) -> Bool {
         let monitored = nodes.flatMap(\.fixture.monitor.accounts)
         return nodes.allSatisfy { nodeCount($0) == nodes.count } && monitored.count == accounts.count
             && Set(monitored) == Set(accounts.map(\.id))
     }
 
-    @Test("Each account is monitored by one node, and by those that are left when one leaves")
+    @Test("Each account is monitored by one node, and moves when its node leaves")
     func division() async throws {
         let accounts = try (0..<24).map { _ in try SessionAccount.sessionID() }
         let devices = accounts.map { _ in SessionDevice(.apns) }
@@ -44,15 +44,15 @@ struct SessionClusterTests {
             for (account, device) in zip(accounts, devices).prefix(12) { _ = try await a.subscribe(account, device) }
             try await eventually { isDivided(Array(accounts.prefix(12)), a) }
             try await second.withNode(configure: handOverAtOnce) { b async throws in
-                // Those of before that are the other's from now on have moved.
+                // Existing accounts of the second node's share have moved.
                 try await eventually { isDivided(Array(accounts.prefix(12)), a, b) }
-                // The rest is told to one node, and monitored by the one whose it is.
+                // The other accounts subscribe at one node, and are monitored by the node that owns them.
                 for (account, device) in zip(accounts, devices).dropFirst(12) { _ = try await a.subscribe(account, device) }
                 try await eventually { isDivided(accounts, a, b) }
                 #expect(first.monitor.accounts.count > 2 && second.monitor.accounts.count > 2)
                 #expect(await service(b)?.facts().contains { $0.name == "nodes that share the accounts" && $0.value == "2" } == true)
 
-                // During a change both may get a message: it is posted once.
+                // During a change both nodes may receive a message: it is posted once.
                 let reports = accounts.map { message(for: $0) }
                 async let reported: Void = first.monitor.report(reports)
                 await second.monitor.report(reports.reversed())
@@ -79,7 +79,7 @@ struct SessionClusterTests {
         func keep(_ configuration: inout SessionPush.Configuration) { configuration.handoverTime = .seconds(3600) }
         try await first.withNode(configure: keep) { a async throws in
             for account in accounts { _ = try await a.subscribe(account, SessionDevice()) }
-            // The other one is to know that this one shares them: otherwise it would begin with all.
+            // Waits until this node has joined; otherwise the other node would start with all accounts.
             try await eventually { first.monitor.accounts.count == 16 && nodeCount(a) == 1 }
             try await second.withNode(configure: keep) { b async throws in
                 try await eventually {

@@ -11,7 +11,7 @@ import WakuCrypto
 
 @testable import SessionServer
 
-@Suite("Session: what gorush is sent")
+@Suite("Session: requests to gorush")
 struct SessionContentTests {
     private func posted(
         _ service: PushService, carriesData: Bool = true, namespace: Int16 = 0, settings: NotificationSettings = .none
@@ -73,7 +73,7 @@ struct SessionContentTests {
         #expect(try posted(service, settings: settings) == posted(service))
     }
 
-    /// Its members stay: only settings of delivery add some.
+    /// The members stay; only delivery settings add some.
     @Test func settingsForSessionAddOnlyWhatConcernsDelivery() throws {
         var rule = NotificationSettings.Rule(Self.everything)
         rule.protocols = ["session"]

@@ -32,7 +32,7 @@ struct SessionHTTPTests {
         fixture = try SessionNodeFixture()
     }
 
-    /// Of a refusal that passes: 503, with a time after which to try again.
+    /// The error code of a temporary refusal: status 503 with Retry-After.
     private func passingCode(
         _ node: SessionNodeFixture.Running, _ account: SessionAccount, _ device: SessionDevice
     ) async throws -> Int? {
@@ -165,9 +165,9 @@ struct SessionHTTPTests {
             #expect(answers?.map { $0["added"] as? Bool } == [true, nil, nil])
             #expect(answers?.map { $0["error"] as? Int } == [nil, 4, 1])
             #expect(refused.retryAfter == 60)
-            // The good entries may be repeated; without one that may pass the status is 200.
+            // Accepted entries may be repeated. Without a temporary error the status is 200.
             #expect(try await node.ask("/subscribe", body([first])).hasPrefix("[\(Self.updated),"))
-            // Inside an onion request it is the inner code.
+            // Inside an onion request 503 is the inner code.
             let (request, box) = try onion(inner("POST", "/subscribe", account.json(account.subscription(second))), .xChaCha20)
             let response = try await node.post("/oxen/v4/lsrpc", request)
             #expect(response.status == 200)
@@ -227,7 +227,7 @@ struct SessionHTTPTests {
         }
     }
 
-    /// Two batches are on their way to the store while a third is prepared.
+    /// Two batches are being committed while a third is prepared.
     @Test func reportsBehindAStoreThatHangsWaitInTheirOrder() async throws {
         let faults = StoreFaults(in: fixture.folder.path)
         let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
@@ -255,7 +255,7 @@ struct SessionHTTPTests {
         }
     }
 
-    /// The next batch is stored and posted before one that could not be stored at first.
+    /// The next batch is stored and posted before a batch that is retried.
     @Test func aBatchThatIsTriedAgainDoesNotHoldUpTheNext() async throws {
         let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         let faults = StoreFaults(in: fixture.folder.path)
@@ -273,7 +273,7 @@ struct SessionHTTPTests {
         }
     }
 
-    /// Many devices: their notifications fill the memory, so the batch behind waits.
+    /// With many devices the notifications take much memory, so the next batch waits.
     @Test func aBatchOfManyNotificationsIsAloneOnItsWay() async throws {
         let faults = StoreFaults(in: fixture.folder.path)
         let account = try SessionAccount.sessionID()
@@ -309,7 +309,7 @@ struct SessionHTTPTests {
             try await eventually { node.node.store.failure != nil }
             faults.clear()
             await fixture.monitor.report([message(for: account)])
-            // The second found no room; the first had been admitted.
+            // The second message was refused by the limit; the first had been admitted.
             try await eventually { fixture.gorush.tokens == [device.token] }
             #expect(node.node.counters.count(.sessionNotification) == 1)
         }
@@ -321,7 +321,7 @@ struct SessionHTTPTests {
         func raise() { isUp.store(true, ordering: .relaxed) }
     }
 
-    /// While the store's readers are asked for as much as preparing some thousand notifications takes.
+    /// Whether a flag stays down during as many reads as preparing a few thousand notifications takes.
     private func staysDown(_ flag: Flag, on node: SessionNodeFixture.Running) async throws -> Bool {
         for _ in 0..<3000 where !flag.isRaised { _ = try await node.node.store.fetch(DeliveryStorage.waitingCount()) }
         return !flag.isRaised
@@ -355,7 +355,7 @@ struct SessionHTTPTests {
             let forms = (0..<2).map { _ in account.json(account.subscription(SessionDevice())) }
             let answers = try await node.refused("/subscribe", "[\(forms.joined(separator: ","))]")
             #expect(answers.json.components(separatedBy: #""error":3"#).count == 3)
-            // What was refused, and what was stored, takes no share.
+            // Refused and stored bodies do not count against the limit.
             for form in forms { #expect(try await node.ask("/subscribe", form) == Self.added) }
         }
     }
@@ -394,7 +394,7 @@ struct SessionHTTPTests {
                 of: account.id, SubscriberDevice(service: device.service, token: device.token))
             let delivery = hexString(MessageRules.deliveryName(rowName: name, hash: refused.hash))
             try await store.pool.write { db in
-                // Overflows for this row alone.
+                // The index expression overflows only for this row.
                 try db.execute(
                     sql: "CREATE INDEX refusal ON outbox (CASE delivery WHEN x'\(delivery)' THEN abs(-9223372036854775808) END)")
             }
@@ -419,7 +419,7 @@ struct SessionHTTPTests {
             let counters = node.node.counters
             #expect(counters.count(.sessionDropped(.tooOld)) == 1)
             #expect(counters.count(.sessionDropped(.expired)) == 1)
-            // Times of the senders do not matter.
+            // The senders' times do not matter.
             #expect(counters.count(.sessionNotification) == 2)
             fixture.monitor.tell(.dropped(.badHash))
             #expect(counters.count(.sessionDropped(.badHash)) == 1)
@@ -440,7 +440,7 @@ struct SessionHTTPTests {
                     try node.node.store.read(Subscriptions.ofAccount(subscriptions.accountHash($0.id))).isEmpty
                 }
             }
-            // When they are to be renewed.
+            // Noticed at the next renewal.
             #expect(try await fixture.monitor.entries(of: ids).isEmpty)
             #expect(fixture.monitor.monitored.isEmpty)
             #expect(try await node.subscribe(accounts[0], device) == Self.added)
@@ -466,7 +466,7 @@ struct SessionHTTPTests {
 
     // MARK: Onion requests
 
-    /// What a client does, with a key of its own.
+    /// Encrypts a request as a client does, with an ephemeral key.
     private func onion(_ plain: [UInt8], _ encryption: OnionEncryption) throws -> (body: [UInt8], box: OnionBox) {
         let secret = SecretBytes.random(count: 32)
         let (sodium, own) = (fixture.sodium, fixture.sodium.x25519PublicKey(of: secret))
@@ -516,7 +516,7 @@ struct SessionHTTPTests {
         let account = try SessionAccount.sessionID()
         try await fixture.withNode(configure: { $0.largeBodyBudget = 1 << 20 }) { node async throws in
             #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: 2 << 20)).header("retry-after") == "10")
-            // What was refused has given its share back.
+            // The refused body has released its share of the budget.
             #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: 1 << 20)).status == 400)
             #expect(try await node.subscribe(account, SessionDevice()) == Self.added)
         }

@@ -21,7 +21,7 @@ import WakuCrypto
 
 @testable import SessionServer
 
-/// A relay on which nothing happens.
+/// A relay without messages.
 final class SilentRelay: Relay {
     func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         while (try? await Task.sleep(for: .seconds(3600))) != nil {}
@@ -31,7 +31,7 @@ final class SilentRelay: Relay {
     var state: RelayState { .attached }
 }
 
-/// Takes notifications, and tells of tokens that are dead.
+/// A fake gorush that records notifications and reports dead tokens.
 final class RecordedGorush: NotificationPosting {
     private struct State {
         var posted: [Delivery.Notification] = []
@@ -66,19 +66,19 @@ final class RecordedGorush: NotificationPosting {
     }
 }
 
-/// A node that is Session's push server, on a fake monitor.
+/// A node with Session's push server and a fake monitor.
 struct SessionNodeFixture {
     let folder: TemporaryFolder
     let identity: PrivateKey
     let monitor = FakeMonitor()
-    /// Those that apply unless a test changes them.
+    /// The limits, unless a test changes them.
     let limits = Limits.none
     let gorush: RecordedGorush
     let onionKey: OnionKey
     let sodium: Sodium
     private let client = CurlClient()
     private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    /// The database that it shares, and its name there.
+    /// The shared database, and the node's name in it.
     private let shared: (address: PostgreSQLAddress, name: String)?
 
     init() throws {
@@ -88,14 +88,14 @@ struct SessionNodeFixture {
         (identity, gorush, onionKey, shared) = (.generate(), RecordedGorush(), key, nil)
     }
 
-    /// One of several nodes of an identity, with a monitor of its own.
+    /// A further node with the same identity and its own monitor.
     init(_ name: String, of first: SessionNodeFixture, sharing address: PostgreSQLAddress) throws {
         folder = try TemporaryFolder()
         (identity, gorush, onionKey, sodium) = (first.identity, first.gorush, first.onionKey, first.sodium)
         shared = (address, name)
     }
 
-    /// A node while `body` runs.
+    /// A running node.
     struct Running: Sendable {
         let fixture: SessionNodeFixture
         let node: NodeService
@@ -110,14 +110,14 @@ struct SessionNodeFixture {
             return try await fixture.client.send(HTTPRequest(method: method, url: url, body: body, timeout: .seconds(120)))
         }
 
-        /// The JSON of an answer with status 503.
+        /// Posts a body. Returns the JSON of the answer, which must have status 503.
         func refused(_ path: String, _ body: String) async throws -> (json: String, retryAfter: Int?) {
             let response = try await post(path, Array(body.utf8))
             guard response.status == 503 else { return ("status \(response.status)", nil) }
             return (String(decoding: response.body, as: UTF8.self), response.header("retry-after").flatMap { Int($0) })
         }
 
-        /// The JSON of an answer, which has status 200.
+        /// Posts a body. Returns the JSON of the answer, which must have status 200.
         func ask(_ path: String, _ body: String) async throws -> String {
             let response = try await post(path, Array(body.utf8))
             guard response.status == 200 else { return "status \(response.status)" }
@@ -141,7 +141,7 @@ struct SessionNodeFixture {
         let nodeConfiguration = NodeConfiguration(identity: identity, dataPath: folder.path)
         let cluster = shared.map { shared in
             var cluster = ClusterNode.Configuration(name: shared.name)
-            // On a busy machine a node may be slow for long.
+            // On a busy machine a node may be slow for a long time.
             cluster.times.lease = .seconds(60)
             return cluster
         }

@@ -11,7 +11,7 @@ import WakuCrypto
 
 @testable import SessionServer
 
-/// A store of its own for a test, and what a node does with it.
+/// A test's own store, and a node's operations on it.
 struct SessionStoreFixture {
     let folder: TemporaryFolder
     let identity = PrivateKey.generate()
@@ -21,8 +21,8 @@ struct SessionStoreFixture {
     let sodium: Sodium
 
     /// - Parameters:
-    ///   - location: of the store.
-    ///   - isShared: whether other nodes use it.
+    ///   - location: the location of the store.
+    ///   - isShared: whether other nodes use the store.
     init(at location: StoreLocation = .dataFolder, isShared: Bool = false) throws {
         folder = try TemporaryFolder()
         sodium = try Sodium.load()
@@ -31,7 +31,7 @@ struct SessionStoreFixture {
         source = SessionDeliverySource(store.sealer, apnsTopic: "com.session")
     }
 
-    /// Carries out requests that come in one body.
+    /// Carries out the requests of one body.
     @discardableResult
     func apply(_ requests: [SessionRequest], at now: Int64 = .now, limit: Int = 100) async throws -> AppliedRequests {
         let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: limit)

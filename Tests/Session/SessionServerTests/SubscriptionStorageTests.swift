@@ -112,7 +112,7 @@ struct SubscriptionStorageTests {
         for replayed in [ahead, ahead + 1] { #expect(try await isRefused(subscribe(replayed, at: now + 6))) }
         #expect(try await isRefused(subscribe(now + 4, at: now + 6)))
         #expect(try await subscribe(now + 6, at: now + 6) == .added)
-        // Until it is 14 days old, when nothing accepts it any more.
+        // Kept until it is 14 days old and would be refused anyway.
         let last = ahead + 14 * .day
         try await fixture.store.commit(Subscriptions.forgetNames(at: last))
         #expect(try await isRefused(subscribe(ahead, at: last)))
@@ -135,7 +135,7 @@ struct SubscriptionStorageTests {
         #expect(try fixture.rows(of: account).count == 1)
     }
 
-    /// As an earlier release, or another node of one, wrote it: without its arrival.
+    /// Stores a subscription as an earlier release does: without its arrival.
     private func storeAsEarlierRelease(at signedAt: Int64, arrived: Int64) async throws {
         try await fixture.apply([.subscribe(account.subscription(device, at: signedAt))], at: arrived)
         try await fixture.store.commit(.change([Mutation(SessionStorage.aheadTime, .delete(where: [.present(.id)]))()]))
@@ -243,7 +243,7 @@ struct SubscriptionStorageTests {
         let neighbour = SessionDevice()
         for owner in [account, other] { try await fixture.subscribe(owner, device) }
         try await fixture.subscribe(account, neighbour)
-        // The same characters are another token for another service.
+        // The same characters are a different token at another service.
         try await fixture.subscribe(account, SessionDevice(.huawei, token: device.token))
         let dead = try fixture.rows(of: other)[0]
         let version = UInt64(bitPattern: dead.signedAt)
@@ -309,7 +309,7 @@ struct SubscriptionStorageTests {
         #expect(try await !target.commit(subscriptions.merge(old, .firebase, at: .now + 15 * .day)))
         try await fixture.subscribe(account, device, at: .now)
         #expect(try await target.commit(subscriptions.merge(try fixture.records(of: account)[0], .firebase, at: .now)))
-        // The name of an ended subscription ends an older one there, and keeps it from being imported again.
+        // The name of an ended subscription ends an older one in the target, and prevents its import.
         try await fixture.apply([.unsubscribe(account.unsubscription(device, at: .now + 5))])
         var names: [LeftNameExport] = []
         try Subscriptions.forEachLeftName(in: fixture.store) {
@@ -330,7 +330,7 @@ struct SubscriptionStorageTests {
         try await fixture.subscribe(account, device)
         let current = try fixture.records(of: account)[0]
         #expect(try await target.commit(subscriptions.merge(ahead, .firebase, at: .now)))
-        // It is the later one, though its time is lower.
+        // The later subscription, although its `sig_ts` is lower.
         #expect(try await target.commit(subscriptions.merge(current, .firebase, at: .now)))
         let times = try aheadTimes()
         #expect(times.count == 1)

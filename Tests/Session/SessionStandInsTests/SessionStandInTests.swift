@@ -20,7 +20,7 @@ import WakuCrypto
         try #require(SessionClient(sodium: sodium, kind: kind))
     }
 
-    // MARK: The client against this package's server side
+    // MARK: The client with this package's server
 
     @Test(arguments: [SessionClient.Kind.person, .group]) func bodiesAreAcceptedByTheServer(kind: SessionClient.Kind) throws {
         let client = try client(kind)
@@ -43,7 +43,7 @@ import WakuCrypto
         #expect(inner.method == "POST" && inner.path == "/subscribe" && inner.body == [1, 2, 3])
         let answer = try onion.open(opened.seal(.json("{}")), to: request)
         #expect(answer == OnionClient.Answer(code: 200, body: Array("{}".utf8)))
-        // Another request's answer is not taken.
+        // The answer to another request is refused.
         let other = try onion.request("POST", "/subscribe", body: [], encryption: encryption)
         #expect(throws: OnionClient.Malformed()) { try onion.open(opened.seal(.json("{}")), to: other) }
     }
@@ -128,7 +128,7 @@ import WakuCrypto
         let entry = group.monitorEntry(of: SessionClient.Device(token: "token"), at: 1_700_000_000)
         connections.request(.init(rawValue: 2), MonitorEntry.command, tag: [1], body: entry.bytes)
         try await eventually { events.all.count == 2 }
-        // Only where it was asked.
+        // Only at the server that was asked.
         #expect(
             servers.report(
                 NotifyMessage(
@@ -187,7 +187,7 @@ import WakuCrypto
     }
 }
 
-/// Against PyNaCl and pyzmq, if `LIBP2P_PYTHON` names a Python that has them.
+/// With PyNaCl and pyzmq as peers, if `LIBP2P_PYTHON` names a Python that has them.
 @Suite(
     .enabled(if: OtherLibP2P.python != nil, "LIBP2P_PYTHON names no Python with pyzmq: see Deploy/test"), .timeLimit(.minutes(5)))
 struct SessionStandInInteropTests {

@@ -3,13 +3,13 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// No input makes a decoder trap, and what it takes comes back as it was.
+/// No input makes a decoder trap, and accepted messages are encoded unchanged.
 @Suite struct DecoderTests {
     struct Decoder: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        /// Decodes and encodes again. nil when it is refused.
+        /// Decodes and encodes again; nil if the bytes are refused.
         let recode: @Sendable ([UInt8]) -> [UInt8]?
-        /// Messages that it takes.
+        /// Valid messages.
         let samples: [[UInt8]]
     }
 
@@ -76,7 +76,7 @@ import WakuCrypto
         for sample in decoder.samples where !sample.isEmpty {
             var refused = 0
             for count in sample.indices where decoder.recode(Array(sample.prefix(count))) == nil { refused += 1 }
-            // Cut inside of a field it is none: but for the cuts between fields, all are refused.
+            // A message cut inside a field is refused; only cuts between fields may be accepted.
             #expect(refused > sample.count / 2, "\(refused) of \(sample.count)")
         }
     }
@@ -88,7 +88,7 @@ import WakuCrypto
         for _ in 0..<2000 {
             guard let sample = decoder.samples.randomElement(using: &generator) else { return }
             guard let recoded = decoder.recode(generator.damaged(sample)) else { continue }
-            // What was taken once is taken again, and does not change any more.
+            // An accepted message, encoded again, is accepted again and stays unchanged.
             #expect(decoder.recode(recoded) == recoded)
             taken += 1
         }

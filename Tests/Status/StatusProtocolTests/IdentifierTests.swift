@@ -69,7 +69,7 @@ import WakuCrypto
             DeliveryID(messageID: message, key: RegistrationKey(keyHash: hash, installationID: InstallationID(installation)))
         }
         #expect(id([1, 2], one, "a") == id([1, 2], one, "a"))
-        // Nor do bytes of the message pass for those of the installation.
+        // Bytes moved from the message id to the installation id also change the delivery id.
         let all = [
             id([1, 2], one, "a"), id([1, 2], two, "a"), id([1, 3], one, "a"), id([1, 2], one, "b"), id([1], one, "\u{2}a"), id([], one, ""),
         ]

@@ -27,7 +27,7 @@ import WakuCrypto
         #expect(try PushNotificationRegistration(parsing: registration.encoded()) == registration)
     }
 
-    /// Field numbers of the strings of a registration.
+    /// Field numbers of a registration's strings.
     @Test(arguments: [UInt8(2), 3, 4, 12])
     func aStringHas4096BytesAtMost(_ number: UInt8) throws {
         let most = [number << 3 | 2] + hex("8020") + [UInt8](repeating: 0x61, count: 4096)
@@ -63,7 +63,7 @@ import WakuCrypto
         #expect(throws: ProtobufError.tooMany) { try PushNotificationRequest(parsing: hex("0a8201") + notification) }
     }
 
-    /// The largest version and the largest numbers of an enumeration.
+    /// The largest version, and the largest numbers of an enumeration.
     @Test func numbersComeBackAtTheEndsOfTheirRange() throws {
         var registration = PushNotificationRegistration()
         registration.version = .max
@@ -89,7 +89,7 @@ import WakuCrypto
         #expect(try PushNotificationRequest(parsing: request.encoded()) == request)
     }
 
-    /// A lone continuation byte, an overlong form, a surrogate, a code point beyond the last, and one that is cut off.
+    /// A lone continuation byte, an overlong form, a surrogate, a code point above U+10FFFF, and a truncated one.
     @Test(arguments: ["80", "c080", "eda080", "f4908080", "e282"])
     func stringsThatAreNotUTF8AreRefused(_ digits: String) {
         let text = hex(digits)
@@ -97,7 +97,7 @@ import WakuCrypto
             let field = [number << 3 | 2, UInt8(text.count)] + text
             #expect(throws: ProtobufError.notUTF8) { try PushNotificationRegistration(parsing: field) }
         }
-        // access_token and installation_id of a notification, installation_id of a report, and the same of a row.
+        // access_token and installation_id of a notification, installation_id of a report, and both of a row.
         let nested = { (number: UInt8) in [number << 3 | 2, UInt8(text.count)] + text }
         for number: UInt8 in [1, 4] {
             let entry = nested(number)
@@ -112,7 +112,7 @@ import WakuCrypto
     }
 
     @Test func aWrongWireTypeIsMalformed() {
-        // version as bytes; a list as a number.
+        // The version encoded as bytes; a list encoded as a number.
         for digits in ["320101", "3801"] {
             #expect(throws: ProtobufError.malformed) { try PushNotificationRegistration(parsing: hex(digits)) }
         }

@@ -23,7 +23,7 @@ import WakuCrypto
             count += 1
             guard !signature.bytes.isEmpty else {
                 #expect(envelope.sender == waku)
-                // The reference leaves out the key where there is no signature; `PROTOCOL.md` has the sender's in every id.
+                // The reference omits the key if there is no signature; in `PROTOCOL.md` every id includes the sender's key.
                 #expect(recorded.messageId?.bytes == Keccak256.hash(recorded.bytes.bytes))
                 #expect(envelope.id == Keccak256.hash(waku.uncompressed + recorded.bytes.bytes))
                 unsigned += 1
@@ -40,7 +40,7 @@ import WakuCrypto
     }
 
     @Test func emptyPayloadsAreRefusedAsRecorded() {
-        // Absent, and present with length 0.
+        // The payload field is absent, or present with length 0.
         for bytes in [hex("1812"), hex("12001812")] {
             #expect(throws: EnvelopeError.empty) { try MetadataEnvelope(parsing: bytes, wakuSigner: Self.stranger.publicKey) }
         }

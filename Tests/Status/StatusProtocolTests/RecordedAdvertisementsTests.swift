@@ -5,7 +5,7 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// What status-go's clients published on contact code topics, read layer by layer and produced again.
+/// Advertisements published by status-go's clients on contact code topics, parsed layer by layer and produced again.
 @Suite struct RecordedAdvertisementsTests {
     private static let cases = AdvertisementVectors.recorded.cases
     private static let all = AdvertisementVectors.recorded.cases + AdvertisementVectors.recorded.handling
@@ -50,7 +50,7 @@ import WakuCrypto
         }
     }
 
-    /// Filtered rows tell their token only to the contacts on the list: those are checked where the list can be opened.
+    /// Filtered rows disclose their token only to the contacts on the list, so their grants are checked only if the list can be decrypted.
     @Test(arguments: cases) func recordedGrantsHold(_ recording: AdvertisementVectors.Recording) throws {
         let owner = try PublicKey(parsing: recording.clientPublicKey.bytes)
         for row in recording.advertisement.rows where !row.accessToken.isEmpty {
@@ -61,14 +61,14 @@ import WakuCrypto
         }
     }
 
-    /// Grants and signatures are deterministic: what is produced from the recorded values is equal to the byte. The Waku payload's padding
-    /// and the nonce around it are random.
+    /// Grants and signatures are deterministic, so advertisements produced from the recorded values are identical. Only the Waku payload's padding
+    /// and nonce are random.
     @Test(arguments: cases) func producedAdvertisementDiffersOnlyWhereRandom(_ recording: AdvertisementVectors.Recording) throws {
         let key = try PrivateKey(bytes: recording.clientPrivateKey.bytes)
         let rows = try recording.advertisement.rows.map { row in
             let server = try PublicKey(parsing: row.serverPublicKey.bytes)
             let token = AccessToken(row.accessToken)
-            // A list's token is not in the row: its grant is taken as recorded.
+            // A row with a list does not contain the token: the recorded grant is used.
             let grant = token.isEmpty ? row.grant.bytes : Grant.make(client: key, server: server, accessToken: token)
             return PushNotificationQueryInfo(
                 accessToken: token, installationID: InstallationID(row.installationId), publicKey: KeyHash(of: key.publicKey).bytes,
@@ -110,7 +110,7 @@ import WakuCrypto
         #expect(throws: EnvelopeError.self) { try SignedAdvertisement(parsing: []) }
     }
 
-    /// Bits flipped anywhere leave another owner or nothing; nothing traps.
+    /// After any bit flip, the advertisement is invalid or has another owner; nothing traps.
     @Test func damagedAdvertisementIsNotTheOwners() throws {
         var generator = SeededGenerator(seed: 17)
         let recording = try #require(Self.cases.first { $0.name == "one_server_apn_no_identity" })

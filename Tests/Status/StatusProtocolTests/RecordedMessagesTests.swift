@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// Each recorded message both ways: its fields are those that were written down, and encoding them gives the same bytes.
+/// Each recorded message parses to the recorded fields, and encoding these gives the same bytes.
 @Suite struct RecordedMessagesTests {
     private static let messages = StatusGoVectors.recorded.messages
 
@@ -18,7 +18,7 @@ import WakuCrypto
             #expect(registration.installationID.string == recorded.installationId ?? "")
             #expect(registration.accessToken.revealed == recorded.accessToken ?? "")
             #expect(registration.enabled == recorded.enabled ?? false)
-            // The record rounds what a Double can't hold.
+            // The recording rounds values that a Double cannot represent.
             #expect(Double(registration.version) == Double(recorded.version ?? 0))
             #expect(registration.allowedKeyList == (recorded.allowedKeyList ?? []).map(Array.init))
             #expect(registration.blockedChatList == (recorded.blockedChatList ?? []).map(Array.init))

@@ -58,7 +58,7 @@ import Testing
             for text in ["\(value)", String(reflecting: value), dumped] {
                 #expect(text.contains("<redacted>"), "\(text)")
                 #expect(!text.contains("a-device-token") && !text.contains(Self.uuid), "\(text)")
-                // "a-d" and "9f1" as bytes, whatever stands between two of them.
+                // "a-d" and "9f1" as bytes, with any separators.
                 let numbers = text.split { !$0.isNumber }.joined(separator: " ")
                 #expect(!numbers.contains("97 45 100") && !numbers.contains("57 102 49"), "\(text)")
             }

@@ -53,7 +53,7 @@ import WakuCrypto
         #expect(assembler.add(segments[1], from: Self.signer, at: Self.start)?.bytes == whole)
     }
 
-    /// The same at all nodes, whichever segment came last.
+    /// Independent of the order of segments, so that all nodes get the same time.
     @Test func theWholeWasSentWithItsFirstSegment() {
         let segments = Self.segments(of: Self.whole(3), count: 3)
         for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
@@ -72,7 +72,7 @@ import WakuCrypto
         let segments = Self.segments(of: whole, count: 3)
         var assembler = SegmentAssembler()
         for index in [0, 0, 1, 1, 0] { #expect(assembler.add(segments[index], from: Self.signer, at: Self.start) == nil) }
-        // Another payload at a place that is taken comes too late.
+        // Another payload for an index that is already received is ignored.
         let forged = SegmentMessage(wholeHash: segments[0].wholeHash, index: 0, count: 3, payload: [9])
         #expect(assembler.add(forged, from: Self.signer, at: Self.start) == nil)
         #expect(assembler.add(segments[2], from: Self.signer, at: Self.start)?.bytes == whole)
@@ -85,7 +85,7 @@ import WakuCrypto
         var assembler = SegmentAssembler()
         #expect(assembler.add(forged, from: Self.signer, at: Self.start) == nil)
         #expect(assembler.add(segments[1], from: Self.signer, at: Self.start) == nil)
-        // It begins anew.
+        // Reassembly starts again.
         #expect(assembler.add(segments[1], from: Self.signer, at: Self.start) == nil)
         #expect(assembler.add(segments[0], from: Self.signer, at: Self.start)?.bytes == whole)
     }
@@ -105,7 +105,7 @@ import WakuCrypto
         let segment = SegmentMessage(wholeHash: Keccak256.hash([1]), index: index, count: count, payload: [1])
         var assembler = SegmentAssembler()
         #expect(assembler.add(segment, from: Self.signer, at: Self.start) == nil)
-        // Nothing was kept: a whole with the same hash and another count begins.
+        // Nothing was kept: a message with the same hash and another count can start.
         let halves = Self.segments(of: [1, 2], count: 2)
         #expect(assembler.add(halves[0], from: Self.signer, at: Self.start) == nil)
         #expect(assembler.add(halves[1], from: Self.signer, at: Self.start)?.bytes == [1, 2])
@@ -136,7 +136,7 @@ import WakuCrypto
         #expect(assembler.add(segments[0], from: Self.signer, at: Self.start) == nil)
         let late = Self.start + .seconds(301)
         #expect(assembler.add(segments[1], from: Self.signer, at: late) == nil)
-        // The late segment began it anew.
+        // The late segment has started a new reassembly.
         #expect(assembler.add(segments[0], from: Self.signer, at: late)?.bytes == whole)
     }
 
@@ -161,7 +161,7 @@ import WakuCrypto
         limits.byteCount = 120
         var assembler = SegmentAssembler(limits: limits)
         let wholes = (0..<3).map { Self.whole(20 + $0) }
-        // 50 bytes each: the third is too many.
+        // 50 bytes each: the third exceeds the limit.
         for (index, whole) in wholes.enumerated() {
             _ = assembler.add(Self.segments(of: whole, count: 2)[0], from: Self.signer, at: Self.start + .seconds(index))
         }
@@ -169,7 +169,7 @@ import WakuCrypto
         #expect(assembler.add(Self.segments(of: wholes[1], count: 2)[1], from: Self.signer, at: now)?.bytes == wholes[1])
         #expect(assembler.add(Self.segments(of: wholes[2], count: 2)[1], from: Self.signer, at: now)?.bytes == wholes[2])
         #expect(assembler.add(Self.segments(of: wholes[0], count: 2)[1], from: Self.signer, at: now) == nil)
-        // What was completed takes no room any more.
+        // Completed messages take no memory any more.
         #expect(assembler.add(Self.segments(of: wholes[0], count: 2)[0], from: Self.signer, at: now)?.bytes == wholes[0])
     }
 
@@ -179,7 +179,7 @@ import WakuCrypto
         let whole = Self.whole(7, count: 1_000)
         let halves = Self.segments(of: whole, count: 2)
         #expect(assembler.add(halves[0], from: Self.signer, at: Self.start) == nil)
-        // Of as many parts, and of more; smaller, or less complete.
+        // Fragments with fewer bytes, and fragments of less complete messages.
         for index in 0..<2 * limits.wholeCount {
             let fragment = SegmentMessage(
                 wholeHash: Keccak256.hash(Self.whole(UInt64(index))), index: 0, count: index.isMultiple(of: 2) ? 2 : 256,

@@ -12,19 +12,19 @@ import WakuCrypto
 struct RateLimiterTests {
     let start = Timestamp(rawValue: 1_700_000_000_000_000_000)
 
-    @Test("let a burst through, then the rate")
+    @Test("admit a burst, then the rate")
     func burst() {
         var limiter = RateLimiter<Int>(RateLimit(10, per: .second, burst: 5))
         #expect((0..<8).map { _ in limiter.admits(1, at: start) } == [true, true, true, true, true, false, false, false])
         #expect(limiter.admits(1, at: start + .milliseconds(99)) == false)
         #expect(limiter.admits(1, at: start + .milliseconds(100)) == true)
         #expect(limiter.admits(1, at: start + .milliseconds(100)) == false)
-        // The bucket is full again, and no fuller than that.
+        // The bucket is full again, but not beyond its capacity.
         let later = start + .seconds(3600)
         #expect((0..<6).filter { _ in limiter.admits(1, at: later) }.count == 5)
     }
 
-    @Test("are kept for each key")
+    @Test("apply per key")
     func keys() {
         var limiter = RateLimiter<Int>(RateLimit(1, per: .minute))
         #expect(limiter.admits(1, at: start) == true)
@@ -40,7 +40,7 @@ struct RateLimiterTests {
         #expect((min(100_000, 100 * rate)...100 * rate + 10).contains(admitted), "\(admitted)")
     }
 
-    @Test("make nobody wait for longer than a bucket when the clock steps back")
+    @Test("block no longer than the refill of a whole bucket after the clock steps back")
     func clock() {
         var limiter = RateLimiter<Int>(RateLimit(1, per: .second, burst: 2))
         for _ in 0..<3 { _ = limiter.admits(1, at: start) }
@@ -49,7 +49,7 @@ struct RateLimiterTests {
         #expect(limiter.admits(1, at: start - .seconds(3599)) == true)
     }
 
-    @Test("give nothing more to askers whose times come out of order")
+    @Test("admit no more when times arrive out of order")
     func lateTimes() {
         var limiter = RateLimiter<Int>(RateLimit(1, per: .day, burst: 10))
         let admitted = (0..<1000).filter { limiter.admits(1, at: start + .milliseconds($0.isMultiple(of: 2) ? $0 : $0 - 5)) }.count
@@ -58,7 +58,7 @@ struct RateLimiterTests {
         #expect(limiter.admits(2, at: start - .seconds(5)) == true)
     }
 
-    @Test("forget the oldest of too many keys, and never the one who just came")
+    @Test("evict the oldest of too many keys, and never the latest")
     func bounds() {
         var limiter = RateLimiter<Int>(RateLimit(1, per: .hour), capacity: 100)
         for key in 0..<100_000 {
@@ -69,20 +69,20 @@ struct RateLimiterTests {
     }
 
     @Test(
-        "are read as they are written",
+        "round-trip through their text",
         arguments: ["10/s burst 100", "1/min burst 1", "3600/h burst 20", "1000000/d burst 1000000", "1/d burst 36500", "5/d burst 182500"])
     func roundTrip(text: String) throws { #expect(try RateLimit(parsing: text).description == text) }
 
-    @Test("have a burst of a unit's worth by default")
+    @Test("have by default a burst of one unit's tokens")
     func standardBurst() throws { #expect(try RateLimit(parsing: "20/s") == RateLimit(20, per: .second, burst: 20)) }
 
     @Test(
-        "are not read from anything else",
+        "refuse malformed text",
         arguments: ["", "10", "/s", "10/", "0/s", "-1/s", "10/week", "10/s burst", "10/s burst 0", "10/s 5", "10/s burst 5 5", "1000001/s"])
     func malformed(text: String) { #expect(throws: RateLimit.Problem.malformed) { try RateLimit(parsing: text) } }
 
     @Test(
-        "that would take over 100 years to refill are refused, with the largest burst that can be counted",
+        "that take over 100 years to refill are refused, with the largest possible burst",
         arguments: [
             ("1/d burst 200000", 36_500), ("1/d burst 36501", 36_500), ("5/d burst 1000000", 182_500), ("1/h burst 1000000", 876_000),
         ])
@@ -90,7 +90,7 @@ struct RateLimiterTests {
         #expect(throws: RateLimit.Problem.burstTooLarge(maximum: maximum)) { try RateLimit(parsing: text) }
     }
 
-    @Test("let the largest burst that can be counted through, and no more")
+    @Test("admit the largest possible burst, and no more")
     func largestBurst() throws {
         for text in ["1/d burst 36500", "1/h burst 876000", "1/min burst 1000000"] {
             let limit = try RateLimit(parsing: text)
@@ -107,7 +107,7 @@ struct LimitsTests {
     let one = PrivateKey.generate().publicKey
     let other = PrivateKey.generate().publicKey
 
-    @Test("of a sender leave the others alone, and are apart for each kind")
+    @Test("of a sender do not affect others, and are separate for each kind")
     func senders() throws {
         var limits = Limits.none
         for text in ["registrations-by-sender=1/h", "queries-by-sender=2/h", "requests-by-sender=3/h", "messages-by-sender=4/h"] {
@@ -127,7 +127,7 @@ struct LimitsTests {
         for _ in 0..<10 { #expect(admission.message(.queryResponse, from: one, at: now) == nil) }
     }
 
-    @Test("of a sender hold for all unsigned messages together, and leave signed ones alone")
+    @Test("of a sender apply to all unsigned messages together, and do not affect signed ones")
     func unsigned() throws {
         var limits = Limits.none
         for text in ["requests-by-sender=3/h", "messages-by-sender=4/h"] { try limits.set(text) }
@@ -142,7 +142,7 @@ struct LimitsTests {
         }
     }
 
-    @Test("of all together count everybody, but not who was refused before")
+    @Test("in total count all senders, but not messages refused before")
     func totals() throws {
         var limits = Limits.none
         for text in ["queries=3/h", "queries-by-sender=2/h"] { try limits.set(text) }
@@ -153,7 +153,7 @@ struct LimitsTests {
         #expect(admission.message(MessageClass.query, from: other, at: now) == .queries)
     }
 
-    @Test("of a target hold whoever asks")
+    @Test("of a target apply to all senders together")
     func targets() throws {
         var limits = Limits.none
         for text in ["queries-by-target=1/h", "notifications-by-target=1/h"] { try limits.set(text) }
@@ -168,7 +168,7 @@ struct LimitsTests {
         #expect(admission.notification(for: RegistrationKey(keyHash: hash, installationID: InstallationID("tablet")), at: now) == nil)
     }
 
-    @Test("of counts look at what is in force")
+    @Test("of counts apply to current registrations")
     func counts() throws {
         var limits = Limits.none
         for text in ["installations-by-key=2", "registration-count=5", "new-registrations=1/h"] { try limits.set(text) }
@@ -179,7 +179,7 @@ struct LimitsTests {
         #expect(admission.newRegistration(installations: 1, count: 4, at: now) == .newRegistrations)
     }
 
-    @Test("name who is welcome")
+    @Test("allow and deny keys")
     func lists() {
         var limits = Limits.none
         let (hash, otherHash) = (KeyHash(of: one), KeyHash(of: other))
@@ -194,7 +194,7 @@ struct LimitsTests {
         #expect(limits.allows(hash))
     }
 
-    @Test("are set by name as they are shown")
+    @Test("are set by name in the format in which they are shown")
     func names() throws {
         var limits = Limits.none
         #expect(Set(limits.settings.map(\.value)) == ["off"])
@@ -204,7 +204,7 @@ struct LimitsTests {
         #expect(limits == .none)
     }
 
-    @Test("are in the article on configuration")
+    @Test("are listed in the article on configuration")
     func article() throws {
         let rows = Limits.standard.settings.map { name, value in "| `\(name)` | `\(value)` | \(Limits.meanings[name] ?? "") |" }
         #expect(Set(Limits.meanings.keys) == Set(Limits.standard.settings.map(\.name)))
@@ -213,7 +213,7 @@ struct LimitsTests {
     }
 
     @Test(
-        "are not set by anything else",
+        "refuse malformed settings",
         arguments: [
             ("requests", "requests is not of the form NAME=VALUE"),
             ("requests=many", "requests=many is not a rate: write it like 10/s, 600/min burst 100, or off"),
@@ -230,7 +230,7 @@ struct LimitsTests {
         #expect(limits == .none)
     }
 
-    @Test("that do not exist are answered with those that do")
+    @Test("that do not exist cause an error that lists all limits")
     func unknown() {
         var limits = Limits.none
         let problem = #expect(throws: Limits.Problem.self) { try limits.set("wishes=1/s") }
@@ -238,7 +238,7 @@ struct LimitsTests {
     }
 }
 
-/// The part of one of several nodes, each of which counts what it takes.
+/// The share of one of several nodes that count usage independently.
 @Suite struct SharedLimitTests {
     @Test(arguments: [
         ("50/s burst 1000", 2, "90000/h burst 545"), ("2/s burst 100", 3, "57600/d burst 45"), ("1/min burst 1", 2, "720/d burst 1"),
@@ -249,7 +249,7 @@ struct LimitsTests {
         #expect(limit.share(among: nodeCount).description == share)
     }
 
-    /// So low that nodes count it together.
+    /// Rates so low that nodes count them together.
     @Test(arguments: ["59/h burst 20", "1/h burst 1", "1/d burst 1", "1439/d burst 100"]) func wholeRates(_ text: String) throws {
         let limit = try RateLimit(parsing: text)
         #expect(limit.isTooLowToDivide && limit.share(among: 3) == limit)
@@ -259,7 +259,7 @@ struct LimitsTests {
         #expect(try !RateLimit(parsing: text).isTooLowToDivide)
     }
 
-    /// All parts together allow no less than the whole, and little more.
+    /// All shares together allow no less than the whole, and little more.
     @Test func partsMakeTheWhole() throws {
         var generator = SeededGenerator(seed: 1)
         for _ in 0..<2_000 {
@@ -270,7 +270,7 @@ struct LimitsTests {
             guard !limit.isTooLowToDivide else { continue }
             let part = limit.share(among: nodeCount)
             let (whole, parts) = (1 / Double(limit.interval), Double(nodeCount) / Double(part.interval))
-            // A part is at least one a day.
+            // A share is at least one per day.
             let leeway = Double(nodeCount) / 86_400e9
             #expect(parts >= whole * 0.999 && parts <= whole * 1.02 + leeway, "\(limit) for \(nodeCount): \(part)")
             #expect(part.burst <= limit.burst && part.burst * nodeCount >= limit.burst)

@@ -5,7 +5,7 @@ import WakuCrypto
 
 @testable import StatusRules
 
-/// `PROTOCOL.md`, section 6: what a registrant does not want to hear of.
+/// `PROTOCOL.md`, section 6: the filters of a registrant.
 @Suite struct NotificationFilterTests {
     private static let client = TestClient(of: PrivateKey.generate().publicKey)
     private static let chat = Shake256.hash64(Array("the chat".utf8))

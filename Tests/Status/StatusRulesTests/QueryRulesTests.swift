@@ -63,7 +63,7 @@ import WakuCrypto
 
     @Test func keysOfAnotherLengthNameNobody() throws {
         let hash = KeyHash(of: PrivateKey.generate().publicKey)
-        // 63 and 65 bytes, none, and one that is a hash.
+        // 63, 65 and 0 bytes, and a valid hash.
         let fields = [Array(hash.bytes.dropLast()), hash.bytes + [0], [], hash.bytes].map { [0x0a, UInt8($0.count)] + $0 }
         let query = try PushNotificationQuery(parsing: fields.flatMap { $0 })
         #expect(query.publicKeys.count == 4)

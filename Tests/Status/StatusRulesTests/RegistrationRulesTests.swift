@@ -6,7 +6,7 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// `PROTOCOL.md`, section 4, in its order.
+/// `PROTOCOL.md`, section 4, in the order of its steps.
 @Suite struct RegistrationRulesTests {
     typealias ErrorType = PushNotificationRegistrationResponse.ErrorType
     typealias Change = @Sendable (inout PushNotificationRegistration) -> Void
@@ -15,7 +15,7 @@ import WakuCrypto
     private static let client = TestClient(of: server.publicKey)
     private let rules = RegistrationRules(identity: server)
 
-    /// What is decided, in a form to compare.
+    /// A decision in a comparable form.
     enum Decision: Hashable {
         case store(PushNotificationRegistration)
         case unregister(UInt64)
@@ -66,7 +66,7 @@ import WakuCrypto
         }
     }
 
-    /// No protobuf, a string that is no UTF-8, an empty plaintext.
+    /// Invalid protobuf, a string that is not UTF-8, an empty plaintext.
     @Test(arguments: ["ff", "12028080", ""])
     func whatCannotBeParsedIsMalformed(_ digits: String) throws {
         #expect(try decision(on: hex(digits)) == .refuse(.malformedMessage))
@@ -76,7 +76,7 @@ import WakuCrypto
     @Test func aGoodRegistrationIsStoredAsItCame() throws {
         let registration = Self.client.registration()
         #expect(try decision(on: registration.encoded()) == .store(registration))
-        // Unknown fields and all: ``decision(on:stored:rules:)`` compares the bytes.
+        // Unknown fields are kept: ``decision(on:stored:rules:)`` compares the bytes.
         #expect(try decision(on: registration.encoded() + hex("980601")) == .store(registration))
         #expect(try #require(try claim(sealed: Self.client.sealed(registration.encoded()))).key == Self.client.key)
     }
@@ -149,7 +149,7 @@ import WakuCrypto
     }
 
     @Test func errorsComeInTheOrderOfTheTable() throws {
-        // Every field is wrong; then one after the other is put right.
+        // All fields are invalid at first, and are corrected one by one.
         var registration = PushNotificationRegistration()
         let stored = StoredState.tombstone(version: 5)
         func expect(_ decision: Decision) throws {

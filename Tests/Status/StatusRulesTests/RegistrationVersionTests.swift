@@ -78,7 +78,7 @@ import WakuCrypto
 
     @Test(arguments: changes.indices)
     func aRepetitionMustBeEqualInEveryField(_ index: Int) throws {
-        // The text of one change and this one are equal to Unicode, and differ in their bytes.
+        // This text and that of one change are canonically equivalent in Unicode, but differ in their bytes.
         let old = Self.client.registration(version: 7) { $0.apnTopic = "caf\u{E9}" }
         var new = old
         Self.changes[index](&new)

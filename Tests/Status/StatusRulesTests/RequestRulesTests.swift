@@ -71,7 +71,7 @@ import WakuCrypto
     @Test func whatWasAcceptedBeforeSucceedsAndIsNotSentAgain() {
         #expect(outcomes([good], delivery: .accepted) == [.report(nil)])
         #expect(outcomes([good], delivery: .waiting) == [.await(Self.id)])
-        // But a wrong token stays one.
+        // A wrong token is still reported.
         #expect(outcomes([wrongToken], delivery: .accepted) == [.report(.wrongToken)])
     }
 
@@ -82,7 +82,7 @@ import WakuCrypto
             outcomes([muted, wrongToken, good, muted, good]) == [
                 .report(nil), .report(.wrongToken), deliver, .report(nil), .await(Self.id),
             ])
-        // Another text for the same device is no other delivery.
+        // Another text for the same device does not make another delivery.
         let mention = Self.client.notification(.contactRequest)
         #expect(outcomes([mention, good]) == [.deliver(Self.id, mention, to: Self.stored), .await(Self.id)])
     }

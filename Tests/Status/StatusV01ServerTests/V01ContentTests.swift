@@ -7,7 +7,7 @@ import Waku
 
 @testable import StatusV01Server
 
-@Suite("Version 0.1: what gorush is sent")
+@Suite("Version 0.1: requests to gorush")
 struct V01ContentTests {
     private static let now = Timestamp(rawValue: 1_000_000_000)
 

@@ -44,7 +44,7 @@ struct V01UnsignedRequestTests {
         let decoder = try decoder(limit)
         let flood = (0..<20).map { _ in isAdmitted(request(envelopeSigner: nil, frameSigner: nil), by: decoder) }
         #expect(flood.count(where: \.self) == 3)
-        // Signed ones are not affected, whichever signature they have.
+        // Requests with either signature are not affected.
         let (first, second) = (PrivateKey.generate(), PrivateKey.generate())
         for _ in 0..<3 {
             #expect(isAdmitted(request(envelopeSigner: first, frameSigner: nil), by: decoder))

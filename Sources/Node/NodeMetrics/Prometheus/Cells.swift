@@ -52,7 +52,7 @@ package final class GaugeCell: MeterHandler {
 package final class HistogramCell: TimerHandler, RecorderHandler {
     private static let nanosecondsPerSecond = 1e9
 
-    /// Upper bounds of the buckets, in nanoseconds, without that of the last bucket, infinity.
+    /// Upper bounds of the buckets in nanoseconds, without the last one, infinity.
     private let bounds: [Int64]
     private let counts: [CounterCell]
     private let sum = Atomic<Int64>(0)

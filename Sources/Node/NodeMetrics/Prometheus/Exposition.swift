@@ -40,7 +40,7 @@ extension MetricRegistry {
     }
 }
 
-/// Writes metric families one by one. The formats differ only in headers and in the end.
+/// Writes metric families one by one. The formats differ only in the headers and the end marker.
 struct ExpositionWriter {
     private let format: ExpositionFormat
     private var text = ""

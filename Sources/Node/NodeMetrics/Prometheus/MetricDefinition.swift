@@ -7,7 +7,7 @@ package struct MetricDefinition: Hashable, Sendable {
         case histogram(bounds: [Double])
     }
 
-    /// The name in scraped text: that of a counter ends in `_total`.
+    /// The exposed name. Names of counters end in `_total`.
     package let name: String
     /// A sentence that describes the value.
     package let help: String
@@ -22,7 +22,7 @@ package struct MetricDefinition: Hashable, Sendable {
         self.labels = labels
     }
 
-    /// The unit for OpenMetrics, from the end of the name.
+    /// The unit for OpenMetrics, taken from the end of the name.
     package var unit: String? {
         ["seconds", "bytes"].first { family.hasSuffix("_" + $0) }
     }

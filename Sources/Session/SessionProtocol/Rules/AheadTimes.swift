@@ -1,6 +1,6 @@
-/// A `sig_ts` that was more than 60 s ahead of our clock when it came.
+/// A `sig_ts` that was more than 60 s ahead of this node's clock on arrival.
 package struct AheadTime: Hashable, Sendable {
-    /// In stored rows: never changed.
+    /// Raw values are stored and must not change.
     package enum Kind: Int64, Sendable {
         case subscription = 1
         case unsubscription = 2
@@ -9,7 +9,7 @@ package struct AheadTime: Hashable, Sendable {
     package let kind: Kind
     /// Unix seconds.
     package let signedAt: Int64
-    /// When it came first, Unix seconds: its place in the order.
+    /// The time of its first arrival, Unix seconds, by which it is ordered.
     package let arrivedAt: Int64
 
     package init(_ kind: Kind, signedAt: Int64, arrivedAt: Int64) {
@@ -19,10 +19,10 @@ package struct AheadTime: Hashable, Sendable {
     package static func isAhead(_ signedAt: Int64, at now: Int64) -> Bool { signedAt > now + SessionTimes.clockTolerance }
 }
 
-/// Those of one name, which are kept until they are 14 days old. They would win over every `sig_ts` of a clock that was corrected, so requests are
-/// ordered by their arrival, and such a `sig_ts` that is in force no more is a replay.
+/// The `sig_ts` of one subscription name that were ahead on arrival, kept until they are 14 days old. They would be newer than every `sig_ts`
+/// of a corrected clock, so requests are ordered by arrival instead, and a `sig_ts` in this list that has been replaced is a replay.
 package struct AheadTimes: Hashable, Sendable {
-    /// A device that sends more loses the lowest: they expire first. Bounds the rows of a name.
+    /// Limit of the rows of a name. Over it, the lowest are dropped: they expire first.
     package static let countLimit = 32
 
     private var times: [AheadTime]
@@ -39,16 +39,15 @@ package struct AheadTimes: Hashable, Sendable {
         times.contains { $0.kind == kind && $0.signedAt == signedAt }
     }
 
-    /// A subscription in force, with its place in the order.
+    /// The stored subscription with its arrival time, which determines its order.
     ///
-    /// An earlier release, or another node of one, did not note when it came. If it is still ahead it came before now, which is all that is
-    /// known.
+    /// Earlier releases did not record the arrival. If `sig_ts` is still ahead, `now` is used: the arrival was earlier.
     package func stored(signedAt: Int64, at now: Int64) -> StoredSubscription {
         let known = times.first { $0.kind == .subscription && $0.signedAt == signedAt }?.arrivedAt
         return StoredSubscription(signedAt: signedAt, arrivedAt: known ?? (AheadTime.isAhead(signedAt, at: now) ? now : nil))
     }
 
-    /// Notes a `sig_ts` if it is ahead, unless it is noted already.
+    /// Records a `sig_ts` if it is ahead and not recorded yet.
     package mutating func note(_ kind: AheadTime.Kind, _ signedAt: Int64, at now: Int64) {
         guard AheadTime.isAhead(signedAt, at: now), !contains(kind, signedAt) else { return }
         let time = AheadTime(kind, signedAt: signedAt, arrivedAt: now)

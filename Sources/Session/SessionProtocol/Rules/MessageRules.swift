@@ -1,12 +1,12 @@
 import WakuCrypto
 
-/// Which reports of storage servers become notifications.
+/// Decides which reports of storage servers become notifications.
 package enum MessageRules {
-    /// Why a well-formed report is dropped: the reason that is counted.
+    /// The reason why a well-formed report is dropped, as counted.
     package enum Drop: String, Error, Hashable, Sendable, CaseIterable {
         /// The connection was not asked to monitor the account.
         case unsolicited
-        /// `z` has passed.
+        /// The time `z` has passed.
         case expired
         /// No subscription of the account wants this namespace.
         case unwanted
@@ -14,7 +14,7 @@ package enum MessageRules {
 
     /// - Parameters:
     ///   - message: A report.
-    ///   - isMonitored: Whether the connection was asked for this account, and has not refused it.
+    ///   - isMonitored: Whether the connection was asked to monitor this account, and has not refused.
     ///   - now: Unix milliseconds.
     /// - Throws: ``Drop/unsolicited``, ``Drop/expired``
     package static func admit(_ message: NotifyMessage, isMonitored: Bool, at now: Int64) throws(Drop) {
@@ -22,8 +22,8 @@ package enum MessageRules {
         guard message.expiresAt > now else { throw .expired }
     }
 
-    /// When the notifications of a message are given up: at the age limit, which counts from its arrival since `t` is the sender's clock, and never
-    /// after `z`.
+    /// The time at which the notifications of a message expire: at the age limit, but never after `z`. The age counts from the arrival, because `t`
+    /// depends on the sender's clock.
     ///
     /// - Parameters:
     ///   - message: A report.
@@ -38,18 +38,17 @@ package enum MessageRules {
     /// Whether a subscription is notified of a message.
     ///
     /// - Parameters:
-    ///   - namespaces: The subscription's, ascending.
-    ///   - namespace: The message's.
+    ///   - namespaces: The namespaces of the subscription, ascending.
+    ///   - namespace: The namespace of the message.
     package static func wants(_ namespaces: [Int16], _ namespace: Int16) -> Bool {
         namespaces.contains(namespace)
     }
 
-    /// The name of a delivery: SHA-256(name of the subscription's row ‖ hash of the message). A second report of the same message has the
-    /// same name.
+    /// The name of a delivery: SHA-256(name of the subscription's row ‖ hash of the message). Equal for a second report of the same message.
     ///
     /// - Parameters:
-    ///   - rowName: Names the subscription.
-    ///   - hash: The message's.
+    ///   - rowName: The name of the subscription's row.
+    ///   - hash: The hash of the message.
     /// - Returns: 32 bytes.
     package static func deliveryName(rowName: [UInt8], hash: String) -> [UInt8] {
         SHA256.hash(rowName, Array(hash.utf8))

@@ -1,29 +1,29 @@
 package import Core
 
-/// A subscription that the store has.
+/// The times of a stored subscription.
 package struct StoredSubscription: Hashable, Sendable {
-    /// `sig_ts` of the request that made or renewed it, Unix seconds.
+    /// `sig_ts` of the request that created or renewed it, Unix seconds.
     package let signedAt: Int64
-    /// When it came, if `sig_ts` was ahead then: ``AheadTimes``. Unix seconds.
+    /// The arrival of that request if its `sig_ts` was ahead: ``AheadTimes``. Unix seconds.
     package let arrivedAt: Int64?
 
     package init(signedAt: Int64, arrivedAt: Int64? = nil) {
         (self.signedAt, self.arrivedAt) = (signedAt, arrivedAt)
     }
 
-    /// A request that was signed before is a replay.
+    /// The lowest `sig_ts` of a request that may replace it; a lower one is a replay.
     var order: Int64 { arrivedAt.map { min($0 - SessionTimes.arrivalTolerance, signedAt) } ?? signedAt }
 
     /// Unix seconds.
     package var expiresAt: Int64 { signedAt + SessionTimes.subscriptionLifetime }
 
-    /// Gone when its `sig_ts` is 14 days old.
+    /// A subscription expires when its `sig_ts` is 14 days old.
     package func isExpired(at now: Int64) -> Bool { now >= expiresAt }
 }
 
-/// What an unsubscription leaves: its name, so that an older subscription cannot be replayed.
+/// The name of an ended subscription, kept so that an older subscription cannot be replayed.
 package struct LeftName: Hashable, Sendable {
-    /// Subscriptions that were signed before are refused. Unix seconds.
+    /// Subscriptions with a lower `sig_ts` are refused. Unix seconds.
     package let signedAt: Int64
     /// Unix seconds.
     package let expiresAt: Int64
@@ -34,33 +34,33 @@ package struct LeftName: Hashable, Sendable {
     }
 }
 
-/// Times of the contract, in seconds.
+/// Times of the protocol, in seconds.
 package enum SessionTimes {
     static let day: Int64 = 86_400
-    /// Of a subscription, and how old a subscription's `sig_ts` may be.
+    /// Lifetime of a subscription, and maximum age of its `sig_ts`.
     package static let subscriptionLifetime = 14 * day
-    /// A subscription's `sig_ts` is less than this ahead.
+    /// A subscription's `sig_ts` must be ahead by less than this.
     package static let subscriptionLead = day
-    /// How far an unsubscription's `sig_ts` may be away, either way.
+    /// Maximum difference of an unsubscription's `sig_ts` from now, in either direction.
     package static let unsubscriptionWindow = day
     /// How long the name of an unsubscribed device is kept.
     package static let nameRetention = 15 * day
-    /// A `sig_ts` that is further ahead is ordered by its arrival.
+    /// A request whose `sig_ts` is further ahead is ordered by its arrival.
     package static let clockTolerance: Int64 = 60
-    /// A request that replaces such a one may be signed so long before that arrived: the clocks differ.
+    /// Tolerance for clock differences: a request may replace one that is ordered by arrival if signed at most this long before that arrival.
     package static let arrivalTolerance: Int64 = 300
-    /// A second report of a message within this makes no second notification.
+    /// A second report of a message within this time makes no second notification.
     package static let duplicateWindow = day
 }
 
-/// Decides what subscriptions and unsubscriptions change. Checks run in this order; the first that fails is the answer.
+/// Decides on subscriptions and unsubscriptions. Checks run in this order; the first failure is the answer.
 ///
 ///     shape of every field, service name    SessionProtocol's forms
 ///     service available, time window        admit
 ///     keys and signatures                   SignatureVerifier
-///     what is stored                        decide
+///     stored data                           decide
 package struct SubscriptionRules: Sendable {
-    /// Services that a gorush endpoint serves.
+    /// Push services with a gorush endpoint.
     package let availableServices: Set<PushService>
     package let maximumDevicesPerAccount: Int
 
@@ -69,16 +69,16 @@ package struct SubscriptionRules: Sendable {
         self.maximumDevicesPerAccount = maximumDevicesPerAccount
     }
 
-    /// What a subscription does to the store.
+    /// The change that a subscription makes to the store.
     package enum Change: Hashable, Sendable {
-        /// A new row. An expired one with the same name is replaced.
+        /// Inserts a row, replacing an expired one with the same name.
         case insert
         case update
     }
 
-    /// What an unsubscription does to the store.
+    /// The change that an unsubscription makes to the store.
     package enum Removal: Hashable, Sendable {
-        /// Deletes the row, drops what waits in the outbox, and leaves the name.
+        /// Deletes the row and its notifications in the outbox, and keeps the name.
         case remove(leaving: LeftName)
         case nothingToRemove
     }
@@ -110,13 +110,13 @@ package struct SubscriptionRules: Sendable {
     }
 
     /// - Parameters:
-    ///   - signedAt: `sig_ts` of a subscription that was admitted and verified.
-    ///   - stored: The row with the same account, service and token.
-    ///   - left: What an unsubscription of this name left.
-    ///   - used: Of this name.
-    ///   - deviceCount: The account's subscriptions that are not expired.
+    ///   - signedAt: `sig_ts` of an admitted and verified subscription.
+    ///   - stored: The stored subscription with the same account, service and token.
+    ///   - left: The kept name, if the subscription was ended.
+    ///   - used: The recorded ahead times of this name.
+    ///   - deviceCount: The number of the account's subscriptions that are not expired.
     ///   - now: Unix seconds.
-    /// - Throws: ``RequestError/Code/error`` for a replay, or a device too many.
+    /// - Throws: ``RequestError/Code/error`` for a replay, or if the account has too many devices.
     package func decideSubscription(
         signedAt: Int64, stored: StoredSubscription?, left: LeftName?, used: AheadTimes = AheadTimes(), deviceCount: Int, at now: Int64
     ) throws(RequestError) -> Change {
@@ -141,9 +141,9 @@ package struct SubscriptionRules: Sendable {
     }
 
     /// - Parameters:
-    ///   - signedAt: `sig_ts` of an unsubscription that was admitted and verified.
-    ///   - stored: The row with the same account, service and token.
-    ///   - used: Of this name.
+    ///   - signedAt: `sig_ts` of an admitted and verified unsubscription.
+    ///   - stored: The stored subscription with the same account, service and token.
+    ///   - used: The recorded ahead times of this name.
     ///   - now: Unix seconds.
     /// - Throws: ``RequestError/Code/error`` for a replay.
     package func decideUnsubscription(
@@ -152,7 +152,7 @@ package struct SubscriptionRules: Sendable {
         guard let stored, !stored.isExpired(at: now) else { return .nothingToRemove }
         guard signedAt >= stored.order else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
         try checkUnused(.unsubscription, signedAt, used)
-        // One that is in the future would lock the device out until then. Both may be, by up to a day.
+        // Both times may be up to a day in the future; keeping such a time would lock the device out until then.
         let latest = min(max(signedAt, stored.signedAt), now)
         return .remove(leaving: LeftName(signedAt: latest, expiresAt: now + SessionTimes.nameRetention))
     }

@@ -2,21 +2,21 @@ import CSodium
 package import WakuCrypto
 
 extension Sodium {
-    /// Whether an Ed25519 signature is valid by libsodium's rules: keys of small order and encodings that are not canonical are refused.
+    /// Whether an Ed25519 signature is valid by libsodium's rules: keys of small order and non-canonical encodings are refused.
     ///
-    /// - Parameter signature: 64 bytes; any other number is invalid.
+    /// - Parameter signature: 64 bytes; any other length is invalid.
     package func isValid(_ signature: [UInt8], of message: [UInt8], by key: Ed25519PublicKey) -> Bool {
         guard signature.count == Ed25519PublicKey.signatureByteCount else { return false }
         return functions.crypto_sign_verify_detached(signature, message, UInt64(message.count), key.bytes) == 0
     }
 
-    /// The X25519 form of an Ed25519 key, 32 bytes; nil when it is no point of the prime-order group.
+    /// The X25519 form of an Ed25519 key, 32 bytes; nil if the key is not a point of the prime-order group.
     package func x25519Key(of key: Ed25519PublicKey) -> [UInt8]? {
         output(count: 32) { functions.crypto_sign_ed25519_pk_to_curve25519($0, key.bytes) }
     }
 
-    /// left + right as `crypto_core_ed25519_scalar_add` of libsodium 1.0.18 computes it: the sum of 32 bytes without the carry out of
-    /// the last one, reduced modulo the group's order.
+    /// left + right as computed by `crypto_core_ed25519_scalar_add` of libsodium 1.0.18: the sum of 32 bytes without the final carry,
+    /// reduced modulo the group's order.
     ///
     /// - Precondition: 32 bytes each, little-endian.
     package func scalarSum(_ left: [UInt8], _ right: [UInt8]) -> [UInt8] {
@@ -27,11 +27,11 @@ extension Sodium {
         }
     }
 
-    /// scalar · point without clamping; nil when the point is not of the prime-order group, or the product is the identity.
+    /// scalar · point without clamping; nil if the point is not in the prime-order group, or the product is the identity.
     ///
     /// - Parameters:
     ///   - scalar: 32 bytes, little-endian. The top bit is ignored.
-    ///   - point: A key.
+    ///   - point: A public key.
     /// - Precondition: The scalar has 32 bytes.
     package func product(_ scalar: [UInt8], _ point: Ed25519PublicKey) -> Ed25519PublicKey? {
         precondition(scalar.count == 32)
@@ -39,7 +39,7 @@ extension Sodium {
             .flatMap { try? Ed25519PublicKey(parsing: $0) }
     }
 
-    /// What a function writes; nil when it fails.
+    /// The `count` bytes written by a libsodium function; nil if it fails.
     func output(count: Int, _ body: (UnsafeMutablePointer<UInt8>?) -> Int32) -> [UInt8]? {
         var isComplete = false
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in

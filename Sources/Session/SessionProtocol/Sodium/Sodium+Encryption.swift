@@ -2,11 +2,11 @@ import CSodium
 package import WakuCrypto
 
 extension Sodium {
-    /// XChaCha20-Poly1305 as IETF has it, without associated data: `nonce(24) ‖ ciphertext ‖ tag(16)`.
+    /// XChaCha20-Poly1305 (IETF) without associated data: `nonce(24) ‖ ciphertext ‖ tag(16)`.
     package enum XChaCha {
         package static let nonceByteCount = 24
         package static let tagByteCount = 16
-        /// What sealing adds.
+        /// The number of bytes that sealing adds.
         package static let overhead = nonceByteCount + tagByteCount
     }
 
@@ -28,8 +28,8 @@ extension Sodium {
     ///
     /// - Parameters:
     ///   - secret: 32 bytes.
-    ///   - point: The other's public key.
-    /// - Throws: ``CryptoError/invalidKey`` unless the other's key is 32 bytes of a point that is not of small order.
+    ///   - point: The peer's public key.
+    /// - Throws: ``CryptoError/invalidKey`` unless the peer's key is 32 bytes of a point that is not of small order.
     /// - Precondition: The secret has 32 bytes.
     package func sharedSecret(_ secret: SecretBytes, with point: [UInt8]) throws(CryptoError) -> SecretBytes {
         precondition(secret.count == 32)
@@ -57,7 +57,7 @@ extension Sodium {
         }
     }
 
-    /// A key by BLAKE2b-256 of a secret.
+    /// A symmetric key: BLAKE2b-256 of a secret.
     package func blake2b256Key(of secret: SecretBytes) -> SymmetricKey {
         SymmetricKey(
             SecretBytes(count: 32) { output in
@@ -69,12 +69,12 @@ extension Sodium {
             })
     }
 
-    /// With a fresh random nonce.
+    /// Encrypts with a fresh random nonce.
     package func xChaChaSeal(_ plain: [UInt8], key: SymmetricKey) -> [UInt8] {
         xChaChaSeal(plain, key: key, nonce: randomBytes(XChaCha.nonceByteCount))
     }
 
-    /// - Precondition: A nonce of 24 bytes. Never the same for two messages of a key.
+    /// - Precondition: The nonce has 24 bytes, and is never used twice with the same key.
     package func xChaChaSeal(_ plain: [UInt8], key: SymmetricKey, nonce: [UInt8]) -> [UInt8] {
         precondition(nonce.count == XChaCha.nonceByteCount)
         return [UInt8](unsafeUninitializedCapacity: plain.count + XChaCha.overhead) { buffer, initialized in

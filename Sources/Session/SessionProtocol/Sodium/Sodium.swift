@@ -1,23 +1,23 @@
 import CSodium
 package import Core
 
-/// libsodium, opened at run time. Whoever has a value can call it: there is no other way to its functions.
+/// libsodium, loaded at run time. A value of this type is the only way to call its functions.
 ///
-/// The Debian package `libsodium23` is needed by Session's half alone, so that the program does not link to it. It is opened once a process
-/// and never closed.
+/// Only the Session server needs the Debian package `libsodium23`, so the program does not link to it. It is opened once per process and never
+/// closed.
 package struct Sodium: Sendable {
     package static let soname = "libsodium.so.23"
     package static let debianPackage = "libsodium23"
 
     private static let opened = Result { () throws(OptionalLibraryError) in try Sodium(opening: soname) }
 
-    /// Filled before anyone else can see it, read-only from then on and never freed: safe to share.
+    /// Filled before it is published, read-only afterwards and never freed: safe to share between threads.
     nonisolated(unsafe) private let table: UnsafePointer<csodium>
     var functions: csodium { table.pointee }
 
-    /// The library, opened by the first call.
+    /// Returns the library; the first call opens it.
     ///
-    /// - Throws: ``OptionalLibraryError`` when it is not installed, or lacks a function.
+    /// - Throws: ``OptionalLibraryError`` if the library is not installed, or lacks a function.
     package static func load() throws(OptionalLibraryError) -> Sodium {
         try opened.get()
     }
@@ -27,7 +27,7 @@ package struct Sodium: Sendable {
         if let reason = csodium_open(soname, &functions) {
             throw OptionalLibraryError(library: soname, debianPackage: Self.debianPackage, reason: String(cString: reason))
         }
-        // 0: initialized by this call. 1: it was before.
+        // 0: initialized by this call; 1: already initialized.
         guard functions.sodium_init() >= 0 else {
             throw OptionalLibraryError(library: soname, debianPackage: Self.debianPackage, reason: "sodium_init failed")
         }

@@ -3,36 +3,36 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// Reads bodies of requests in bounded memory: a small part of each request, and a budget that large ones share.
+/// Reads request bodies in bounded memory: a small allowance for each request, and a budget shared by large bodies.
 final class BodyReader: Sendable {
     enum Result: Sendable {
         case body([UInt8])
-        /// Longer than allowed: the rest is not read into memory.
+        /// The body is over the limit; the rest is not kept.
         case tooLarge
-        /// Other large bodies take up the memory for them.
+        /// The budget is used up by other large bodies.
         case busy
     }
 
-    /// Of each request, without a share of the budget: more than any valid request has.
+    /// Allowance of each request in bytes, not counted against the budget.
     private static let freeByteCount = 160 << 10
 
     private let budget: Int
     private let used = Mutex(0)
 
-    /// - Parameter budget: bytes of all large bodies together.
+    /// - Parameter budget: limit of all large bodies together, in bytes.
     init(budget: Int) {
         self.budget = budget
     }
 
-    /// Hands over the body, and keeps its share of the budget until `use` returns.
+    /// Passes the body to `use`, and releases its share of the budget when `use` returns.
     ///
     /// - Parameters:
-    ///   - request: its body is not read yet.
-    ///   - limit: of its bytes.
-    ///   - use: gets the result.
+    ///   - request: a request whose body has not been read.
+    ///   - limit: maximum size of the body in bytes.
+    ///   - use: called with the result.
     /// - Throws: an error of the connection.
     func read<Answer>(_ request: Request, upTo limit: Int, _ use: (Result) async throws -> Answer) async throws -> Answer {
-        // Answered before the body is sent, if the client waits for that.
+        // Answers before the body is sent, for clients that wait for 100 Continue.
         if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > limit { return try await use(.tooLarge) }
         var reserved = 0
         defer { release(reserved) }

@@ -3,23 +3,23 @@ import NIOPosix
 import Core
 import SessionProtocol
 
-/// The requests of a body, checked as far as that goes without the store.
+/// The requests of a body after all checks that do not need the store.
 struct PreparedBody: Sendable {
-    /// Of the body.
+    /// The size of the body.
     let byteCount: Int
-    /// The body as a whole is refused.
+    /// The error if the whole body is refused.
     let refusal: RequestError?
     /// Whether the answer is an array.
     let isArray: Bool
-    /// In order.
+    /// The entries of the body, in order.
     let entries: [Result<SessionRequest, RequestError>]
 
-    /// Those that go to the store.
+    /// The valid requests, which go to the store.
     var requests: [SessionRequest] { entries.compactMap { try? $0.get() } }
 
-    /// Of all entries.
+    /// The answers to all entries.
     ///
-    /// - Parameter answers: of ``requests``.
+    /// - Parameter answers: the answers to ``requests``.
     func all(_ answers: [RequestAnswer]) -> [RequestAnswer] {
         if let refusal { return [.failed(refusal)] }
         var rest = answers[...]
@@ -38,14 +38,15 @@ extension RequestError {
     static let draining = RequestError(
         .internalError, "the server takes no subscriptions at present: nothing was kept", retryAfter: 60)
     static let busy = RequestError(.serviceTimeout, "too many large requests at present", retryAfter: 10)
-    /// Its code is that of other refusals by a rule.
+    /// The error of a rate limit. It has the code of other refusals by rules.
     static let limited = RequestError(.error, "the server takes no more subscriptions at present", retryAfter: 60)
 }
 
-/// Parses requests, checks their times, and verifies their signatures, on threads of its own: a signature takes 60 to 130 µs, and an array has hundreds.
+/// Parses requests, checks their times and verifies their signatures on separate threads: a signature takes 60 to 130 µs, and an array may have
+/// hundreds.
 struct RequestPreparation: Sendable {
     let verifier: SignatureVerifier
-    /// Services that a gorush endpoint serves.
+    /// Push services with a gorush endpoint.
     let services: Set<PushService>
     let threads: NIOThreadPool
 
@@ -57,11 +58,11 @@ struct RequestPreparation: Sendable {
         threads = NIOThreadPool(numberOfThreads: Self.threadCount)
     }
 
-    /// Runs `body` on one of the threads, and returns what it passes on, then or later. So what follows on a request's preparation needs no other
-    /// switch of threads.
+    /// Runs `body` on one of the threads, and returns the value that it passes to its argument, immediately or later. So the steps after the
+    /// preparation need no further thread switch.
     ///
-    /// - Parameter body: calls its argument once, on any thread.
-    /// - Throws: `CancellationError` when the threads have stopped.
+    /// - Parameter body: must call its argument once, on any thread.
+    /// - Throws: `CancellationError` if the threads have stopped.
     func onThread<Value: Sendable>(_ body: @escaping @Sendable (@escaping @Sendable (Value) -> Void) -> Void) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             threads.submit { state in
@@ -72,8 +73,8 @@ struct RequestPreparation: Sendable {
     }
 
     /// - Parameters:
-    ///   - bytes: of the body, within its limit.
-    ///   - isSubscription: which of the two endpoints got it.
+    ///   - bytes: the body, within its size limit.
+    ///   - isSubscription: true for `/subscribe`, false for `/unsubscribe`.
     ///   - now: Unix seconds.
     func prepare(_ bytes: [UInt8], isSubscription: Bool, at now: Int64) -> PreparedBody {
         do throws(RequestError) {

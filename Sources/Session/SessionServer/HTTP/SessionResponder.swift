@@ -7,7 +7,7 @@ import SessionProtocol
 import Core
 import Waku
 
-/// Answers the requests of ``SessionEndpoint``, those that come inside onion requests too.
+/// Answers the requests of ``SessionEndpoint``, including those inside onion requests.
 struct SessionResponder: HTTPResponder {
     typealias Context = BasicRequestContext
 
@@ -41,7 +41,7 @@ struct SessionResponder: HTTPResponder {
 
     // MARK: Subscriptions
 
-    /// JSON, and when to try again, in seconds, if anything failed for a cause that passes: then the status is 503.
+    /// JSON, and the seconds after which to retry if any request failed for a temporary reason: then the status is 503.
     private struct Answer {
         let json: String
         let retryAfter: Int?
@@ -56,7 +56,7 @@ struct SessionResponder: HTTPResponder {
         return answer(to: prepared, answers, at: endpoint)
     }
 
-    /// Requests, and the answers to those of them that went to the store.
+    /// The requests of a body, and the answers to the valid ones.
     private typealias Committed = (prepared: PreparedBody, answers: [RequestAnswer])
 
     private func answer(to prepared: PreparedBody, _ answers: [RequestAnswer], at endpoint: SessionEndpoint) -> Answer {
@@ -73,7 +73,7 @@ struct SessionResponder: HTTPResponder {
 
     // MARK: Onion requests
 
-    /// What was inside of an onion request.
+    /// The content of an onion request.
     private enum Inside: Sendable {
         case requests(PreparedBody, SessionEndpoint, [RequestAnswer])
         case answered(OnionInnerResponse)
@@ -114,7 +114,7 @@ struct SessionResponder: HTTPResponder {
         }
     }
 
-    /// - Parameter completion: called once, when the requests inside are durable or have failed, too.
+    /// - Parameter completion: called once, after the requests inside are durable or have failed.
     private func handle(_ plain: [UInt8], completion: @escaping @Sendable (Inside) -> Void) {
         guard let request = try? OnionInnerRequest(parsing: plain) else { return completion(.answered(.failure(400, "not a request"))) }
         switch SessionEndpoint.route(method: request.method, path: request.path, isInsideOnion: true) {

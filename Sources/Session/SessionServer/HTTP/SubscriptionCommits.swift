@@ -8,7 +8,7 @@ import SessionSwarms
 import Storage
 import Synchronization
 
-/// Takes requests to the store, and tells the monitor what became of them.
+/// Commits requests to the store, and informs the monitor of the changes.
 final class SubscriptionCommits: Sendable {
     private let node: NodeServices
     private let subscriptions: Subscriptions
@@ -19,12 +19,12 @@ final class SubscriptionCommits: Sendable {
     private let pending: Mutex<PendingBodies>
 
     /// - Parameters:
-    ///   - node: whose store it is.
-    ///   - gate: limits.
-    ///   - services: those that a gorush endpoint serves.
-    ///   - monitor: is told of changes.
-    ///   - timeout: of an answer.
-    ///   - pendingByteLimit: of bodies that wait for the store.
+    ///   - node: provides the store.
+    ///   - gate: the rate limits.
+    ///   - services: push services with a gorush endpoint.
+    ///   - monitor: informed of changes.
+    ///   - timeout: maximum wait for the store.
+    ///   - pendingByteLimit: limit of all bodies waiting for the store, in bytes.
     init(
         _ node: NodeServices, _ gate: SessionGate, services: Set<PushService>, monitor: any SubscriptionMonitoring, timeout: Duration,
         pendingByteLimit: Int
@@ -38,12 +38,12 @@ final class SubscriptionCommits: Sendable {
         subscriptions = Subscriptions(node.store.sealer)
     }
 
-    /// Commits requests, on any thread: it does not wait.
+    /// Commits requests. Does not block; may be called on any thread.
     ///
     /// - Parameters:
-    ///   - requests: of one body, verified.
-    ///   - byteCount: of the body.
-    ///   - completion: called once, on any thread, when the requests are durable, have failed, or the store did not answer in time.
+    ///   - requests: the verified requests of one body.
+    ///   - byteCount: the size of the body.
+    ///   - completion: called once, on any thread, when the requests are durable, have failed, or the store has not answered in time.
     func commit(_ requests: [SessionRequest], byteCount: Int, completion: @escaping @Sendable ([RequestAnswer]) -> Void) {
         @Sendable func all(_ error: RequestError) -> [RequestAnswer] { requests.map { _ in .failed(error) } }
         guard !requests.isEmpty else { return completion([]) }
@@ -66,7 +66,7 @@ final class SubscriptionCommits: Sendable {
             guard let result = results.first else { return answer.give(.failure(.storeFailed)) }
             switch result {
             case .success(let applied):
-                // Also after the timeout: it is stored.
+                // Even after the timeout, because the changes are stored.
                 for change in applied.monitoring { monitor.apply(change) }
                 gate.count(applied.answers)
                 answer.give(.success(applied.answers))
@@ -78,7 +78,7 @@ final class SubscriptionCommits: Sendable {
     }
 }
 
-/// Bodies that wait for the store, which must not fill the memory while it hangs: others are refused at once.
+/// Limits the memory of bodies waiting for the store while it hangs. Further bodies are refused at once.
 struct PendingBodies {
     private static let countLimit = 4096
 
@@ -90,7 +90,7 @@ struct PendingBodies {
         self.byteLimit = byteLimit
     }
 
-    /// - Returns: false when it is one too many.
+    /// - Returns: false if the body is over the limit.
     mutating func add(byteCount size: Int) -> Bool {
         guard count < Self.countLimit, size <= byteLimit - byteCount else { return false }
         count += 1
@@ -104,7 +104,7 @@ struct PendingBodies {
     }
 }
 
-/// The first of two answers: the store's, or that there was none in time.
+/// Completes once, with the first of two results: the store's answer, or a timeout.
 private final class FirstAnswer: Sendable {
     typealias Value = Result<[RequestAnswer], RequestError>?
 
@@ -116,7 +116,7 @@ private final class FirstAnswer: Sendable {
 
     var isGiven: Bool { waiting.withLock { $0 == nil } }
 
-    /// - Parameter value: nil: there was no answer in time.
+    /// - Parameter value: nil for a timeout.
     func give(_ value: Value) {
         let completion = waiting.withLock { waiting in
             defer { waiting = nil }
@@ -126,14 +126,14 @@ private final class FirstAnswer: Sendable {
     }
 }
 
-/// Ends waiting for answers that the store does not give in time. One task for all of them: one for each would cost as much as parsing a request.
+/// Times out answers of the store. A single task serves all of them: a task for each would cost as much as parsing a request.
 private final class AnswerTimeout: Sendable {
     private struct State {
-        /// In the order of their times.
+        /// Ordered by due time.
         var watched: Deque<(answer: FirstAnswer, due: Instant)> = []
         var isRunning = false
 
-        /// - Returns: When the first that is not given is due.
+        /// - Returns: The due time of the first answer that is not given yet.
         mutating func next() -> Instant? {
             while let first = watched.first, first.answer.isGiven { watched.removeFirst() }
             return watched.first?.due
@@ -157,7 +157,7 @@ private final class AnswerTimeout: Sendable {
         if mustRun { Task { await run() } }
     }
 
-    /// Until nothing is watched.
+    /// Runs until nothing is watched.
     private func run() async {
         while let due = nextDue() {
             try? await due.sleep()

@@ -2,10 +2,10 @@ import RateLimits
 import Core
 import Synchronization
 
-/// Asks the limit of a device for its notifications. Of one that was admitted it is asked once, however often the store decides about it: when what was
-/// read has changed meanwhile, after a failure, and for each storage server that reports the message.
+/// Applies the rate limit of a device to its notifications. An admitted notification counts once, even if the store decides on it several
+/// times: when rows have changed since they were read, after a failure, and for each storage server that reports the message.
 final class NotificationAdmission: Sendable {
-    /// Some 100 bytes each, at most twice as many.
+    /// About 100 bytes per entry; at most twice as many entries are kept.
     private static let capacity = 20_000
 
     private let gate: SessionGate

@@ -4,13 +4,13 @@ package import Core
 package import SessionProtocol
 package import Storage
 
-/// A notification in the outbox, sealed for its device: a retry posts the same bytes.
+/// The payload of a notification in the outbox, encrypted for its device: a retry posts the same bytes.
 ///
-///     flags(1) ‖ namespace(2, big-endian) ‖ nonce(24) ‖ ciphertext ‖ tag(16)          flags: bit 0 the payload carries data
+///     flags(1) ‖ namespace(2, big-endian) ‖ nonce(24) ‖ ciphertext ‖ tag(16)          flags: bit 0: the payload carries data
 package struct SessionPayload: Hashable, Sendable {
     package let carriesData: Bool
     package let namespace: Int16
-    /// What `enc_payload` is in base64.
+    /// `enc_payload` before base64.
     package let sealed: [UInt8]
 
     package init(_ message: NotifyMessage, for record: SubscriptionRecord, _ service: PushService, _ sodium: Sodium) {
@@ -34,16 +34,16 @@ package struct SessionPayload: Hashable, Sendable {
     }
 }
 
-/// The content of a Session notification, whatever the payload profile is: each has one device. The app depends on all of it, so only the
-/// operator's settings of delivery apply.
+/// The content of a Session notification for one device, independent of the payload profile. The app depends on all fields, so only the
+/// operator's delivery settings apply.
 package struct SessionContent: NotificationContent {
     private let payload: SessionPayload
     private let service: PushService
     private let apnsTopic: String
 
     /// - Parameters:
-    ///   - payload: of the outbox.
-    ///   - service: the device's.
+    ///   - payload: the payload in the outbox.
+    ///   - service: the push service of the device.
     ///   - apnsTopic: `--session-apns-topic`.
     package init(_ payload: SessionPayload, service: PushService, apnsTopic: String) {
         self.payload = payload
@@ -53,7 +53,7 @@ package struct SessionContent: NotificationContent {
 
     package var byteCount: Int { 512 + 2 * payload.sealed.count }
 
-    /// Made when it is posted rather than on the store's thread.
+    /// Computed when the notification is posted, not on the store's thread.
     private var fields: GorushFields {
         GorushFields(
             service: service, payload: Data(payload.sealed).base64EncodedString(), carriesData: payload.carriesData,

@@ -4,13 +4,13 @@ import SessionProtocol
 package import Storage
 import Waku
 
-/// What delivery knows of Session: a device is a subscription, its version the subscription's `sig_ts`.
+/// The delivery source of Session: a device is a subscription, and its version the subscription's `sig_ts`.
 package struct SessionDeliverySource: DeliverySource {
     private let subscriptions: Subscriptions
     private let apnsTopic: String
 
     /// - Parameters:
-    ///   - sealer: of the store.
+    ///   - sealer: the store's sealer.
     ///   - apnsTopic: `--session-apns-topic`; empty for none.
     package init(_ sealer: Sealer, apnsTopic: String) {
         subscriptions = Subscriptions(sealer)
@@ -52,11 +52,11 @@ package struct SessionDeliverySource: DeliverySource {
         SessionContent(payload, service: service, apnsTopic: apnsTopic)
     }
 
-    /// A dead token ends its subscriptions under every pubkey.
+    /// Ends the subscriptions of a dead token, under every pubkey.
     package func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
         Subscriptions.endToken(ofRow: row, version: version, at: now)
     }
 
-    /// Another storage server may report its message again.
+    /// Remembers the delivery, because another storage server may report the same message again.
     package func noteGivenUp(_ delivery: DeliveryID, at now: Timestamp) -> Change? { Subscriptions.noteSeen(delivery, at: now) }
 }

@@ -10,12 +10,12 @@ import Synchronization
 import Core
 import Waku
 
-/// Takes messages that storage servers reported to the outbox.
+/// Puts the notifications of messages reported by storage servers into the outbox.
 final class SessionIntake: SessionMessageReceiver {
     private static let retryInterval = Duration.seconds(1)
-    /// Messages that are committed by one command.
+    /// Number of messages committed by one command.
     private static let commandSize = 32
-    /// A batch with more notifications, of some 6 KiB each, is not on its way to the store together with the one before it.
+    /// A batch with more notifications, about 6 KiB each, waits until the previous batch is committed.
     private static let overlapLimit = 2048
 
     private let node: NodeServices
@@ -26,9 +26,9 @@ final class SessionIntake: SessionMessageReceiver {
     private let recent = RecentDeliveries()
     private let ageLimit: Duration
     private let isStopping = Atomic(false)
-    /// What was taken last, and what before: two batches at most are on their way to the store.
+    /// The last batch and the one before it: at most two batches are being committed at a time.
     private let committing = Mutex<(newest: Task<Void, Never>?, older: Task<Void, Never>?)>((nil, nil))
-    /// Where notifications are queued, in the order of their commits: not on the store's thread, which others wait for.
+    /// Enqueues notifications in the order of their commits, without blocking the store's thread.
     private let queueing = DispatchQueue(label: "waku-push.session.intake")
 
     init(_ node: NodeServices, _ source: SessionDeliverySource, _ gate: SessionGate, _ sodium: Sodium, ageLimit: Duration) {
@@ -40,23 +40,23 @@ final class SessionIntake: SessionMessageReceiver {
         subscriptions = Subscriptions(node.store.sealer, isShared: node.cluster.isShared)
     }
 
-    /// Messages that the store fails to keep are given up from now on.
+    /// From now on messages that cannot be stored are dropped instead of retried.
     func stop() {
         isStopping.store(true, ordering: .relaxed)
     }
 
-    /// Prepares the messages while those before them are committed, and submits them behind those: the store does not wait for messages.
+    /// Prepares the messages while the previous batch is committed, and then submits them, so that the store does not wait for messages.
     ///
-    /// While the store fails they are tried again until they are too old, or the node stops: until then the storage servers are not read, and none
-    /// of their messages is lost. A message that fails although the store works, or since rows of its account are damaged, is given up at once:
-    /// those behind it do not wait for it.
+    /// While the store fails, messages are retried until they are too old or the node stops; meanwhile nothing more is read from storage servers, so
+    /// no message is lost. A message that fails although the store works, or because rows of its account are damaged, is dropped at once, so
+    /// that it does not block the messages behind it.
     func take(_ messages: [ReportedMessage]) async {
         node.counters.add(.sessionMessage, messages.count)
         let prepared = await prepare(messages)
         let count = prepared.reduce(0) { $0 + ($1.prepared?.notifications.count ?? 1) }
         if count > Self.overlapLimit { await settle() } else { await committing.withLock(\.older)?.value }
         let batch = submit(prepared)
-        // A task of its own: what was encrypted is let go when the first attempt is over, however many follow.
+        // A separate task, so that the encrypted notifications are freed after the first attempt, even if retries follow.
         let first = Task { await finish(batch) }
         committing.withLock { committing in
             committing = (newest: Task { await keep(first) }, older: committing.newest)
@@ -69,7 +69,9 @@ final class SessionIntake: SessionMessageReceiver {
         await newest?.value
     }
 
-    /// - Parameter first: the first attempt, which tells what the store failed to keep.
+    /// Retries messages that could not be stored.
+    ///
+    /// - Parameter first: the first attempt, which returns these messages.
     private func keep(_ first: Task<[ReportedMessage], Never>) async {
         var left = await first.value
         while !left.isEmpty {
@@ -79,7 +81,7 @@ final class SessionIntake: SessionMessageReceiver {
         }
     }
 
-    /// A message that is young enough, with what it came to when it was read; nil when it could not be read.
+    /// A message within the age limit. `prepared` is nil if the rows could not be read.
     private struct Admitted: Sendable {
         let message: ReportedMessage
         /// Reads and encrypts.
@@ -109,7 +111,7 @@ final class SessionIntake: SessionMessageReceiver {
             })
     }
 
-    /// Reads what the messages come to, on one of the store's threads. The writer decides, and prepares those that could not be read.
+    /// Prepares messages on one of the store's reader threads. The writer decides later, and prepares those whose rows could not be read.
     private func prepare(_ messages: [ReportedMessage]) async -> [Admitted] {
         let now = node.now()
         let admitted = messages.compactMap { admit($0, at: now) }
@@ -123,16 +125,16 @@ final class SessionIntake: SessionMessageReceiver {
         }
     }
 
-    /// Messages on their way to the store.
+    /// Messages being committed.
     private struct Batch: Sendable {
-        /// Those of a command.
+        /// The messages of each command.
         let groups: [[Admitted]]
         let results: PendingResults<[NotifiedMessage?]>
-        /// Those that could not be read.
+        /// Messages whose rows could not be read.
         let alone: [Admitted]
     }
 
-    /// The messages have their place in the order of commits when this returns.
+    /// Submits the messages to the store. Their order of commits is fixed when this returns.
     private func submit(_ messages: [Admitted]) -> Batch {
         let now = node.now()
         var (ready, alone): ([(message: Admitted, prepared: PreparedMessage)], [Admitted]) = ([], [])
@@ -155,7 +157,7 @@ final class SessionIntake: SessionMessageReceiver {
         return Batch(groups: groups.map { $0.map(\.message) }, results: results, alone: alone)
     }
 
-    /// - Returns: Those that the store failed to keep, and may keep later.
+    /// - Returns: The messages that could not be stored, but may be stored later.
     private func finish(_ batch: Batch) async -> [ReportedMessage] {
         let (results, isStoreWorking) = await batch.results.value
         var alone = batch.alone
@@ -166,7 +168,7 @@ final class SessionIntake: SessionMessageReceiver {
                 for (message, outcome) in zip(group, outcomes) {
                     if let outcome { count(outcome) } else { alone.append(message) }
                 }
-            // One of them takes no other with it.
+            // Retried one by one, so that one message does not fail the others.
             case .failure(let error) where isStoreWorking || error.code == .damaged: alone += group
             case .failure(let error):
                 if failed.isEmpty { logFailure(error) }
@@ -176,7 +178,7 @@ final class SessionIntake: SessionMessageReceiver {
         return failed + (await commitEach(alone))
     }
 
-    /// The same, each for itself: messages that could not be read before, whose subscriptions have changed since, or that failed together.
+    /// Commits messages one by one if their rows could not be read, their subscriptions have changed, or their common command failed.
     private func commitEach(_ messages: [Admitted]) async -> [ReportedMessage] {
         let now = node.now()
         let (results, isStoreWorking) = await submit(messages.map { command(for: $0, at: now) }, \.queued).value
@@ -202,11 +204,11 @@ final class SessionIntake: SessionMessageReceiver {
         node.errors.log("messages of storage servers not stored", reason: error.message)
     }
 
-    /// The results of commands, and whether the store worked when they were there.
+    /// The results of commands, and whether the store was working at that time.
     private typealias PendingResults<Outcome: Sendable> = Task<(results: [Result<Outcome, StoreError>], isStoreWorking: Bool), Never>
 
-    /// The commands have their place in the order of commits when this returns. What they put into the outbox is queued before the results are there,
-    /// in the order of the commits: that of the store's completions.
+    /// Submits commands. Their order of commits is fixed when this returns. Deliveries are enqueued before the results are returned, in the order of
+    /// the commits.
     private func submit<Outcome>(
         _ commands: [StoreCommand<Outcome>], _ queued: @escaping @Sendable (Outcome) -> [QueuedDelivery]
     ) -> PendingResults<Outcome> {

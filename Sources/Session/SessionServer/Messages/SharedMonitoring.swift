@@ -3,12 +3,12 @@ import SessionSwarms
 import SessionProtocol
 import Synchronization
 
-/// The monitor of one of several nodes: each has storage servers report the messages of its share of the accounts.
+/// The monitor of one of several nodes. Each node monitors its share of the accounts.
 ///
-/// Which subscriptions there are, all nodes learn from the database: also of those that were stored here.
+/// All nodes learn of new subscriptions from the database, including those that they stored themselves.
 final class SharedMonitoring: SubscriptionMonitoring {
     private let monitor: any SubscriptionMonitoring
-    /// nil until the nodes are known: then there are none to monitor.
+    /// nil until the nodes are known; until then no account is monitored.
     private let current = Mutex<KeyShare?>(nil)
 
     init(_ monitor: any SubscriptionMonitoring) {
@@ -20,27 +20,27 @@ final class SharedMonitoring: SubscriptionMonitoring {
         set { current.withLock { $0 = newValue } }
     }
 
-    /// What is stored. What is another's is let go only when the nodes change: see ``letGo()``.
+    /// Monitors the stored subscriptions of this node's share. Does not remove others: see ``letGo()``.
     func load(_ all: [MonitoredSubscription]) {
         guard let share else { return }
         monitor.load(all.filter { share.contains($0.account) })
     }
 
-    /// Of what is stored, what has become this node's.
+    /// Monitors the stored subscriptions of accounts that have moved to this node.
     func take(_ all: [MonitoredSubscription], from former: KeyShare?, to share: KeyShare) {
         monitor.load(all.filter { share.contains($0.account) && former?.contains($0.account) != true })
     }
 
-    /// What is another's by now, which had time to ask storage servers.
+    /// Stops monitoring accounts of other nodes. Called after these have had time to connect to storage servers.
     func letGo() {
-        // Within the lock: what becomes this node's is loaded after that.
+        // Within the lock, so that accounts that move to this node are loaded afterwards.
         current.withLock { current in
             guard let share = current else { return }
             monitor.unload { !share.contains($0) }
         }
     }
 
-    /// Subscriptions that were stored or changed, by any node.
+    /// Monitors subscriptions stored or changed by any node, if they belong to this node's share.
     func changed(_ subscriptions: [MonitoredSubscription]) {
         guard let share else { return }
         for subscription in subscriptions where share.contains(subscription.account) { monitor.set(subscription) }

@@ -5,7 +5,7 @@ import Synchronization
 import Core
 import Waku
 
-/// Reads what storage servers are asked from the store, at the time at which they are asked.
+/// Reads the monitor entries of subscriptions from the store at the time of each request.
 final class StoredEntries: MonitorEntrySource {
     private static let chunk = 500
 
@@ -20,7 +20,8 @@ final class StoredEntries: MonitorEntrySource {
         subscriptions = Subscriptions(store.sealer)
     }
 
-    /// Who is told which subscriptions are gone: those that delivery ended, because their token is dead, and those that another process removed.
+    /// Sets the monitor from which missing subscriptions are removed: those ended by delivery because their token is dead, and those removed by
+    /// another process.
     func remove(from monitor: any SubscriptionMonitoring) {
         self.monitor.withLock { $0 = monitor }
     }

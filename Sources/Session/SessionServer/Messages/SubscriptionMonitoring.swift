@@ -2,15 +2,15 @@ package import Logging
 package import SessionSwarms
 package import SessionProtocol
 
-/// Has storage servers report the messages of subscriptions: `SubscriptionMonitor`, or a test's own.
+/// Monitors the messages of subscriptions at storage servers: `SubscriptionMonitor`, or a fake in tests.
 package protocol SubscriptionMonitoring: Sendable {
-    /// All subscriptions, in one or several calls.
+    /// Adds subscriptions, in one or several calls.
     func load(_ all: [MonitoredSubscription])
-    /// A subscription was stored.
+    /// Adds or renews a stored subscription.
     func set(_ subscription: MonitoredSubscription)
-    /// A subscription is gone.
+    /// Removes an ended subscription.
     func remove(_ id: SubscriptionID)
-    /// The subscriptions of these accounts are monitored no more, in the order of all calls of ``load(_:)`` and this.
+    /// Stops monitoring the accounts that meet a condition. Takes effect in order with calls of ``load(_:)``.
     func unload(where isOthers: @escaping @Sendable (AccountID) -> Bool)
     /// Runs until cancelled.
     func run() async throws
@@ -31,7 +31,7 @@ extension SubscriptionMonitoring {
     }
 }
 
-/// Makes the monitor of a node from what it asks and tells.
+/// Creates the monitor of a node from its source of entries and its receiver of messages.
 package typealias MakeSubscriptionMonitor =
     @Sendable (
         _ entries: any MonitorEntrySource, _ receiver: any SessionMessageReceiver, _ logger: Logger,

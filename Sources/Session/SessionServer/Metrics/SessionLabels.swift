@@ -9,7 +9,7 @@ package enum SessionEndpointLabel: String, MetricLabel {
     case unsubscribe
 }
 
-/// What a request is answered.
+/// The result of a request.
 package enum SessionAnswerLabel: String, MetricLabel {
     package static let labelName = "answer"
     case added
@@ -58,7 +58,7 @@ package enum SessionOnionLabel: String, MetricLabel {
     }
 }
 
-/// Why a message of a storage server makes no notification: what ``SessionMonitoring/SessionDropReason`` says, and what is found out after that.
+/// The reason why a message of a storage server makes no notification: those of ``SessionSwarms/SessionDropReason``, and later ones.
 package enum SessionDropLabel: String, MetricLabel {
     package static let labelName = "reason"
     case malformed
@@ -71,9 +71,9 @@ package enum SessionDropLabel: String, MetricLabel {
     case unknownCommand = "unknown_command"
     case unknownReply = "unknown_reply"
     case notOxenMQ = "not_oxenmq"
-    /// It waited here for longer than `--max-request-age`.
+    /// The message waited for longer than `--max-request-age`.
     case tooOld = "too_old"
-    /// The store failed until the node stopped, or fails for this message alone: damaged rows.
+    /// The store failed until the node stopped, or failed for this message only because of damaged rows.
     case notStored = "not_stored"
 
     init(_ reason: SessionDropReason) {
@@ -109,7 +109,7 @@ package enum SessionRefusalLabel: String, MetricLabel {
 package enum SessionConnectionLabel: String, MetricLabel {
     package static let labelName = "event"
     case made
-    /// Attempts that failed included.
+    /// Includes failed attempts.
     case ended
 }
 

@@ -4,7 +4,7 @@ package import Storage
 
 /// The tables of Session: subscriptions, names of ended subscriptions, times that were ahead, and deliveries.
 package enum SessionStorage {
-    /// In stored rows.
+    /// The number that identifies the protocol in stored rows.
     package static let protocolNumber = ProtocolNumber(rawValue: 3)
 
     package static let part = StorePart(
@@ -19,16 +19,16 @@ package enum SessionStorage {
     static let account = Column("account", .bytes)
     /// Keyed hash of service and token: a dead token ends all its subscriptions.
     static let token = Column("token", .bytes)
-    /// ``PushTypes/PushService/storedValue``.
+    /// ``Core/PushService/storedValue``.
     static let service = Column("service", .integer)
-    /// `sig_ts`, Unix seconds. The version of the registration, as delivery has it.
+    /// `sig_ts`, Unix seconds. Delivery uses it as the version of the device.
     static let signedAt = Column("signed_at", .integer)
-    /// Of its `MonitorEntry`, so that the entry need not be made at the start.
+    /// The size of the subscription's `MonitorEntry`, so that the entry need not be made at the start.
     static let entryByteCount = Column("entry_bytes", .integer)
     /// ``SubscriptionRecord``.
     static let sealed = Column("sealed", .bytes)
 
-    /// A row for each subscription. Rows whose `sig_ts` is 14 days old do not count, and are removed within a minute.
+    /// A row for each subscription. Rows whose `sig_ts` is 14 days old are expired, and are removed within a minute.
     static let subscription = Table(
         "session_subscription", columns: [name, account, token, service, signedAt, entryByteCount, sealed], unique: [name],
         indexes: [
@@ -41,20 +41,20 @@ package enum SessionStorage {
     /// Unix seconds.
     static let expiresAt = Column("expires_at", .integer)
 
-    /// What unsubscriptions leave for 15 days, so that an older subscription cannot be replayed.
+    /// Names of ended subscriptions, kept for 15 days so that an older subscription cannot be replayed.
     static let leftName = Table(
         "session_left_name", columns: [name, signedAt, expiresAt], unique: [name],
         indexes: [Index("session_left_name_expires", on: [expiresAt])])
 
-    // MARK: Clocks that were ahead
+    // MARK: Clocks that are ahead
 
-    /// ``SessionRules/AheadTime/Kind``
+    /// ``SessionProtocol/AheadTime/Kind``.
     static let kind = Column("kind", .integer)
     /// Unix seconds.
     static let arrivedAt = Column("arrived_at", .integer)
 
-    /// Each `sig_ts` that was ahead of our clock when it came, for 14 days from then: whether it is in force or was replaced. Nodes of earlier
-    /// releases replace subscriptions without it.
+    /// Each `sig_ts` that was ahead of this node's clock on arrival, kept until it is 14 days old, even after it is replaced. Nodes of earlier
+    /// releases do not write this table.
     static let aheadTime = Table(
         "session_ahead_time", columns: [name, kind, signedAt, arrivedAt], unique: [name, kind, signedAt],
         indexes: [Index("session_ahead_time_signed", on: [signedAt])])
@@ -65,13 +65,14 @@ package enum SessionStorage {
     /// Nanoseconds since 1970.
     static let at = Column("at", .integer)
 
-    /// Deliveries of the last 24 hours that left the outbox without being accepted: a second report of a message makes none. Those that are in the
-    /// outbox or accepted are known there. Where several nodes share the store, and where an earlier release enqueued them, all deliveries are here.
+    /// Deliveries of the last 24 hours that left the outbox without being accepted, so that a second report of a message makes no notification.
+    /// Those in the outbox, or accepted, are found in Delivery's tables. If several nodes share the store, or an earlier release enqueued them, all
+    /// deliveries are here.
     static let seen = Table("session_seen", columns: [delivery, at], unique: [delivery])
 }
 
 extension PushService {
-    /// In stored rows: never changed.
+    /// The value in stored rows; must not change.
     var storedValue: Int64 {
         switch self {
         case .apns: 1

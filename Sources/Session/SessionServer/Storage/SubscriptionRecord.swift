@@ -3,15 +3,15 @@ package import SessionProtocol
 import Storage
 package import WakuCrypto
 
-/// A subscription as it is stored, sealed.
+/// The sealed content of a stored subscription.
 ///
 ///     format(1) = 1 ‖ account(33) ‖ flags(1) ‖ signature(64) ‖ sig_ts(8) ‖ enc_key(32)
 ///     ‖ session key(32)? ‖ subaccount token(36) signature(64) | subkey tag(32)? ‖ count(2) namespaces(2 each) ‖ token (UTF-8)
 ///
-/// Integers are big-endian. Flags: bit 0 data is wanted, 1 a session key, 2 a subaccount, 3 a subkey tag.
+/// Integers are big-endian. Flags: bit 0: data is wanted, 1: has a session key, 2: has a subaccount, 3: has a subkey tag.
 package struct SubscriptionRecord: Sendable {
     private static let format: UInt8 = 1
-    /// Where the account begins and ends.
+    /// The byte range of the account.
     private static let accountRange = 1..<1 + AccountID.byteCount
 
     private struct Flags: OptionSet {
@@ -40,7 +40,7 @@ package struct SubscriptionRecord: Sendable {
 
     // MARK: Reading
 
-    /// The account alone.
+    /// Reads only the account.
     ///
     /// - Throws: `UnexpectedValue`
     static func account(in bytes: [UInt8]) throws(UnexpectedValue) -> AccountID {
@@ -86,7 +86,7 @@ package struct SubscriptionRecord: Sendable {
 
     // MARK: Writing
 
-    /// - Precondition: at most 65,535 namespaces, which is more than a request's body has room for.
+    /// - Precondition: at most 65,535 namespaces, which is more than fit into a request's body.
     package func encoded() -> [UInt8] {
         var flags: Flags = wantsData ? .wantsData : []
         var parts: [UInt8] = []

@@ -1,9 +1,9 @@
 import SessionProtocol
 package import Storage
 
-/// A time that was ahead, for another database of the same node.
+/// A `sig_ts` that was ahead, exported for another database of the same node.
 package struct AheadTimeExport: Hashable, Sendable {
-    /// Of the subscription.
+    /// The name of the subscription.
     package let name: [UInt8]
     /// `AheadTime.Kind`
     package let kind: Int64
@@ -17,7 +17,7 @@ package struct AheadTimeExport: Hashable, Sendable {
     }
 }
 
-/// Values of `sig_ts` that were ahead of the clock when they came.
+/// Stores `sig_ts` values that were ahead of the clock on arrival.
 extension Subscriptions {
     private static let insertAhead = Mutation(
         SessionStorage.aheadTime,
@@ -25,7 +25,7 @@ extension Subscriptions {
     private static let removeLowest = Mutation(
         SessionStorage.aheadTime, .delete(where: [.equal(SessionStorage.name), .less(SessionStorage.signedAt)]))
 
-    /// - Parameter row: kind, `sig_ts` and arrival.
+    /// - Parameter row: the columns kind, `sig_ts` and arrival.
     static func aheadTime(_ row: Row) throws -> AheadTime {
         guard let kind = AheadTime.Kind(rawValue: try row.integer(0)) else { throw UnexpectedValue() }
         return AheadTime(kind, signedAt: try row.integer(1), arrivedAt: try row.integer(2))
@@ -46,7 +46,7 @@ extension Subscriptions {
         SessionStorage.aheadTime, [SessionStorage.name, SessionStorage.kind, SessionStorage.signedAt, SessionStorage.arrivedAt],
         order: [.ascending(.id)])
 
-    /// All of them, until `visit` returns false. Blocks as the store's `scan` does.
+    /// Reads all ahead times until `visit` returns false. Blocks, as the store's `scan` does.
     ///
     /// - Throws: `StoreError`
     package static func forEachAheadTime(in store: any Store, _ visit: (AheadTimeExport) throws -> Bool) throws(StoreError) {
@@ -57,9 +57,9 @@ extension Subscriptions {
         }
     }
 
-    /// Stores a time that was ahead, unless it is there.
+    /// Stores an ahead time unless it is stored already.
     ///
-    /// - Returns: Whether it is there now: false for a kind that is unknown.
+    /// - Returns: Whether it is stored now; false for an unknown kind.
     package static func merge(_ ahead: AheadTimeExport) -> StoreCommand<Bool> {
         guard let kind = AheadTime.Kind(rawValue: ahead.kind) else { return .done(false) }
         return .change([insertion(AheadTime(kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt), of: ahead.name)], true)

@@ -5,20 +5,21 @@ import Storage
 import Core
 import Waku
 
-/// How subscriptions end by themselves.
+/// Ends subscriptions without a client's request.
 extension Subscriptions {
     private static let findToken = Query(
         SessionStorage.subscription, [SessionStorage.token, SessionStorage.signedAt], where: [.idAmong])
-    /// Of a token that does not work: the rest end when their own notifications fail. Accounts cost nothing, so there may be any number.
+    /// Limit of the subscriptions of a dead token that end at once, because a client can create any number of accounts. The rest end when their own
+    /// notifications fail.
     private static let endedAtOnce = 1_000
     private static let findByToken = Query(SessionStorage.subscription, [.id], where: [.equal(SessionStorage.token)])
 
-    /// Ends all subscriptions with the token of a row, since the token does not work. Does nothing if the row was renewed meanwhile.
+    /// Ends all subscriptions with the dead token of a row. Does nothing if the row was renewed in the meantime.
     ///
     /// - Parameters:
-    ///   - row: of a subscription.
+    ///   - row: the row of a subscription.
     ///   - version: its `sig_ts` when the token was posted.
-    ///   - now: the time.
+    ///   - now: the current time.
     static func endToken(ofRow row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
         .find(findToken(ids: [row])) { rows in
             guard let found = rows.first, try found.unsigned(1) == version else { return .change([]) }
@@ -31,12 +32,12 @@ extension Subscriptions {
     private static let findExpired = Query(
         SessionStorage.subscription, [.id], where: [.less(SessionStorage.signedAt)], order: [.ascending(SessionStorage.signedAt)])
 
-    /// Removes expired subscriptions, the oldest first, with what waits for their devices.
+    /// Removes expired subscriptions, oldest first, with their pending notifications.
     ///
     /// - Parameters:
     ///   - now: Unix seconds.
-    ///   - limit: at most so many.
-    /// - Returns: Those that were removed; as many as `limit` if there may be more.
+    ///   - limit: maximum number to remove.
+    /// - Returns: The removed subscriptions; if there are `limit`, there may be more.
     static func expire(at now: Int64, limit: Int) -> StoreCommand<[SubscriptionID]> {
         .find(findExpired(.integer(oldestSignature(at: now)), limit: limit)) { rows in
             let ids = try rows.map { try $0.integer(0) }
@@ -48,7 +49,7 @@ extension Subscriptions {
 
     private static let removeAhead = Mutation(SessionStorage.aheadTime, .delete(where: [.less(SessionStorage.signedAt)]))
 
-    /// Forgets the names of subscriptions that ended 15 days ago, and times that were ahead and are more than 14 days old.
+    /// Deletes the names of subscriptions that ended 15 days ago, and ahead times that are more than 14 days old.
     ///
     /// - Parameter now: Unix seconds.
     static func forgetNames(at now: Int64) -> StoreCommand<Void> {
@@ -56,10 +57,10 @@ extension Subscriptions {
     }
 }
 
-/// Times that are kept to beside those of `SubscriptionRules`.
+/// Retention limits in addition to those of `SubscriptionRules`.
 enum SubscriptionRetention {
-    /// A second report of a message within this makes no second notification.
+    /// A second report of a message within this time makes no second notification.
     static let deliveries = Duration.seconds(SessionTimes.duplicateWindow)
-    /// More deliveries than this within that time are not remembered. Each takes some 120 bytes of the database.
+    /// Maximum number of remembered deliveries. Each takes about 120 bytes of the database.
     static let deliveryLimit = 50_000_000
 }

@@ -3,10 +3,10 @@ import SessionProtocol
 package import Storage
 import Waku
 
-/// The name of an ended subscription, for another database of the same node.
+/// The name of an ended subscription, exported for another database of the same node.
 package struct LeftNameExport: Hashable, Sendable {
     package let name: [UInt8]
-    /// Subscriptions that were signed before are refused. Unix seconds.
+    /// Subscriptions with a lower `sig_ts` are refused. Unix seconds.
     package let signedAt: Int64
     /// Unix seconds.
     package let expiresAt: Int64
@@ -23,11 +23,11 @@ extension Subscriptions {
     private static let findSignedAt = Query(
         SessionStorage.subscription, [SessionStorage.signedAt], where: [.equal(SessionStorage.name)])
 
-    /// Stores an exported subscription, unless one with the same name, account and `sig_ts`, or a later one, is there, or it is expired.
+    /// Stores an exported subscription, unless it is expired, or one with the same name and account and the same or a later `sig_ts` is stored.
     ///
     /// - Parameters:
-    ///   - record: as exported.
-    ///   - service: of its device.
+    ///   - record: the exported subscription.
+    ///   - service: the push service of its device.
     ///   - now: Unix seconds.
     /// - Returns: Whether it was stored.
     package func merge(_ record: SubscriptionRecord, _ service: PushService, at now: Int64) -> StoreCommand<Bool> {
@@ -50,7 +50,7 @@ extension Subscriptions {
         SessionStorage.leftName, [SessionStorage.name, SessionStorage.signedAt, SessionStorage.expiresAt], order: [.ascending(.id)])
     private static let findName = Query(SessionStorage.leftName, [SessionStorage.signedAt], where: [.equal(SessionStorage.name)])
 
-    /// Names of ended subscriptions, until `visit` returns false. Blocks as the store's `scan` does.
+    /// Reads the names of ended subscriptions until `visit` returns false. Blocks, as the store's `scan` does.
     ///
     /// - Throws: `StoreError`
     package static func forEachLeftName(in store: any Store, _ visit: (LeftNameExport) throws -> Bool) throws(StoreError) {
@@ -60,11 +60,11 @@ extension Subscriptions {
         }
     }
 
-    /// Stores the name of an ended subscription, unless a later one is there. A subscription of that name that was signed before ends.
+    /// Stores the name of an ended subscription, unless a later one is stored. Ends a subscription of that name with a lower `sig_ts`.
     ///
     /// - Parameters:
-    ///   - left: as exported.
-    ///   - now: the time.
+    ///   - left: the exported name.
+    ///   - now: the current time.
     /// - Returns: Whether it was stored.
     package static func merge(_ left: LeftNameExport, at now: Timestamp) -> StoreCommand<Bool> {
         .read([findName(.bytes(left.name)), findRow(.bytes(left.name))]) { found in

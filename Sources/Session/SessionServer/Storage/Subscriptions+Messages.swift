@@ -4,19 +4,19 @@ import SessionProtocol
 import Storage
 import Waku
 
-/// What a message came to.
+/// The result of a message.
 struct NotifiedMessage: Sendable {
-    /// Put into the outbox, in the order of their rows.
+    /// Notifications put into the outbox, in the order of their rows.
     var queued: [QueuedDelivery] = []
-    /// Deliveries that were made before: another storage server reported the same message.
+    /// Number of deliveries that were made before, because another storage server reported the same message.
     var duplicates = 0
     /// Whether any subscription of the account wants the message's namespace.
     var isWanted = false
 }
 
-/// The notifications of a message, encrypted before they have their place in the order of commits.
+/// The notifications of a message, encrypted before they are submitted to the writer.
 struct PreparedMessage: Sendable {
-    /// A class: it is passed on often, and copies of all that it has would cost more than what it is made with.
+    /// A class, because it is passed on often, and copying its fields would cost more than the allocation.
     final class Notification: Sendable {
         /// The subscription's row.
         let row: Int64
@@ -24,7 +24,7 @@ struct PreparedMessage: Sendable {
         let delivery: DeliveryID
         let address: DeviceAddress
         let content: SessionContent
-        /// Puts it into the outbox.
+        /// The changes that put the notification into the outbox.
         let changes: [Change]
         /// The mark with which it enters the outbox.
         let markedAt: Timestamp?
@@ -39,9 +39,9 @@ struct PreparedMessage: Sendable {
     }
 
     let message: NotifyMessage
-    /// When its notifications are given up.
+    /// The expiry time of its notifications.
     let expires: Timestamp
-    /// For subscriptions that want the message, and are not known to have been told of it.
+    /// Notifications for subscriptions that want the message, without known duplicates.
     let notifications: [Notification]
     let duplicates: Int
 
@@ -49,7 +49,7 @@ struct PreparedMessage: Sendable {
 }
 
 extension Subscriptions {
-    /// More than the devices of an account; it bounds what a message reads if the limit was lowered.
+    /// Limit of the subscriptions read for a message. Above the device limit, because an account may have more devices if that limit was lowered.
     private static let deviceBound = 10_000
 
     private static let findOfAccount = Query(
@@ -68,22 +68,22 @@ extension Subscriptions {
 
     private static let searchCount = 3
 
-    /// Each finds a row if the delivery was made before, in one of the places where that is kept.
+    /// Reads of all tables that record deliveries. Any row means that the delivery was made before.
     private static func search(for delivery: DeliveryID) -> [Read] {
         DeliveryStorage.search(for: delivery) + [findSeen(.bytes(delivery.bytes))]
     }
 
     private static func isKnown(_ found: ArraySlice<[Row]>) -> Bool { found.contains { !$0.isEmpty } }
 
-    /// Makes the notifications of a message for each device that wants it. Changes nothing, so that it can be done on any thread.
+    /// Makes the notifications of a message for each device that wants it. Changes nothing, so it can run on any thread.
     ///
     /// - Parameters:
-    ///   - message: admitted by `MessageRules`.
-    ///   - expires: when its notifications are given up.
+    ///   - message: a message admitted by `MessageRules`.
+    ///   - expires: the expiry time of its notifications.
     ///   - source: makes addresses and contents.
-    ///   - sodium: seals payloads.
-    ///   - now: the time.
-    ///   - isKnown: whether a delivery is known to have been made before. Of those that are not, the store decides later.
+    ///   - sodium: encrypts payloads.
+    ///   - now: the current time.
+    ///   - isKnown: whether a delivery is known to have been made before. The store decides on the others later.
     func prepare(
         _ message: NotifyMessage, expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium, at now: Timestamp,
         unless isKnown: @escaping @Sendable (DeliveryID) -> Bool = { _ in false }
@@ -93,7 +93,7 @@ extension Subscriptions {
         return .find(read) { rows in
             var (notifications, duplicates): ([PreparedMessage.Notification], Int) = ([], 0)
             for row in rows {
-                // One that cannot be read or opened takes no other with it; `admin check` lists it.
+                // A row that cannot be read or decrypted does not affect the others; `admin check` lists it.
                 guard let name = try? row.bytes(1),
                     let delivery = DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: message.hash))
                 else { continue }
@@ -108,8 +108,8 @@ extension Subscriptions {
         }
     }
 
-    /// - Parameter row: of `findOfAccount`.
-    /// - Returns: nil when the subscription does not want the message.
+    /// - Parameter row: a result row of `findOfAccount`.
+    /// - Returns: nil if the subscription does not want the message.
     private func notification(
         _ message: NotifyMessage, to row: Row, _ delivery: DeliveryID, expires: Timestamp, by source: SessionDeliverySource,
         _ sodium: Sodium, at now: Timestamp
@@ -129,12 +129,12 @@ extension Subscriptions {
             ] + (isShared ? [Self.noteSeen(delivery, at: now)] : []), markedAt: isShared ? nil : now)
     }
 
-    /// Puts the notifications of a message into the outbox, unless that was done before. Those of subscriptions that have changed since are made again.
+    /// Puts the notifications of a message into the outbox, except those made before. Prepares the message again if a subscription has changed.
     ///
     /// - Parameters:
-    ///   - prepared: what ``prepare(_:expires:by:_:at:unless:)`` made.
-    ///   - prepareAgain: the same for its message.
-    ///   - admits: whether a notification may be made now. Counts against a rate limit; asked again when the store decides again.
+    ///   - prepared: the result of ``prepare(_:expires:by:_:at:unless:)``.
+    ///   - prepareAgain: prepares the same message again.
+    ///   - admits: applies a rate limit to a notification. Called again if the store decides again.
     func notify(
         _ prepared: PreparedMessage, orElse prepareAgain: @escaping @Sendable () -> StoreCommand<PreparedMessage>,
         admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
@@ -161,13 +161,12 @@ extension Subscriptions {
         }
     }
 
-    /// As ``notify(_:orElse:admits:)``, for messages that succeed or fail together: one read for the subscriptions of all of them costs less than
-    /// one each.
+    /// As ``notify(_:orElse:admits:)``, for messages that succeed or fail together: a single read of the subscriptions of all messages is cheaper.
     ///
     /// - Parameters:
-    ///   - prepared: in the order in which they are to be queued.
-    ///   - admits: as above.
-    /// - Returns: What each message came to; nil when a subscription has changed since: nothing was done, and the message is to be prepared again.
+    ///   - prepared: the messages, in the order in which they are enqueued.
+    ///   - admits: applies a rate limit to a notification.
+    /// - Returns: The result of each message; nil if a subscription has changed since: nothing was stored, and the message must be prepared again.
     func notifyTogether(
         _ prepared: [PreparedMessage], admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
     ) -> StoreCommand<[NotifiedMessage?]> {
@@ -189,7 +188,7 @@ extension Subscriptions {
                     continue
                 }
                 let admitted = new.filter(admits)
-                // The reads were before all of the changes.
+                // Duplicates within this batch are not found by the reads, which precede all changes.
                 known.formUnion(admitted.lazy.map(\.delivery))
                 decided.append((message, admitted, message.duplicates + message.notifications.count - new.count))
             }
@@ -213,7 +212,7 @@ extension Subscriptions {
 
     private static let seenRows = TimedRows(SessionStorage.seen, by: SessionStorage.at)
 
-    /// Forgets deliveries from before `cutoff`, and the oldest beyond `limit`.
+    /// Deletes deliveries from before `cutoff`, and the oldest ones over `limit`.
     static func forgetSeen(before cutoff: Timestamp, keeping limit: Int) -> StoreCommand<Void> {
         seenRows.prune(before: cutoff.rawValue, keeping: limit)
     }
@@ -230,7 +229,7 @@ extension Timestamp {
     /// Unix milliseconds, rounded down.
     var milliseconds: Int64 { rawValue / 1_000_000 }
 
-    /// Saturates: storage servers choose their times freely.
+    /// Saturates, because storage servers may send any time.
     init(milliseconds: Int64) {
         let (nanoseconds, isOverflow) = milliseconds.multipliedReportingOverflow(by: 1_000_000)
         self.init(rawValue: isOverflow ? (milliseconds < 0 ? .min : .max) : nanoseconds)

@@ -5,14 +5,14 @@ package import Storage
 import Waku
 import WakuCrypto
 
-/// How many subscriptions there are.
+/// Numbers of subscriptions.
 package struct SubscriptionFigures: Hashable, Sendable {
-    /// Subscriptions that count, by service.
+    /// Subscriptions that are not expired, by service.
     package var services: [PushService: Int] = [:]
     package var accounts = 0
-    /// Devices whose token is in doubt.
+    /// Devices with a doubtful token.
     package var inDoubt = 0
-    /// Names of ended subscriptions.
+    /// Number of names of ended subscriptions.
     package var leftNames = 0
 
     package var total: Int { services.values.reduce(0, +) }
@@ -20,10 +20,10 @@ package struct SubscriptionFigures: Hashable, Sendable {
     package init() {}
 }
 
-/// What can be told of a subscription without opening it.
+/// The data of a subscription that is not encrypted.
 package struct SubscriptionSummary: Sendable {
     let row: Int64
-    /// ``Subscriptions/name(of:_:)``
+    /// The subscription's name: ``Subscriptions/name(of:_:)``.
     package let name: [UInt8]
     let sealed: [UInt8]
     /// Keyed hash of the pubkey.
@@ -38,7 +38,7 @@ package struct SubscriptionSummary: Sendable {
 /// Selects subscriptions.
 package struct SubscriptionFilter: Sendable {
     package var service: PushService?
-    /// Keyed hash of the pubkey, or its beginning.
+    /// A prefix of the keyed hash of the pubkey.
     package var accountHashPrefix: [UInt8] = []
     /// Unix seconds.
     package var signedBefore: Int64?
@@ -57,11 +57,11 @@ extension Subscriptions {
     private static let countByService = Query(
         SessionStorage.subscription, [.column(SessionStorage.service), .count], where: [.atLeast(SessionStorage.signedAt)],
         group: SessionStorage.service)
-    /// With those that expired in the last minute: so an index alone is read.
+    /// Includes subscriptions that expired in the last minute, so that only an index is read.
     private static let countAccounts = Query(SessionStorage.subscription, [.distinctCount(SessionStorage.account)])
     private static let countNames = Query(SessionStorage.leftName, [.count])
 
-    /// Reads indexes of all subscriptions: a second for some millions.
+    /// Scans indexes of all subscriptions: about one second for a few million.
     ///
     /// - Parameter now: Unix seconds.
     package static func figures(at now: Int64) -> StoreCommand<SubscriptionFigures> {
@@ -96,7 +96,7 @@ extension Subscriptions {
             service: try PushService(stored: try row.integer(3)), signedAt: try row.integer(4))
     }
 
-    /// Subscriptions that match, oldest row first, until `visit` returns false. Blocks as the store's `scan` does.
+    /// Reads the matching subscriptions, oldest row first, until `visit` returns false. Blocks, as the store's `scan` does.
     ///
     /// - Throws: `StoreError`
     package static func forEach(
@@ -108,14 +108,14 @@ extension Subscriptions {
         }
     }
 
-    /// Of one account, by its keyed hash.
+    /// The subscriptions of an account, selected by its keyed hash.
     package static func ofAccount(_ hash: [UInt8]) -> StoreCommand<[SubscriptionSummary]> {
         .find(findByAccount(.bytes(hash))) { .done(try $0.map(summary)) }
     }
 
-    /// What a row holds.
+    /// Decrypts the content of a row.
     ///
-    /// - Throws: `CryptoError` when it was altered, or is sealed with another key; `UnexpectedValue`.
+    /// - Throws: `CryptoError` if it was altered, or sealed with another key; `UnexpectedValue`.
     package func open(_ summary: SubscriptionSummary) throws -> SubscriptionRecord {
         try open(summary.sealed, named: summary.name, signedAt: summary.signedAt)
     }

@@ -5,7 +5,7 @@ package import SessionSwarms
 package import Storage
 import Waku
 
-/// A request whose form, time and signatures are in order.
+/// A request with valid form, time and signatures.
 package enum SessionRequest: Sendable {
     case subscribe(SubscriptionForm)
     case unsubscribe(UnsubscriptionForm)
@@ -25,31 +25,31 @@ package enum SessionRequest: Sendable {
     }
 }
 
-/// What storage servers are to be asked from now on.
+/// A change of the monitored subscriptions.
 package enum MonitoringChange: Hashable, Sendable {
     case set(SubscriptionID, AccountID, entryByteCount: Int)
     case remove(SubscriptionID)
 }
 
-/// What requests came to.
+/// The result of the requests of one body.
 package struct AppliedRequests: Sendable {
-    /// In the order of the requests.
+    /// Answers in the order of the requests.
     package var answers: [RequestAnswer] = []
     package var monitoring: [MonitoringChange] = []
 }
 
-/// Decides requests that came together, each as if those before it had been carried out: a value without I/O.
+/// Decides on the requests of one body, each as if the previous ones had been carried out. A value without I/O.
 struct RequestBatch {
-    /// What is stored under a name, and what becomes of it.
+    /// The stored rows of a name, and their changes.
     struct NameState {
-        /// The row before the batch.
+        /// The subscription's row before the batch.
         let row: (id: Int64, signedAt: Int64)?
         var current: StoredSubscription?
         var left: LeftName?
         var used: AheadTimes
-        /// What is to be stored; nil when nothing is new.
+        /// The subscription to store; nil if there is none.
         var form: SubscriptionForm?
-        /// The row ends, with what waits for its device, even if the name is subscribed again.
+        /// Whether to delete the row and its pending notifications, even if the name is subscribed again.
         var endsRow = false
         var leavesName = false
 
@@ -68,13 +68,13 @@ struct RequestBatch {
     }
 
     let rules: SubscriptionRules
-    /// Why there can be no other subscription now, by limits that are not an account's; nil if there can.
+    /// The error if limits of the node, not of the account, refuse a new subscription; nil otherwise.
     let refusesNew: @Sendable () -> RequestError?
     /// Unix seconds.
     let now: Int64
-    /// By name.
+    /// The states of the names in this batch.
     private(set) var names: [[UInt8]: NameState]
-    /// Subscriptions that count, by account.
+    /// Number of subscriptions that are not expired, by account.
     private var deviceCounts: [AccountID: Int]
 
     init(
@@ -101,7 +101,7 @@ struct RequestBatch {
                     deviceCount: deviceCounts[account, default: 0], at: now)
                 if change == .insert {
                     if let refusal = refusesNew() { throw refusal }
-                    // What is replaced here is expired.
+                    // The row that is replaced here is expired.
                     state.endsRow = state.row != nil
                     deviceCounts[account, default: 0] += 1
                 }
@@ -156,13 +156,13 @@ extension Subscriptions {
     static let writeLeft = Mutation(
         SessionStorage.leftName, .upsert([SessionStorage.name, SessionStorage.signedAt, SessionStorage.expiresAt]))
 
-    /// Carries out requests that came in one body: one transaction, in which each request succeeds or is refused by itself.
+    /// Carries out the requests of one body in one transaction. Each request succeeds or is refused independently.
     ///
     /// - Parameters:
-    ///   - requests: admitted and verified.
-    ///   - rules: those in force.
+    ///   - requests: admitted and verified requests.
+    ///   - rules: the subscription rules.
     ///   - now: Unix seconds.
-    ///   - refusesNew: why there can be no other subscription now; nil if there can. Counts against a rate limit.
+    ///   - refusesNew: the error if limits of the node refuse a new subscription; nil otherwise. Counts against a rate limit.
     package func apply(
         _ requests: [SessionRequest], _ rules: SubscriptionRules, at now: Int64, refusesNew: @escaping @Sendable () -> RequestError?
     ) -> StoreCommand<AppliedRequests> {
@@ -192,7 +192,7 @@ extension Subscriptions {
         }
     }
 
-    /// In the order in which they come first.
+    /// The distinct elements in the order of their first occurrence.
     private static func distinct<Element: Hashable>(_ elements: [Element]) -> [Element] {
         var seen: Set<Element> = []
         return elements.filter { seen.insert($0).inserted }
@@ -206,13 +206,13 @@ extension Subscriptions {
         return Self.end(ending, at: Timestamp(seconds: batch.now)).then { carryOut(batch, names, applied, ending: $0) }
     }
 
-    /// - Parameter ending: ends the rows that end.
+    /// - Parameter ending: the changes that delete ended rows.
     private func carryOut(
         _ batch: RequestBatch, _ names: [[UInt8]], _ applied: AppliedRequests, ending: [Change]
     ) -> StoreCommand<AppliedRequests> {
         var changes = ending
         var applied = applied
-        /// In the order of their rows.
+        /// Inserted subscriptions, in the order of their rows.
         var inserted: [(account: AccountID, entryByteCount: Int)] = []
         for name in names {
             guard let state = batch.names[name] else { continue }
@@ -255,9 +255,9 @@ extension Subscriptions {
             .integer(record.authority.signedAt), .integer(Int64(entryByteCount)), seal(record, named: name))
     }
 
-    /// Rows end, with what waits for their devices. That they were told of these messages is remembered: the device may subscribe again.
+    /// Deletes rows and their pending notifications. These deliveries are remembered, because the device may subscribe again.
     ///
-    /// - Returns: The changes, for the command that ends them.
+    /// - Returns: The changes to apply.
     static func end(_ rows: [Int64], at now: Timestamp) -> StoreCommand<[Change]> {
         DeliveryStorage.forget(rows.map(device)) { noteSeen($0, at: now) }.map { forgotten in
             rows.map { removeRow(.integer($0)) } + forgotten

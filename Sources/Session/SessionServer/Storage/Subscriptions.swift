@@ -4,15 +4,15 @@ package import SessionProtocol
 import SessionSwarms
 package import Storage
 
-/// What can be asked of the stored subscriptions, and done to them.
+/// Reads and changes stored subscriptions.
 package struct Subscriptions: Sendable {
     let sealer: Sealer
     /// Whether other nodes use the store. Then deliveries are noted among ``SessionStorage/seen`` as soon as they are in the outbox.
     let isShared: Bool
 
     /// - Parameters:
-    ///   - sealer: of the store.
-    ///   - isShared: whether other nodes use the store. Those of earlier releases know a delivery only by its row in ``SessionStorage/seen``.
+    ///   - sealer: the store's sealer.
+    ///   - isShared: whether other nodes use the store. Nodes of earlier releases find deliveries only in ``SessionStorage/seen``.
     package init(_ sealer: Sealer, isShared: Bool = false) {
         self.sealer = sealer
         self.isShared = isShared
@@ -22,7 +22,7 @@ package struct Subscriptions: Sendable {
 
     // MARK: Names
 
-    /// What names a subscription: a keyed hash of `pubkey(33) ‖ service ‖ 0 ‖ token`.
+    /// The name of a subscription: a keyed hash of `pubkey(33) ‖ service ‖ 0 ‖ token`.
     package func name(of account: AccountID, _ device: SubscriberDevice) -> [UInt8] {
         hash(account.bytes + Array(device.service.rawValue.utf8) + [0] + Array(device.token.value.utf8), "session_subscription")
     }
@@ -52,23 +52,23 @@ package struct Subscriptions: Sendable {
         try SubscriptionRecord(parsing: try sealer.open(sealed, in: SessionStorage.subscription, boundTo: Self.binding(name, signedAt)))
     }
 
-    // MARK: Which count
+    // MARK: Expiry
 
-    /// Subscriptions that were signed before this count no more.
+    /// The lowest `sig_ts` that is not expired.
     ///
     /// - Parameter now: Unix seconds.
     static func oldestSignature(at now: Int64) -> Int64 { now - SessionTimes.subscriptionLifetime + 1 }
 
-    // MARK: For storage servers
+    // MARK: Monitor entries
 
     private static let findEntries = Query(
         SessionStorage.subscription, [.id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.sealed],
         where: [.idAmong, .atLeast(SessionStorage.signedAt)])
 
-    /// What storage servers are asked about these subscriptions. Those that are gone, expired or unreadable are left out.
+    /// The monitor entries of subscriptions. Missing, expired and unreadable ones are left out.
     ///
     /// - Parameters:
-    ///   - ids: rows.
+    ///   - ids: row ids.
     ///   - now: Unix seconds.
     func monitorEntries(of ids: [SubscriptionID], at now: Int64) -> StoreCommand<[SubscriptionID: MonitorEntry]> {
         .find(Self.findEntries(.integer(Self.oldestSignature(at: now)), ids: ids.map(\.rawValue))) { rows in
@@ -88,7 +88,7 @@ package struct Subscriptions: Sendable {
         where: [.atLeast(.id), .less(.id)], order: [.ascending(.id)])
     private static let findRange = Query(SessionStorage.subscription, [.minimum(.id), .maximum(.id)])
 
-    /// The rows' ids, as at most `count` ranges of about the same size.
+    /// Divides the row ids into at most `count` ranges of about the same size.
     static func ranges(_ count: Int) -> StoreCommand<[Range<Int64>]> {
         .find(findRange()) { rows in
             guard let row = rows.first, let first = try row.optionalInteger(0), let last = try row.optionalInteger(1), first > 0,
@@ -104,10 +104,11 @@ package struct Subscriptions: Sendable {
         [.id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.entryByteCount, SessionStorage.sealed],
         where: [.equal(SessionStorage.name), .atLeast(SessionStorage.signedAt)])
 
-    /// Subscriptions by their ``name(of:_:)``, each with a mark that differs after every change. Those that are gone, expired or unreadable are left out.
+    /// Subscriptions with these names (see ``name(of:_:)``), each with a mark that changes with every change of the subscription. Missing,
+    /// expired and unreadable ones are left out.
     ///
     /// - Parameters:
-    ///   - names: no more than some hundreds.
+    ///   - names: a few hundred at most.
     ///   - now: Unix seconds.
     func named(_ names: [[UInt8]], at now: Int64) -> StoreCommand<[(subscription: MonitoredSubscription, mark: [UInt8])]> {
         .read(names.map { Self.findNamed(.bytes($0), .integer(Self.oldestSignature(at: now))) }) { found in
@@ -119,7 +120,7 @@ package struct Subscriptions: Sendable {
                         let account = try? SubscriptionRecord.account(in: plain)
                     else { return nil }
                     let id = SubscriptionID(rawValue: try row.integer(0))
-                    // Every sealing has a nonce and so a tag of its own.
+                    // The tag differs after every change, because each sealing has a fresh nonce.
                     return (
                         MonitoredSubscription(id: id, account: account, entryByteCount: Int(clamping: try row.integer(3))),
                         Array(sealed.suffix(16))
@@ -128,13 +129,13 @@ package struct Subscriptions: Sendable {
         }
     }
 
-    /// Hands over the subscriptions of a range that count at present. One that cannot be opened is left out. Blocks as the store's `scan` does.
+    /// Reads the subscriptions of a range that are not expired. Rows that cannot be decrypted are left out. Blocks, as the store's `scan` does.
     ///
     /// - Parameters:
-    ///   - store: to read.
-    ///   - range: of ids.
+    ///   - store: the store to read.
+    ///   - range: the range of row ids.
     ///   - now: Unix seconds.
-    ///   - visit: gets id, account and bytes of the entry.
+    ///   - visit: called with id, account, and the size of the monitor entry in bytes.
     /// - Throws: `StoreError`
     func forEachAccount(
         in store: any Store, _ range: Range<Int64>, at now: Int64, _ visit: (SubscriptionID, AccountID, Int) -> Void

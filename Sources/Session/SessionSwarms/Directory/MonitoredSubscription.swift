@@ -1,11 +1,11 @@
 package import SessionProtocol
 
-/// A subscription as far as storage servers are concerned.
+/// The data of a subscription needed to monitor it.
 package struct MonitoredSubscription: Hashable, Sendable {
-    /// Names its row in the store. Always of the same account.
+    /// The subscription's row in the store. An id always belongs to the same account.
     package let id: SubscriptionID
     package let account: AccountID
-    /// Bytes of its ``MonitorEntry``, by which requests are divided.
+    /// The size of its ``MonitorEntry`` in bytes, used to split requests.
     package let entryByteCount: Int
 
     package init(id: SubscriptionID, account: AccountID, entryByteCount: Int) {

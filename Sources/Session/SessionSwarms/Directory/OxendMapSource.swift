@@ -1,7 +1,7 @@
 package import Core
 
-/// Keeps the map of the network up to date from an oxend: when to connect to it, to ask for the list of service nodes, and to subscribe to
-/// blocks. The list is asked for after HELLO, after each block, when a storage server says that its swarm is another, and every 10 minutes.
+/// Keeps the map of the network up to date from an oxend: decides when to connect, to request the list of service nodes, and to subscribe to
+/// blocks. The list is requested after HELLO, after each block, when a storage server reports a different swarm, and every 10 minutes.
 ///
 ///     idle ──(pause over)──▶ connecting ──(HELLO)──▶ connected
 ///      ▲                          │                      │
@@ -10,7 +10,7 @@ package struct OxendMapSource: Sendable {
     package struct Configuration: Hashable, Sendable {
         package var interval: Duration = .seconds(600)
         package var blockSubscription: Duration = .seconds(1800)
-        /// Between two requests for the list: blocks that come faster count as one.
+        /// Minimum time between two requests for the list: faster blocks are combined.
         package var shortestInterval: Duration = .seconds(1)
         package var connectTimeout: Duration = .seconds(30)
         package var replyTimeout: Duration = .seconds(60)
@@ -30,7 +30,7 @@ package struct OxendMapSource: Sendable {
     }
 
     package static let serversCommand = "rpc.get_service_nodes"
-    /// The request's body.
+    /// The body of `rpc.get_service_nodes`.
     package static let serversBody =
         #"{"active_only":true,"fields":{"pubkey_x25519":true,"public_ip":true,"storage_lmq_port":true,"swarm_id":true,"block_hash":true,"height":true}}"#
     package static let blockCommand = "sub.block"
@@ -42,7 +42,7 @@ package struct OxendMapSource: Sendable {
         case connected(ConnectionNumber, Schedule)
     }
 
-    /// Of a connection.
+    /// The times of a connection.
     private struct Schedule: Sendable {
         var servers: Outstanding?
         var blocks: Outstanding?
@@ -78,7 +78,7 @@ package struct OxendMapSource: Sendable {
         return false
     }
 
-    /// When ``advance(to:)`` has something to do.
+    /// The time of the next call of ``advance(to:)``.
     package var nextWakeUp: Instant {
         switch state {
         case .idle(let retryAt): retryAt
@@ -88,7 +88,7 @@ package struct OxendMapSource: Sendable {
         }
     }
 
-    /// Does what is due.
+    /// Performs the actions that are due.
     package mutating func advance(to now: Instant) {
         switch state {
         case .idle(let retryAt):
@@ -119,7 +119,7 @@ package struct OxendMapSource: Sendable {
         }
     }
 
-    /// HELLO came.
+    /// HELLO was received.
     package mutating func connected(_ number: ConnectionNumber, at now: Instant) {
         guard case .connecting(number, _) = state else { return }
         failures = 0
@@ -127,7 +127,7 @@ package struct OxendMapSource: Sendable {
         advance(to: now)
     }
 
-    /// The connection ended, could not be made, or oxend said BYE.
+    /// The connection failed or ended, or oxend sent BYE.
     package mutating func failed(_ number: ConnectionNumber, at now: Instant) {
         switch state {
         case .connecting(number, _), .connected(number, _):
@@ -148,7 +148,7 @@ package struct OxendMapSource: Sendable {
         return Outstanding(tag: RequestTag(rawValue: lastTag), deadline: now + configuration.replyTimeout)
     }
 
-    /// A reply to one of the requests came: a list, an error, or the answer to `sub.block`.
+    /// A reply to a request was received: a list, an error, or the answer to `sub.block`.
     package mutating func replied(_ tag: RequestTag, at now: Instant) {
         guard case .connected(let number, var schedule) = state else { return }
         if schedule.servers?.tag == tag { schedule.servers = nil }
@@ -157,7 +157,7 @@ package struct OxendMapSource: Sendable {
         advance(to: now)
     }
 
-    /// `notify.block` came, or a storage server says that its swarm is another: the list is asked for again.
+    /// Requests the list again, after `notify.block`, or when a storage server reports a different swarm.
     package mutating func want(at now: Instant) {
         guard case .connected(let number, var schedule) = state else { return }
         let earliest = schedule.askedAt.map { max(now, $0 + configuration.shortestInterval) } ?? now

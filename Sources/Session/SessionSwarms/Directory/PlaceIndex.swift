@@ -1,7 +1,7 @@
-/// Finds the place of a key in an array that holds the keys. Four bytes for each, or eight, where a dictionary would keep the keys again.
+/// A hash index into an array of keys. Takes four or eight bytes per key; a dictionary would store the keys a second time.
 ///
-/// Open addressing with linear probing, at most three quarters full. What follows a place that is removed is moved up, so that there are no marks of what
-/// was. Callers hash and compare: hashes must be keyed where others choose the keys.
+/// Open addressing with linear probing, at most three quarters full. Removal shifts the following entries back, so there are no tombstones.
+/// Callers hash and compare; hashes of keys chosen by others must be keyed.
 struct PlaceIndex: Sendable {
     private static let free: Int32 = -1
 
@@ -10,7 +10,7 @@ struct PlaceIndex: Sendable {
 
     private var mask: Int { table.count - 1 }
 
-    /// Room for as many without growing.
+    /// Reserves room for `capacity` keys.
     mutating func reserveCapacity(_ capacity: Int, hash: (Int) -> UInt64) {
         var size = max(table.count, 16)
         while size / 4 * 3 < capacity { size *= 2 }
@@ -28,8 +28,8 @@ struct PlaceIndex: Sendable {
     }
 
     /// - Parameters:
-    ///   - place: Of a key that is not in the index.
-    ///   - hash: Of the key at a place.
+    ///   - place: The array index of a key that is not in this index.
+    ///   - hash: The hash of the key at an array index.
     mutating func insert(_ place: Int, hash: (Int) -> UInt64) {
         reserveCapacity(count + 1, hash: hash)
         put(Int32(place), hash(place))
@@ -37,8 +37,8 @@ struct PlaceIndex: Sendable {
     }
 
     /// - Parameters:
-    ///   - place: Of a key that is in the index.
-    ///   - hash: Of the key at a place.
+    ///   - place: The array index of a key that is in this index.
+    ///   - hash: The hash of the key at an array index.
     mutating func remove(_ place: Int, hash: (Int) -> UInt64) {
         guard count > 0 else { return }
         var hole = Int(truncatingIfNeeded: hash(place)) & mask
@@ -50,7 +50,7 @@ struct PlaceIndex: Sendable {
         var at = (hole + 1) & mask
         while table[at] != Self.free {
             let home = Int(truncatingIfNeeded: hash(Int(table[at]))) & mask
-            // Whether its own place is not between the hole and where it is.
+            // Moves the entry into the hole unless its home position lies between the hole and its current position.
             if (at - home) & mask >= (at - hole) & mask {
                 table[hole] = table[at]
                 hole = at

@@ -1,31 +1,33 @@
 import Core
 import SessionProtocol
 
-/// Swarms beside its own that an account is a member of: storage servers said that it is there, and the map does not say so.
+/// Additional swarms of an account, reported by storage servers but not in the map.
 ///
-/// A place is another account with copies of the slots, which no look-up by id or account finds.
+/// A place is another account entry with copies of the slots, which lookups by id or account do not find.
 extension SubscriptionTable {
     struct Place: Sendable {
-        /// Index.
+        /// Index of the account entry of this place.
         let account: Int32
-        /// The server that said so.
+        /// Index of the server that reported it.
         let source: Int
         let addedAt: Instant
-        /// Unless it is said again.
+        /// The place ends at this time unless it is reported again.
         var until: Instant
     }
 
     enum Placement {
-        /// Slots there, without numbers yet, and the swarms that the account was a member of until now.
+        /// The new slots, without sequence numbers yet, and the swarms that the account has left.
         case made([Int], left: [Int])
-        /// It is a member already, is unknown, or has too many places.
+        /// No place was added: the account is already a member, is unknown, or has too many places.
         case none
-        /// It was given a place a moment ago.
+        /// The account's last place was added less than the interval ago.
         case tooEarly(until: Instant)
     }
 
     static let maximumPlaceCount = 3
 
+    /// Adds a place.
+    ///
     /// - Parameters:
     ///   - account: which account.
     ///   - swarm: where it is to be a member.
@@ -57,9 +59,9 @@ extension SubscriptionTable {
         return .made(made, left: left)
     }
 
-    /// Removes the places for which the condition is true.
+    /// Removes the places that meet a condition.
     ///
-    /// - Returns: The swarm of each subscription that was a member.
+    /// - Returns: The swarm of each removed member.
     mutating func removePlaces(where condition: (Place, _ swarm: Int, _ ownSwarm: Int) -> Bool) -> [Int] {
         var left: [Int] = []
         for (owner, all) in places {
@@ -89,14 +91,14 @@ extension SubscriptionTable {
         return found
     }
 
-    /// Of a subscription, in the further places of its account.
+    /// The copies of a subscription's slot in the additional places of its account.
     func copies(ofSlot slot: Int) -> [Int] {
         guard !places.isEmpty, let all = places[slots[slot].account] else { return [] }
         let id = slots[slot].id
         return all.compactMap { place in slots(ofAccount: Int(place.account)).first { slots[$0].id == id } }
     }
 
-    /// Subscriptions in further places, which ``count`` leaves out, by swarm.
+    /// Number of subscriptions in additional places, by swarm; not included in ``count``.
     var furtherCounts: [Int: Int] {
         places.values.joined().reduce(into: [:]) { counts, place in
             let account = Int(place.account)

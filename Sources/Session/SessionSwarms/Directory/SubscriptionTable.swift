@@ -1,25 +1,25 @@
 import SessionProtocol
 
-/// Subscriptions by id and by account, in slots that are used again: a million of them without an allocation each.
+/// Subscriptions by id and by account, in reusable slots: a million of them without an allocation for each.
 struct SubscriptionTable: Sendable {
     struct Slot: Sendable {
         var id: SubscriptionID
-        /// 0: in no swarm, or free.
+        /// The sequence number in the swarm; 0 if in no swarm, or free.
         var sequence: UInt64
-        /// Its first number in this swarm: a server that was asked for that one may report, also before it is asked for the last.
+        /// The first sequence number in this swarm: a server that was asked for it may send reports before it is asked for the latest one.
         var firstSequence: UInt64 = 0
         var account: Int32
-        /// Of the same account; −1 for none.
+        /// The next slot of the same account; −1 for none.
         var next: Int32
         var byteCount: Int32
     }
 
     struct Account: Sendable {
         var id: AccountID
-        /// −1 for none.
+        /// Index of the swarm; −1 for none.
         var swarm: Int32
         var first: Int32
-        /// The account that this is a further place of, with copies of its slots; −1 for an account itself.
+        /// For an additional place, which has copies of the slots: index of its account. −1 for an account itself.
         var owner: Int32 = -1
     }
 
@@ -29,16 +29,16 @@ struct SubscriptionTable: Sendable {
     var accounts: ContiguousArray<Account> = []
     var freeAccounts: [Int32] = []
     private var accountIndex = PlaceIndex()
-    /// By account: few have any.
+    /// Additional places by account; few accounts have any.
     var places: [Int32: [Place]] = [:]
     private let hashKey = AccountHashKey()
 
     var count: Int { slotIndex.count }
     var accountCount: Int { accountIndex.count }
 
-    /// Many are about to be added.
+    /// Reserves capacity before many subscriptions are added.
     mutating func reserveCapacity(adding count: Int) {
-        // Otherwise it grows by itself, in ever larger steps.
+        // For fewer, the arrays grow by themselves in ever larger steps.
         guard count > slots.count else { return }
         slots.reserveCapacity(slots.count + count)
         accounts.reserveCapacity(accounts.count + count)
@@ -46,7 +46,7 @@ struct SubscriptionTable: Sendable {
         accountIndex.reserveCapacity(accountIndex.count + count) { [accounts, hashKey] in accounts[$0].id.hash(keyedBy: hashKey) }
     }
 
-    /// Ids are given by the store, and not chosen by others.
+    /// Not keyed, because ids are assigned by the store.
     private static func hash(_ id: SubscriptionID) -> UInt64 {
         let product = (UInt64(bitPattern: id.rawValue) ^ 0x9E37_79B9_7F4A_7C15).multipliedFullWidth(by: 0xD6E8_FEB8_6659_FD93)
         return product.high ^ product.low
@@ -59,11 +59,11 @@ struct SubscriptionTable: Sendable {
     }
 
     /// - Parameters:
-    ///   - id: Of the subscription.
+    ///   - id: The subscription.
     ///   - account: Its account.
-    ///   - byteCount: Of its entry.
+    ///   - byteCount: The size of its monitor entry in bytes.
     ///   - swarm: Finds the swarm of a new account.
-    /// - Returns: Its slots, in which it keeps its numbers, if it has any: one, and one for each further place of its account.
+    /// - Returns: Its slots: one, and one for each additional place of its account. Existing slots keep their sequence numbers.
     mutating func set(_ id: SubscriptionID, account: AccountID, byteCount: Int, swarm: (AccountID) -> Int?) -> [Int] {
         let size = Int32(clamping: byteCount)
         if let slot = slot(of: id) {
@@ -111,7 +111,7 @@ struct SubscriptionTable: Sendable {
         return index
     }
 
-    /// - Returns: The swarms that it was a member of.
+    /// - Returns: The swarms of which it was a member.
     mutating func remove(_ id: SubscriptionID) -> [Int] {
         guard let slot = slot(of: id) else { return [] }
         let owner = Int(slots[slot].account)
@@ -125,7 +125,7 @@ struct SubscriptionTable: Sendable {
         return left
     }
 
-    /// - Returns: The swarm that it was a member of, if any.
+    /// - Returns: The swarm of which it was a member, if any.
     mutating func free(_ slot: Int) -> Int? {
         let owner = Int(slots[slot].account)
         let swarm = slots[slot].sequence == 0 ? nil : swarm(ofAccount: owner)
@@ -146,7 +146,7 @@ struct SubscriptionTable: Sendable {
         if place >= 0 { slots[Int(place)].next = next }
     }
 
-    /// Of all accounts that fulfil the condition.
+    /// The subscriptions of all accounts that meet a condition.
     func ids(where condition: (AccountID) -> Bool) -> [SubscriptionID] {
         var ids: [SubscriptionID] = []
         for account in accounts where account.first >= 0 && account.owner < 0 && condition(account.id) {
@@ -165,7 +165,7 @@ struct SubscriptionTable: Sendable {
     func byteCount(ofSlot slot: Int32) -> Int { Int(slots[Int(slot)].byteCount) }
     func swarm(ofSlot slot: Int) -> Int? { swarm(ofAccount: Int(slots[slot].account)) }
 
-    /// - Returns: Whether it had a number.
+    /// - Returns: Whether the slot had a sequence number.
     mutating func setSequence(_ sequence: UInt64, ofSlot slot: Int) -> Bool {
         let wasMember = slots[slot].sequence != 0
         if !wasMember { slots[slot].firstSequence = sequence }
@@ -173,7 +173,7 @@ struct SubscriptionTable: Sendable {
         return wasMember
     }
 
-    /// Whether a member has not left, nor got another number.
+    /// Whether a member has neither left nor received another sequence number.
     func isLive(_ member: SwarmMonitor.Swarm.Member) -> Bool { slots[Int(member.slot)].sequence == member.sequence }
 
     // MARK: Accounts
@@ -184,7 +184,7 @@ struct SubscriptionTable: Sendable {
 
     func contains(_ account: AccountID) -> Bool { index(of: account) != nil }
 
-    /// Whether the number that one of the account's subscriptions has in a swarm meets a condition.
+    /// Whether the sequence numbers of any of the account's subscriptions in a swarm meet a condition.
     func contains(_ account: AccountID, inSwarm swarm: Int, where condition: (_ first: UInt64, _ last: UInt64) -> Bool) -> Bool {
         guard let owner = index(of: account), let index = place(of: owner, inSwarm: swarm) else { return false }
         var slot = accounts[index].first
@@ -204,10 +204,10 @@ struct SubscriptionTable: Sendable {
 
     func account(ofSlot slot: Int32) -> AccountID { accounts[Int(slots[Int(slot)].account)].id }
 
-    /// The map has changed: finds the swarm of every account again.
+    /// Recomputes the swarm of every account after a change of the map.
     ///
-    /// - Parameter swarm: Index of the swarm of an account.
-    /// - Returns: Slots of those that are in another swarm now, which have lost their numbers, and the swarm.
+    /// - Parameter swarm: Finds the index of an account's swarm.
+    /// - Returns: The slots that have moved to another swarm, and that swarm. They have no sequence number.
     mutating func assign(_ swarm: (AccountID) -> Int?) -> [(slot: Int, swarm: Int)] {
         var moved: [(slot: Int, swarm: Int)] = []
         for index in accounts.indices where accounts[index].first >= 0 && accounts[index].owner < 0 {
@@ -224,7 +224,7 @@ struct SubscriptionTable: Sendable {
         return moved
     }
 
-    /// Swarms have other places.
+    /// Updates the indexes of swarms.
     mutating func renumberSwarms(_ place: (Int) -> Int?) {
         for index in accounts.indices where accounts[index].swarm >= 0 {
             accounts[index].swarm = place(Int(accounts[index].swarm)).map { Int32($0) } ?? -1

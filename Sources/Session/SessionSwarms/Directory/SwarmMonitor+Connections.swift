@@ -2,7 +2,7 @@ package import Core
 package import SessionProtocol
 
 extension SwarmMonitor {
-    /// HELLO came: the server is asked for all accounts of its swarm.
+    /// HELLO was received: asks the server for all accounts of its swarm.
     package mutating func connected(_ number: ConnectionNumber, at now: Instant) {
         guard let index = connections[number], case .connecting = servers[index].state else { return }
         connectingCount -= 1
@@ -13,7 +13,7 @@ extension SwarmMonitor {
         connect(at: now)
     }
 
-    /// The connection ended, could not be made, or the server said BYE.
+    /// The connection failed or ended, or the server sent BYE.
     package mutating func failed(_ number: ConnectionNumber, at now: Instant) {
         guard let index = connections[number] else { return }
         if case .connected(_, let since) = servers[index].state, now - since >= configuration.stableConnection {
@@ -24,7 +24,7 @@ extension SwarmMonitor {
         askBacklog(at: now)
     }
 
-    /// Ends a connection for a fault of the server, and waits before the next attempt.
+    /// Closes a connection because of a fault of the server, and pauses before the next attempt.
     mutating func close(_ index: Int, at now: Instant) {
         guard let number = servers[index].connection else { return }
         actions.append(.close(number))
@@ -41,7 +41,7 @@ extension SwarmMonitor {
         wake(at: retryAt)
     }
 
-    /// Forgets a connection and what it was asked.
+    /// Forgets a connection and its requests.
     mutating func disconnect(_ index: Int) {
         if case .connecting = servers[index].state { connectingCount -= 1 }
         if let number = servers[index].connection { connections[number] = nil }
@@ -49,7 +49,7 @@ extension SwarmMonitor {
         servers[index].forgetAsked()
     }
 
-    /// Answers that come later are not known any more.
+    /// Forgets the requests of a server; later answers are ignored.
     mutating func dropRequests(_ index: Int) {
         for (tag, _) in servers[index].outstanding {
             if let request = requests.removeValue(forKey: tag) { unansweredByteCount -= request.byteCount }
@@ -57,7 +57,7 @@ extension SwarmMonitor {
         servers[index].outstanding = []
     }
 
-    /// Begins connections whose pause is over, those first that have waited longest, as far as there are places.
+    /// Starts connections whose pause is over, longest waiting first, up to the connection limit.
     mutating func connect(at now: Instant) {
         guard connectingCount < configuration.maximumConnecting else { return }
         let ready = servers.indices.compactMap { index -> (retryAt: Instant, index: Int)? in
@@ -79,8 +79,7 @@ extension SwarmMonitor {
 
     // MARK: The map
 
-    /// The storage servers of the network. Accounts move to the swarms that are nearest to them now; servers that stay keep their
-    /// connections.
+    /// Updates the storage servers of the network. Accounts move to their nearest swarms; remaining servers keep their connections.
     package mutating func update(_ list: [StorageServer], at now: Instant) {
         mapWantedAt = nil
         let kept = Set(list.map(\.publicKey))
@@ -111,7 +110,7 @@ extension SwarmMonitor {
         freeServers.append(index)
     }
 
-    /// - Returns: Slots of subscriptions that are in another swarm now, without a number.
+    /// - Returns: The slots of subscriptions that have moved to another swarm, without sequence numbers.
     private mutating func updateSwarms(_ new: SwarmRing, at now: Instant) -> [(slot: Int, swarm: Int)] {
         guard new != ring else { return [] }
         let old = swarms
@@ -140,7 +139,7 @@ extension SwarmMonitor {
         return moved
     }
 
-    /// A server of the map that is new, has moved, or is as it was.
+    /// Adds or updates a server of the map.
     private mutating func place(_ server: StorageServer, at now: Instant) {
         guard let swarm = swarmIndex[server.swarm] else { return }
         guard let index = serverIndex[server.publicKey] else {

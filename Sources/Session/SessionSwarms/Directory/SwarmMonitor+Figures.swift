@@ -1,7 +1,7 @@
 package import SessionProtocol
 
 extension SwarmMonitor {
-    /// For gauges, the status page and readiness.
+    /// Figures for gauges, the status page and readiness.
     package struct Figures: Hashable, Sendable {
         package var subscriptions = 0
         package var accounts = 0
@@ -9,11 +9,11 @@ extension SwarmMonitor {
         package var connectedServers = 0
         package var connectingServers = 0
         package var knownSwarms = 0
-        /// Swarms with a server that is connected.
+        /// Number of swarms with a connected server.
         package var reachableSwarms = 0
-        /// Subscriptions whose swarm is reachable.
+        /// Number of subscriptions with a reachable swarm.
         package var monitoredSubscriptions = 0
-        /// Pairs of subscription and server that were refused.
+        /// Number of refused pairs of subscription and server.
         package var refusals = 0
     }
 
@@ -25,7 +25,7 @@ extension SwarmMonitor {
         }
     }
 
-    /// The server of a connection that is made or being made.
+    /// The server of a current connection or connection attempt.
     package func server(of connection: ConnectionNumber) -> StorageServer? {
         connections[connection].map { servers[$0].description }
     }

@@ -1,14 +1,14 @@
 package import Core
 package import SessionProtocol
 
-/// Accounts that storage servers send elsewhere, before the map says so.
+/// Handles accounts that storage servers redirect to another swarm before the map does.
 ///
 ///     errcode 6, notify.monitor_ended ──▶ the map is asked for
 ///                                     └─▶ a further place of the account: the named swarm, with the map's servers or the named ones
 ///
-/// One server's word takes nothing away: the account stays where the map has it, at this server too, which is asked again as after every errcode 6.
+/// A single server's claim removes nothing: the account stays in the swarm of the map. This server is asked again too, as after every errcode 6.
 extension SwarmMonitor {
-    /// Bounds connections to servers that others name.
+    /// Limits of swarms and servers named in hints.
     enum NamedLimits {
         static let swarms = 64
         static let swarmsPerSource = 4
@@ -16,9 +16,9 @@ extension SwarmMonitor {
         static let servers = 256
     }
 
-    /// `notify.monitor_ended` came: its server does not monitor the account any more.
+    /// `notify.monitor_ended` was received: the server has stopped monitoring the account.
     ///
-    /// - Returns: false when the connection was not asked for the account: nothing changes.
+    /// - Returns: false if the connection was not asked for the account; then nothing changes.
     package mutating func ended(_ account: AccountID, hint: SwarmHint?, by connection: ConnectionNumber, at now: Instant) -> Bool {
         guard let index = connections[connection], case .connected = servers[index].state else { return false }
         let askedThrough = servers[index].askedThrough
@@ -29,7 +29,7 @@ extension SwarmMonitor {
         }
         sequences.removeAll { servers[index].refused[$0] != nil }
         guard !sequences.isEmpty else {
-            // The map was faster.
+            // The map has moved the account already.
             guard servers[index].lateEndings > 0, subscriptions.contains(account) else { return false }
             servers[index].lateEndings -= 1
             return true
@@ -45,14 +45,15 @@ extension SwarmMonitor {
         wake(at: time)
     }
 
-    /// The map has moved accounts: servers that are connected tell of each later.
+    /// Expects a late notice from each connected server for accounts that the map has moved.
     mutating func allowLateEndings(_ count: Int) {
         for index in servers.indices where servers[index].connection != nil {
             servers[index].lateEndings = min(servers[index].lateEndings + count, subscriptions.count)
         }
     }
 
-    /// Has the account asked for in the swarm that a server names, too: gathered with others, and at most once in ``Configuration/moveInterval``.
+    /// Also monitors the account in the swarm named by a server, at most once per account and ``Configuration/moveInterval``. Requests for several
+    /// accounts are combined.
     mutating func move(_ account: AccountID, to hint: SwarmHint, by source: Int, at now: Instant) {
         guard let swarm = swarm(named: hint, by: source, at: now), swarm != servers[source].swarm else { return }
         let until = now + configuration.moveLifetime
@@ -89,7 +90,7 @@ extension SwarmMonitor {
         let named = namedIndex.values.filter { swarms[$0].sources?.contains(source) ?? false }
         guard !hint.servers.isEmpty, namedIndex.count < NamedLimits.swarms, named.count < NamedLimits.swarmsPerSource else { return nil }
         let made = Swarm(id: hint.swarm, sources: [source], endsAt: now + configuration.moveLifetime)
-        // One that has ended has no members, servers or place in an index.
+        // Reuses the entry of an ended swarm, which has no members or servers, and is in no index.
         let index = swarms.indices.first { swarms[$0].sources?.isEmpty ?? false } ?? swarms.endIndex
         if index == swarms.endIndex { swarms.append(made) } else { swarms[index] = made }
         namedIndex[hint.swarm] = index
@@ -143,7 +144,7 @@ extension SwarmMonitor {
         }
     }
 
-    /// Does what is due.
+    /// Performs the moves that are due.
     mutating func moveOn(at now: Instant) {
         if let due = movesAt, due <= now {
             movesAt = nil

@@ -2,18 +2,18 @@ package import Core
 package import SessionProtocol
 
 extension SwarmMonitor {
-    /// How many subscriptions a request asked for that this connection has not answered yet; nil for another connection's, and for none.
+    /// The number of entries of a request not answered yet; nil if it is unknown, or belongs to another connection.
     package func entryCount(of tag: RequestTag, on connection: ConnectionNumber) -> Int? {
         guard let request = requests[tag], connections[connection] == request.server else { return nil }
         return request.sequences.count
     }
 
-    /// A server answered a request.
+    /// A server has answered a request.
     ///
     /// - Parameters:
-    ///   - tag: Of the request.
-    ///   - outcomes: As many as were asked; nil for an answer that cannot be understood: the connection is ended.
-    ///   - now: The time.
+    ///   - tag: The tag of the request.
+    ///   - outcomes: One for each entry; nil for an invalid answer, which closes the connection.
+    ///   - now: The current time.
     package mutating func replied(_ tag: RequestTag, _ outcomes: [MonitorOutcome]?, at now: Instant) {
         guard let request = requests.removeValue(forKey: tag) else { return }
         let index = request.server
@@ -39,7 +39,7 @@ extension SwarmMonitor {
         askBacklog(at: now)
     }
 
-    /// One of oxenmq's errors, such as `UNKNOWNCOMMAND`, came instead of an answer: what was asked is refused until the next renewal.
+    /// An oxenmq error such as `UNKNOWNCOMMAND` was received instead of an answer: all entries count as refused until the next renewal.
     package mutating func refused(_ tag: RequestTag, at now: Instant) {
         guard let request = requests[tag] else { return }
         let refusal = MonitorOutcome.refused(MonitorRefusal(rawValue: 0))
@@ -50,7 +50,7 @@ extension SwarmMonitor {
         servers[index].refused[sequence] = refusal
         guard refusal == .wrongSwarm else { return }
         wantMap(at: now)
-        // Its map may lag behind ours: it is asked again a few times, then with the next renewal.
+        // The server's map may lag behind ours: asks a few times more, then with the next renewal.
         let count = servers[index].wrongSwarmCounts[sequence, default: 0] + 1
         servers[index].wrongSwarmCounts[sequence] = count
         guard count <= configuration.pauses.count else { return }
@@ -70,7 +70,7 @@ extension SwarmMonitor {
         wake(at: time)
     }
 
-    /// A connection is not read for a while: answers that are late for this reason do not count.
+    /// Extends the deadlines of a connection that is not read for a while.
     package mutating func postpone(_ connection: ConnectionNumber, by duration: Duration) {
         guard let index = connections[connection] else { return }
         for place in servers[index].outstanding.indices {
@@ -81,7 +81,7 @@ extension SwarmMonitor {
 
     // MARK: Asking
 
-    /// Asks for members that the connection was not asked for.
+    /// Asks a server for the members that it was not asked for yet.
     mutating func askForNewMembers(_ index: Int, at now: Instant) {
         while askForNextMembers(index, at: now) {}
     }
@@ -92,7 +92,7 @@ extension SwarmMonitor {
         while !asking.isEmpty { asking = asking.filter { askForNextMembers($0, at: now) } }
     }
 
-    /// - Returns: Whether there may be more.
+    /// - Returns: Whether there may be more members.
     private mutating func askForNextMembers(_ index: Int, at now: Instant) -> Bool {
         guard case .connected = servers[index].state, !servers[index].isInBacklog else { return false }
         var isAsked = false
@@ -113,7 +113,7 @@ extension SwarmMonitor {
         return isAsked
     }
 
-    /// Asks again for what is due, and with it for all that was asked long enough ago.
+    /// Renews the ranges that are due, and with them all ranges that were asked long enough ago.
     mutating func renew(_ index: Int, at now: Instant) {
         guard case .connected = servers[index].state, servers[index].ranges.contains(where: { $0.dueAt <= now }) else { return }
         let renewal = configuration.renewal
@@ -132,14 +132,14 @@ extension SwarmMonitor {
         servers[index].ranges = kept
     }
 
-    /// - Returns: What stands for the ranges from here on.
+    /// - Returns: The ranges that replace the given ones.
     private mutating func renewed(_ ranges: ArraySlice<AskedRange>, by index: Int, at now: Instant) -> [AskedRange] {
         guard let first = ranges.first, let last = ranges.last else { return [] }
         var (after, made): (UInt64, [AskedRange]) = (first.after, [])
         forgetRefusals(index, after: first.after, through: last.through)
         while let batch = batch(index, after: after, through: last.through) {
             guard send(batch.members, to: index, at: now) else {
-                // Due still: as soon as others are answered.
+                // Still due: renewed once other requests are answered.
                 return made + ranges.filter { $0.through > after }.map { $0.from(max($0.after, after)) }
             }
             made.append(AskedRange(after: after, through: batch.through, askedAt: now, dueAt: dueTime(from: now)))
@@ -148,7 +148,7 @@ extension SwarmMonitor {
         return made
     }
 
-    /// Asked again, a member is heard again.
+    /// Forgets refusals of members that are asked for again, so that their reports are accepted.
     private mutating func forgetRefusals(_ index: Int, after: UInt64, through: UInt64) {
         guard !servers[index].refused.isEmpty else { return }
         let isInRange = { (sequence: UInt64) in after < sequence && sequence <= through }
@@ -157,7 +157,7 @@ extension SwarmMonitor {
         servers[index].retries = servers[index].retries.filter { !isInRange($0.key) }
     }
 
-    /// Asks again for what was refused with errcode 6.
+    /// Asks again for members refused with errcode 6.
     mutating func retryRefused(_ index: Int, at now: Instant) {
         guard let time = servers[index].retryAt, time <= now else { return }
         let due = servers[index].retries.filter { $0.value <= now }.keys.sorted()
@@ -174,12 +174,12 @@ extension SwarmMonitor {
             for member in chosen { servers[index].refused[member.sequence] = nil }
             rest = rest.dropFirst(chosen.count)
         }
-        // Too much is unanswered: those that are left come later.
+        // Too many bytes are unanswered: retries the rest later.
         for member in rest { servers[index].retries[member.sequence] = now + configuration.pause(afterFailures: 1) }
         servers[index].retryAt = servers[index].retries.values.min()
     }
 
-    /// The member with a number, if it is still there.
+    /// The member with a sequence number, if it has not left.
     private func member(_ index: Int, _ sequence: UInt64) -> Swarm.Member? {
         let members = swarms[servers[index].swarm].members
         let place = swarms[servers[index].swarm].firstIndex(after: sequence - 1)
@@ -187,7 +187,7 @@ extension SwarmMonitor {
         return members[place]
     }
 
-    /// The next members that go into one request; nil for none.
+    /// The next members that fit into one request; nil if there are none.
     private func batch(_ index: Int, after: UInt64, through: UInt64) -> (members: [Swarm.Member], through: UInt64)? {
         let swarm = swarms[servers[index].swarm]
         var (chosen, size, last): ([Swarm.Member], Int, UInt64) = ([], 2, after)
@@ -206,7 +206,7 @@ extension SwarmMonitor {
         return chosen.isEmpty ? nil : (chosen, last)
     }
 
-    /// - Returns: false when too much is unanswered: the server is asked later.
+    /// - Returns: false if too many bytes are unanswered: the server is then added to the backlog.
     private mutating func send(_ members: [Swarm.Member], to index: Int, at now: Instant) -> Bool {
         guard case .connected(let number, _) = servers[index].state else { return false }
         let size = members.reduce(2) { $0 + subscriptions.byteCount(ofSlot: $1.slot) }
@@ -227,7 +227,7 @@ extension SwarmMonitor {
         return true
     }
 
-    /// Those that had to wait, in order and as far as there is room again: what the others have to ask for is not even put together.
+    /// Asks the servers of the backlog in order, while the limit of unanswered bytes allows it. No requests are prepared for the others.
     mutating func askBacklog(at now: Instant) {
         while unansweredByteCount < configuration.maximumUnansweredByteCount, let index = backlog.first {
             backlog.removeFirst()
@@ -235,7 +235,7 @@ extension SwarmMonitor {
             renew(index, at: now)
             askForNewMembers(index, at: now)
             guard !servers[index].isInBacklog else {
-                // It has its place at the end now, and keeps its turn.
+                // It was appended to the backlog again: moves it back to the front.
                 backlog.removeLast()
                 backlog.insert(index, at: 0)
                 return
@@ -243,7 +243,7 @@ extension SwarmMonitor {
         }
     }
 
-    /// From 45 to 55 minutes, as it is configured.
+    /// The time of the next renewal: 45 to 55 minutes from now by default.
     private mutating func dueTime(from now: Instant) -> Instant {
         let part = Double.random(in: 0...1, using: &random) * configuration.renewalSpread
         return now + configuration.renewal + configuration.renewal * part

@@ -1,19 +1,19 @@
 import Core
 package import SessionProtocol
 
-/// Names a subscription to the store.
+/// The row id of a subscription.
 package struct SubscriptionID: RawRepresentable, Hashable, Sendable {
     package let rawValue: Int64
     package init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
-/// A connection or an attempt at one; never used twice, so that what an old one still says is not taken for a new one's.
+/// Identifies a connection or connection attempt. Never reused, so that late events of an old connection are not attributed to a new one.
 package struct ConnectionNumber: RawRepresentable, Hashable, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
-/// Names a request; never used twice.
+/// Identifies a request. Never reused.
 package struct RequestTag: RawRepresentable, Hashable, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
@@ -21,38 +21,39 @@ package struct RequestTag: RawRepresentable, Hashable, Sendable {
 
 extension SwarmMonitor {
     package struct Configuration: Hashable, Sendable {
-        /// `--session-renewal`: the shortest time after which a subscription is asked for again. Storage servers forget after 65 minutes.
+        /// `--session-renewal`: the minimum time after which a subscription is renewed. Storage servers forget it after 65 minutes.
         package var renewal: Duration = .seconds(45 * 60)
-        /// Up to this part of ``renewal`` is added at random.
+        /// Up to this fraction of ``renewal`` is added at random.
         package var renewalSpread = 0.22
-        /// From the beginning of a connection to HELLO.
+        /// Limit of the time from the start of a connection to HELLO.
         package var connectTimeout: Duration = .seconds(30)
         package var replyTimeout: Duration = .seconds(60)
-        /// Before the next attempt, by the number of failures in a row; the last for all further ones.
+        /// Pauses before the next attempt, by the number of consecutive failures; the last value applies to all further ones.
         package var pauses: [Duration] = [.seconds(10), .seconds(30), .seconds(60), .seconds(120)]
-        /// A connection that lasted as long without a fault ends the row of failures.
+        /// A connection that lasts this long without a fault resets the number of failures.
         package var stableConnection: Duration = .seconds(60)
         package var maximumConnecting = 500
-        /// Of the body of a request.
+        /// Limit of the body of a request.
         package var maximumRequestByteCount = MonitorEntry.maximumRequestByteCount
-        /// Of all requests without an answer: bounds the memory that a start takes.
+        /// Limit of all unanswered requests together: bounds the memory used at the start.
         package var maximumUnansweredByteCount = 64 << 20
-        /// Of a request.
+        /// Limit of the entries of a request.
         package var maximumRequestEntryCount = Int.max
-        /// Between two requests for the map because of errcode 6.
+        /// Minimum time between two requests for the map because of errcode 6.
         package var mapInterval: Duration = .seconds(60)
-        /// Between two swarms that an account is sent to by storage servers.
+        /// Minimum time between two redirections of an account by storage servers.
         package var moveInterval: Duration = .seconds(1)
-        /// Within which accounts that are sent to a swarm are gathered.
+        /// How long redirected accounts are collected before their new swarm is asked.
         package var moveGathering: Duration = .milliseconds(50)
-        /// How long an account is asked for where a storage server sent it, unless it is sent there again: renewals ask where the map says, too.
+        /// How long an account is monitored in a swarm named by a storage server, unless it is redirected there again.
         package var moveLifetime: Duration = .seconds(65 * 60)
-        /// How long servers that were named by others are kept when the map knows their swarm: until those of the map are connected.
+        /// How long servers named in hints are kept once the map contains their swarm, until the map's servers are connected.
         package var moveLinger: Duration = .seconds(60)
 
         package init() {}
 
-        /// What is asked within this time is renewed together: so that there are not too many ranges to keep. A part of what renewals are spread over.
+        /// Members asked for within this time form one range and are renewed together, which limits the number of ranges. A quarter of the time over
+        /// which renewals are spread, at most 60 s.
         var gathering: Duration { min(.seconds(60), renewal * renewalSpread / 4) }
 
         func pause(afterFailures failures: Int) -> Duration {
@@ -64,14 +65,14 @@ extension SwarmMonitor {
         /// Followed by ``connected(_:at:)`` or ``failed(_:at:)``.
         case connect(ConnectionNumber, StorageServer)
         case close(ConnectionNumber)
-        /// `monitor.messages` with the entries of these subscriptions, in this order; followed by ``replied(_:_:at:)`` or ``refused(_:at:)``. A subscription that is gone
-        /// by then may be replaced by any other entry, but not left out.
+        /// `monitor.messages` with the entries of these subscriptions, in this order; followed by ``replied(_:_:at:)`` or ``refused(_:at:)``.
+        /// The entry of a subscription that has ended may be replaced by any other entry, but not left out.
         case ask(ConnectionNumber, RequestTag, [SubscriptionID])
-        /// A storage server says that its swarm is another.
+        /// Request the map, because a storage server reports a different swarm.
         case requestMap
     }
 
-    /// A request that has no answer yet.
+    /// An unanswered request.
     struct Request: Sendable {
         let server: Int
         let sequences: [UInt64]
@@ -79,13 +80,13 @@ extension SwarmMonitor {
         let deadline: Instant
     }
 
-    /// A storage server of the map.
+    /// A storage server of the map, or of a hint.
     struct Server: Sendable {
         enum State: Sendable {
             case idle(retryAt: Instant)
             case connecting(ConnectionNumber, deadline: Instant)
             case connected(ConnectionNumber, since: Instant)
-            /// Gone from the map: the place is free.
+            /// Removed from the map: the array element can be reused.
             case unused
         }
 
@@ -93,23 +94,23 @@ extension SwarmMonitor {
         /// Index of its swarm.
         var swarm: Int
         var state: State
-        /// Named by another storage server, and not of the map.
+        /// Whether it was named in a hint of another storage server, and is not in the map.
         var isNamed = false
-        /// Notices about accounts that the map has moved away, and that the server may still send.
+        /// Number of notices that the server may still send for accounts that the map has moved away.
         var lateEndings = 0
-        /// In a row: since it last answered a request, or had a connection for a while. HELLO alone is not enough, or a server that never answers
-        /// would be connected every 10 s.
+        /// Consecutive failures since it last answered a request, or was connected for ``Configuration/stableConnection``. HELLO alone does not
+        /// reset it, or a server that never answers would be connected every 10 s.
         var failures = 0
-        /// It was asked for all members of its swarm up to this number.
+        /// The server was asked for all members of its swarm up to this sequence number.
         var askedThrough: UInt64 = 0
-        /// What it was asked for, in order of the sequence, without overlaps.
+        /// The ranges it was asked for, in order of the sequence, without overlaps.
         var ranges: [AskedRange] = []
         var refused: [UInt64: MonitorRefusal] = [:]
-        /// How often each was refused with errcode 6 in a row.
+        /// Consecutive refusals with errcode 6, by sequence number.
         var wrongSwarmCounts: [UInt64: Int] = [:]
-        /// Refused with errcode 6, and when they are asked for again.
+        /// Times at which members refused with errcode 6 are asked for again, by sequence number.
         var retries: [UInt64: Instant] = [:]
-        /// The earliest of these times, or before it.
+        /// The earliest of these times, or an earlier one.
         var retryAt: Instant?
         /// Requests without an answer, oldest first.
         var outstanding: [(tag: RequestTag, deadline: Instant)] = []
@@ -125,13 +126,13 @@ extension SwarmMonitor {
             case .connecting(_, let deadline): wakeUp = deadline
             case .connected:
                 var times = [oldestDeadline, retryAt].compactMap { $0 }
-                // What waits for others' answers is not a matter of time.
+                // A server in the backlog waits for answers, not for a time.
                 if !isInBacklog, let due = ranges.lazy.map(\.dueAt).min() { times.append(due) }
                 wakeUp = times.min()
             }
         }
 
-        /// A connection begins or ends: nothing was asked.
+        /// Resets the request state when a connection starts or ends.
         mutating func forgetAsked() {
             askedThrough = 0
             ranges = []
@@ -143,7 +144,7 @@ extension SwarmMonitor {
         }
     }
 
-    /// Members that a connection was asked for at about the same time: those with numbers above `after`, up to `through`.
+    /// Members that a connection was asked for at about the same time: sequence numbers above `after`, up to `through`.
     struct AskedRange: Sendable {
         let after: UInt64
         private(set) var through: UInt64
@@ -156,19 +157,19 @@ extension SwarmMonitor {
             (firstAskedAt, lastAskedAt) = (askedAt, askedAt)
         }
 
-        /// The part that is still to be asked.
+        /// The rest of the range, above `after`.
         func from(_ after: UInt64) -> AskedRange {
             AskedRange(after: after, through: through, askedAt: firstAskedAt, dueAt: dueAt)
         }
 
-        /// Takes the members that follow, asked a little later; they are not renewed too early by that.
+        /// Adds the following members, asked for a little later. Postpones the renewal if it would be too early for them.
         mutating func extend(through: UInt64, at now: Instant, renewal: Duration) {
             self.through = through
             lastAskedAt = now
             dueAt = max(dueAt, now + renewal)
         }
 
-        /// Before it is due, along with another range that is.
+        /// Whether the range may be renewed together with another range that is due.
         func mayBeRenewed(at now: Instant, after renewal: Duration) -> Bool { now >= dueAt || now - lastAskedAt >= renewal }
     }
 
@@ -183,9 +184,9 @@ extension SwarmMonitor {
         var servers: [Int] = []
         /// Indexes of the servers that named it; nil for a swarm of the map.
         var sources: Set<Int>?
-        /// Of one that is not of the map.
+        /// The end of a swarm that is not in the map.
         var endsAt: Instant?
-        /// In order of the sequence. Some have left.
+        /// In order of the sequence. Includes members that have left.
         private(set) var members: ContiguousArray<Member> = []
         var liveCount = 0
 
@@ -198,13 +199,13 @@ extension SwarmMonitor {
             liveCount += 1
         }
 
-        /// Forgets those that have left, when they are the majority.
+        /// Removes the members that have left when they are the majority.
         mutating func compact(_ isLive: (Member) -> Bool) {
             guard members.count > 64, members.count > 2 * liveCount else { return }
             members.removeAll { !isLive($0) }
         }
 
-        /// Index of the first member with a higher number.
+        /// Index of the first member with a higher sequence number.
         func firstIndex(after sequence: UInt64) -> Int {
             var (low, high) = (0, members.count)
             while low < high {

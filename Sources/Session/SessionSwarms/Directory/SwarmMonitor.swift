@@ -1,16 +1,16 @@
 package import Core
 package import SessionProtocol
 
-/// Has every account monitored by all storage servers of its swarm. Time, answers and the map of the network come in, actions come out; whoever
-/// holds it does the talking, and calls ``advance(to:)`` at ``nextWakeUp``.
+/// Keeps every account monitored by all storage servers of its swarm. A state machine without I/O: inputs are time, answers and the map of the
+/// network; its driver carries out the actions, and calls ``advance(to:)`` at ``nextWakeUp``.
 ///
 ///     server    idle ──(pause over, a place free)──▶ connecting ──(HELLO)──▶ connected ──▶ asked for all accounts of its swarm
 ///                 ▲                                       │                      │
 ///                 └──(10, 30, 60, 120 s)──────────────────┴──(failed, BYE, silent, gone from the map)
 ///
-/// A subscription that joins a swarm gets the next number of a sequence, so that a swarm's members are in order. A connection was asked for all
-/// members up to ``Server/askedThrough``: which is all that is kept for most of ten million pairs of subscription and server. What was asked
-/// together is a range of the sequence, and is renewed together; neighbours that may be renewed become one range.
+/// A subscription that joins a swarm gets the next sequence number, so a swarm's members are ordered. A connection was asked for all members up to
+/// ``Server/askedThrough``; no other state is kept for most of ten million pairs of subscription and server. Members asked for together form
+/// a range and are renewed together; adjacent ranges that may be renewed are merged.
 package struct SwarmMonitor: Sendable {
     let configuration: Configuration
     var random: SplitMix64
@@ -18,24 +18,24 @@ package struct SwarmMonitor: Sendable {
     var swarms: [Swarm] = []
     var swarmIndex: [UInt64: Int] = [:]
     var ring = SwarmRing([])
-    /// Swarms that storage servers named, and that the map does not know.
+    /// Indexes of swarms named by storage servers that are not in the map, by swarm id.
     var namedIndex: [UInt64: Int] = [:]
-    /// Accounts that were sent on a moment after they were sent elsewhere, and where.
+    /// Redirections of accounts less than ``Configuration/moveInterval`` after the previous one, to be carried out later.
     var heldMoves: [AccountID: (hint: SwarmHint, source: Int, due: Instant)] = [:]
-    /// With accounts that are still to be asked for.
+    /// Indexes of swarms with accounts that are to be asked for.
     var swarmsToAsk: Set<Int> = []
     var askAt: Instant?
-    /// Of held moves, and of places that end.
+    /// The next time at which a held move, or the end of a place, is due.
     var movesAt: Instant?
     var servers: [Server] = []
-    /// By public key.
+    /// Indexes of servers by public key.
     var serverIndex: [[UInt8]: Int] = [:]
     var freeServers: [Int] = []
-    /// Servers by the connection that they have or are making.
+    /// Indexes of servers by their current connection or connection attempt.
     var connections: [ConnectionNumber: Int] = [:]
     var requests: [RequestTag: Request] = [:]
     var unansweredByteCount = 0
-    /// Servers that could not be asked for all, since too much is unanswered.
+    /// Indexes of servers whose requests were postponed because too many bytes are unanswered.
     var backlog: [Int] = []
     var connectingCount = 0
     var lastConnection: UInt64 = 0
@@ -44,7 +44,7 @@ package struct SwarmMonitor: Sendable {
     var actions: [Action] = []
     var mapRequestedAt: Instant?
     var mapWantedAt: Instant?
-    /// Not later than the time at which there is something to do.
+    /// At or before the next time at which an action is due.
     var wakeUp: Instant?
 
     package init(configuration: Configuration = Configuration(), seed: UInt64) {
@@ -52,30 +52,30 @@ package struct SwarmMonitor: Sendable {
         random = SplitMix64(seed: seed)
     }
 
-    /// What has to be done, in order.
+    /// Returns the pending actions, in order.
     package mutating func takeActions() -> [Action] {
         defer { actions = [] }
         return actions
     }
 
-    /// When ``advance(to:)`` has something to do, if nothing happens before; nil for never.
+    /// The time of the next call of ``advance(to:)``, unless another event happens before; nil for never.
     package var nextWakeUp: Instant? { wakeUp }
 
     // MARK: Subscriptions
 
-    /// A subscription is new, or was renewed with another signature: all servers of its swarm are asked.
+    /// Adds a subscription, or renews it with another signature: asks all servers of its swarm.
     ///
     /// - Parameters:
-    ///   - id: Names it in ``Action/ask(_:_:_:)``.
-    ///   - account: Whose messages it is about; never another for the same id.
-    ///   - byteCount: Of its bencoded entry.
-    ///   - now: The time.
+    ///   - id: Identifies it in ``Action/ask(_:_:_:)``.
+    ///   - account: Its account; always the same for an id.
+    ///   - byteCount: The size of its bencoded entry in bytes.
+    ///   - now: The current time.
     package mutating func set(_ id: SubscriptionID, account: AccountID, entryByteCount byteCount: Int, at now: Instant) {
         for swarm in place(id, account, byteCount) { askForNewMembers(ofSwarm: swarm, at: now) }
     }
 
-    /// Several at once: each server is asked for its part in one request, as far as that has room. For the start, and for those that come within
-    /// a few milliseconds of each other.
+    /// Adds several subscriptions, with as few requests to each server as possible. For the start, and for subscriptions that arrive within a few
+    /// milliseconds.
     package mutating func set(_ all: [MonitoredSubscription], at now: Instant) {
         subscriptions.reserveCapacity(adding: all.count)
         var isChanged = [Bool](repeating: false, count: swarms.count)
@@ -85,7 +85,7 @@ package struct SwarmMonitor: Sendable {
         for swarm in swarms.indices where isChanged[swarm] { askForNewMembers(ofSwarm: swarm, at: now) }
     }
 
-    /// - Returns: Its swarms: mostly one.
+    /// - Returns: Its swarms, usually one.
     private mutating func place(_ id: SubscriptionID, _ account: AccountID, _ byteCount: Int) -> [Int] {
         let slots = subscriptions.set(id, account: account, byteCount: byteCount) { [ring, swarmIndex] account in
             ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
@@ -97,17 +97,17 @@ package struct SwarmMonitor: Sendable {
         }
     }
 
-    /// Storage servers cannot be told: what they report from here on is not accepted.
+    /// Removes a subscription. Storage servers cannot be told; their further reports are not accepted.
     package mutating func remove(_ id: SubscriptionID) {
         for swarm in subscriptions.remove(id) { leave(swarm) }
     }
 
-    /// All of the accounts that fulfil the condition.
+    /// Removes the subscriptions of all accounts that meet a condition.
     package mutating func removeAll(where condition: (AccountID) -> Bool) {
         for id in subscriptions.ids(where: condition) { remove(id) }
     }
 
-    /// Whether a report about an account is accepted from a connection: it was asked to monitor the account, and has not refused.
+    /// Whether to accept a report about an account from a connection: only if it was asked to monitor the account and has not refused.
     package func accepts(_ account: AccountID, from connection: ConnectionNumber) -> Bool {
         guard let index = connections[connection], case .connected = servers[index].state else { return false }
         let (askedThrough, refused) = (servers[index].askedThrough, servers[index].refused)
@@ -123,7 +123,7 @@ package struct SwarmMonitor: Sendable {
         swarms[swarm].append(sequence: lastSequence, slot: slot)
     }
 
-    /// The member's place stays until there are many such.
+    /// Counts a member that has left. Its array element is removed later, by compaction.
     mutating func leave(_ swarm: Int) {
         swarms[swarm].liveCount -= 1
         swarms[swarm].compact { [subscriptions] in subscriptions.isLive($0) }
@@ -131,7 +131,7 @@ package struct SwarmMonitor: Sendable {
 
     // MARK: Time
 
-    /// Does what is due.
+    /// Performs the actions that are due.
     package mutating func advance(to now: Instant) {
         for index in servers.indices {
             guard let due = servers[index].wakeUp, due <= now else { continue }
@@ -161,7 +161,7 @@ package struct SwarmMonitor: Sendable {
             close(index, at: now)
         case .connected:
             if let oldest = servers[index].oldestDeadline, oldest <= now {
-                // It may not monitor what it does not answer for.
+                // A server that does not answer may not monitor the accounts.
                 close(index, at: now)
             } else {
                 retryRefused(index, at: now)

@@ -2,7 +2,7 @@ import Dispatch
 import Core
 import Synchronization
 
-/// Has something done on a queue at the earliest of the times that it is set to.
+/// A timer that calls a handler on a queue at the earliest of the times set.
 final class Alarm: Sendable {
     private let queue: DispatchQueue
     private let armedAt = Mutex<Instant?>(nil)
@@ -12,8 +12,8 @@ final class Alarm: Sendable {
     }
 
     /// - Parameters:
-    ///   - time: nil, or later than the time that it is set to already, changes nothing.
-    ///   - handler: Sets the alarm again when there is more to come. The same every time.
+    ///   - time: Ignored if nil, or later than the time already set.
+    ///   - handler: Must be the same in every call. Sets the alarm again if needed.
     func set(to time: Instant?, _ handler: @escaping @Sendable () -> Void) {
         guard let time else { return }
         let isEarliest = armedAt.withLock { armedAt in
@@ -23,14 +23,14 @@ final class Alarm: Sendable {
         }
         guard isEarliest else { return }
         let delay = max(time - .now, .zero)
-        // Rounded up: a moment too early, nothing would be due.
+        // Rounded up, because nothing would be due if the handler ran slightly early.
         queue.asyncAfter(deadline: .now() + .milliseconds(Int(delay / .milliseconds(1)) + 1)) { [weak self] in
             guard let self, self.disarm(time) else { return }
             handler()
         }
     }
 
-    /// - Returns: false when it was set to an earlier time since.
+    /// - Returns: false if the alarm has been set to an earlier time since.
     private func disarm(_ time: Instant) -> Bool {
         armedAt.withLock { armedAt in
             guard armedAt == time else { return false }

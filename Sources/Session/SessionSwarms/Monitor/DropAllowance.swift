@@ -1,12 +1,12 @@
 import Core
 
-/// How many invalid messages are read of a connection. Some are normal: for up to 65 minutes a server reports messages of a subscription that
-/// has ended. A server that sends more is read slowly, so that it costs no more than reading these.
+/// Rate limit of the invalid messages read from a connection. Some are normal: for up to 65 minutes a server reports messages of a subscription
+/// that has ended. A server over the limit is read slowly, which bounds its cost.
 struct DropAllowance: Sendable {
     struct Limits: Hashable, Sendable {
-        /// At once. A message costs 1, and 1 more for each 4 KiB.
+        /// Maximum allowance. A message costs 1, plus 1 for each 4 KiB.
         var burst = 10_000.0
-        /// Regained each second.
+        /// Allowance regained per second.
         var rate = 200.0
     }
 
@@ -23,15 +23,15 @@ struct DropAllowance: Sendable {
     }
 
     /// - Parameters:
-    ///   - byteCount: Of the message.
-    ///   - now: The time.
-    /// - Returns: How long the connection is not read, when it has no allowance left; nil while it has.
+    ///   - byteCount: The size of the message.
+    ///   - now: The current time.
+    /// - Returns: How long not to read the connection if it has no allowance left; nil otherwise.
     mutating func spend(byteCount: Int, at now: Instant) -> Duration? {
         left = min(limits.burst, left + limits.rate * max((now - updatedAt) / .seconds(1), 0))
         updatedAt = max(updatedAt, now)
         left -= 1 + Double(byteCount / 4096)
         guard left < 0 else { return nil }
-        // Until there is something to read with, rather than for each message.
+        // Long enough to regain some allowance, instead of a pause for each message.
         return Self.pause + .seconds(1) * (-left / max(limits.rate, 1))
     }
 }

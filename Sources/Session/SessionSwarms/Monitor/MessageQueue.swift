@@ -1,19 +1,19 @@
 import DequeModule
 import SessionProtocol
 
-/// Accepted messages until the receiver takes them. Connections have their turns, so that a server that sends a lot delays only itself: it is not
-/// read while it has too many here.
+/// Accepted messages waiting for the receiver. Connections take turns, so that a server that sends many messages delays only itself: its
+/// connection is paused while it has too many in the queue.
 package struct MessageQueue: Sendable {
     struct Limits: Hashable, Sendable {
-        /// Of a connection: with more it is paused.
+        /// Limit of a connection. Over it, the connection is paused.
         var connectionByteCount = 1 << 20
-        /// Of all connections: with more, those that send are paused.
+        /// Limit of all connections. Over it, each connection that sends is paused.
         var totalByteCount = 32 << 20
     }
 
-    /// Messages that the receiver gets at once.
+    /// Maximum number of messages passed to the receiver at once.
     package static let maximumBatchCount = 512
-    /// What a message takes besides its data, at most.
+    /// Upper bound of a message's memory besides its data, in bytes.
     static let overhead = 512
 
     private struct Line: Sendable {
@@ -24,7 +24,7 @@ package struct MessageQueue: Sendable {
 
     private let limits: Limits
     private var lines: [ConnectionNumber: Line] = [:]
-    /// Connections with messages, in the order of their turns.
+    /// Connections with queued messages, in the order of their turns.
     private var turns: Deque<ConnectionNumber> = []
     private(set) var byteCount = 0
     private var pausedCount = 0
@@ -35,7 +35,7 @@ package struct MessageQueue: Sendable {
 
     var isEmpty: Bool { turns.isEmpty }
 
-    /// - Returns: Whether the connection has to be paused until ``next()`` names it.
+    /// - Returns: Whether to pause the connection until ``next()`` returns it.
     mutating func append(_ message: ReportedMessage, from connection: ConnectionNumber) -> Bool {
         let size = Self.byteCount(of: message)
         byteCount += size
@@ -51,7 +51,7 @@ package struct MessageQueue: Sendable {
 
     func isPaused(_ connection: ConnectionNumber) -> Bool { lines[connection]?.isPaused ?? false }
 
-    /// The connection has ended. What it reported is still handed over.
+    /// Forgets the pause of a connection that has ended. Its messages stay in the queue.
     mutating func forgetPause(of connection: ConnectionNumber) {
         guard lines[connection]?.isPaused == true else { return }
         lines[connection]?.isPaused = false
@@ -59,7 +59,7 @@ package struct MessageQueue: Sendable {
         if lines[connection]?.messages.isEmpty == true { lines[connection] = nil }
     }
 
-    /// The next messages, one of each connection in turn, and the connections that are read again from here on.
+    /// The next messages, one from each connection in turn, and the connections to resume.
     mutating func next() -> (messages: [ReportedMessage], resumed: [ConnectionNumber]) {
         var (messages, touched): ([ReportedMessage], Set<ConnectionNumber>) = ([], [])
         while messages.count < Self.maximumBatchCount, let connection = turns.popFirst() {
@@ -79,7 +79,7 @@ package struct MessageQueue: Sendable {
         return (messages, resumed)
     }
 
-    /// At half of the limits, so that a connection is not paused and resumed with every message.
+    /// Paused connections are resumed at half of the limits, to avoid a pause with every message.
     private func resumable() -> [ConnectionNumber] {
         guard pausedCount > 0, byteCount <= limits.totalByteCount / 2 else { return [] }
         return lines.filter { $0.value.isPaused && $0.value.byteCount <= limits.connectionByteCount / 2 }.keys

@@ -1,22 +1,22 @@
 package import SessionProtocol
 
-/// Reads the entries of subscriptions when storage servers are asked to monitor them: the store, so that a million of them need no memory.
+/// Reads the entries of subscriptions at the time of each request, from the store, so that a million of them need no memory.
 package protocol MonitorEntrySource: Sendable {
-    /// - Parameter ids: A few thousand at most, each once.
-    /// - Returns: The entries of those that still exist.
-    /// - Throws: What keeps the store from being read: it is asked again a second later.
+    /// - Parameter ids: A few thousand at most, without duplicates.
+    /// - Returns: The entries of the subscriptions that still exist.
+    /// - Throws: An error of the store; the caller retries a second later.
     func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry]
 }
 
-/// Takes what storage servers report.
+/// Receives the messages reported by storage servers.
 package protocol SessionMessageReceiver: Sendable {
-    /// Returns once there is room for others, at the latest when the messages are stored or dropped: until then this is not called again, and storage
-    /// servers that send more are not read.
+    /// Returns once there is room for more messages, at the latest when these are stored or dropped. Until then it is not called again, and storage
+    /// servers that send more are paused.
     ///
-    /// - Parameter messages: At most ``MessageQueue/maximumBatchCount``, in the order in which each server reported them. Their account is monitored at the server, and they had
-    ///   not expired when they arrived. The same message comes from every server of its swarm.
+    /// - Parameter messages: At most ``MessageQueue/maximumBatchCount``, in the order in which each server reported them. Their account is monitored
+    ///   at the server, and they had not expired on arrival. Every server of a swarm reports the same message.
     func take(_ messages: [ReportedMessage]) async
 
-    /// Returns once all messages that were taken are stored or dropped.
+    /// Returns once all received messages are stored or dropped.
     func settle() async
 }

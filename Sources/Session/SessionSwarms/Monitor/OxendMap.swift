@@ -4,14 +4,14 @@ import Core
 import SessionProtocol
 import Synchronization
 
-/// Gets the map of storage servers from an oxend: carries out what an ``OxendMapSource`` decides.
+/// Gets the map of storage servers from an oxend. The driver of an ``OxendMapSource``.
 final class OxendMap: Sendable {
     private struct State {
         var source: OxendMapSource
         var client: OxenMQClient?
-        /// Of the last request for the list.
+        /// The tag of the last request for the list.
         var serversTag: RequestTag?
-        /// So that an oxend that is away is logged once.
+        /// Whether an unavailable oxend was logged, so that it is logged once.
         var isFailureLogged = false
         var useServers: @Sendable (StorageServerList) -> Void = { _ in }
     }
@@ -31,12 +31,12 @@ final class OxendMap: Sendable {
 
     var isConnected: Bool { state.withLock { $0.source.isConnected } }
 
-    /// - Parameter use: Gets every list that is received, on any thread.
+    /// - Parameter use: Called with every received list, on any thread.
     func useServers(_ use: @escaping @Sendable (StorageServerList) -> Void) {
         state.withLock { $0.useServers = use }
     }
 
-    /// Until the task is cancelled. Once.
+    /// Runs until the task is cancelled. May be called once.
     func run() async {
         let client = OxenMQClient(library: library) { [weak self] connection, event in
             self?.handle(connection, event)
@@ -49,7 +49,7 @@ final class OxendMap: Sendable {
         state.withLock { $0.client = nil }
     }
 
-    /// The list may have changed: it is asked for again.
+    /// Requests the list again because it may have changed.
     func want() {
         change { $0.source.want(at: $1) }
     }
@@ -81,7 +81,7 @@ final class OxendMap: Sendable {
         }
     }
 
-    /// On the client's thread, where a list of service nodes is read as well.
+    /// Runs on the client's thread, which also parses the list of service nodes.
     private func handle(_ connection: OxenMQClient.Connection, _ event: OxenMQClient.Event) {
         let number = ConnectionNumber(connection)
         switch event {
@@ -115,7 +115,7 @@ final class OxendMap: Sendable {
         }
         do throws(StorageServerList.Malformed) {
             let list = try StorageServerList(parsingOxend: parts[1])
-            // An oxend that is still synchronizing knows none; the network always has some.
+            // An oxend that is still synchronizing has an empty list; the network never has.
             guard !list.servers.isEmpty else { return noteUnusable("no entry has an address, a port and a swarm") }
             state.withLock { $0.useServers }(list)
         } catch {

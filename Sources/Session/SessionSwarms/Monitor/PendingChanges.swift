@@ -1,5 +1,5 @@
-/// Changes of subscriptions that have not reached the ``SwarmMonitor`` yet, in order: those that come within a few milliseconds become one
-/// request to each storage server.
+/// Changes of subscriptions that have not reached the ``SwarmMonitor`` yet, in order. Changes within a few milliseconds become one request to each
+/// storage server.
 struct PendingChanges: Sendable {
     enum Change: Hashable, Sendable {
         case set([MonitoredSubscription])
@@ -12,7 +12,7 @@ struct PendingChanges: Sendable {
 
     mutating func set(_ subscription: MonitoredSubscription) {
         if case .set(var others)? = changes.last {
-            // Emptied first, so that the array is appended to in place.
+            // Cleared first, so that the array is appended to in place.
             changes[changes.count - 1] = .set([])
             others.append(subscription)
             changes[changes.count - 1] = .set(others)
@@ -31,7 +31,7 @@ struct PendingChanges: Sendable {
         }
     }
 
-    /// All of them; none is left.
+    /// Removes and returns all changes.
     mutating func take() -> [Change] {
         defer { changes = [] }
         return changes

@@ -1,6 +1,6 @@
 package import SessionProtocol
 
-/// A message of a storage server, and when it came. Its own time is the sender's clock.
+/// A message of a storage server, and its time of arrival. The time in the message depends on the sender's clock.
 package struct ReportedMessage: Sendable {
     package let message: NotifyMessage
     /// Unix milliseconds.

@@ -1,7 +1,7 @@
 import DequeModule
 
-/// Requests to storage servers whose entries have to be read from the store. Small ones come first: a new subscription does not wait for the
-/// renewals, or the start, of others.
+/// Requests to storage servers with entries to read from the store. Small requests come first, so that a new subscription does not wait for
+/// renewals, or for the first requests of a connection.
 struct RequestQueue: Sendable {
     struct Request: Hashable, Sendable {
         let connection: ConnectionNumber
@@ -9,7 +9,7 @@ struct RequestQueue: Sendable {
         let ids: [SubscriptionID]
     }
 
-    /// More entries than these make a request a large one.
+    /// Requests with more entries are large.
     static let smallCount = 64
 
     private var small: Deque<Request> = []
@@ -21,15 +21,15 @@ struct RequestQueue: Sendable {
         if request.ids.count <= Self.smallCount { small.append(request) } else { large.append(request) }
     }
 
-    /// The connection has ended.
+    /// Removes the requests of a connection that has ended.
     mutating func removeAll(of connection: ConnectionNumber) {
         small.removeAll { $0.connection == connection }
         large.removeAll { $0.connection == connection }
     }
 
-    /// The requests whose entries are read together: all servers of a swarm are asked for a new subscription, and the store reads it once.
+    /// The next requests, with entries to read together: all servers of a swarm are asked for a new subscription, and the store reads it once.
     ///
-    /// - Parameter maximumCount: Entries of all of them, unless the first has more.
+    /// - Parameter maximumCount: Limit of the entries of all requests together, unless the first has more.
     mutating func next(maximumCount: Int) -> [Request] {
         var (chosen, count): ([Request], Int) = ([], 0)
         while let request = small.first ?? large.first, chosen.isEmpty || count + request.ids.count <= maximumCount {

@@ -4,7 +4,7 @@ import Core
 import SessionProtocol
 import Synchronization
 
-/// What storage servers send, on the ZeroMQ client's thread.
+/// Handles messages of storage servers, on the ZeroMQ client's thread.
 extension SubscriptionMonitor {
     func handle(_ connection: OxenMQClient.Connection, _ event: OxenMQClient.Event) -> OxenMQClient.Flow {
         let number = ConnectionNumber(connection)
@@ -42,7 +42,7 @@ extension SubscriptionMonitor {
     // MARK: Replies
 
     private func replied(_ number: ConnectionNumber, _ tag: [UInt8], _ parts: [[UInt8]]) -> OxenMQClient.Flow {
-        // Another server's request is not answered by this one.
+        // Ignores a reply to a request of another connection.
         guard let tag = RequestTag(tag), let entryCount = entryCount(of: tag, on: number) else {
             return drop(.unknownReply, parts, from: number)
         }
@@ -85,7 +85,7 @@ extension SubscriptionMonitor {
             }
             count(.received)
             let (isFirst, isFull) = messages.withLock { ($0.isEmpty, $0.append(ReportedMessage(message, receivedAt: now), from: number)) }
-            // All that is there is taken before the next signal is waited for.
+            // One signal suffices: the reader empties the queue before it waits again.
             if isFirst { messageAdded.signal() }
             return isFull ? .pause : .goOn
         } catch {
@@ -93,7 +93,7 @@ extension SubscriptionMonitor {
         }
     }
 
-    /// An account has left the server's swarm.
+    /// Handles `notify.monitor_ended`: an account has left the server's swarm.
     private func ended(_ number: ConnectionNumber, _ parts: [[UInt8]]) -> OxenMQClient.Flow {
         var reason: SessionDropReason?
         change { state, now in
@@ -112,12 +112,12 @@ extension SubscriptionMonitor {
 
     private static var unixMilliseconds: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
 
-    /// Counts a message that is not used. A server that sends too many is read slowly: it has to wait, and keeps its connection.
+    /// Counts a dropped message. A server that sends too many is read slowly, but keeps its connection.
     private func drop(_ reason: SessionDropReason, _ parts: [[UInt8]], from number: ConnectionNumber) -> OxenMQClient.Flow {
         count(.dropped(reason))
         let byteCount = parts.reduce(0) { $0 + $1.count }
         let until = state.withLock { state -> Instant? in
-            // What was read of a connection after it ended counts no more.
+            // Messages read after the end of the connection do not count.
             guard let server = state.monitor.server(of: number) else { return nil }
             let now = Instant.now
             var allowance = state.allowances[number] ?? DropAllowance(limits: configuration.drops, at: now)
@@ -130,7 +130,7 @@ extension SubscriptionMonitor {
                     metadata: ["address": "\(server.endpoint)", "last": "\(reason.rawValue)"])
             }
             state.throttled[number] = now + pause
-            // Its answers may be behind these messages.
+            // Its answers may be queued behind these messages.
             state.monitor.postpone(number, by: pause)
             return now + pause
         }
@@ -158,7 +158,7 @@ extension SubscriptionMonitor {
         for number in numbers where waiting[number] == nil { client.resume(.init(number)) }
     }
 
-    /// Logs when the first server is connected, and when none is left.
+    /// Logs when the first server is connected, and when no server is connected any more.
     private func noteConnections(_ state: inout State) {
         let isConnected = state.monitor.isConnected
         guard isConnected != state.isConnectedLogged else { return }

@@ -2,31 +2,31 @@ package import Core
 import Synchronization
 
 extension SubscriptionMonitor {
-    /// For the status page, metrics and readiness.
+    /// Figures for the status page, metrics and readiness.
     package struct Figures: Hashable, Sendable {
         package var subscriptions = 0
         package var accounts = 0
-        /// Subscriptions whose swarm has a server that is connected.
+        /// Number of subscriptions whose swarm has a connected server.
         package var monitoredSubscriptions = 0
         package var knownServers = 0
         package var connectedServers = 0
         package var knownSwarms = 0
-        /// Swarms with a server that is connected.
+        /// Number of swarms with a connected server.
         package var reachableSwarms = 0
-        /// Pairs of subscription and server that the server has refused.
+        /// Number of pairs of subscription and server that the server has refused.
         package var refusals = 0
-        /// When the map of servers in use was read; nil when there is none yet.
+        /// When the current map of servers was received; nil if there is none yet.
         package var mapReceivedAt: Instant?
-        /// nil when the map comes from a file.
+        /// nil if the map comes from a file.
         package var isOxendConnected: Bool?
 
         package init() {}
 
-        /// From 0 to 1; 0 without a map.
+        /// Share of reachable swarms, from 0 to 1; 0 without a map.
         package var reachableShare: Double { knownSwarms == 0 ? 0 : Double(reachableSwarms) / Double(knownSwarms) }
     }
 
-    /// The current ones, or, while a large change is under way, those of before.
+    /// The current figures; during a large change, those before it.
     package var figures: Figures {
         let current = state.withLockIfAvailable { state in
             let counted = state.monitor.figures

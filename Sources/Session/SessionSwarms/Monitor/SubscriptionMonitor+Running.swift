@@ -5,16 +5,17 @@ import SessionProtocol
 import Synchronization
 
 extension SubscriptionMonitor {
-    /// Connects to storage servers until the task is cancelled; then says BYE to them, and hands over what they reported. Once.
+    /// Connects to storage servers until the task is cancelled; then sends BYE, and passes the remaining messages to the receiver. May be called
+    /// once.
     ///
-    /// - Throws: ``StorageServerFile/Failure`` when there is a nodes file that can't be used.
+    /// - Throws: ``StorageServerFile/Failure`` if the nodes file is unusable.
     package func run() async throws {
         let first: StorageServerList? = if case .file(let path) = configuration.source { try await readFile(path) } else { nil }
         let client = OxenMQClient(library: library, configuration: configuration.connections) { [weak self] connection, event in
             self?.handle(connection, event) ?? .goOn
         }
         self.client.withLock { $0 = client }
-        // A task of its own: what is accepted is handed over when this one is cancelled, too.
+        // A separate task, so that accepted messages reach the receiver even after cancellation.
         let delivery = Task { await handOver() }
         oxend?.useServers { [weak self] in self?.update($0) }
         if let first { update(first) }
@@ -30,7 +31,7 @@ extension SubscriptionMonitor {
 
     // MARK: The map
 
-    /// SIGHUP: reads the nodes file again, or asks oxend. A file that can't be used changes nothing, and is logged.
+    /// SIGHUP: reads the nodes file again, or requests the list from oxend. An unusable file is logged and changes nothing.
     package func reloadServers() {
         guard case .file(let path) = configuration.source else {
             oxend?.want()
@@ -51,7 +52,7 @@ extension SubscriptionMonitor {
         }
     }
 
-    /// There is a map.
+    /// Applies a new map.
     private func update(_ list: StorageServerList) {
         queue.async { [self] in
             change { state, now in
@@ -74,7 +75,7 @@ extension SubscriptionMonitor {
 
     // MARK: Requests
 
-    /// Entries that are read at once, unless a request has more.
+    /// Number of entries read at once, unless a request has more.
     private static let readCount = 4096
 
     private func readEntries() async {
@@ -98,17 +99,17 @@ extension SubscriptionMonitor {
             } catch {
                 if !isFailureLogged { logger.error("subscriptions can't be read", metadata: ["reason": "\(error)"]) }
                 isFailureLogged = true
-                // Connections that wait for too long are ended and made again by the state machine.
+                // Connections that wait for too long are closed and reconnected by the state machine.
                 try? await Task.sleep(for: configuration.retryInterval)
             }
         }
     }
 
     private func send(_ request: RequestQueue.Request, _ entries: [SubscriptionID: MonitorEntry]) {
-        // Each has its place in the reply: another one stands in for those that are gone.
+        // The reply lists outcomes by position, so another entry replaces that of a subscription that has ended.
         let known = request.ids.compactMap { entries[$0] }
         guard let substitute = known.first else {
-            // All are gone: there is nothing to ask, and nothing to wait for.
+            // All subscriptions have ended: no request is sent.
             queue.async {
                 self.change { state, now in
                     let outcomes = [MonitorOutcome](repeating: .success, count: request.ids.count)

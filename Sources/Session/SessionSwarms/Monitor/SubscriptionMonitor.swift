@@ -4,16 +4,16 @@ import Core
 package import SessionProtocol
 import Synchronization
 
-/// Has storage servers report the messages of all subscriptions: carries out what a ``SwarmMonitor`` decides, over ZeroMQ.
+/// Monitors the messages of all subscriptions at storage servers: the driver of a ``SwarmMonitor``, over ZeroMQ.
 ///
 ///     nodes file, oxend ──▶ map ──┐                              ┌──▶ OxenMQClient ──▶ storage servers
 ///     load, set, remove ──────────┴──▶ SwarmMonitor ──▶ actions ─┴──▶ RequestQueue ──▶ entries of the store ──▶ monitor.messages
 ///     notify.monitor_ended, errcode 6 ──▶ SwarmMonitor
 ///     notify.message ──▶ parsed, checked against SwarmMonitor ──▶ MessageQueue ──▶ receiver
 ///
-/// The state machine is behind a lock that three kinds of threads take: the ZeroMQ client's, for an event; the queue of this object, for changes,
-/// maps and times, which with a million subscriptions may take a second; and, if it is free, those that read ``figures``. Nothing here
-/// blocks the cooperative pool.
+/// The state machine is protected by a lock that three kinds of threads take: the ZeroMQ client's thread, for events; the queue of this object, for
+/// changes, maps and timers, which may take a second with a million subscriptions; and readers of ``figures``, only if the lock is free.
+/// Nothing here blocks the cooperative pool.
 package final class SubscriptionMonitor: Sendable {
     package enum Source: Hashable, Sendable {
         /// `--session-nodes`: the path of a file.
@@ -24,9 +24,9 @@ package final class SubscriptionMonitor: Sendable {
 
     package struct Configuration: Sendable {
         package var source: Source
-        /// Within which changes of subscriptions are gathered.
+        /// How long changes of subscriptions are collected before they are applied.
         var gathering: Duration = .milliseconds(20)
-        /// Before the entries of subscriptions are read again, when they could not be.
+        /// Pause before the entries of subscriptions are read again after a failure.
         var retryInterval: Duration = .seconds(1)
         var swarms = SwarmMonitor.Configuration()
         var connections = OxenMQClient.Configuration()
@@ -35,15 +35,15 @@ package final class SubscriptionMonitor: Sendable {
         var oxend = OxendMapSource.Configuration()
 
         /// - Parameters:
-        ///   - source: Where the map of storage servers comes from.
+        ///   - source: The source of the map of storage servers.
         ///   - renewal: `--session-renewal`.
-        ///   - descriptors: How many files the process may have open: `DescriptorLimit.current`, after it was raised. A connection has four.
+        ///   - descriptors: The limit of open files of the process: `DescriptorLimit.current`, after it was raised. A connection uses four.
         package init(source: Source, renewal: Duration = .seconds(45 * 60), descriptors: Int = .max) {
             self.source = source
             swarms.renewal = renewal
-            // Replies to larger requests would need larger parts of messages, which a hostile server could have us keep.
+            // Larger requests would need a larger limit of message parts for replies, which a hostile server could use to fill the memory.
             swarms.maximumRequestByteCount = 500_000
-            // A reply that refuses all entries names the servers of a swarm for each: some 4 KB.
+            // A reply that refuses all entries lists the servers of a swarm for each: about 4 KB.
             swarms.maximumRequestEntryCount = 500
             connections.maximumPartByteCount = 4 << 20
             connections.receiveQueue = 100
@@ -55,16 +55,16 @@ package final class SubscriptionMonitor: Sendable {
     struct State {
         var monitor: SwarmMonitor
         var allowances: [ConnectionNumber: DropAllowance] = [:]
-        /// Connections that are not read because of their allowance, and until when.
+        /// Connections paused because of their allowance, and the end of the pause.
         var throttled: [ConnectionNumber: Instant] = [:]
-        /// Connections of which the log says so.
+        /// Connections whose slow reading was logged.
         var slow: Set<ConnectionNumber> = []
         var hints = SwarmHintReader()
         var mapReceivedAt: Instant?
-        /// Whether the log says that servers are connected.
+        /// Whether the last log entry on connections says that servers are connected.
         var isConnectedLogged = false
 
-        /// The connection has ended.
+        /// Forgets a connection that has ended.
         mutating func forget(_ number: ConnectionNumber) {
             (allowances[number], throttled[number]) = (nil, nil)
             slow.remove(number)
@@ -86,19 +86,19 @@ package final class SubscriptionMonitor: Sendable {
     let requestAdded = WakeUpSignal()
     let messages: Mutex<MessageQueue>
     let messageAdded = WakeUpSignal()
-    /// While ``run()`` runs.
+    /// Present while ``run()`` runs.
     let client = Mutex<OxenMQClient?>(nil)
     let alarm: Alarm
-    /// nil with a file.
+    /// nil if the map comes from a file.
     let oxend: OxendMap?
 
     /// - Parameters:
     ///   - configuration: Source of the map, times and limits.
     ///   - library: libzmq.
-    ///   - entries: Reads subscriptions at the time at which storage servers are asked.
-    ///   - receiver: Takes the messages that are accepted.
-    ///   - logger: For connections and maps. It gets no account.
-    ///   - count: Called for every event, on any thread, also while locks are held: it must not block.
+    ///   - entries: Reads the entries of subscriptions for requests to storage servers.
+    ///   - receiver: Receives the accepted messages.
+    ///   - logger: Logs connections and maps, never accounts.
+    ///   - count: Called for every event, on any thread, even while locks are held: it must not block.
     package init(
         _ configuration: Configuration, library: ZeroMQLibrary, entries: any MonitorEntrySource,
         receiver: any SessionMessageReceiver, logger: Logger, count: @escaping @Sendable (MonitorEvent) -> Void
@@ -117,7 +117,7 @@ package final class SubscriptionMonitor: Sendable {
 
     // MARK: Subscriptions
 
-    /// At the start: all subscriptions, at once or in several calls. Returns at once; they take effect in the order of all calls.
+    /// Adds all subscriptions at the start, in one or several calls. Returns immediately; calls take effect in order.
     package func load(_ all: [MonitoredSubscription]) {
         queue.async {
             self.change { state, now in
@@ -126,19 +126,19 @@ package final class SubscriptionMonitor: Sendable {
         }
     }
 
-    /// The subscriptions of accounts that others monitor from now on. Takes effect in the order of all calls of ``load(_:)`` and this.
+    /// Removes the subscriptions of accounts that other nodes monitor from now on. Takes effect in order with calls of ``load(_:)``.
     package func unload(where isOthers: @escaping @Sendable (AccountID) -> Bool) {
         queue.async {
             self.change { state, _ in state.monitor.removeAll(where: isOthers) }
         }
     }
 
-    /// A subscription was stored: all servers of its swarm are asked, at most 20 ms later.
+    /// Adds or renews a stored subscription: asks all servers of its swarm within 20 ms.
     package func set(_ subscription: MonitoredSubscription) {
         gather { $0.set(subscription) }
     }
 
-    /// A subscription is gone. Messages that storage servers still report for it are dropped.
+    /// Removes an ended subscription. Further reports of its messages are dropped.
     package func remove(_ id: SubscriptionID) {
         gather { $0.remove(id) }
     }
@@ -166,11 +166,11 @@ package final class SubscriptionMonitor: Sendable {
 
     // MARK: The state machine
 
-    /// Changes the state, and does what the state machine wants then. In order: the actions are passed on under the lock, none of which blocks.
+    /// Changes the state and performs the resulting actions. Actions are passed on under the lock, which keeps their order; none of them blocks.
     func change(_ body: (inout State, Instant) -> Void) {
         let wakeUp = state.withLock { state in
             body(&state, .now)
-            // Without a client, before and after the run, they wait.
+            // Before and after the run there is no client, and the actions wait.
             if let client = client.withLock({ $0 }) { perform(&state, client) }
             return state.monitor.nextWakeUp
         }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The end of a thread, for tasks to wait for.
+/// Signals the end of a thread to waiting tasks.
 final class Ending: Sendable {
     private enum State {
         case running([CheckedContinuation<Void, Never>])

@@ -1,12 +1,12 @@
 import WakuCrypto
 
-/// Where an oxenmq server listens.
+/// The address of an oxenmq server.
 ///
 ///     ipc:///path      tcp://host:port      curve://host:port/<64 hex digits of its X25519 key>
 package struct OxenAddress: Hashable, Sendable {
-    /// For libzmq.
+    /// The endpoint for libzmq.
     package let endpoint: String
-    /// 32 bytes: the connection is encrypted by CURVE; nil for one in plain text.
+    /// The server's CURVE key, 32 bytes; nil for an unencrypted connection.
     package let serverKey: [UInt8]?
 
     package init(endpoint: String, serverKey: [UInt8]?) {
@@ -14,11 +14,11 @@ package struct OxenAddress: Hashable, Sendable {
         self.serverKey = serverKey
     }
 
-    /// nil unless it is one of the three forms.
+    /// nil unless the text has one of the three forms.
     package init?(_ text: String) {
         guard text.utf8.allSatisfy({ 0x21...0x7E ~= $0 }), text.utf8.count <= 300 else { return nil }
         if text.hasPrefix("ipc://") {
-            // A path from the root; libzmq's own names (@…) are not meant.
+            // Absolute paths only; abstract socket names of libzmq (@…) are refused.
             guard text.dropFirst(6).hasPrefix("/"), text.count > 7 else { return nil }
             self.init(endpoint: text, serverKey: nil)
         } else if text.hasPrefix("tcp://") {

@@ -1,13 +1,13 @@
 import Foundation
 
-/// Connections to oxenmq servers over ZeroMQ with CURVE, up to thousands. One thread owns all sockets; calls from others are queued for it, and none
-/// of them blocks.
+/// Connections to up to thousands of oxenmq servers over ZeroMQ with CURVE. One thread owns all sockets; calls from other threads are queued and
+/// do not block.
 ///
 ///     connect ──▶ [HI] is sent ──▶ .hello ──▶ send, .reply, .refused, .command ──▶ .closed
 ///
-/// After ``Event/closed(_:)`` nothing more comes of a connection, and it is never made again by itself.
+/// After ``Event/closed(_:)`` a connection has no more events, and is not reconnected automatically.
 package final class OxenMQClient: Sendable {
-    /// Names a connection; the caller chooses numbers that it never uses twice.
+    /// Identifies a connection. The caller chooses the number and must not reuse it.
     package struct Connection: RawRepresentable, Hashable, Sendable {
         package let rawValue: UInt64
         package init(rawValue: UInt64) { self.rawValue = rawValue }
@@ -18,17 +18,17 @@ package final class OxenMQClient: Sendable {
         case reply(tag: [UInt8], parts: [[UInt8]])
         case refused(OxenMQSession.Refusal, tag: [UInt8]?)
         case command(String, parts: [[UInt8]])
-        /// A message that is none of the protocol was dropped.
+        /// An invalid message was dropped.
         case ignored
-        /// It could not be made, it ended, the server said BYE, or what is to be sent is not taken.
+        /// The connection failed or ended, the server sent BYE, or the send queue is full.
         case closed(Reason)
     }
 
-    /// What follows an event.
+    /// The handler's answer to an event.
     package enum Flow: Hashable, Sendable {
         case goOn
-        /// Nothing more is read of this connection until ``OxenMQClient/resume(_:)``: libzmq keeps ``Configuration/receiveQueue`` parts, and the system's
-        /// buffers fill, so that the server has to wait. What is there when the connection ends still comes.
+        /// Stop reading this connection until ``OxenMQClient/resume(_:)``: libzmq queues ``Configuration/receiveQueue`` parts, then the system's
+        /// buffers fill and the server has to wait. Messages already received are still delivered when the connection ends.
         case pause
     }
 
@@ -38,9 +38,9 @@ package final class OxenMQClient: Sendable {
         case disconnected
         case bye
         case sendQueueFull
-        /// It sent more than was received of it: parts without an end.
+        /// The server sent an endless message: see ``Configuration/maximumUnreceivedByteCount``.
         case endlessMessage
-        /// libzmq's own.
+        /// An error of libzmq.
         case failed(String)
 
         package var description: String {
@@ -58,20 +58,20 @@ package final class OxenMQClient: Sendable {
 
     package struct Configuration: Hashable, Sendable {
         package var maximumConnections = 3000
-        /// A part of a message that is larger ends the connection.
+        /// Limit of a message part in bytes. A larger one ends the connection.
         package var maximumPartByteCount = 8 << 20
-        /// Messages that wait in libzmq for a slow server.
+        /// Limit of the messages queued in libzmq for a slow server.
         package var sendQueue = 1000
-        /// Parts of messages that wait in libzmq until they are read.
+        /// Limit of the message parts queued in libzmq until they are read.
         package var receiveQueue = 300
         package var handshakeTimeout: Duration = .seconds(30)
-        /// Between two probes of a connection, and how long an answer may take.
+        /// Interval of the heartbeats of a connection, and the timeout of an answer.
         package var heartbeatInterval: Duration = .seconds(30)
         package var heartbeatTimeout: Duration = .seconds(60)
-        /// What a connection may have sent that was not received yet. libzmq limits parts, and messages that wait, but not the parts of one message:
-        /// a server could fill the memory with a message that never ends.
+        /// Limit of the bytes in libzmq that a connection has sent but the loop has not received. libzmq limits the size of parts and the number of
+        /// messages, but not the parts of one message: a server could fill the memory with a message that never ends.
         package var maximumUnreceivedByteCount = 128 << 20
-        /// Between two looks at that.
+        /// Interval of the checks of ``maximumUnreceivedByteCount``.
         package var checkInterval: Duration = .seconds(1)
 
         package init() {}
@@ -83,7 +83,7 @@ package final class OxenMQClient: Sendable {
     /// - Parameters:
     ///   - library: libzmq.
     ///   - configuration: Limits and times.
-    ///   - handler: Gets every event, in order, on the client's own thread: it must not block for long.
+    ///   - handler: Called with every event, in order, on the client's thread: it must not block for long.
     package init(
         library: ZeroMQLibrary, configuration: Configuration = Configuration(),
         handler: @escaping @Sendable (Connection, Event) -> Flow
@@ -101,30 +101,31 @@ package final class OxenMQClient: Sendable {
         mailbox.close()
     }
 
-    /// Begins a connection. Its first event is ``Event/hello`` or ``Event/closed(_:)``.
+    /// Starts a connection. Its first event is ``Event/hello`` or ``Event/closed(_:)``.
     package func connect(_ connection: Connection, to address: OxenAddress) {
         mailbox.post(.connect(connection.rawValue, address))
     }
 
-    /// After ``Event/hello``; dropped when the connection is not there any more.
+    /// Sends a request, after ``Event/hello``. Dropped if the connection has ended.
     package func request(_ connection: Connection, _ command: String, tag: [UInt8], body: [UInt8]) {
         mailbox.post(.send(connection.rawValue, OxenMQSession.request(command, tag: tag, body: body)))
     }
 
-    /// Reads a connection again after ``Flow/pause``.
+    /// Resumes reading a connection after ``Flow/pause``.
     package func resume(_ connection: Connection) {
         mailbox.post(.resume(connection.rawValue))
     }
 
-    /// How many connections a limit of file descriptors allows, when the rest of the process needs some hundred: a TCP socket, and libzmq's own three.
+    /// The number of connections that a limit of file descriptors allows: each uses a TCP socket and three descriptors of libzmq; the rest of the
+    /// process needs a few hundred.
     package static func connectionCount(descriptors: Int) -> Int { max((descriptors - 256) / 4, 16) }
 
-    /// Says BYE. No event of this connection follows, but for those that are being handled.
+    /// Sends BYE and closes a connection. No further events follow, except those being handled.
     package func close(_ connection: Connection) {
         mailbox.post(.close(connection.rawValue))
     }
 
-    /// Ends all connections and the thread.
+    /// Closes all connections and ends the thread.
     package func shutDown() async {
         mailbox.close()
         await ended.wait()

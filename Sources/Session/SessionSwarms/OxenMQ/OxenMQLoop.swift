@@ -2,8 +2,8 @@ import CZeroMQ
 import Foundation
 import Core
 
-/// The thread of an ``OxenMQClient``. Waits by epoll on the descriptors of all sockets: `zmq_poll` looks at every socket each time it wakes, which with
-/// 2,000 connections takes longer than what has to be done.
+/// The thread of an ``OxenMQClient``. Waits with epoll on the descriptors of all sockets: `zmq_poll` checks every socket each time it wakes, which
+/// with 2,000 connections takes longer than the actual work.
 final class OxenMQLoop {
     enum Command: Sendable {
         case connect(UInt64, OxenAddress)
@@ -20,9 +20,9 @@ final class OxenMQLoop {
         var unreceived = UnreceivedBytes()
     }
 
-    /// Messages of one connection before others have their turn.
+    /// Maximum number of messages read from one connection before the next one.
     private static let turn = 200
-    /// What remains to be sent when a connection is closed: BYE.
+    /// Milliseconds for which a closed connection may still send its BYE.
     private static let linger = 200
     private static let monitoredEvents =
         CZMQ_EVENT_CONNECTED | CZMQ_EVENT_CLOSED | CZMQ_EVENT_DISCONNECTED | CZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
@@ -35,10 +35,10 @@ final class OxenMQLoop {
     private let handler: @Sendable (OxenMQClient.Connection, OxenMQClient.Event) -> OxenMQClient.Flow
     private let context: UnsafeMutableRawPointer
     private let poll: Int32
-    /// Of this process alone: 41 bytes each, Z85 and NUL.
+    /// CURVE keys of this process only: 41 bytes each, Z85 and NUL.
     private let keys: (publicKey: [UInt8], secretKey: [UInt8])
     private var links: [UInt64: Link] = [:]
-    /// Connections that have more to receive than a turn.
+    /// Connections with more messages than were read in their turn.
     private var unread: Set<UInt64> = []
 
     init(
@@ -49,7 +49,7 @@ final class OxenMQLoop {
         let table = library.table.pointee
         guard let context = table.zmq_ctx_new() else { preconditionFailure("libzmq has no memory for a context") }
         self.context = context
-        // A socket, and a pair that reports what happens to it.
+        // Each connection has a socket, and a pair of sockets that reports its events.
         let limit = table.zmq_ctx_get(context, Int32(CZMQ_SOCKET_LIMIT))
         _ = table.zmq_ctx_set(context, Int32(CZMQ_MAX_SOCKETS), min(Int32(clamping: 3 * configuration.maximumConnections + 16), limit))
         var (publicKey, secretKey) = ([CChar](repeating: 0, count: 41), [CChar](repeating: 0, count: 41))
@@ -60,7 +60,7 @@ final class OxenMQLoop {
         watch(mailbox.descriptor, as: 0)
     }
 
-    /// Until the mailbox is closed.
+    /// Runs until the mailbox is closed.
     func run() {
         var events = [epoll_event](repeating: epoll_event(), count: 256)
         var checkAt = Instant.now + configuration.checkInterval
@@ -89,7 +89,7 @@ final class OxenMQLoop {
             for command in commands { perform(command) }
         }
         for number in links.keys.sorted() { end(number, sayingBye: true) }
-        // Returns when what lingers was sent or given up.
+        // Returns when lingering messages were sent or timed out.
         _ = library.table.pointee.zmq_ctx_term(context)
         Foundation.close(poll)
     }
@@ -102,7 +102,7 @@ final class OxenMQLoop {
         case .send(let number, let parts):
             guard let link = links[number], link.session.isReady else { return }
             if link.socket.send(parts) {
-                // Sending may have taken the notice that there is something to receive.
+                // Sending may have consumed the notification that there are messages to receive.
                 read(number)
             } else {
                 close(number, .sendQueueFull)
@@ -135,7 +135,7 @@ final class OxenMQLoop {
     private func makeLink(_ number: UInt64, _ address: OxenAddress) throws(ZeroMQSocket.Failure) -> Link {
         let socket = try ZeroMQSocket(library, context: context, type: CZMQ_DEALER)
         try socket.set(CZMQ_LINGER, 0)
-        // It is made once: the caller decides about another attempt.
+        // No reconnection: the caller decides on another attempt.
         try socket.set(CZMQ_RECONNECT_IVL, -1)
         try socket.set(CZMQ_SNDHWM, configuration.sendQueue)
         try socket.set(CZMQ_RCVHWM, configuration.receiveQueue)
@@ -165,7 +165,7 @@ final class OxenMQLoop {
         emit(number, .closed(reason))
     }
 
-    /// Without an event.
+    /// Ends a connection without an event.
     private func end(_ number: UInt64, sayingBye: Bool) {
         guard let link = links.removeValue(forKey: number) else { return }
         unread.remove(number)
@@ -193,7 +193,7 @@ final class OxenMQLoop {
         if links[number] != nil { unread.insert(number) }
     }
 
-    /// What is there when a connection ends, paused or not: libzmq has no more of it than its queue holds.
+    /// Reads the remaining messages of a connection that has ended, paused or not. At most libzmq's receive queue is left.
     private func readRest(_ number: UInt64) {
         for _ in 0..<configuration.receiveQueue {
             guard let message = links[number]?.socket.receive(maximumPartCount: OxenMQSession.maximumPartCount) else { return }
@@ -215,7 +215,7 @@ final class OxenMQLoop {
         }
     }
 
-    /// Its descriptor, which stays readable, is not waited for meanwhile.
+    /// Stops waiting for the descriptor of a paused connection, which stays readable.
     private func pause(_ number: UInt64) {
         guard let link = links[number] else { return }
         links[number]?.isPaused = true
@@ -236,7 +236,7 @@ final class OxenMQLoop {
         }
     }
 
-    /// Two parts: event and value, six bytes, and the address.
+    /// Reads socket events: messages of two parts, event and value (6 bytes), and the address.
     private func readMonitor(_ number: UInt64) {
         while let parts = links[number]?.monitor.receive(maximumPartCount: 2)?.parts {
             guard let head = parts.first, head.count >= 2 else { continue }
@@ -246,7 +246,7 @@ final class OxenMQLoop {
                 links[number]?.unreceived.connected(Int32(bitPattern: value), at: .now)
                 continue
             }
-            // What came before the end is read first.
+            // Messages received before the end are read first.
             readRest(number)
             guard links[number] != nil else { return }
             switch event {

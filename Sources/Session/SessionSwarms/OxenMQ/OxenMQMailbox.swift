@@ -2,7 +2,7 @@ import CZeroMQ
 import Foundation
 import Synchronization
 
-/// Passes commands to the thread of a loop and wakes it by an eventfd.
+/// Passes commands to the thread of a loop and wakes it with an eventfd.
 final class OxenMQMailbox<Command: Sendable>: Sendable {
     private struct State {
         var commands: [Command] = []
@@ -10,7 +10,7 @@ final class OxenMQMailbox<Command: Sendable>: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Readable when there are commands, or when the mailbox was closed.
+    /// Readable if there are commands, or the mailbox was closed.
     let descriptor: Int32
 
     init() {
@@ -26,7 +26,7 @@ final class OxenMQMailbox<Command: Sendable>: Sendable {
         state.withLock { state in
             guard !state.isClosed else { return }
             state.commands.append(command)
-            // The first command woke the loop, which takes all commands at once.
+            // Only the first command wakes the loop, which takes all commands at once.
             if state.commands.count == 1 { wake() }
         }
     }
@@ -38,7 +38,7 @@ final class OxenMQMailbox<Command: Sendable>: Sendable {
         }
     }
 
-    /// Takes all commands, for the loop. No command follows after `isClosed` was returned.
+    /// Takes all commands, for the loop. No command follows once `isClosed` was returned.
     func take() -> (commands: [Command], isClosed: Bool) {
         state.withLock { state in
             var count: UInt64 = 0

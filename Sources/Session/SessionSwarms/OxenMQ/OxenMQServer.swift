@@ -2,24 +2,24 @@ import CZeroMQ
 import Foundation
 import WakuCrypto
 
-/// A server of oxenmq's framing with CURVE on ROUTERs: what storage servers have, for the benchmark, the demonstration and tests. It accepts any client, on
-/// one address or on many with keys of their own, of one thread.
+/// A server with oxenmq's framing and CURVE on ROUTER sockets, as in storage servers, for the benchmark, the demo and tests. It accepts any client,
+/// on one or many addresses, each with its own key. Uses a single thread.
 package final class OxenMQServer: Sendable {
-    /// A client's connection, as long as it lasts.
+    /// A client's current connection.
     package struct Peer: Hashable, Sendable {
-        /// Index of the listener.
+        /// The index of the listener.
         package let listener: Int
         let identity: [UInt8]
     }
 
     /// An address of 127.0.0.1.
     package struct Listener: Hashable, Sendable {
-        /// X25519, 32 bytes.
+        /// The X25519 key, 32 bytes.
         package let publicKey: [UInt8]
         package let port: UInt16
     }
 
-    /// It cannot listen.
+    /// The server cannot listen.
     package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
         package let description: String
     }
@@ -34,8 +34,8 @@ package final class OxenMQServer: Sendable {
 
     /// - Parameters:
     ///   - library: libzmq.
-    ///   - ports: Of 127.0.0.1, one for each listener; 0 for one that is free.
-    ///   - handler: Gets the parts of every message, HI and BYE included, on the server's own thread. What it returns is sent to the peer.
+    ///   - ports: Ports of 127.0.0.1, one for each listener; 0 for any free port.
+    ///   - handler: Called with the parts of every message, HI and BYE included, on the server's thread. Returns the messages to send to the peer.
     /// - Throws: ``Failure``
     package init(
         library: ZeroMQLibrary, ports: [UInt16] = [0], handler: @escaping @Sendable (Peer, [[UInt8]]) -> [[[UInt8]]]
@@ -61,12 +61,12 @@ package final class OxenMQServer: Sendable {
         mailbox.close()
     }
 
-    /// Lost when the peer is gone.
+    /// Sends a message. Dropped if the peer has disconnected.
     package func send(_ parts: [[UInt8]], to peer: Peer) {
         mailbox.post(.send(peer, parts))
     }
 
-    /// Ends all connections and the thread.
+    /// Closes all connections and ends the thread.
     package func shutDown() async {
         mailbox.close()
         await ended.wait()
@@ -75,7 +75,7 @@ package final class OxenMQServer: Sendable {
 
 /// The thread of an ``OxenMQServer``.
 private final class OxenMQServerLoop {
-    /// Messages of one listener before others have their turn.
+    /// Maximum number of messages read from one listener before the next one.
     private static let turn = 200
 
     private let library: ZeroMQLibrary
@@ -127,7 +127,7 @@ private final class OxenMQServerLoop {
         _ = epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event)
     }
 
-    /// Until the mailbox is closed.
+    /// Runs until the mailbox is closed.
     func run() {
         var events = [epoll_event](repeating: epoll_event(), count: 256)
         while true {
@@ -139,7 +139,7 @@ private final class OxenMQServerLoop {
             if isClosed { break }
             for case .send(let peer, let parts) in commands {
                 _ = sockets[peer.listener].send([peer.identity] + parts)
-                // Sending may have taken the notice that there is something to receive.
+                // Sending may have consumed the notification that there are messages to receive.
                 ready.insert(peer.listener)
             }
             for index in ready { read(index) }

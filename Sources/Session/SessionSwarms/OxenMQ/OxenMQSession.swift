@@ -1,18 +1,18 @@
-/// oxenmq's framing of one connection, from the client's side. Parts come in and go out; whoever holds it has the socket.
+/// oxenmq's framing of one connection, on the client side. Parts are inputs and outputs; the owner has the socket.
 ///
 ///     greeting ──[HI]──▶   ◀──[HELLO]── ready      [command, tag, body] ──▶   ◀── [REPLY, tag, parts…]
 ///                                                   ◀── [command, part…]
 ///     either ◀──[BYE]── ended                       ◀── [FORBIDDEN …, REPLY, tag]
 package struct OxenMQSession: Hashable, Sendable {
-    /// What a server sent.
+    /// A parsed message of a server.
     package enum Event: Hashable, Sendable {
         case hello
         case reply(tag: [UInt8], parts: [[UInt8]])
-        /// A request, named by its tag, or a command was refused.
+        /// A request, identified by its tag, or a command was refused.
         case refused(Refusal, tag: [UInt8]?)
         case command(String, parts: [[UInt8]])
         case bye
-        /// No message of the protocol, or one at the wrong time.
+        /// An invalid message, or one at the wrong time.
         case ignored
     }
 
@@ -24,7 +24,7 @@ package struct OxenMQSession: Hashable, Sendable {
         case noReplyTag = "NO_REPLY_TAG"
     }
 
-    /// More parts than these are no message of the protocol.
+    /// Limit of the parts of a valid message.
     package static let maximumPartCount = 16
     static let maximumCommandByteCount = 64
 
@@ -42,7 +42,7 @@ package struct OxenMQSession: Hashable, Sendable {
 
     /// The first message to send.
     package static let greeting: [[UInt8]] = [Array("HI".utf8)]
-    /// The last one.
+    /// The last message to send.
     package static let farewell: [[UInt8]] = [Array("BYE".utf8)]
 
     /// A request, which is answered by ``Event/reply(tag:parts:)`` or ``Event/refused(_:tag:)`` with the same tag.
@@ -50,7 +50,7 @@ package struct OxenMQSession: Hashable, Sendable {
         [Array(command.utf8), tag, body]
     }
 
-    /// - Parameter parts: Of one message; at most one more than ``maximumPartCount`` of them are looked at.
+    /// - Parameter parts: The parts of one message, at most one more than ``maximumPartCount``.
     package mutating func receive(_ parts: [[UInt8]]) -> Event {
         guard state != .ended, 1...Self.maximumPartCount ~= parts.count, let first = parts.first,
             1...Self.maximumCommandByteCount ~= first.count, let word = String(validating: first, as: UTF8.self)

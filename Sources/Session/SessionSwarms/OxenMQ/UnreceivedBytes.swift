@@ -1,12 +1,12 @@
 import CZeroMQ
 import Core
 
-/// What a connection's TCP socket has received, less what came out of libzmq: what libzmq keeps of it.
+/// Estimates the bytes of a connection held by libzmq: the bytes received by its TCP socket, minus those of the messages read from libzmq.
 struct UnreceivedBytes {
-    /// Heartbeats come without being messages: some 5 bytes a second, and with a server's own some 10.
+    /// Allowance for heartbeats, which are not messages: about 5 bytes per second, or 10 if the server sends its own.
     private static let heartbeatRate = 32.0
 
-    /// libzmq's socket. It may be closed, and the number in use for another, before that is known here: the connection has ended then.
+    /// libzmq's TCP socket. It may be closed, and its number reused, before this is known here; the connection has ended then.
     private var descriptor: Int32?
     private var connectedAt = Instant(sinceEpoch: .zero)
     private var receivedCount = 0
@@ -16,12 +16,12 @@ struct UnreceivedBytes {
         connectedAt = now
     }
 
-    /// A message came out.
+    /// Counts a message read from libzmq.
     mutating func received(_ byteCount: Int) {
         receivedCount += byteCount
     }
 
-    /// nil when it is not a TCP connection.
+    /// The bytes held by libzmq; nil if this is not a TCP connection.
     func count(at now: Instant) -> Int? {
         guard let descriptor else { return nil }
         let total = Int(clamping: czeromq_received_byte_count(descriptor))

@@ -1,19 +1,19 @@
 import CZeroMQ
 package import Core
 
-/// libzmq with CURVE, opened at run time. Whoever has a value can call it.
+/// libzmq with CURVE, loaded at run time. A value of this type is the only way to call its functions.
 package struct ZeroMQLibrary: Sendable {
     package static let soname = "libzmq.so.5"
     package static let debianPackage = "libzmq5"
 
     private static let opened = Result { () throws(OptionalLibraryError) in try ZeroMQLibrary(opening: soname) }
 
-    /// Filled before anyone else can see it, read-only from then on and never freed: safe to share.
+    /// Filled before it is published, read-only afterwards and never freed: safe to share between threads.
     nonisolated(unsafe) let table: UnsafePointer<czeromq>
 
-    /// The library, opened by the first call.
+    /// Returns the library; the first call opens it.
     ///
-    /// - Throws: ``OptionalLibraryError`` when it is not installed, lacks a function, or was built without CURVE.
+    /// - Throws: ``OptionalLibraryError`` if the library is not installed, lacks a function, or was built without CURVE.
     package static func load() throws(OptionalLibraryError) -> ZeroMQLibrary {
         try opened.get()
     }
@@ -30,7 +30,7 @@ package struct ZeroMQLibrary: Sendable {
         self.table = UnsafePointer(table)
     }
 
-    /// What the last call on this thread failed with.
+    /// The error number of the last failed call on this thread.
     var lastError: Int32 { table.pointee.zmq_errno() }
 
     func text(of error: Int32) -> String {

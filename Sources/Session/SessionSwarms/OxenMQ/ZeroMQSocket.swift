@@ -1,12 +1,12 @@
 import CZeroMQ
 import Foundation
 
-/// A socket of libzmq. Belongs to the thread that made it; closed when it is let go.
+/// A socket of libzmq. May be used only on the thread that created it; closed when it is released.
 final class ZeroMQSocket {
     private let library: ZeroMQLibrary
     private let pointer: UnsafeMutableRawPointer
-    /// Readable, for epoll, when the socket may have something to receive: then, and after every send, ``receive(maximumPartCount:)`` must be called
-    /// until there is nothing more.
+    /// For epoll: readable if there may be messages to receive. Then, and after every send, ``receive(maximumPartCount:)`` must be called until it
+    /// returns nil.
     let descriptor: Int32
     private var isClosed = false
 
@@ -54,7 +54,7 @@ final class ZeroMQSocket {
         try check(library.table.pointee.zmq_connect(pointer, endpoint))
     }
 
-    /// - Returns: The endpoint, with the port that was chosen for `*`.
+    /// - Returns: The endpoint, with the port chosen for `*`.
     func bind(to endpoint: String) throws(Failure) -> String {
         let table = library.table.pointee
         try check(table.zmq_bind(pointer, endpoint))
@@ -63,7 +63,7 @@ final class ZeroMQSocket {
         return String(decoding: text.prefix(max(size - 1, 0)), as: UTF8.self)
     }
 
-    /// Reports what happens to its connections to a PAIR socket at an address.
+    /// Reports events of its connections to a PAIR socket at an address.
     func monitor(at address: String, events: Int) throws(Failure) {
         try check(library.table.pointee.zmq_socket_monitor(pointer, address, Int32(events)))
     }
@@ -72,27 +72,27 @@ final class ZeroMQSocket {
         _ = library.table.pointee.zmq_socket_monitor(pointer, nil, 0)
     }
 
-    /// - Returns: false when its queue is full, or the connection is gone.
+    /// - Returns: false if its queue is full, or the connection has ended.
     func send(_ parts: [[UInt8]]) -> Bool {
         for (index, part) in parts.enumerated() {
             let more = index < parts.count - 1 ? CZMQ_SNDMORE : 0
-            // The first part decides: the others have room then.
+            // Only the first part can be refused: libzmq accepts whole messages.
             guard library.table.pointee.zmq_send(pointer, part, part.count, Int32(CZMQ_DONTWAIT | more)) >= 0 else { return false }
         }
         return true
     }
 
     struct Message {
-        /// One more than the maximum at most.
+        /// At most one more than the maximum.
         var parts: [[UInt8]] = []
-        /// Of all parts, with what ZeroMQ and CURVE add to each, at most.
+        /// Upper bound of the size of all parts on the wire, with the overhead of ZeroMQ and CURVE.
         var wireByteCount = 0
     }
 
-    /// Header, nonce, tag and flags of a part.
+    /// Size of header, nonce, tag and flags of a part.
     private static let partOverhead = 64
 
-    /// One message; nil when there is none.
+    /// Receives one message; nil if there is none.
     func receive(maximumPartCount: Int) -> Message? {
         let table = library.table.pointee
         var received = Message()
@@ -101,7 +101,7 @@ final class ZeroMQSocket {
         defer { _ = table.zmq_msg_close(&message) }
         while true {
             guard table.zmq_msg_recv(&message, pointer, Int32(CZMQ_DONTWAIT)) >= 0 else {
-                // Once there is a first part, all are there.
+                // libzmq delivers whole messages: after the first part, all are available.
                 return received.parts.isEmpty ? nil : received
             }
             let size = table.zmq_msg_size(&message)

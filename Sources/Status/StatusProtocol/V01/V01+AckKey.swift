@@ -2,16 +2,16 @@ public import Waku
 public import WakuCrypto
 
 extension V01 {
-    /// The key under which a request is acknowledged: 32 bytes, which the request names raw, or by 64 hexadecimal digits with or without `0x`.
+    /// The key of a request's acknowledgement: 32 bytes, in the request as raw bytes or as 64 hexadecimal digits with or without `0x`.
     ///
-    /// The acknowledgement is encrypted with the 32 bytes themselves, and published on the topic of the first 4 bytes of their SHA3-256.
+    /// The acknowledgement is encrypted with these 32 bytes and published on the topic of the first 4 bytes of their SHA3-256.
     public struct AckKey: Sendable, CustomStringConvertible, CustomReflectable {
-        /// As the request has it. The acknowledgement's id.
+        /// The key in the form used by the request; also the acknowledgement's id.
         public let named: [UInt8]
         public let key: SymmetricKey
         public let topic: ContentTopic
 
-        /// nil for anything else: such a request is not acknowledged.
+        /// Returns nil for any other form: such a request is not acknowledged.
         public init?(_ named: [UInt8]) {
             let digits = named.starts(with: "0x".utf8) && named.count == 2 + 2 * SymmetricKey.byteCount ? Array(named.dropFirst(2)) : named
             let secret = V01.meaning(of: digits, byteCount: SymmetricKey.byteCount)

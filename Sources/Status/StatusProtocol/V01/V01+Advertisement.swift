@@ -5,11 +5,11 @@ import Waku
 public import WakuCrypto
 
 extension V01 {
-    /// Where a device is registered, as its owner tells everybody.
+    /// The server at which a device is registered, as published by the device's owner.
     public struct AdvertisementInfo: Hashable, Sendable {
-        /// The server's, compressed.
+        /// The server's public key, compressed.
         public let publicKey: [UInt8]
-        /// Empty when only some contacts may have it: they query the server.
+        /// Empty when only some contacts may have the token: they query the server.
         public let accessToken: AccessToken
         public let installationID: InstallationID
 
@@ -20,7 +20,7 @@ extension V01 {
         }
     }
 
-    /// What a registrant publishes on its contact code topic. `1 push_notification_info`: a row for each server and device.
+    /// The advertisement that a registrant publishes on its contact code topic. `1 push_notification_info`: a row for each server and device.
     public struct ContactCodeAdvertisement: Hashable, Sendable {
         private static let rowLimit = 10_000
 
@@ -63,8 +63,8 @@ extension V01 {
 }
 
 extension V01 {
-    /// A ``ContactCodeAdvertisement`` with its owner's signature, in the form of a Waku payload: an envelope of type 17, bare, or in a
-    /// ``ProtocolMessage`` as messages on public topics came to be.
+    /// A ``ContactCodeAdvertisement`` with its owner's signature, in the form of a Waku payload: an envelope of type 17, bare or, as later clients
+    /// send messages on public topics, in a ``ProtocolMessage``.
     ///
     /// Only the envelope's signature identifies the owner: the Waku payload may be signed by another key.
     public struct SignedAdvertisement: Sendable {

@@ -3,10 +3,10 @@ public import Waku
 public import WakuCrypto
 
 extension V01 {
-    /// An ApplicationMetadataMessage of version 0.1: as ``MetadataEnvelope``, with other types, and possibly from nobody.
+    /// An ApplicationMetadataMessage of version 0.1: like ``MetadataEnvelope``, but with other types, and possibly without a sender.
     public struct Envelope: Sendable {
         public let type: MessageType
-        /// Recovered from the signature; the signer of the Waku payload when there is none; nil when that is not signed either.
+        /// Recovered from the signature; the signer of the Waku payload if the envelope is unsigned; nil if both are unsigned.
         public let sender: PublicKey?
         public let payload: [UInt8]
 
@@ -23,18 +23,18 @@ extension V01 {
         /// - Parameters:
         ///   - type: The kind of the message.
         ///   - payload: The encoded message.
-        ///   - key: The sender's key; nil leaves the signature out.
+        ///   - key: The sender's key; nil for an unsigned envelope.
         public static func encode(_ type: MessageType, payload: [UInt8], signedBy key: PrivateKey?) -> [UInt8] {
             MetadataEnvelope.encode(type: type.rawValue, payload: payload, signedBy: key)
         }
     }
 
-    /// The Waku message of an envelope that only the holder of an acknowledgement key can read, on the key's topic.
+    /// The Waku message of an envelope, encrypted with an acknowledgement key and addressed to the key's topic.
     ///
     /// - Parameters:
     ///   - envelope: The encoded envelope.
     ///   - ackKey: The acknowledgement key of the request.
-    ///   - wakuSigner: Signs the Waku payload.
+    ///   - wakuSigner: The key that signs the Waku payload.
     ///   - now: The timestamp of the message.
     public static func seal(_ envelope: [UInt8], under ackKey: AckKey, wakuSigner: PrivateKey, at now: Timestamp) -> WakuMessage {
         let frame = PayloadFrame.encode(envelope, signedBy: wakuSigner)

@@ -6,22 +6,22 @@ import Waku
 extension V01 {
     /// The record of an account: all of its devices.
     public struct Preferences: Hashable, Sendable {
-        /// Of the whole, encoded. Larger ones are malformed: they may come in segments.
+        /// Limit of an encoded record in bytes, also when it arrives in segments. Larger ones are malformed.
         public static let byteLimit = 2 << 20
-        /// That a record may have. ``init(parsing:)`` reads more, so that a server can tell what else is wrong.
+        /// Limit of the devices of a valid record. ``init(parsing:)`` accepts more, so that a server can report more specific errors first.
         public static let deviceLimit = 64
-        /// That are read: more are malformed.
+        /// Limit of the devices that are parsed. Records with more are malformed.
         static let parsedDeviceLimit = 30_000
-        /// Entries of all lists of all devices together. More are malformed.
+        /// Limit of the entries of all lists of all devices together. Records with more are malformed.
         public static let listEntryLimit = 120_000
-        /// Scalars may be repeated, and fields unknown: but not without end.
+        /// Limit of the number of other fields: scalars may be repeated, and unknown fields occur.
         private static let otherFieldLimit = 256
 
         public var devices: [Device]
-        /// Of the record. Each change needs a higher one.
+        /// The record's version. Each change needs a higher one.
         public var version: UInt64
         public var unregister: Bool
-        /// What senders must show to have these devices notified.
+        /// The secret that a sender needs to notify these devices.
         public var accessToken: AccessToken
 
         public init(devices: [Device] = [], version: UInt64, unregister: Bool = false, accessToken: AccessToken) {
@@ -100,7 +100,7 @@ extension V01 {
         public var tokenType: UInt32
         public var token: DeviceToken
         public var installationID: InstallationID
-        /// nil: the device wants no notifications, as with filters that are not enabled.
+        /// nil: no notifications for this device, as with filters that are not enabled.
         public var filters: FilterSettings?
 
         public init(tokenType: UInt32, token: DeviceToken, installationID: InstallationID, filters: FilterSettings?) {
@@ -114,7 +114,7 @@ extension V01 {
             self.init(tokenType: UInt32(platform.rawValue), token: token, installationID: installationID, filters: filters)
         }
 
-        /// nil when it is neither of the two that there are.
+        /// nil if the token type is neither APNs nor Firebase.
         public var platform: Platform? { Platform(tokenType: tokenType) }
         public var isEnabled: Bool { filters?.isEnabled ?? false }
 
@@ -133,13 +133,13 @@ extension V01 {
         }
     }
 
-    /// What a device wants to be notified of, and who may learn the access token.
+    /// The notification filters of a device, and the contacts that may have the access token.
     public struct FilterSettings: Hashable, Sendable {
         public var isEnabled: Bool
-        /// The access token sealed to each contact that may have it; empty: everybody may. See ``V01/sealToken(_:from:to:)``. As it came: hexadecimal
-        /// digits may stand for the bytes.
+        /// The access token sealed to each contact that may have it; empty if every key may. See ``V01/sealToken(_:from:to:)``. As received: raw
+        /// bytes or hexadecimal digits.
         public var allowedKeyList: [[UInt8]]
-        /// Hashes of chats, likewise.
+        /// Hashes of chats, as received: raw bytes or hexadecimal digits.
         public var blockedChatList: [[UInt8]]
 
         public init(isEnabled: Bool, allowedKeyList: [[UInt8]] = [], blockedChatList: [[UInt8]] = []) {
@@ -163,7 +163,7 @@ extension V01 {
 }
 
 extension ProtobufCBinaryData {
-    /// The longest string of a message, in bytes of UTF-8.
+    /// Limit of each string in bytes of UTF-8.
     private static let stringByteLimit = 4096
 
     /// - Throws: `ProtobufError`

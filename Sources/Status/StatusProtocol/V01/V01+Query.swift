@@ -5,12 +5,12 @@ import Waku
 public import WakuCrypto
 
 extension V01 {
-    /// Asks which devices these registrants have. `1 public_keys`: hashes, 32 bytes each.
+    /// A query for the devices of registrants. `1 public_keys`: hashes, 32 bytes each.
     public struct Query: Hashable, Sendable {
-        /// A query for more is dropped.
+        /// Queries with more keys are dropped.
         public static let keyLimit = 1000
 
-        /// As they came: one that is not 32 bytes long names nobody.
+        /// As received. Values that are not 32 bytes long match no registrant.
         public let publicKeys: [[UInt8]]
 
         public init(_ registrants: [KeyHash]) {
@@ -35,7 +35,7 @@ extension V01 {
 
     /// A device in the answer to a ``Query``.
     public struct QueryInfo: Hashable, Sendable {
-        /// Empty when there is a list.
+        /// Empty if ``encryptedAccessTokens`` is not.
         public let accessToken: AccessToken
         public let installationID: InstallationID
         /// The registrant's ``KeyHash``.
@@ -100,13 +100,13 @@ extension V01 {
 
     // MARK: Access tokens for contacts
 
-    /// An entry of ``FilterSettings/allowedKeyList``: `nonce(12) ‖ AES-256-GCM(access token) ‖ tag(16)`, under the X coordinate of the two
-    /// parties' ECDH.
+    /// An entry of ``FilterSettings/allowedKeyList``: `nonce(12) ‖ AES-256-GCM(access token) ‖ tag(16)`. The key is the X coordinate of the
+    /// ECDH of owner and contact.
     public static func sealToken(_ token: AccessToken, from owner: PrivateKey, to contact: PublicKey) -> [UInt8] {
         AESGCM.seal(token.bytes, key: owner.sharedKey(with: contact), layout: .nonceFirst)
     }
 
-    /// The access token in the entry of a list that was sealed to this contact; nil when none was.
+    /// Decrypts the access token from the list entry sealed to this contact; nil if there is no such entry.
     public static func openToken(_ entries: [[UInt8]], from owner: PublicKey, by contact: PrivateKey) -> AccessToken? {
         let key = contact.sharedKey(with: owner)
         for entry in entries {

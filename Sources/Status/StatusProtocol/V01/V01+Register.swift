@@ -21,8 +21,8 @@ extension V01 {
 
         /// - Parameters:
         ///   - preferences: The record.
-        ///   - server: The server that it is meant for.
-        ///   - key: The account's.
+        ///   - server: The public key of the server that it is for.
+        ///   - key: The account's key.
         public init(_ preferences: Preferences, for server: PublicKey, signedBy key: PrivateKey) {
             self.init(payload: preferences.encoded(), for: server, signedBy: key)
         }
@@ -50,7 +50,7 @@ extension V01 {
             Keccak256.hash(payload + server.compressed)
         }
 
-        /// Whether the signature is this key's, over this payload and for this server.
+        /// Whether the signature over this payload for this server was made by the sender's key.
         public func isSigned(by sender: PublicKey, for server: PublicKey) -> Bool {
             let signer = try? Signature(parsing: signature).signer(of: Self.digest(payload, for: server))
             return signer == sender
@@ -62,9 +62,9 @@ extension V01 {
 
     /// The answer to a ``Register``.
     ///
-    ///     1 success    2 error    3 request_id    4 preferences: what is stored, with VERSION_MISMATCH
+    ///     1 success    2 error    3 request_id    4 preferences: the stored record, with VERSION_MISMATCH
     public struct RegistrationResponse: Hashable, Sendable {
-        /// Numbers and meanings are those of the deployed protocol.
+        /// Same numbers and meanings as in the deployed protocol.
         public typealias ErrorType = PushNotificationRegistrationResponse.ErrorType
 
         /// nil is success.

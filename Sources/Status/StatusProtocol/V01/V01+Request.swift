@@ -5,11 +5,11 @@ import Waku
 import WakuCrypto
 
 extension V01 {
-    /// Asks to have the devices of one record notified.
+    /// An entry of a ``Request``: notifies the devices of one record.
     public struct PushNotification: Hashable, Sendable {
         /// Selects the record.
         public var accessToken: AccessToken
-        /// SHA3-256 of the chat's id, as it came: hexadecimal digits may stand for the bytes.
+        /// SHA3-256 of the chat's id, as received: raw bytes or hexadecimal digits.
         public var chatID: [UInt8]
 
         public init(accessToken: AccessToken, chatID: [UInt8]) {
@@ -18,20 +18,20 @@ extension V01 {
         }
     }
 
-    /// Asks a server to notify devices.
+    /// A request to notify devices.
     ///
     ///     1 requests    2 message: encrypted, for the devices    3 message_id    4 ack_key: see ``AckKey``
     public struct Request: Hashable, Sendable {
-        /// A request for more is dropped.
+        /// Requests with more entries are dropped.
         public static let notificationLimit = 1000
-        /// Of what goes to a device, chat and message together. APNs and Firebase take 4 KiB in all.
+        /// Limit of chat and message together in bytes. APNs and Firebase accept 4 KiB in total.
         public static let contentByteLimit = 16 << 10
 
         public var requests: [PushNotification]
         public var message: [UInt8]
-        /// What keeps a device from being notified twice. UTF-8.
+        /// The message's id, UTF-8: a device is notified once per message_id.
         public var messageID: [UInt8]
-        /// As it came.
+        /// As received.
         public var ackKey: [UInt8]
 
         public init(requests: [PushNotification], message: [UInt8], messageID: [UInt8], ackKey: [UInt8]) {
@@ -80,13 +80,13 @@ extension V01 {
 
     /// The answer to a ``Request``, on the topic of its ``AckKey``.
     ///
-    ///     1 id: the ack_key as the request has it    2 success    3 error
+    ///     1 id: the request's ack_key, as received    2 success    3 error
     public struct Acknowledgement: Hashable, Sendable {
         public enum ErrorType: UInt32, Sendable, CaseIterable {
             case unknown = 0
             /// An access token selects no record.
             case badToken = 1
-            /// gorush did not take all notifications in time.
+            /// gorush did not accept all notifications in time.
             case internalError = 2
         }
 
@@ -121,7 +121,7 @@ extension V01 {
 extension DeliveryID {
     private static let domain = Array("status-v0.1".utf8)
 
-    /// Of a message of version 0.1: SHA-256("status-v0.1" ‖ key hash(32) ‖ length of message_id as 8 bytes big-endian ‖ message_id ‖
+    /// The delivery id of a version 0.1 message: SHA-256("status-v0.1" ‖ key hash(32) ‖ length of message_id as 8 bytes big-endian ‖ message_id ‖
     /// installation id).
     public init(messageID: [UInt8], registrant: V01.KeyHash, installationID: InstallationID) {
         let length = withUnsafeBytes(of: UInt64(messageID.count).bigEndian, Array.init)

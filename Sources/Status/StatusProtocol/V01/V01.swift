@@ -2,10 +2,10 @@ public import WakuCrypto
 
 /// Version 0.1 of Status' push notifications (June 2020): its messages, topics and hashes.
 ///
-/// A protocol of its own beside the deployed one: an account registers one signed record for all of its devices, an access token selects the
+/// A separate protocol beside the deployed one: an account registers one signed record for all of its devices, an access token selects the
 /// record, and requests are acknowledged on a topic of the sender's choice. Fields and numbers are in `Protos/push_notifications_v01.proto`.
 public enum V01 {
-    /// The `type` of an ApplicationMetadataMessage, by the numbers of June 2020. The deployed protocol gives other meanings to the same numbers.
+    /// The `type` of an ApplicationMetadataMessage, as numbered in June 2020. The deployed protocol assigns other meanings to the same numbers.
     public enum MessageType: UInt32, Sendable, CaseIterable {
         case register = 15
         case registrationResponse = 16
@@ -16,7 +16,7 @@ public enum V01 {
         case acknowledgement = 22
     }
 
-    /// `push-notifications-` + decimal(X coordinate mod 5000): where a server takes its messages, encrypted to its key.
+    /// `push-notifications-` + decimal(X coordinate mod 5000). Clients send all messages to a server here, encrypted to its key.
     public static func serverTopic(_ server: PublicKey) -> String {
         "push-notifications-\(StatusTopics.partition(of: server))"
     }
@@ -26,13 +26,13 @@ public enum V01 {
         SHA3.hash256(Array(id.utf8))
     }
 
-    /// What an entry of a list stands for: the published messages have strings where bytes are meant, so that hexadecimal digits stand for their
-    /// bytes.
+    /// Decodes a field that may be hexadecimal text: some fields of the published messages are strings although they hold bytes, so clients may
+    /// send hexadecimal digits.
     ///
     /// - Parameters:
-    ///   - field: As it came.
-    ///   - byteCount: How many bytes the digits must stand for.
-    /// - Returns: The bytes of `2 * byteCount` digits; anything else as it came.
+    ///   - field: The field as received.
+    ///   - byteCount: Expected number of bytes.
+    /// - Returns: The decoded bytes of exactly `2 * byteCount` digits; any other field unchanged.
     public static func meaning(of field: [UInt8], byteCount: Int) -> [UInt8] {
         guard field.count == 2 * byteCount else { return field }
         var bytes: [UInt8] = []
@@ -44,14 +44,14 @@ public enum V01 {
         return bytes
     }
 
-    /// The hash of a chat that a field stands for: see ``meaning(of:byteCount:)``.
+    /// The hash of a chat in a field, decoded by ``meaning(of:byteCount:)``.
     public static func chat(_ field: [UInt8]) -> [UInt8] {
         meaning(of: field, byteCount: SHA3.byteCount)
     }
 }
 
 extension V01 {
-    /// SHA3-256 of a compressed public key, 32 bytes: how messages name a registrant without showing the key.
+    /// SHA3-256 of a compressed public key, 32 bytes: identifies a registrant in messages without disclosing the key.
     public struct KeyHash: Hashable, Sendable {
         public static let byteCount = SHA3.byteCount
         public let bytes: [UInt8]

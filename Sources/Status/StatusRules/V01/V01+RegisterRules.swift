@@ -3,22 +3,23 @@ package import StatusProtocol
 package import WakuCrypto
 
 extension V01 {
-    /// Which registrations are taken, `V01.md` section 3.
+    /// Decides on registrations, `V01.md` section 3.
     ///
-    /// In two parts: ``claim(in:from:)`` does what needs nothing stored, on any core; ``decide(_:stored:isTokenTaken:)`` compares with what is stored.
+    /// In two parts: ``claim(in:from:)`` does the steps that do not need stored data, on any thread; ``decide(_:stored:isTokenTaken:)`` compares
+    /// with stored data, sequentially.
     package struct RegisterRules: Sendable {
         private let server: PublicKey
         private let serves: @Sendable (Platform) -> Bool
 
         /// - Parameters:
-        ///   - server: The node's own key.
-        ///   - serves: Whether there is a gorush for a platform.
+        ///   - server: The node's public key.
+        ///   - serves: Whether there is a gorush endpoint for a platform.
         package init(server: PublicKey, serves: @escaping @Sendable (Platform) -> Bool = { _ in true }) {
             self.server = server
             self.serves = serves
         }
 
-        /// Examines a registration. nil when its signature is not the sender's, for this server: then it is discarded.
+        /// Validates a registration. Returns nil if its signature is not by the sender for this server: the message is then dropped.
         package func claim(in register: Register, from sender: PublicKey) -> RegisterClaim? {
             guard register.isSigned(by: sender, for: server) else { return nil }
             return RegisterClaim(sender: sender, requestID: register.requestID, intent: intent(of: register.payload))
@@ -43,10 +44,10 @@ extension V01 {
             return isWellFormed ? nil : .malformedMessage
         }
 
-        /// What becomes of a claim.
+        /// Decides on a claim.
         ///
         /// - Parameters:
-        ///   - stored: What stands for the sender's key, tombstones included; nil when nothing ever was.
+        ///   - stored: The stored record or tombstone of the sender's key; nil if there is none.
         ///   - isTokenTaken: Whether the claim's access token belongs to another record.
         package func decide(_ claim: RegisterClaim, stored: RecordHead?, isTokenTaken: Bool) -> RegisterDecision {
             if let stored, stored.version == claim.version, stored.mark == claim.mark { return .keep }
@@ -64,7 +65,7 @@ extension V01 {
         }
     }
 
-    /// Knows a ``Register`` again: the first 8 bytes of its request id.
+    /// Identifies a repeated ``Register``: the first 8 bytes of its request id.
     package struct RegisterMark: RawRepresentable, Hashable, Sendable {
         package let rawValue: Int64
         package init(rawValue: Int64) { self.rawValue = rawValue }
@@ -74,10 +75,10 @@ extension V01 {
         }
     }
 
-    /// What stands for a package key: a record, or the tombstone of one.
+    /// Version and mark of an account's stored record or tombstone.
     package struct RecordHead: Hashable, Sendable {
         package let version: UInt64
-        /// Of the ``Register`` that it came with; nil when the node itself changed it since.
+        /// The mark of the ``Register`` that stored the record; nil if the node itself has changed the record since.
         package let mark: RegisterMark?
 
         package init(version: UInt64, mark: RegisterMark?) {
@@ -86,13 +87,13 @@ extension V01 {
         }
     }
 
-    /// A registration whose signature holds, examined.
+    /// A validated registration with a valid signature.
     package struct RegisterClaim: Sendable {
         package enum Intent: Sendable {
             case malformed
-            /// By the flag, or by a record without devices.
+            /// Requested by the unregister flag, or by a record without devices.
             case end(version: UInt64)
-            /// `payload` is what the client signed: stored as it came. `flaw` counts once the version is new.
+            /// `payload` is the signed record: stored as received. `flaw` takes effect only if the version is new.
             case register(Preferences, payload: [UInt8], flaw: RegistrationResponse.ErrorType?)
         }
 
@@ -110,7 +111,7 @@ extension V01 {
 
         package var mark: RegisterMark { RegisterMark(requestID: requestID) }
 
-        /// 0 when it has none.
+        /// 0 if the claim has none.
         package var version: UInt64 {
             switch intent {
             case .malformed: 0
@@ -119,7 +120,7 @@ extension V01 {
             }
         }
 
-        /// That it wants to be selected by.
+        /// The access token of the new record.
         package var accessToken: AccessToken? {
             if case .register(let preferences, _, nil) = intent { preferences.accessToken } else { nil }
         }
@@ -127,9 +128,9 @@ extension V01 {
 
     package enum RegisterDecision: Sendable {
         case store(Preferences, payload: [UInt8])
-        /// All but key hash and version goes.
+        /// Removes all data except key hash and version.
         case end(version: UInt64)
-        /// It is stored already: success, and nothing changes.
+        /// Success without a change: the same registration is stored already.
         case keep
         /// VERSION_MISMATCH is answered with the stored record, if there is one.
         case refuse(RegistrationResponse.ErrorType)

@@ -2,20 +2,20 @@ package import Core
 package import StatusProtocol
 
 extension V01 {
-    /// Which devices a request notifies, and how it is acknowledged, `V01.md` section 5.
+    /// Decides which devices a request notifies, and its acknowledgement, `V01.md` section 5.
     package enum RequestRules {
-        /// Devices that one request may concern. Those beyond are not notified, and the request fails.
+        /// Limit of the devices of one request. Further devices are not notified, and the request fails.
         package static let deviceLimit = 20_000
 
-        /// Whether a request is carried out: it names records, and the message that it is about.
+        /// Whether a request has entries and a message id. Others are dropped.
         package static func isComplete(_ request: Request) -> Bool {
             !request.requests.isEmpty && !request.messageID.isEmpty
         }
 
         /// - Parameters:
-        ///   - request: A complete one.
-        ///   - record: What an access token selects.
-        ///   - delivery: What is known of a delivery.
+        ///   - request: A complete request: see ``isComplete(_:)``.
+        ///   - record: The record selected by an access token; nil if there is none.
+        ///   - delivery: The state of a delivery; nil if there is none yet.
         package static func decide(
             _ request: Request, record: (AccessToken) throws -> SelectedRecord?, delivery: (DeliveryID) throws -> DeliveryState?
         ) rethrows -> RequestDecision {
@@ -42,7 +42,7 @@ extension V01 {
                     case .accepted: continue
                     case .waiting: decision.awaited.append(id)
                     case nil:
-                        // Apple and Google would not take it: it must not hold up what is posted with it.
+                        // Apple and Google would not accept it, and it must not delay notifications in the same post.
                         guard chat.count + request.message.count <= Request.contentByteLimit else {
                             decision.isRefused = true
                             continue
@@ -63,7 +63,7 @@ extension V01 {
             let chat: [UInt8]
         }
 
-        /// Whether a device is notified of something in a chat. An `allowed_key_list` decides who learns the token, and nothing here.
+        /// Whether the filters of a device admit a chat. `allowed_key_list` has no effect here: it only restricts access to the token.
         private static func admits(_ chat: [UInt8], for device: Device) -> Bool {
             guard let filters = device.filters, filters.isEnabled else { return false }
             return !filters.blockedChatList.contains { V01.chat($0) == chat }
@@ -87,26 +87,26 @@ extension V01 {
         package let registrant: KeyHash
         package let device: Device
         package let platform: Platform
-        /// What the request's chat_id stands for.
+        /// The chat's hash, decoded from the request's chat_id.
         package let chatID: [UInt8]
     }
 
-    /// What a request comes to.
+    /// The result of a request.
     package struct RequestDecision: Hashable, Sendable {
-        /// New notifications. Those of one platform and chat stand together: they make one notification of gorush's.
+        /// New notifications, grouped by platform and chat: each group becomes one gorush notification.
         package var started: [PlannedNotification] = []
-        /// Deliveries that another request started, and that gorush has not taken yet.
+        /// Deliveries started by another request that gorush has not accepted yet.
         package var awaited: [DeliveryID] = []
-        /// An access token selects no record.
+        /// At least one access token selects no record.
         package var hasBadToken = false
-        /// Something is not accepted: it would fail, or it is too much for one request.
+        /// At least one notification was refused: too large for the push services, or over ``V01/RequestRules/deviceLimit``.
         package var isRefused = false
 
         package init() {}
 
-        /// What the request is acknowledged; nil is success.
+        /// The error in the acknowledgement; nil is success.
         ///
-        /// - Parameter areAllTaken: Whether gorush took all that was started or awaited.
+        /// - Parameter areAllTaken: Whether gorush accepted all started and awaited deliveries.
         package static func error(hasBadToken: Bool, areAllTaken: Bool) -> Acknowledgement.ErrorType? {
             if hasBadToken { return .badToken }
             return areAllTaken ? nil : .internalError

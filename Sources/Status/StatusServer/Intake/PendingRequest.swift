@@ -28,8 +28,8 @@ struct PendingRequest: Sendable {
     let hash: MessageHash
 
     /// - Parameters:
-    ///   - results: one for each entry.
-    ///   - other: the request with all other values.
+    ///   - results: one result for each entry.
+    ///   - other: the request from which all other values are copied.
     private init(_ other: PendingRequest, _ results: [Entry.Result]) {
         envelopeID = other.envelopeID
         sender = other.sender
@@ -57,7 +57,7 @@ struct PendingRequest: Sendable {
 
     func with(_ results: [Entry.Result]) -> PendingRequest { PendingRequest(self, results) }
 
-    /// The deliveries that it waits for.
+    /// The deliveries that the request waits for.
     var deliveries: Set<DeliveryID> {
         Set(
             entries.compactMap { entry in
@@ -70,7 +70,7 @@ struct PendingRequest: Sendable {
 
     /// The reports for the sender.
     ///
-    /// - Parameter outcomes: of the deliveries that it waited for; others are reported as failed.
+    /// - Parameter outcomes: the outcomes of awaited deliveries; deliveries without an outcome are reported as failed.
     func errors(_ outcomes: [DeliveryID: DeliveryOutcome]) -> [PushNotificationReport.ErrorType?] {
         entries.map { entry in
             switch entry.result {

@@ -2,8 +2,8 @@ import Core
 import StatusProtocol
 import Synchronization
 
-/// The latest stored versions of recent registrations, accepted or refused. A client whose answer was lost sends its registration again, and that
-/// can be refused without reading the store.
+/// The latest stored versions of recent registrations, accepted or refused. A client that did not get its answer sends its registration again;
+/// this cache lets the node refuse it without reading the store.
 ///
 /// Versions never decrease, so an outdated entry does no harm. Bounded: at least the last `capacity` registrations, at most twice as many.
 final class RecentVersions: Sendable {
@@ -17,7 +17,7 @@ final class RecentVersions: Sendable {
         versions.withLock { $0.value(of: key) }
     }
 
-    /// - Parameter version: It, or a newer one, is durable.
+    /// - Parameter version: a version that is durable, or older than a durable one.
     func note(_ version: UInt64, of key: RegistrationKey) {
         versions.withLock { $0.set(max(version, $0.value(of: key) ?? 0), of: key) }
     }

@@ -6,15 +6,15 @@ import Storage
 import Core
 import Waku
 
-/// What a registration came to.
+/// The result of a registration.
 struct RegistrationOutcome: Sendable {
-    /// What becomes of a registrant's topics.
+    /// The change of a registrant's topics.
     enum TopicChange: Sendable {
         case added(KeyHash)
         case perhapsRemoved(KeyHash)
     }
 
-    /// nil: success.
+    /// nil is success.
     let error: PushNotificationRegistrationResponse.ErrorType?
     let counter: Counter
     var topicChange: TopicChange?
@@ -26,7 +26,7 @@ struct RegistrationOutcome: Sendable {
     }
 }
 
-/// Decides on registrations, and what they change: a pure function of what is stored.
+/// Decides on registrations and the changes they make, as a pure function of stored rows.
 struct RegistrationHandler: Sendable {
     let rules: RegistrationRules
     let registrations: Registrations
@@ -40,7 +40,7 @@ struct RegistrationHandler: Sendable {
         }
     }
 
-    /// A claim that names no installation.
+    /// The result for a claim without an installation.
     private func refused(_ claim: RegistrationClaim, storedVersion: UInt64?) -> RegistrationOutcome {
         if drain.isOn { return RegistrationOutcome(.internalError, .registrationRefused) }
         guard case .refuse(let error) = rules.decide(claim, storedVersion: storedVersion, registered: { nil }) else {
@@ -52,7 +52,7 @@ struct RegistrationHandler: Sendable {
     private func decide(
         _ claim: RegistrationClaim, _ key: RegistrationKey, _ mark: MessageMark, _ head: RegistrationHead?, at now: Timestamp
     ) throws -> StoreCommand<RegistrationOutcome> {
-        // The relay may bring this very message again, after a restart too, and its answer may be what was lost.
+        // The relay may deliver the same message again, even after a restart, and its answer may have been lost.
         if let head, head.version == claim.version, head.message == mark { return .done(RegistrationOutcome(nil, .registrationRepeated)) }
         if drain.isOn { return .done(RegistrationOutcome(.internalError, .registrationRefused)) }
         var mayBeRepeated = false
@@ -86,14 +86,14 @@ struct RegistrationHandler: Sendable {
                     RegistrationOutcome(nil, .registrationEnded, .perhapsRemoved(key.keyHash))
                 }
             }
-            // What was never here takes a row as a new registration does, and is limited like one.
+            // An installation that was never registered needs a new row, like a registration, so the same limits apply.
             return head == nil ? ifAllowed(key.keyHash, isNew: true, head, at: now, end) : end()
         case .keep: return .done(RegistrationOutcome(nil, .registrationRepeated))
         case .refuse(let error): return .done(RegistrationOutcome(error, error.counter))
         }
     }
 
-    /// Goes on when limits allow the registration; else it is refused.
+    /// Calls the closure if limits allow the registration; refuses it otherwise.
     private func ifAllowed(
         _ keyHash: KeyHash, isNew: Bool, _ head: RegistrationHead?, at now: Timestamp,
         _ goOn: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>

@@ -15,9 +15,9 @@ struct RequestHandler: Sendable {
     /// Whether other nodes post from the outbox too.
     var isShared = false
 
-    /// Number of registrations that are read at once.
+    /// Number of registrations read at once.
     private static let chunkCount = 16
-    /// Limit of the size of the registrations that a request reads. Their lists make them large.
+    /// Limit of the total size in bytes of the registrations that a request reads: long lists make them large.
     private static let byteLimit = 32 << 20
 
     /// A device of a request, with its registration.
@@ -68,7 +68,7 @@ struct RequestHandler: Sendable {
         }
     }
 
-    /// The answer to a request whose notifications another server sent.
+    /// The answer to a request that another server has handled.
     private func answerHandled(
         _ request: PushNotificationRequest, _ pending: PendingRequest, _ registered: [RegistrationKey: Registered]
     ) -> Outcome {
@@ -83,7 +83,7 @@ struct RequestHandler: Sendable {
         _ request: PushNotificationRequest, _ pending: PendingRequest, _ registered: [RegistrationKey: Registered], expires: Timestamp,
         at now: Timestamp
     ) -> StoreCommand<Outcome> {
-        // First determine the deliveries, then read their states.
+        // Determines the deliveries first, then reads their states.
         var deliveries: [DeliveryID] = []
         let outcomes = rules.decide(request, registration: { registered[$0]?.registration }) { delivery in
             deliveries.append(delivery)

@@ -45,9 +45,9 @@ final class StatusDecoder: Sendable {
     ///   - message: a message on a topic of this protocol.
     ///   - isOwnTopic: whether it may be encrypted to the node's own key.
     ///   - keys: symmetric keys that may decrypt it.
-    ///   - isLaterTurn: see ``PushNode/Incoming/isLaterTurn``.
-    ///   - now: when it came in.
-    /// - Returns: the command, and what the message completed, if it is the last one of its segments.
+    ///   - isLaterTurn: whether this is a retry: see ``NodeAPI/Incoming/isLaterTurn``.
+    ///   - now: the time of receipt.
+    /// - Returns: the command, and the reassembled message if this message was its last segment.
     func decode(
         _ message: ReceivedMessage, isOwnTopic: Bool, keys: [SymmetricKey], isLaterTurn: Bool, at now: Timestamp
     ) throws(Drop) -> (command: StatusCommand, whole: ReassembledMessage?) {

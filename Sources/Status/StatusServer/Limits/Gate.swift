@@ -6,7 +6,7 @@ import StatusRules
 import Core
 import Waku
 
-/// The limits of Status.
+/// The rate limits of the Status protocol.
 package final class Gate: Sendable {
     let limiter: LimitGate
 
@@ -30,9 +30,9 @@ package final class Gate: Sendable {
     }
 
     /// - Parameters:
-    ///   - isSegmented: every node decides on its own about what comes in segments.
-    ///   - isLaterTurn: see ``PushNode/Incoming/isLaterTurn``.
-    ///   - ask: what is to be admitted.
+    ///   - isSegmented: whether the message is a segment: each node applies its limits to segments independently.
+    ///   - isLaterTurn: whether this is a retry: see ``NodeAPI/Incoming/isLaterTurn``.
+    ///   - ask: applies the limits.
     /// - Throws: ``Drop`` if a limit is exceeded.
     func admit(
         isSegmented: Bool = false, isLaterTurn: Bool = false, _ ask: (inout Admission) -> Admission.Refusal?
@@ -45,11 +45,13 @@ package final class Gate: Sendable {
     /// Whether the number of installations of a key is limited.
     var limitsInstallations: Bool { limiter.limits.installationsByKey != nil }
 
+    /// Whether limits refuse a registration. If not, a new installation is counted.
+    ///
     /// - Parameters:
     ///   - key: the registrant.
     ///   - isNew: whether the installation is not registered now.
     ///   - installations: number of registered installations of this key; 0 if it is not limited.
-    ///   - now: when it came in.
+    ///   - now: the time of receipt.
     func refusesRegistration(of key: KeyHash, isNew: Bool, installations: Int, at now: Timestamp) -> Bool {
         guard limiter.limits.allows(key) else { return refuses { _ in .denied } }
         return isNew && limiter.refusesNew(installations: installations, at: now)

@@ -1,7 +1,7 @@
 package import NodeMetrics
 
 extension MetricGroup {
-    /// The keys of the topics on which registrations are queried.
+    /// The symmetric keys of query topics.
     package static let queryTopics = MetricGroup(
         metrics: [.topics, .topicKeysDerived, .topicKeysDerivedAhead], counters: [.topicKeyDerived, .topicKeyDerivedAhead])
 }

@@ -9,7 +9,7 @@ enum AnswerStorage {
         StatusStorage.answer, .insertOrIgnore([StatusStorage.answered, StatusStorage.codes, StatusStorage.at]))
     private static let rows = TimedRows(StatusStorage.answer, by: StatusStorage.at)
 
-    /// The answer to a message that another server handled: it does not say what that one answered.
+    /// Marks a message that another server has handled; that server's answer is unknown.
     static let handledElsewhere: [UInt8] = []
 
     /// The answer as one byte for each part, or ``handledElsewhere``; nil if there is no final answer.

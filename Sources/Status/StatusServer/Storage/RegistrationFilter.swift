@@ -4,14 +4,14 @@ import Storage
 import Waku
 import WakuCrypto
 
-/// Which installations are meant: all that meet every condition.
+/// Selects the installations that meet all conditions.
 package struct RegistrationFilter: Sendable {
-    /// Hexadecimal digits that the key hash begins with.
+    /// A prefix of the key hash in hexadecimal digits.
     package var keyHashPrefix = ""
-    /// What the installation id begins with.
+    /// A prefix of the installation id.
     package var installationPrefix: [UInt8] = []
     package var platform: Platform?
-    /// false: tombstones.
+    /// true: registrations only; false: tombstones only; nil: both.
     package var isRegistered: Bool?
     package var changedBefore: Timestamp?
     package var changedSince: Timestamp?
@@ -46,7 +46,7 @@ package struct RegistrationFilter: Sendable {
         return query.read(arguments, limit: limit, offset: offset)
     }
 
-    /// The first and the last hash that begin with these digits.
+    /// The lowest and the highest hash with this prefix.
     static func range(_ prefix: String) -> [Value] {
         let digits = prefix.prefix(2 * KeyHash.byteCount)
         let fill = 2 * KeyHash.byteCount - digits.count

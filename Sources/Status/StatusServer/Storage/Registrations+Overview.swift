@@ -5,12 +5,12 @@ package import StatusProtocol
 package import Storage
 import Waku
 
-/// What can be told of a registration without opening it.
+/// The data of a registration that is not encrypted.
 package struct RegistrationSummary: Sendable {
     package let key: RegistrationKey
     package let version: UInt64
     package let changedAt: Timestamp
-    /// nil: a tombstone.
+    /// nil for a tombstone.
     package let platform: Platform?
 
     package init(key: RegistrationKey, version: UInt64, changedAt: Timestamp, platform: Platform?) {
@@ -26,7 +26,7 @@ package struct RegistrationRecord: Sendable {
     package let key: RegistrationKey
     package let version: UInt64
     package let changedAt: Timestamp
-    /// The registration as it came; nil: a tombstone.
+    /// The registration as received; nil for a tombstone.
     package let registration: [UInt8]?
 
     package init(key: RegistrationKey, version: UInt64, changedAt: Timestamp, registration: [UInt8]?) {
@@ -46,10 +46,10 @@ package struct RegistrationStatistics: Hashable, Sendable {
     package init() {}
 }
 
-/// How many installations there are, and how well they are.
+/// Numbers of installations, by state and platform.
 package struct RegistrationFigures: Hashable, Sendable {
     package var registered: [Platform: Int] = [:]
-    /// Of these, with a token in doubt.
+    /// Registered installations with a doubtful token.
     package var inDoubt: [Platform: Int] = [:]
     package var unregistered = 0
 
@@ -57,7 +57,7 @@ package struct RegistrationFigures: Hashable, Sendable {
 }
 
 extension Registrations {
-    /// Those that a filter lets through, oldest first.
+    /// Installations that match a filter, oldest first.
     package static func summaries(_ filter: RegistrationFilter, limit: Int, offset: Int = 0) -> StoreCommand<[RegistrationSummary]> {
         let columns = [
             StatusStorage.keyHash, StatusStorage.installation, StatusStorage.version, StatusStorage.changedAt, StatusStorage.platform,
@@ -73,16 +73,16 @@ extension Registrations {
         }
     }
 
-    /// Those whose key hash begins with `prefix` (hexadecimal digits), oldest first.
+    /// Installations whose key hash begins with `prefix` (hexadecimal digits), oldest first.
     package static func summaries(keyHashPrefix prefix: String = "", limit: Int, offset: Int = 0) -> StoreCommand<[RegistrationSummary]> {
         var filter = RegistrationFilter()
         filter.keyHashPrefix = prefix
         return summaries(filter, limit: limit, offset: offset)
     }
 
-    /// Those that a filter lets through, opened, oldest first, until `visit` returns false. Blocks as the store's `scan` does.
+    /// Decrypts the installations that match a filter, oldest first, until `visit` returns false. Blocks, as the store's `scan` does.
     ///
-    /// - Throws: `StoreError`, also for what `visit` throws.
+    /// - Throws: `StoreError`, also if `visit` throws.
     package func forEachRecord(
         _ filter: RegistrationFilter = RegistrationFilter(), in store: any Store, _ visit: (RegistrationRecord) throws -> Bool
     ) throws(StoreError) {
@@ -101,7 +101,7 @@ extension Registrations {
         }
     }
 
-    /// Stores what is newer than what stands for its installation. Returns whether it was.
+    /// Stores a record if it is newer than the stored row of its installation. Returns whether it was.
     package func merge(_ record: RegistrationRecord) -> StoreCommand<Bool> {
         Self.head(of: record.key).then { head in
             if let head, head.version >= record.version { return .done(false) }
@@ -121,14 +121,14 @@ extension Registrations {
         StatusStorage.registration, [.column(StatusStorage.keyHash), .minimum(.id)], where: [.present(StatusStorage.platform)],
         order: [.output(1)], group: StatusStorage.keyHash)
 
-    /// The registrants whose hash begins with `prefix` (hexadecimal digits); no more than `limit`.
+    /// At most `limit` registrants whose hash begins with `prefix` (hexadecimal digits).
     package static func keyHashes(prefix: String, limit: Int) -> StoreCommand<[KeyHash]> {
         .find(findKeyHashes.read(RegistrationFilter.range(prefix), limit: limit)) { rows in
             .done(try rows.compactMap { KeyHash(bytes: try $0.bytes(0)) })
         }
     }
 
-    /// Of those who are registered, oldest first. Looks at all rows.
+    /// The hashes of registered keys, oldest first. Reads all rows.
     package static func registeredKeyHashes(limit: Int) -> StoreCommand<[KeyHash]> {
         .find(findRegistered(limit: limit)) { rows in .done(try rows.compactMap { KeyHash(bytes: try $0.bytes(0)) }) }
     }
@@ -150,7 +150,7 @@ extension Registrations {
         }
     }
 
-    /// Reads all registrations: a second for a million.
+    /// Reads all registrations: about one second per million.
     package static func statistics() -> StoreCommand<RegistrationStatistics> {
         .read([countByPlatform(), countRegistrants()]) { found in
             let counts = try counts(found[0])
@@ -163,7 +163,7 @@ extension Registrations {
         }
     }
 
-    /// Reads all registrations: a second for a million.
+    /// Reads all registrations: about one second per million.
     package static func figures() -> StoreCommand<RegistrationFigures> {
         DeliveryStorage.doubtedDevices(of: StatusStorage.protocolNumber).then { doubted in
             .read([countByPlatform(), countAmong(ids: doubted)]) { found in
@@ -182,7 +182,7 @@ extension Registrations {
     private static let findDevices = Query(
         StatusStorage.registration, [.id, StatusStorage.keyHash, StatusStorage.installation], where: [.idAmong])
 
-    /// Whose the devices in some rows are.
+    /// The registration keys of these device rows.
     package static func keys(ofDevices rows: [Int64]) -> StoreCommand<[Int64: RegistrationKey]> {
         .find(findDevices(ids: rows)) { found in
             .done(

@@ -5,9 +5,9 @@ import Core
 import Waku
 
 extension Registrations {
-    /// Installations that one call looks at, at most: far more than an answer holds.
+    /// Maximum number of installations that one call reads: far more than fit into an answer.
     private static let installationLimit = 20_000
-    /// Contents that are read at once.
+    /// Limit of the content read at once, in bytes.
     private static let chunkByteCount = 8 << 20
 
     private static let findInstallations = Query(
@@ -27,12 +27,12 @@ extension Registrations {
         let byteCount: Int
     }
 
-    /// All registrations of these registrants that are in force, the most recently changed first, until the budget is spent: what they hold
-    /// may be large, and not all of it may be wanted.
+    /// The registrations of these registrants, most recently changed first, until the budget is spent. Content over the budget is not read,
+    /// because it may be large.
     ///
     /// - Parameters:
-    ///   - keyHashes: each once.
-    ///   - budget: nil for all.
+    ///   - keyHashes: the registrants, without duplicates.
+    ///   - budget: limits the rows; nil for all.
     package func registrations(of keyHashes: [KeyHash], within budget: QueryBudget? = nil) -> StoreCommand<[StoredRegistration]> {
         let reads = keyHashes.map { Self.findInstallations(.bytes($0.bytes), limit: Self.installationLimit) }
         return .read(reads) { found in

@@ -7,11 +7,11 @@ package import Storage
 package import Waku
 import WakuCrypto
 
-/// What can be asked of the stored registrations, and done to them.
+/// Reads and changes stored registrations.
 package struct Registrations: Sendable {
     let sealer: Sealer
 
-    /// - Parameter sealer: of the store.
+    /// - Parameter sealer: the store's sealer.
     package init(_ sealer: Sealer) {
         self.sealer = sealer
     }
@@ -43,7 +43,7 @@ package struct Registrations: Sendable {
         }
     }
 
-    /// What stands for an installation, without its content; nil when nothing ever was.
+    /// The row of an installation without its content; nil if there is none.
     package static func head(of key: RegistrationKey) -> StoreCommand<RegistrationHead?> {
         .find(headRead(key)) { .done(try head($0)) }
     }
@@ -61,7 +61,7 @@ package struct Registrations: Sendable {
         return (try row.integer(0), .registered(stored))
     }
 
-    /// What is stored for an installation; nil when nothing ever was.
+    /// The stored state of an installation; nil if there is none.
     package func state(of key: RegistrationKey) -> StoreCommand<StoredState?> {
         .find(Self.contentRead(key)) { .done(try content($0, of: key)?.state) }
     }
@@ -90,7 +90,7 @@ package struct Registrations: Sendable {
             StatusStorage.queryTopic, StatusStorage.publishedQueryTopic, StatusStorage.message, StatusStorage.sealed,
             StatusStorage.unfounded,
         ]))
-    /// Its topics stay, and so do the pages of their indexes.
+    /// Updates a registration without its topics, so that their indexes are not written.
     private static let renew = Mutation(
         StatusStorage.registration,
         .update(
@@ -105,12 +105,12 @@ package struct Registrations: Sendable {
             ], where: [.equal(.id), .equal(StatusStorage.version), .absent(StatusStorage.sealed)]))
 
     /// - Parameters:
-    ///   - registration: what `bytes` say.
-    ///   - bytes: the registration as it came. They are what is stored.
-    ///   - key: whose.
-    ///   - message: what it came with, if it may come again.
-    ///   - head: what stands for the installation: the change rests on it.
-    ///   - now: when.
+    ///   - registration: the decoded `bytes`.
+    ///   - bytes: the registration as received, which is stored.
+    ///   - key: the installation.
+    ///   - message: the mark of its message, if the message may be delivered again.
+    ///   - head: the current row of the installation; the change fails if the row has changed.
+    ///   - now: the time of the change.
     func store(
         _ registration: PushNotificationRegistration, bytes: [UInt8], as key: RegistrationKey, message: MessageMark? = nil,
         replacing head: RegistrationHead?, at now: Timestamp
@@ -133,7 +133,7 @@ package struct Registrations: Sendable {
             Value(message?.rawValue), sealed, .null)
     }
 
-    /// Stores a registration in the place of whatever stands for its installation.
+    /// Stores a registration, replacing any row of its installation.
     func store(
         _ registration: PushNotificationRegistration, bytes: [UInt8], as key: RegistrationKey, at now: Timestamp
     ) -> StoreCommand<Void> {
@@ -149,17 +149,17 @@ package struct Registrations: Sendable {
     private static let end = Mutation(
         StatusStorage.registration, .update(endings, where: [.equal(.id), .equal(StatusStorage.version)]))
 
-    /// Leaves only key hash, installation and version, and forgets what was waiting for the device, doubts about its token, and with a
-    /// registrant's last installation the keys of its topics. When it never was registered, the row is marked as unfounded:
-    /// ``forgetUnfounded(before:limit:)`` removes it.
+    /// Turns a row into a tombstone: only key hash, installation and version remain. Deletes the device's pending notifications and token doubts,
+    /// and with a registrant's last installation its topic keys. A tombstone of an installation that was never registered is marked as
+    /// unfounded: ``forgetUnfounded(before:limit:)`` removes it.
     ///
     /// - Parameters:
-    ///   - key: whose.
-    ///   - version: of the tombstone.
-    ///   - message: what it came with, if it may come again.
-    ///   - head: what stands for the installation: the change rests on it.
-    ///   - wasRegistered: it was, elsewhere; of what is stored here it is known.
-    ///   - now: when.
+    ///   - key: the installation.
+    ///   - version: the version of the tombstone.
+    ///   - message: the mark of its message, if the message may be delivered again.
+    ///   - head: the current row of the installation, nil if there is none; the change fails if the row has changed.
+    ///   - wasRegistered: whether the installation was registered at another server. Used only if there is no row.
+    ///   - now: the time of the change.
     static func unregister(
         _ key: RegistrationKey, version: UInt64, message: MessageMark? = nil, replacing head: RegistrationHead?,
         wasRegistered: Bool = false,
@@ -182,7 +182,7 @@ package struct Registrations: Sendable {
         }
     }
 
-    /// As ``unregister(_:version:message:replacing:wasRegistered:at:)``, whatever stands for the installation.
+    /// As ``unregister(_:version:message:replacing:wasRegistered:at:)``, for any current row of the installation.
     package static func unregister(
         _ key: RegistrationKey, version: UInt64, message: MessageMark? = nil, wasRegistered: Bool = false, at now: Timestamp
     ) -> StoreCommand<Void> {
@@ -204,18 +204,18 @@ package struct Registrations: Sendable {
         .read(reads) { found in .done(Int(try found.reduce(0) { try $0 + $1[0].integer(0) })) }
     }
 
-    /// How many of a registrant's installations are in force.
+    /// Number of registered installations of a registrant.
     static func installationCount(of keyHash: KeyHash) -> StoreCommand<Int> { sum([countInForce(.bytes(keyHash.bytes))]) }
 
-    /// How many rows a registrant takes up as far as limits count them: installations in force, and unfounded tombstones.
+    /// Number of a registrant's rows that limits count: registered installations and unfounded tombstones.
     static func countedInstallations(of keyHash: KeyHash) -> StoreCommand<Int> {
         sum([countInForce(.bytes(keyHash.bytes)), countUnfoundedOfKey(.bytes(keyHash.bytes))])
     }
 
-    /// How many registrations are in force. Looks at all of them in an index: some 20 ms for a million.
+    /// Number of registrations. Scans an index: about 20 ms per million.
     package static func registrationCount() -> StoreCommand<Int> { sum([countRegistered()]) }
 
-    /// How many rows limits count: registrations in force, and unfounded tombstones. Looks at all of them in an index: some 20 ms for a million.
+    /// Number of rows that limits count: registrations and unfounded tombstones. Scans an index: about 20 ms per million.
     static func countedRegistrations() -> StoreCommand<Int> { sum([countRegistered(), countUnfounded(.integer(1))]) }
 
     // MARK: Ends
@@ -225,9 +225,9 @@ package struct Registrations: Sendable {
         order: [.ascending(StatusStorage.changedAt)])
     private static let remove = Mutation(StatusStorage.registration, .delete(where: [.idAmong, .equal(StatusStorage.unfounded)]))
 
-    /// Forgets tombstones of installations that were never registered, the oldest first.
+    /// Deletes tombstones of installations that were never registered, oldest first.
     ///
-    /// - Returns: How many were forgotten; when it is `limit`, there may be more.
+    /// - Returns: The number of deleted rows; if it equals `limit`, there may be more.
     static func forgetUnfounded(before cutoff: Timestamp, limit: Int) -> StoreCommand<Int> {
         .find(findUnfounded(.integer(1), .integer(cutoff.rawValue), limit: limit)) { rows in
             let ids = try rows.map { try $0.integer(0) }
@@ -245,13 +245,13 @@ package struct Registrations: Sendable {
             .less(StatusStorage.changedAt),
         ])
 
-    /// Those in force that were neither registered nor renewed since then, the oldest rows first. Looks at all rows.
+    /// Registrations that have not been renewed since `time`, oldest rows first. Reads all rows.
     static func registrations(unchangedSince time: Timestamp, limit: Int = 100_000) -> StoreCommand<[RegistrationKey]> {
         .find(findUnchanged(.integer(time.rawValue), limit: limit)) { rows in .done(rows.compactMap { try? RegistrationKey($0, at: 0) }) }
     }
 
-    /// Ends a registration under the version that it has, unless it was renewed meanwhile; then false. What it holds is not looked at: a row
-    /// that can't be opened ends as well.
+    /// Unregisters an installation, keeping its version; does nothing and returns false if it was renewed in the meantime. The content is not
+    /// read, so rows that cannot be decrypted expire as well.
     static func expire(_ key: RegistrationKey, unchangedSince time: Timestamp, at now: Timestamp) -> StoreCommand<Bool> {
         .find(
             findEnding(.bytes(key.keyHash.bytes), .bytes(key.installationID.bytes), .integer(time.rawValue))
@@ -266,17 +266,17 @@ package struct Registrations: Sendable {
 package struct RegistrationHead: Sendable {
     let id: Int64
     package let version: UInt64
-    /// What it came with.
+    /// The mark of the message that stored the row.
     package let message: MessageMark?
-    /// Not a tombstone.
+    /// false for a tombstone.
     package let isRegistered: Bool
-    /// A tombstone of an installation that was never registered.
+    /// Whether this is a tombstone of an installation that was never registered.
     package let isUnfounded: Bool
 
     fileprivate var storedVersion: Value { .integer(Int64(bitPattern: version)) }
 }
 
-/// The first 8 bytes of a message's hash: enough to know that message again.
+/// The first 8 bytes of a message's hash: enough to recognize the message when it is delivered again.
 package struct MessageMark: RawRepresentable, Hashable, Sendable {
     package let rawValue: Int64
     package init(rawValue: Int64) { self.rawValue = rawValue }
@@ -287,7 +287,7 @@ package struct MessageMark: RawRepresentable, Hashable, Sendable {
 }
 
 extension RegistrationKey {
-    /// Of the columns key_hash and installation, from `index` on.
+    /// Reads the columns key_hash and installation, starting at `index`.
     init(_ row: Row, at index: Int) throws {
         guard let keyHash = KeyHash(bytes: try row.bytes(index)) else { throw UnexpectedValue() }
         self.init(keyHash: keyHash, installationID: InstallationID(bytes: try row.bytes(index + 1)))

@@ -21,9 +21,9 @@ package enum StatusStorage {
     static let publishedQueryTopic = Column("published_query_topic", .integer, isOptional: true)
     /// The PushNotificationRegistration as received.
     static let sealed = Column("sealed", .bytes, isOptional: true)
-    /// The message of the registration: ``MessageMark``.
+    /// The mark of the registration's message: ``MessageMark``.
     static let message = Column("message", .integer, isOptional: true)
-    /// 1 for the tombstone of an installation that was never registered here: it is deleted after a while.
+    /// 1 for the tombstone of an installation that was never registered here: deleted after 30 days.
     static let unfounded = Column("unfounded", .integer, isOptional: true)
 
     /// One row for each installation ever registered or unregistered. A tombstone has neither content, platform nor topics.

@@ -5,7 +5,7 @@ import WakuCrypto
 
 /// Query topics of registrants, and their stored keys.
 struct TopicKeyStorage: Sendable {
-    /// More registrants than this on one topic are an attack: the rest is ignored.
+    /// Limit of the registrants of one topic. More are an attack; the rest are ignored.
     private static let candidateLimit = 16
 
     let sealer: Sealer
@@ -19,7 +19,7 @@ struct TopicKeyStorage: Sendable {
     private static let findByPublishedTopic = Query(
         StatusStorage.registration, [.column(StatusStorage.keyHash)], where: [.equal(StatusStorage.publishedQueryTopic)], isDistinct: true)
 
-    /// The topic strings of registrants with this tag, in the form that matches.
+    /// The topic strings of registrants that match this tag.
     static func queryTopics(withTag tag: TopicTag) -> StoreCommand<[String]> {
         let value = Value.integer(Int64(tag.rawValue))
         return .read([findByTopic(value, limit: candidateLimit), findByPublishedTopic(value, limit: candidateLimit)]) { found in

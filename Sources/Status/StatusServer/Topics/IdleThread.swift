@@ -1,8 +1,8 @@
 import Foundation
 
-/// A thread that runs only on idle cores: SCHED_IDLE. Dispatch's quality of service has no effect on priority on Linux.
+/// A thread that runs only on idle cores (SCHED_IDLE). On Linux, Dispatch's quality of service does not affect priorities.
 ///
-/// It must not hold locks that others wait for, since it may not run for a long time.
+/// It must not hold locks that other threads wait for, because it may not be scheduled for a long time.
 enum IdleThread {
     /// Linux's SCHED_IDLE, which the C library's module does not export.
     static let policy: Int32 = 5

@@ -7,7 +7,7 @@ import StatusProtocol
 ///              ▼
 ///            scan of the store, newest rows first, until its end was reached ─▶ waiting
 ///
-/// Dropped registrants, and those left by an earlier run, are found by a scan of the store when no other waits.
+/// When the queue is empty, a scan of the store finds dropped registrants and those left over from an earlier run.
 struct TopicKeyBacklog: Sendable {
     enum Action: Hashable {
         case derive([KeyHash])
@@ -21,7 +21,7 @@ struct TopicKeyBacklog: Sendable {
         case done
     }
 
-    /// Small, so that a newer registrant does not wait long for its turn.
+    /// Small, so that a newer registrant does not wait long.
     static let batchLimit = 8
 
     private let limit: Int

@@ -6,7 +6,7 @@ import WakuCrypto
 package enum TopicKeyDerivation {
     private static let pageLimit = 256
 
-    /// Derives the keys of all registrants that have none, in the deployed form of the topic.
+    /// Derives the missing keys of all registrants, for the deployed form of the topic.
     ///
     /// - Parameters:
     ///   - store: keys are stored page by page, so that an interrupted run can be continued.

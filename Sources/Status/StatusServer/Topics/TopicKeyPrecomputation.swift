@@ -8,12 +8,12 @@ import WakuCrypto
 
 /// Derives the keys of query topics ahead of the first query, on idle cores.
 ///
-/// A derivation takes some 12 ms of a core. Only the deployed form of the topic string is derived, because clients use it. A key that a query
-/// needs before its turn is derived by ``TopicKeys`` at once.
+/// A derivation takes about 12 ms of CPU time. Only the deployed form of the topic string is derived, because clients use it. A key that a
+/// query needs earlier is derived by ``TopicKeys`` at once.
 final class TopicKeyPrecomputation: Sendable {
-    /// Number of rows of a scan step.
+    /// Number of rows per scan step.
     private static let scanLimit = 4_096
-    /// Delay after the store failed.
+    /// Delay after a store failure.
     private static let pause = Duration.seconds(5)
 
     private let store: any Store
@@ -26,7 +26,7 @@ final class TopicKeyPrecomputation: Sendable {
     private let wakeUp = WakeUpSignal()
 
     /// - Parameters:
-    ///   - limit: maximum number of waiting registrants. The others are read from the store later.
+    ///   - limit: maximum number of waiting registrants. Further ones are read from the store later.
     ///   - isIdle: whether to use idle cores only.
     init(store: any Store, counters: Counters, limit: Int, isIdle: Bool, logger: Logger) {
         self.isIdle = isIdle
@@ -81,7 +81,7 @@ final class TopicKeyPrecomputation: Sendable {
         }
         guard !keys.isEmpty else { return }
         let count = keys.count
-        // A registrant who unregistered meanwhile leaves no key behind. Not waited for: the next ones are derived meanwhile.
+        // Stores no key for a registrant that has unregistered in the meantime. Not awaited, so that the next keys are derived concurrently.
         store.submit(
             [
                 StoreCommand.all(

@@ -9,8 +9,8 @@ import WakuCrypto
 
 /// The symmetric keys of query topics: derived when a message first needs them, and stored.
 ///
-/// A derivation takes about 12 ms. Derivations run on a queue of their own, one at a time and once for each topic, because the key is stored. So
-/// a flood of junk on a topic costs a single derivation.
+/// A derivation takes about 12 ms. Derivations run one at a time on a separate queue, and once per topic, because the key is stored: a flood of
+/// invalid messages on a topic costs a single derivation.
 final class TopicKeys: Sendable {
     /// Maximum number of tags whose keys are in memory; the least recently used are evicted first.
     private static let capacity = 100_000

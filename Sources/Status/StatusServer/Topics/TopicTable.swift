@@ -5,7 +5,7 @@ import Synchronization
 package import Waku
 import WakuCrypto
 
-/// The topics that this node listens on. A look-up on 4 bytes decides whether a message is processed.
+/// The topics that this node listens on. A lookup of 4 bytes decides whether a message is processed.
 package final class TopicTable: WakuTopics {
     enum Match {
         /// A topic of the node's own key. A registrant's query topic may have the same 4 bytes.

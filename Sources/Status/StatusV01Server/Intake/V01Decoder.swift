@@ -9,11 +9,11 @@ import Core
 import Waku
 import WakuCrypto
 
-/// What a message of version 0.1 asks for.
+/// The command of a version 0.1 message.
 enum V01Command: Sendable {
     case register(V01.RegisterClaim)
     case query(V01.Query, sender: PublicKey)
-    /// `key` names the request: see ``V01Answers``.
+    /// `key` identifies the request: see ``V01Answers``.
     case request(V01.Request, key: [UInt8], expires: Timestamp)
 
     var kind: KindLabel {
@@ -25,7 +25,7 @@ enum V01Command: Sendable {
     }
 }
 
-/// From a Waku message to what it asks for: decrypts, checks signatures and parses. Needs nothing stored, and runs on any core.
+/// Decodes Waku messages into commands: decrypts, verifies signatures and parses. Does not read the store; may be called on any thread.
 final class V01Decoder: Sendable {
     private let identity: PrivateKey
     private let rules: V01.RegisterRules
@@ -41,10 +41,10 @@ final class V01Decoder: Sendable {
     }
 
     /// - Parameters:
-    ///   - message: on the server topic.
-    ///   - isLaterTurn: see `PushNode/Incoming/isLaterTurn`.
-    ///   - now: when it came.
-    /// - Returns: the command, and what the message completed, if it is the last one of its segments.
+    ///   - message: a message on the server topic.
+    ///   - isLaterTurn: whether this is a retry: see ``NodeAPI/Incoming/isLaterTurn``.
+    ///   - now: the time of receipt.
+    /// - Returns: the command, and the reassembled message if this message was its last segment.
     func decode(
         _ message: WakuMessage, isLaterTurn: Bool = false, at now: Timestamp
     ) throws(Drop) -> (command: V01Command, whole: ReassembledMessage?) {
@@ -64,12 +64,12 @@ final class V01Decoder: Sendable {
         } catch {
             throw Drop(error)
         }
-        // A request may lack either signature. Those without any have no sender, so they share the limits of one.
+        // Both signatures of a request are optional. Requests without any have no sender and together have the limits of one sender.
         if frame.signer == nil { try admit(part) { $0.message(from: envelope.sender, at: now) } }
         return (try command(in: envelope, frame, part, sentAt: message.timestamp, now: now), whole)
     }
 
-    /// What limits ask of how a message came.
+    /// The properties of a message's receipt that limits depend on.
     private struct Part {
         let isSegmented: Bool
         let isLaterTurn: Bool
@@ -79,7 +79,7 @@ final class V01Decoder: Sendable {
         try gate.admit(isSegmented: part.isSegmented, isLaterTurn: part.isLaterTurn, ask)
     }
 
-    /// What the Waku payload holds, or completes. Segments are put together by their signer: without one they are dropped.
+    /// The envelope in the Waku payload, or the one that its segment completes. Segments are reassembled per signer; unsigned ones are dropped.
     private func whole(
         _ frame: PayloadFrame, _ segment: SegmentMessage?, sentAt: Timestamp, at now: Timestamp
     ) throws(Drop) -> (bytes: [UInt8], ReassembledMessage?) {
@@ -116,7 +116,7 @@ final class V01Decoder: Sendable {
         }
     }
 
-    /// The Waku payload of what is answered to its sender must be signed.
+    /// The sender of a message that is answered to its sender: its Waku payload must be signed.
     private func signedSender(of envelope: V01.Envelope, _ frame: PayloadFrame) throws(Drop) -> PublicKey {
         guard frame.signer != nil, let sender = envelope.sender else { throw Drop(.droppedUnsigned) }
         return sender

@@ -6,13 +6,13 @@ import Storage
 import Core
 import Waku
 
-/// Decides on registrations, and what they change: a pure function of what is stored.
+/// Decides on registrations and the changes they make, as a pure function of stored rows.
 struct V01RegisterHandler: Sendable {
     struct Outcome: Sendable {
-        /// nil: success.
+        /// nil is success.
         let error: V01.RegistrationResponse.ErrorType?
         let counter: Counter
-        /// What is stored, with VERSION_MISMATCH.
+        /// The stored record, with VERSION_MISMATCH.
         var preferences: V01.Preferences?
     }
 
@@ -49,7 +49,7 @@ struct V01RegisterHandler: Sendable {
                     preferences, payload: payload, as: claim.keyHash, mark: claim.mark, replacing: row, devices: devices, at: now),
                 Outcome(error: nil, counter: .v01Stored))
         case .end(let version):
-            // What was never here takes a row as a new registration does, and is limited like one.
+            // An account that was never registered needs a new row, like a registration, so the same limits apply.
             if row == nil, gate.refusesRecord(claim, devices: 1, isNew: true, at: now) { return overLimit }
             return .change(
                 Records.end(claim.keyHash, version: version, mark: claim.mark, replacing: row, devices: devices, at: now),

@@ -9,29 +9,29 @@ import Storage
 import Waku
 import WakuCrypto
 
-/// A request that is carried out, and how it will be acknowledged.
+/// A request whose acknowledgement is known, or waits for deliveries.
 struct V01PendingRequest: Sendable {
-    /// What the acknowledgement rests on.
+    /// The basis of the acknowledgement.
     enum State: Sendable {
-        /// Known already, from before.
+        /// The acknowledgement of an earlier, identical request.
         case known(V01.Acknowledgement.ErrorType?)
-        /// By the outcomes of deliveries, of which there may be none.
+        /// Depends on the outcomes of these deliveries; there may be none.
         case awaiting(Set<DeliveryID>, hasBadToken: Bool, isRefused: Bool)
     }
 
     var state: State
 
-    /// Nothing of it was accepted.
+    /// A request that failed as a whole.
     static let failed = V01PendingRequest(state: .awaiting([], hasBadToken: false, isRefused: true))
 
     var deliveries: Set<DeliveryID> {
         if case .awaiting(let deliveries, _, _) = state { deliveries } else { [] }
     }
 
-    /// What its sender is told.
+    /// The result for the sender.
     ///
-    /// - Parameter outcomes: Of the deliveries that were waited for.
-    /// - Returns: The error, nil for success; and whether that is for good.
+    /// - Parameter outcomes: The outcomes of the awaited deliveries.
+    /// - Returns: The error, nil for success; and whether to store the result as final.
     func verdict(_ outcomes: [DeliveryID: DeliveryOutcome]) -> (error: V01.Acknowledgement.ErrorType?, isFinal: Bool) {
         switch state {
         case .known(let error): return (error, false)
@@ -42,7 +42,7 @@ struct V01PendingRequest: Sendable {
     }
 }
 
-/// Decides on requests, and what they put into the outbox: a pure function of what is stored.
+/// Decides on requests and the notifications that they put into the outbox, as a pure function of stored rows.
 struct V01RequestHandler: Sendable {
     struct Outcome: Sendable {
         let pending: V01PendingRequest
@@ -51,7 +51,7 @@ struct V01RequestHandler: Sendable {
 
     let records: Records
     let gate: V01Gate
-    /// Of notifications for APNs; empty for none.
+    /// The APNs topic of notifications; empty for none.
     let apnsTopic: String
     /// Whether other nodes post from the outbox too.
     var isShared = false
@@ -72,7 +72,7 @@ struct V01RequestHandler: Sendable {
         _ request: V01.Request, _ key: [UInt8], _ selection: Records.Selection, expires: Timestamp, times: MessageTimes?,
         at now: Timestamp
     ) -> StoreCommand<Outcome> {
-        // First which deliveries it comes down to, then what is known of them.
+        // Determines the deliveries first, then reads their states.
         let first = V01.RequestRules.decide(request, record: { selection.records[$0] }, delivery: { _ in nil })
         guard !first.started.isEmpty else { return carryOut(first, request, key, selection, expires: expires, times: times, at: now) }
         let ids = first.started.map(\.id)

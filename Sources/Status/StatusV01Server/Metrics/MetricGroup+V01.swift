@@ -3,7 +3,7 @@ import RateLimits
 import StatusRules
 
 extension MetricGroup {
-    /// Version 0.1: registrations, queries, requests and what is limited of them.
+    /// Version 0.1: registrations, queries and requests, including limited ones.
     package static let statusV01 = MetricGroup(
         metrics: [.acknowledgements, .unacknowledgedRequests],
         counters: [
@@ -21,7 +21,7 @@ extension Metric {
         help: "Requests of version 0.1 that were carried out and not acknowledged, because they name no key for that.")
 }
 
-/// What a request of version 0.1 is acknowledged.
+/// The result in the acknowledgement of a version 0.1 request.
 package enum AcknowledgementLabel: String, MetricLabel {
     package static let labelName = "result"
     case success

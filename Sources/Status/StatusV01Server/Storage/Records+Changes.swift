@@ -5,7 +5,7 @@ import StatusRules
 package import Storage
 import Waku
 
-/// How records come and go. What a change rests on is read before: the row, and the devices of the account.
+/// Stores and removes records. Changes depend on the account's row and devices, which are read first.
 extension Records {
     private static let insert = Mutation(
         V01Storage.record,
@@ -19,7 +19,7 @@ extension Records {
             [
                 V01Storage.version, V01Storage.changedAt, V01Storage.mark, V01Storage.sealed, V01Storage.recordToken, V01Storage.unfounded,
             ], where: [.equal(.id), .equal(V01Storage.version)]))
-    /// An unfounded tombstone stays one.
+    /// Turns a row into a tombstone. An unfounded tombstone stays unfounded.
     private static let end = Mutation(
         V01Storage.record,
         .update(
@@ -32,17 +32,16 @@ extension Records {
         .upsert([V01Storage.keyHash, V01Storage.installation, V01Storage.version, V01Storage.platform, V01Storage.sealedToken]))
     private static let removeDevice = Mutation(V01Storage.device, .delete(where: [.equal(.id)]))
 
-    /// A record takes the place of whatever stands for its account: devices that it does not name are gone, with the notifications that wait for
-    /// them.
+    /// Stores a record, replacing any row of its account. Devices that it does not contain are deleted, with their pending notifications.
     ///
     /// - Parameters:
-    ///   - preferences: what `payload` says. Its access token belongs to no other record.
-    ///   - payload: the record as it came.
-    ///   - keyHash: whose.
-    ///   - mark: of the Register that it came with.
-    ///   - row: what stands for the account.
-    ///   - devices: of the account.
-    ///   - now: when.
+    ///   - preferences: the decoded `payload`. Its access token must not belong to another record.
+    ///   - payload: the record as received.
+    ///   - keyHash: the account.
+    ///   - mark: the mark of the record's Register.
+    ///   - row: the current row of the account; nil if there is none.
+    ///   - devices: the stored devices of the account.
+    ///   - now: the time of the change.
     func store(
         _ preferences: V01.Preferences, payload: [UInt8], as keyHash: V01.KeyHash, mark: V01.RegisterMark?, replacing row: Row?,
         devices: [InstallationID: Int64], at now: Timestamp
@@ -74,8 +73,8 @@ extension Records {
         return changes + Self.remove(devices.lazy.filter { !kept.contains($0.key) }.map(\.value))
     }
 
-    /// Leaves only key hash and version, and forgets what was waiting for the devices. When the account never was registered, the row is marked as
-    /// unfounded: ``forgetUnfounded(before:limit:)`` removes it.
+    /// Turns a row into a tombstone: only key hash and version remain. Deletes the devices' pending notifications. A tombstone of an account that
+    /// was never registered is marked as unfounded: ``forgetUnfounded(before:limit:)`` removes it.
     static func end(
         _ keyHash: V01.KeyHash, version: UInt64, mark: V01.RegisterMark?, replacing row: Row?, devices: [InstallationID: Int64],
         wasRegistered: Bool = false, at now: Timestamp
@@ -95,8 +94,8 @@ extension Records {
     private static let findDevice = Query(
         V01Storage.device, [V01Storage.keyHash, V01Storage.installation, V01Storage.version], where: [.idAmong])
 
-    /// Takes a device out of its record because its token does not work; with the last one the record ends. The version stays, so that the
-    /// account's next record is newer. Does nothing when the record has another version by now.
+    /// Removes a device whose token is invalid from its record; with its last device the record becomes a tombstone. The version stays, so that
+    /// the account's next record is newer. Does nothing if the record has changed its version.
     func endDevice(_ id: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
         .find(Self.findDevice(ids: [id])) { rows in
             guard let found = rows.first, try found.unsigned(2) == version, let keyHash = V01.KeyHash(bytes: try found.bytes(0))
@@ -122,14 +121,14 @@ extension Records {
     private static let findEnding = Query(
         V01Storage.record, [.id], where: [.equal(V01Storage.keyHash), .present(V01Storage.sealed), .less(V01Storage.changedAt)])
 
-    /// Registered records that were not renewed since then. Looks at all rows.
+    /// Records that have not been renewed since `time`. Reads all rows.
     static func records(unchangedSince time: Timestamp, limit: Int = 100_000) -> StoreCommand<[V01.KeyHash]> {
         .find(findUnchanged(.integer(time.rawValue), limit: limit)) { rows in
             .done(try rows.compactMap { V01.KeyHash(bytes: try $0.bytes(0)) })
         }
     }
 
-    /// Ends a record under the version that it has, unless it was renewed meanwhile; then false. Its content is not opened.
+    /// Unregisters an account, keeping its version; does nothing and returns false if it was renewed in the meantime. The content is not read.
     static func expire(_ keyHash: V01.KeyHash, unchangedSince time: Timestamp, at now: Timestamp) -> StoreCommand<Bool> {
         .read([findEnding(.bytes(keyHash.bytes), .integer(time.rawValue)), rowRead(keyHash), devicesRead(keyHash)]) { found in
             guard !found[0].isEmpty, let row = try row(found[1]) else { return .done(false) }
@@ -138,7 +137,7 @@ extension Records {
         }
     }
 
-    /// Ends a record as if its owner had unregistered; false when none is registered.
+    /// Removes a record as if its owner had unregistered; false if there is none.
     package static func remove(_ keyHash: V01.KeyHash, at now: Timestamp) -> StoreCommand<Bool> {
         .read([rowRead(keyHash), devicesRead(keyHash)]) { found in
             guard let row = try row(found[0]), row.isRegistered else { return .done(false) }
@@ -152,9 +151,9 @@ extension Records {
         order: [.ascending(V01Storage.changedAt)])
     private static let removeUnfounded = Mutation(V01Storage.record, .delete(where: [.idAmong, .equal(V01Storage.unfounded)]))
 
-    /// Forgets tombstones of accounts that were never registered, the oldest first.
+    /// Deletes tombstones of accounts that were never registered, oldest first.
     ///
-    /// - Returns: How many were forgotten; when it is `limit`, there may be more.
+    /// - Returns: The number of deleted rows; if it equals `limit`, there may be more.
     static func forgetUnfounded(before cutoff: Timestamp, limit: Int) -> StoreCommand<Int> {
         .find(findUnfounded(.integer(1), .integer(cutoff.rawValue), limit: limit)) { rows in
             let ids = try rows.map { try $0.integer(0) }

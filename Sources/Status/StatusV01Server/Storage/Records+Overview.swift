@@ -6,7 +6,7 @@ package import Storage
 import Waku
 import WakuCrypto
 
-/// What can be told of a record without opening it.
+/// The data of a record that is not encrypted.
 package struct RecordSummary: Sendable {
     package let keyHash: V01.KeyHash
     package let version: UInt64
@@ -19,7 +19,7 @@ package struct RecordExport: Sendable {
     package let keyHash: V01.KeyHash
     package let version: UInt64
     package let changedAt: Timestamp
-    /// As it came; nil: a tombstone.
+    /// The record as received; nil for a tombstone.
     package let preferences: [UInt8]?
 
     package init(keyHash: V01.KeyHash, version: UInt64, changedAt: Timestamp, preferences: [UInt8]?) {
@@ -30,10 +30,10 @@ package struct RecordExport: Sendable {
     }
 }
 
-/// How many records and devices there are.
+/// Numbers of records and devices.
 package struct RecordFigures: Hashable, Sendable {
     package var devices: [Platform: Int] = [:]
-    /// Of these, with a token in doubt.
+    /// Devices with a doubtful token.
     package var inDoubt: [Platform: Int] = [:]
     package var records = 0
     package var tombstones = 0
@@ -49,7 +49,7 @@ extension Records {
     private static let findSummariesByHash = Query(
         V01Storage.record, summaryColumns, where: [.between(V01Storage.keyHash)], order: [.ascending(.id)])
 
-    /// Those whose key hash begins with `prefix` (hexadecimal digits), oldest first.
+    /// Records whose key hash begins with `prefix` (hexadecimal digits), oldest first.
     package static func summaries(keyHashPrefix prefix: String = "", limit: Int, offset: Int = 0) -> StoreCommand<[RecordSummary]> {
         let read =
             prefix.isEmpty
@@ -65,7 +65,7 @@ extension Records {
         }
     }
 
-    /// The first and the last hash that begin with these digits.
+    /// The lowest and the highest hash with this prefix.
     private static func range(_ prefix: String) -> [Value] {
         let digits = prefix.prefix(2 * V01.KeyHash.byteCount)
         let fill = 2 * V01.KeyHash.byteCount - digits.count
@@ -75,9 +75,9 @@ extension Records {
     private static let findAll = Query(
         V01Storage.record, [V01Storage.keyHash, V01Storage.version, V01Storage.changedAt, V01Storage.sealed], order: [.ascending(.id)])
 
-    /// All records, opened, oldest first, until `visit` returns false. Blocks as the store's `scan` does.
+    /// Decrypts all records, oldest first, until `visit` returns false. Blocks, as the store's `scan` does.
     ///
-    /// - Throws: `StoreError`, also for what `visit` throws.
+    /// - Throws: `StoreError`, also if `visit` throws.
     package func forEach(in store: any Store, _ visit: (RecordExport) throws -> Bool) throws(StoreError) {
         try store.scan(Self.findAll()) { row in
             guard let keyHash = V01.KeyHash(bytes: try row.bytes(0)) else { return true }
@@ -89,8 +89,8 @@ extension Records {
         }
     }
 
-    /// Stores what is newer than what stands for its account. Returns whether it was. A record whose access token belongs to another one by
-    /// now is left out.
+    /// Stores a record if it is newer than the stored row of its account, unless its access token belongs to another record now. Returns whether
+    /// it was stored.
     package func merge(_ record: RecordExport) -> StoreCommand<Bool> {
         let preferences: V01.Preferences?
         do {
@@ -135,7 +135,7 @@ extension Records {
         }
     }
 
-    /// Reads all records: a second for a million.
+    /// Reads all records: about one second per million.
     package static func figures() -> StoreCommand<RecordFigures> {
         DeliveryStorage.doubtedDevices(of: V01Storage.protocolNumber).then { doubted in
             .read([countDevices(), countAmong(ids: doubted), countRecords(), countTombstones()]) { found in
@@ -149,7 +149,7 @@ extension Records {
         }
     }
 
-    /// How many devices are registered, for limits.
+    /// Number of registered devices, for limits.
     static func deviceCount() -> StoreCommand<Int> {
         .find(countAllDevices()) { .done(Int(try $0[0].integer(0))) }
     }

@@ -3,11 +3,11 @@ import StatusProtocol
 import StatusRules
 import Storage
 
-/// Records that queries and requests ask for, read within bounds: what they hold may be large.
+/// Reads the records that queries and requests select, within limits, because their content may be large.
 extension Records {
-    /// Records that are read at once.
+    /// Number of records read at once.
     private static let chunkCount = 16
-    /// What a query or request may cost, in bytes of records.
+    /// Limit of the records that a query or request reads, in bytes.
     private static let byteLimit = 32 << 20
 
     private static let findSize = Query(
@@ -21,7 +21,7 @@ extension Records {
         let byteCount: Int
     }
 
-    /// The registered records of these accounts, the most recently changed first, as many as a query may cost.
+    /// The records of these accounts, most recently changed first, up to the byte limit of a query.
     func records(of keyHashes: [V01.KeyHash]) -> StoreCommand<[V01.SelectedRecord]> {
         .read(keyHashes.map { Self.findSize(.bytes($0.bytes)) }) { rows in
             var found: [Found] = []
@@ -51,14 +51,14 @@ extension Records {
         }
     }
 
-    /// What access tokens select.
+    /// The records and devices selected by access tokens.
     struct Selection: Sendable {
         var records: [AccessToken: V01.SelectedRecord] = [:]
-        /// Rows of devices.
+        /// Row ids of devices.
         var devices: [V01.KeyHash: [InstallationID: Int64]] = [:]
     }
 
-    /// nil when there is more to read than a request may cost.
+    /// The selection of these tokens; nil if it exceeds the byte limit of a request.
     func selection(by tokens: [AccessToken]) -> StoreCommand<Selection?> {
         .read(tokens.map(ownerRead)) { rows in
             var owners: [(token: AccessToken, keyHash: V01.KeyHash)] = []

@@ -6,11 +6,11 @@ package import StatusRules
 package import Storage
 import Waku
 
-/// What can be asked of the stored records, and done to them.
+/// Reads and changes stored records.
 package struct Records: Sendable {
     let sealer: Sealer
 
-    /// - Parameter sealer: of the store.
+    /// - Parameter sealer: the store's sealer.
     package init(_ sealer: Sealer) {
         self.sealer = sealer
     }
@@ -23,9 +23,9 @@ package struct Records: Sendable {
     struct Row: Sendable {
         let id: Int64
         let head: V01.RecordHead
-        /// Not a tombstone.
+        /// false for a tombstone.
         let isRegistered: Bool
-        /// A tombstone of an account that was never registered.
+        /// Whether this is a tombstone of an account that was never registered.
         let isUnfounded: Bool
         /// The keyed hash of its access token.
         let token: [UInt8]?
@@ -56,18 +56,18 @@ package struct Records: Sendable {
 
     static func contentRead(_ keyHash: V01.KeyHash) -> Read { findContent(.bytes(keyHash.bytes)) }
 
-    /// nil for a tombstone, and when nothing ever was.
+    /// The decrypted content; nil for a tombstone, and if there is no row.
     func content(_ rows: [Storage.Row], of keyHash: V01.KeyHash) throws -> V01.Preferences? {
         guard let row = rows.first, let sealed = try row.optionalBytes(1) else { return nil }
         return try parse(try open(sealed, of: keyHash, version: try row.unsigned(0)))
     }
 
-    /// What is stored for an account; nil for a tombstone, and when nothing ever was.
+    /// The stored record of an account; nil for a tombstone, and if there is no row.
     package func preferences(of keyHash: V01.KeyHash) -> StoreCommand<V01.Preferences?> {
         .find(Self.contentRead(keyHash)) { .done(try content($0, of: keyHash)) }
     }
 
-    /// What stands for an account, without its content; nil when nothing ever was.
+    /// The row of an account without its content; nil if there is none.
     package static func head(of keyHash: V01.KeyHash) -> StoreCommand<(head: V01.RecordHead, isRegistered: Bool)?> {
         .find(rowRead(keyHash)) { rows in .done(try row(rows).map { ($0.head, $0.isRegistered) }) }
     }
@@ -90,12 +90,12 @@ package struct Records: Sendable {
         }
     }
 
-    /// By which the record of an access token is looked up.
+    /// The keyed hash by which the record of an access token is looked up.
     func tokenHash(_ token: AccessToken) -> Value { .bytes(sealer.lookUpHash(of: token.bytes, in: V01Storage.accessToken.name)) }
 
     private static let findOwner = Query(V01Storage.accessToken, [V01Storage.keyHash], where: [.equal(V01Storage.token)])
 
-    /// Rows of the record that an access token selects.
+    /// Reads the row of the record that an access token selects.
     func ownerRead(_ token: AccessToken) -> Read { Self.findOwner(tokenHash(token)) }
 
     static func owner(_ rows: [Storage.Row]) throws -> V01.KeyHash? {

@@ -4,17 +4,17 @@ import Core
 import Waku
 import WakuCrypto
 
-/// How requests were acknowledged, so that the same request gets the same acknowledgement.
+/// Final acknowledgements, so that a repeated request gets the same acknowledgement.
 enum V01Answers {
     private static let find = Query(V01Storage.answer, [V01Storage.code], where: [.equal(V01Storage.request)])
     private static let insert = Mutation(V01Storage.answer, .insertOrIgnore([V01Storage.request, V01Storage.code, V01Storage.at]))
     private static let rows = TimedRows(V01Storage.answer, by: V01Storage.at)
     private static let success: Int64 = 255
 
-    /// What names a request: the same request may come in another envelope.
+    /// Identifies a request by its payload, because the same request may arrive in another envelope.
     static func key(of request: [UInt8]) -> [UInt8] { SHA3.hash256(request) }
 
-    /// A final answer, which may be success (nil); nil when there is none.
+    /// The final acknowledgement of a request, which may be success (nil); nil if there is none.
     static func answer(to request: [UInt8]) -> StoreCommand<V01.Acknowledgement.ErrorType??> {
         .find(find(.bytes(request))) { rows in
             guard let code = try rows.first?.integer(0) else { return .done(nil) }

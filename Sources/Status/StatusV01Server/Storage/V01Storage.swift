@@ -1,9 +1,9 @@
 package import Delivery
 package import Storage
 
-/// The tables of version 0.1: records, their access tokens and devices, and acknowledgements that were given.
+/// The tables of version 0.1: records, their access tokens and devices, and final acknowledgements.
 package enum V01Storage {
-    /// In stored rows.
+    /// The number that identifies the protocol in stored rows.
     package static let protocolNumber = ProtocolNumber(rawValue: 2)
 
     package static let part = StorePart("status-v0.1", tables: [record, accessToken, device, answer])
@@ -15,16 +15,16 @@ package enum V01Storage {
     // MARK: Records
 
     static let changedAt = Column("changed_at", .integer)
-    /// Of the Register that it came with.
+    /// The mark of the record's Register.
     static let mark = Column("mark", .integer, isOptional: true)
-    /// Preferences as they came.
+    /// Preferences as received.
     static let sealed = Column("sealed", .bytes, isOptional: true)
     /// The keyed hash of its access token.
     static let recordToken = Column("token", .bytes, isOptional: true)
-    /// 1 for the tombstone of an account that was never registered here: it is forgotten after a while.
+    /// 1 for the tombstone of an account that was never registered here: deleted after 30 days.
     static let unfounded = Column("unfounded", .integer, isOptional: true)
 
-    /// One row for each account ever registered or unregistered. A tombstone has key hash and version, and none of the rest.
+    /// One row for each account ever registered or unregistered. A tombstone has only key hash and version.
     static let record = Table(
         "v01_record", columns: [keyHash, version, changedAt, mark, sealed, recordToken, unfounded], unique: [keyHash],
         indexes: [Index("v01_record_unfounded", on: [changedAt], where: .equal(unfounded, 1))],
@@ -34,7 +34,7 @@ package enum V01Storage {
 
     /// The keyed hash of an access token.
     static let token = Column("token", .bytes)
-    /// Which record an access token selects: a table of its own, so that no two records can have the same one.
+    /// Maps access tokens to records. A separate table, so that no two records can have the same token.
     static let accessToken = Table("v01_access_token", columns: [token, keyHash], unique: [token])
 
     // MARK: Devices
@@ -53,6 +53,6 @@ package enum V01Storage {
     static let request = Column("request", .bytes)
     static let code = Column("code", .integer)
     static let at = Column("at", .integer)
-    /// How requests were acknowledged for good, so that the same request gets the same acknowledgement.
+    /// Final acknowledgements, so that a repeated request gets the same acknowledgement.
     static let answer = Table("v01_answer", columns: [request, code, at], unique: [request])
 }

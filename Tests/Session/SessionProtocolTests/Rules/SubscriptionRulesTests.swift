@@ -105,9 +105,9 @@ import WakuCrypto
         #expect(refusal?.message.contains("2 devices") == true)
     }
 
-    // MARK: Clocks that were ahead
+    // MARK: Clocks that are ahead
 
-    /// Signed by a clock that was 10 h ahead, and arrived now.
+    /// The `sig_ts` of a clock that is 10 h ahead, arriving now.
     private var ahead: Int64 { now + 36_000 }
     private var used: AheadTimes { AheadTimes([AheadTime(.subscription, signedAt: ahead, arrivedAt: now)]) }
 
@@ -125,7 +125,7 @@ import WakuCrypto
                     == .remove(leaving: LeftName(signedAt: now + 5, expiresAt: now + 5 + 15 * day)))
         }
         #expect(refusal { _ = try replace(signedAt: now - 301, used, stored: ahead, at: now + 5) }?.code == .error)
-        // Also when it is ahead no more.
+        // Also after that time has passed.
         #expect(try replace(signedAt: now, used, stored: ahead, at: ahead + day) == .update)
     }
 
@@ -143,7 +143,7 @@ import WakuCrypto
         #expect(refusal { _ = try replace(signedAt: ahead, used, stored: now + 5, at: now + 10) }?.code == .error)
         #expect(refusal { _ = try subscribe(signedAt: ahead, used: used) }?.code == .error)
         #expect(try replace(signedAt: ahead + 1, used, stored: now + 5, at: now + 10) == .update)
-        // Another text was signed.
+        // An unsubscription signs another text.
         let stored = used.stored(signedAt: now + 5, at: now + 10)
         #expect(try rules.decideUnsubscription(signedAt: ahead, stored: stored, used: used, at: now + 10) != .nothingToRemove)
         let unsubscribed = AheadTimes([AheadTime(.unsubscription, signedAt: ahead, arrivedAt: now)])

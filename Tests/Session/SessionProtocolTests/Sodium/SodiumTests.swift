@@ -34,7 +34,7 @@ import WakuCrypto
         #expect(!sodium.isValid(session.signature.bytes, of: text + [0], by: key))
         #expect(!sodium.isValid(Array(session.signature.bytes.dropLast()), of: text, by: key))
         #expect(!sodium.isValid([], of: text, by: key))
-        // The identity as the key: every text would be signed.
+        // The identity as the key would make signatures valid for every text.
         let identity = try Ed25519PublicKey(parsing: [1] + [UInt8](repeating: 0, count: 31))
         #expect(!sodium.isValid([1] + [UInt8](repeating: 0, count: 63), of: text, by: identity))
     }
@@ -59,7 +59,7 @@ import WakuCrypto
             #expect(!key.hasX25519Form(key.bytes))
             #expect(!key.hasX25519Form(form + [0]))
             #expect(!Ed25519PrivateKey.generate().publicKey.hasX25519Form(form))
-            // The point with the other x.
+            // The point with the opposite sign of x.
             let negated = try Ed25519PublicKey(parsing: key.bytes.dropLast() + [key.bytes[31] ^ 0x80])
             #expect(sodium.x25519Key(of: negated) == form && negated.hasX25519Form(form))
         }
@@ -70,11 +70,11 @@ import WakuCrypto
         let base = try Ed25519PublicKey(parsing: [0x58] + [UInt8](repeating: 0x66, count: 31))
         #expect(base.hasX25519Form([9] + [UInt8](repeating: 0, count: 31)))
         #expect(!base.hasX25519Form([0xF6] + [UInt8](repeating: 0xFF, count: 30) + [0x7F]))
-        // The base point and the point of order 2 together: a form, but none of libsodium's.
+        // The sum of the base point and the point of order 2 has an X25519 form, but libsodium refuses it.
         let mixed = try Ed25519PublicKey(parsing: [0x95] + [UInt8](repeating: 0x99, count: 30) + [0x19])
         let form = try #require(bytes(hex: "12c7711cc7711cc7711cc7711cc7711cc7711cc7711cc7711cc7711cc7711c47"))
         #expect(mixed.hasX25519Form(form) && sodium.x25519Key(of: mixed) == nil)
-        // The neutral element, whose form would be 2 / 0, in both of its encodings.
+        // The neutral element in both of its encodings: its X25519 form would be 2 / 0.
         for bytes in [[1] + [UInt8](repeating: 0, count: 31), [0xEE] + [UInt8](repeating: 0xFF, count: 30) + [0x7F]] {
             let neutral = try Ed25519PublicKey(parsing: bytes)
             for form in [[UInt8](repeating: 0, count: 32), [1] + [UInt8](repeating: 0, count: 31), [UInt8](repeating: 0xFF, count: 32)] {
@@ -127,7 +127,7 @@ import WakuCrypto
     }
 
     @Test func blake2bIsKeyed() {
-        // RFC 7693 has BLAKE2b-512 alone; b2sum -l 256 of nothing.
+        // RFC 7693 has vectors only for BLAKE2b-512; this is b2sum -l 256 of empty input.
         #expect(hexString(sodium.blake2b256([])) == "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8")
         #expect(sodium.blake2b256([1], key: [2]) != sodium.blake2b256([1]))
         let secret = [UInt8](repeating: 7, count: 96)

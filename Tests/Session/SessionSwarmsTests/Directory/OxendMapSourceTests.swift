@@ -17,7 +17,7 @@ import Testing
         return source
     }
 
-    /// Tags of the requests for the list, and whether the blocks were subscribed to.
+    /// Tags of the requests for the list, and of the subscriptions to blocks.
     private func requests(_ source: inout OxendMapSource) -> (lists: [RequestTag], blocks: [RequestTag]) {
         let actions = source.takeActions()
         return (

@@ -5,13 +5,13 @@ import Testing
 @testable import SessionSwarms
 
 @Suite struct PlaceIndexTests {
-    /// Hashes that collide a lot, so that runs of places meet and wrap around.
+    /// Hashes with many collisions, so that runs of entries meet and wrap around.
     @Test(arguments: [1, 7, 64, UInt64.max]) func findsWhatADictionaryFinds(differentHashes: UInt64) {
         var random = SplitMix64(seed: 18)
         var keys: [UInt64] = []
         var (known, freePlaces): ([UInt64: Int], [Int]) = ([:], [])
         var index = PlaceIndex()
-        // Those just below the end of any table come first.
+        // The first hashes are just below the end of any table.
         func hash(_ key: UInt64) -> UInt64 { (key &* 0x9E37_79B9_7F4A_7C15) % differentHashes &- 3 }
         for _ in 0..<4000 {
             let key = UInt64.random(in: 0..<300, using: &random)

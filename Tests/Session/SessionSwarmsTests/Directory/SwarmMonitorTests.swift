@@ -21,7 +21,7 @@ import Testing
         network.monitor.update([server(1, swarm: 100)], at: .zero)
         var (number, now) = (network.connects()[0].number, Instant.zero)
         for (index, pause) in [10, 30, 60, 120, 120, 120].enumerated() {
-            // HELLO alone ends no row of failures.
+            // HELLO alone does not reset the number of failures.
             if index.isMultiple(of: 2) { network.monitor.connected(number, at: now) }
             network.monitor.failed(number, at: now)
             (number, now) = network.expectPause(pause, from: now)
@@ -90,7 +90,7 @@ import Testing
         network.monitor.connected(first[0].number, at: .seconds(1))
         network.monitor.failed(first[1].number, at: .seconds(1))
         #expect(network.connects().count == 2)
-        // Those that did not answer make room for others before they are tried again.
+        // Servers that did not answer make room for others before they are retried.
         network.monitor.advance(to: .seconds(30))
         let later = network.connects()
         #expect(later.count == 498 && Set(later.map(\.server)).isDisjoint(with: first.map(\.server)))
@@ -193,7 +193,7 @@ import Testing
         #expect(network.asks().map(\.ids) == [(0..<20).map { id($0) }])
     }
 
-    /// What is kept of ten thousand subscriptions that come one by one within an hour.
+    /// Ten thousand subscriptions that arrive one by one within 40 minutes form about 40 ranges.
     @Test func whatIsAskedWithinAMinuteIsKeptAsOne() {
         var network = Network()
         network.connect([server(1, swarm: 100)])
@@ -241,7 +241,7 @@ import Testing
         network.monitor.set(id(2), account: account(2), entryByteCount: 200, at: .zero)
         network.answerAll(at: .zero)
         network.monitor.remove(id(1))
-        // A new one takes its slot, and is asked once.
+        // A new subscription reuses its slot, and is asked for once.
         network.monitor.set(id(3), account: account(3), entryByteCount: 200, at: .seconds(60))
         network.answerAll(at: .seconds(60))
         network.monitor.advance(to: .seconds(45 * 60 + 60 + 600))
@@ -263,7 +263,7 @@ import Testing
         #expect(network.monitor.figures.subscriptions == 0 && network.monitor.figures.accounts == 0)
     }
 
-    // MARK: Who is heard
+    // MARK: Accepted reports
 
     @Test func serverIsHeardFromTheRequestOn() {
         var network = Network()
@@ -301,7 +301,7 @@ import Testing
         #expect(!network.monitor.accepts(account(5), from: connections[0]))
         #expect(network.monitor.accepts(account(5), from: connections[1]))
         #expect(network.monitor.figures.refusals == 1)
-        // It is asked again with the next renewal, and heard again.
+        // After the next renewal its reports are accepted again.
         for minutes in 1...56 {
             network.monitor.advance(to: .seconds(60 * minutes))
             network.answerAll(at: .seconds(60 * minutes))
@@ -416,7 +416,7 @@ import Testing
         #expect(network.monitor.accepts(account(5000), from: new[0]))
         #expect(!network.monitor.accepts(account(5000), from: old[1]))
         #expect(network.monitor.accepts(account(50), from: old[0]))
-        // Back again.
+        // The account moves back.
         network.monitor.update([server(1, swarm: 100), server(2, swarm: 9000)], at: .seconds(100))
         let actions = network.monitor.takeActions()
         #expect(actions.contains(.close(new[0])) && actions.contains { if case .ask(old[1], _, [id(1)]) = $0 { true } else { false } })
@@ -509,7 +509,7 @@ import Testing
 
 // MARK: -
 
-/// A monitor, and what the network does for it.
+/// A monitor with a simulated network.
 struct Network {
     var monitor: SwarmMonitor
 
@@ -525,7 +525,7 @@ struct Network {
         monitor.takeActions().compactMap { if case .ask(let connection, let tag, let ids) = $0 { (connection, tag, ids) } else { nil } }
     }
 
-    /// A map whose new servers say HELLO. Their connections.
+    /// Updates the map; its new servers send HELLO. Returns their connections.
     @discardableResult mutating func connect(_ servers: [StorageServer]) -> [ConnectionNumber] {
         monitor.update(servers, at: .zero)
         let made = connects()
@@ -533,7 +533,7 @@ struct Network {
         return made.map(\.number)
     }
 
-    /// Nothing is connected before a pause is over, and one server then.
+    /// Expects no connection before a pause is over, and one afterwards.
     mutating func expectPause(_ seconds: Int, from now: Instant) -> (number: ConnectionNumber, at: Instant) {
         let end = now + .seconds(seconds)
         #expect(monitor.nextWakeUp.map { $0 <= end } == true)
@@ -545,7 +545,7 @@ struct Network {
         return (made.first?.number ?? ConnectionNumber(rawValue: 0), end)
     }
 
-    /// Time passes until it asks for something.
+    /// Advances the time until the monitor sends requests.
     mutating func nextAsks() -> (asks: [(connection: ConnectionNumber, tag: RequestTag, ids: [SubscriptionID])], at: Instant) {
         while let wake = monitor.nextWakeUp {
             monitor.advance(to: wake)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SessionSwarms
 
-/// Accounts that storage servers send elsewhere.
+/// Accounts that storage servers redirect to another swarm.
 @Suite struct SwarmMoveTests {
     private static let far: UInt64 = 1 << 40
 
@@ -39,7 +39,7 @@ import Testing
         actions.compactMap { if case .connect(let number, let server) = $0 { (number, server) } else { nil } }
     }
 
-    /// Two servers at one swarm and one far away; an account of the first, asked for and answered.
+    /// Two servers of one swarm and one of a distant swarm; accounts of the first swarm, requested and accepted.
     private func network(_ accounts: Int = 1) -> (Network, [ConnectionNumber]) {
         var network = Network()
         let connections = network.connect([server(1, swarm: 100), server(2, swarm: 100), server(3, swarm: Self.far)])
@@ -52,18 +52,18 @@ import Testing
     @Test func anEndedAccountIsAskedForInTheSwarmThatTheMapKnows() {
         var (network, connections) = network()
         expectEnded(&network, account(0), hint: hint(Self.far), by: connections[0], at: .seconds(1))
-        // One server's word ends it there alone.
+        // A server's notice affects only its own connection.
         #expect(connections.map { network.monitor.accepts(account(0), from: $0) } == [false, true, false])
         let actions = advance(&network, to: .seconds(2))
         #expect(actions.contains(.requestMap))
         #expect(asked(actions) == [connections[2]] && connects(actions).isEmpty)
         #expect(connections.map { network.monitor.accepts(account(0), from: $0) } == [false, true, true])
-        // The others say the same.
+        // The other server sends the same notice.
         expectEnded(&network, account(0), hint: hint(Self.far), by: connections[1], at: .seconds(2))
         #expect(asked(advance(&network, to: .seconds(3))).isEmpty)
         expectEnded(&network, account(0), hint: hint(Self.far), by: connections[1], at: .seconds(3), is: false)
         #expect(network.monitor.figures.monitoredSubscriptions == 1)
-        // A renewed subscription is asked for there too, and one that is gone is not heard.
+        // A renewed subscription is requested there too; reports for a removed one are not accepted.
         network.monitor.set(id(0), account: account(0), entryByteCount: 220, at: .seconds(4))
         #expect(Set(asked(network.monitor.takeActions())) == Set(connections))
         network.monitor.remove(id(0))
@@ -82,7 +82,7 @@ import Testing
         for ask in first { network.monitor.replied(ask.tag, [.success], at: .seconds(2)) }
         #expect(made.allSatisfy { network.monitor.accepts(account(0), from: $0.number) })
         #expect(network.monitor.figures.knownServers == 3 && network.monitor.figures.connectedServers == 3)
-        // A map that does not know it changes nothing.
+        // A map without the named swarm changes nothing.
         let old = [server(1, swarm: 100), server(2, swarm: 100), server(3, swarm: Self.far)]
         network.monitor.update(old, at: .seconds(3))
         network.monitor.update(old + [server(4, swarm: Self.far + 1)], at: .seconds(4))
@@ -117,7 +117,7 @@ import Testing
         #expect(asked(advance(&network, to: .milliseconds(1100))) == [connections[2]])
         expectEnded(&network, account(0), hint: hint(50, [9]), by: connections[1], at: .milliseconds(1200))
         #expect(connects(advance(&network, to: .milliseconds(1900))).map(\.server.swarm) == [50])
-        // The last that was said within that time counts.
+        // Only the last redirection within the interval takes effect.
         let until = advance(&network, to: .milliseconds(1999))
         #expect(asked(until).isEmpty)
         let first = advance(&network, to: .seconds(3))
@@ -136,7 +136,7 @@ import Testing
         }
         #expect(Set(made.map(\.swarm)).count == 4)
         #expect(Set(made).count == 64)
-        // All accounts are heard from the honest one.
+        // Reports of the honest server are accepted for all accounts.
         #expect((0..<400).allSatisfy { network.monitor.accepts(account(UInt64($0)), from: connections[1]) })
         #expect(network.monitor.swarms.count < 100 && network.monitor.figures.monitoredSubscriptions == 400)
         // An account has few places, and a server's later hint replaces its earlier one.
@@ -191,7 +191,7 @@ import Testing
                 expectEnded(&network, account(UInt64(index)), hint: hint, by: connection, at: .seconds(100))
             }
         }
-        // Requests are answered at once.
+        // Requests are answered immediately.
         var (asked, open) = ([ConnectionNumber: Int](), true)
         while open {
             actions = advance(&network, to: .seconds(101))

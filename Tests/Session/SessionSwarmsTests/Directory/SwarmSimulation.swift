@@ -4,7 +4,8 @@ import TestSupport
 
 @testable import SessionSwarms
 
-/// Storage servers and accounts in virtual time. The servers keep who was asked for what; what the monitor must do is checked as it goes.
+/// Storage servers and accounts in virtual time. The servers record the subscriptions requested of them; the monitor's invariants are checked
+/// during the run.
 struct SwarmSimulation {
     struct Plan {
         var seed: UInt64 = 1
@@ -12,9 +13,9 @@ struct SwarmSimulation {
         var swarms = 10
         var accounts = 500
         var days = 1
-        /// Between changes of the map.
+        /// Seconds between changes of the map.
         var mapInterval = 40 * 60
-        /// Between two checks of every pair of account and server.
+        /// Seconds between checks of every pair of account and server.
         var checkInterval = 30 * 60
     }
 
@@ -49,14 +50,14 @@ struct SwarmSimulation {
         var version: Int
         var at: Instant
         var isSuccess: Bool
-        /// Whether it may be asked again before 45 minutes have passed: it was refused before, or server or account changed the swarm since.
+        /// Whether a repeated request within 45 minutes is allowed: after a refusal, or a change of the server's or account's swarm.
         var mayRepeat: Bool
     }
 
     struct ModelServer {
         var server: StorageServer
         var latency: Duration
-        /// What it believes itself: it learns of a map a little later.
+        /// The swarm in the server's own view: it learns of a new map a little later.
         var swarm: UInt64
         var ring: SwarmRing
         var isListed = true
@@ -64,10 +65,10 @@ struct SwarmSimulation {
         var connection: ConnectionNumber?
         var isGreeted = false
         var asked: [SubscriptionID: Asked] = [:]
-        /// In a row, as the monitor must count them.
+        /// Consecutive failures, as the monitor must count them.
         var failures = 0
         var failedAt: Instant?
-        /// Since when it could be connected: up, listed, and not cut off.
+        /// The time since which it can be connected: up, listed, and not cut off.
         var steadySince = Instant.zero
         var adoptedAt = Instant.zero
     }
@@ -95,7 +96,7 @@ struct SwarmSimulation {
         monitor = SwarmMonitor(seed: plan.seed)
     }
 
-    // MARK: The course
+    // MARK: Events
 
     mutating func run() {
         let swarmIDs = (0..<plan.swarms).map { _ in random.next() >> 1 }
@@ -146,7 +147,7 @@ struct SwarmSimulation {
             events.add(.stop(server: randomServer()), at: soon(7200))
         case .changeSubscriber:
             changeSubscriber()
-            // So that each account changes about once a day.
+            // Each account changes about once a day.
             events.add(.changeSubscriber, at: now + .seconds(86_400) / plan.accounts)
         case .changeMap:
             changeMap()
@@ -190,7 +191,7 @@ struct SwarmSimulation {
         if byConnection.values.lazy.filter({ [models] in !models[$0].isGreeted }).count > 500 {
             violations.append("\(now): more than 500 connections in the making")
         }
-        // Some do not refuse, but never answer.
+        // Some servers that are down do not refuse the connection, but never answer.
         let isUp = models[index].isUp
         if isUp || Bool.random(using: &random) { events.add(.answered(number, isUp: isUp), at: now + models[index].latency * 4) }
     }
@@ -308,12 +309,12 @@ struct SwarmSimulation {
         byKey[server.publicKey] = index
     }
 
-    /// A server leaves, joins or changes its swarm; now and then a swarm begins or ends.
+    /// A server leaves, joins or changes its swarm; sometimes a swarm is created or removed.
     private mutating func changeMap() {
         figures.mapChanges += 1
         let listed = models.indices.filter { models[$0].isListed }
         let swarms = Set(listed.map { models[$0].server.swarm }).sorted()
-        // A server that is added now has none.
+        // A server added now has no swarm before.
         let swarmsBefore = models.map(\.server.swarm) + [0]
         func move(_ index: Int, to swarm: UInt64) {
             let old = models[index].server
@@ -351,7 +352,7 @@ struct SwarmSimulation {
         ring = new
         deliverMap()
         perform()
-        // Those that are connected were asked at once for what has moved to them.
+        // Connected servers were asked immediately for accounts that moved to them.
         check(isAtMapChange: true)
         for index in models.indices where models[index].isListed { events.add(.adoptMap(server: index), at: soon(60)) }
     }
@@ -362,7 +363,7 @@ struct SwarmSimulation {
         models[index].swarm = models[index].server.swarm
         models[index].ring = ring
         models[index].adoptedAt = now
-        // A server that changes its swarm forgets nobody whom it serves now; others are refused from then on.
+        // A server that changes its swarm keeps the accounts that it still serves, and refuses others from then on.
         if isOther { models[index].asked = models[index].asked.filter { $0.value.at > now - .seconds(3600) } }
     }
 
@@ -370,13 +371,13 @@ struct SwarmSimulation {
         monitor.update(models.filter(\.isListed).map(\.server), at: now)
     }
 
-    /// Whether it has known of the last map for so long that what it refused before was asked again.
+    /// Whether the server has had the latest map long enough for refused accounts to have been requested again.
     private func isSettled(_ index: Int) -> Bool {
         let model = models[index]
         return model.ring == ring && model.swarm == model.server.swarm && now - model.adoptedAt > .seconds(240)
     }
 
-    // MARK: What must hold
+    // MARK: Invariants
 
     /// Every account is monitored at every reachable server of its swarm.
     private mutating func check(isAtMapChange: Bool = false) {
@@ -388,7 +389,7 @@ struct SwarmSimulation {
         for index in models.indices where models[index].isListed {
             let model = models[index]
             guard let connection = model.connection, model.isGreeted else {
-                // A pause, and one connection.
+                // Allows for a pause and one connection attempt.
                 if model.isUp, now - model.steadySince > .seconds(200) { violations.append("\(now): \(index) is not connected") }
                 continue
             }
@@ -411,7 +412,7 @@ struct SwarmSimulation {
         if monitor.figures.connectedServers != listed.count { violations.append("\(now): counts other connections") }
     }
 
-    /// A few reports of each server.
+    /// Checks a few reports of each server.
     private mutating func checkAcceptance(of index: Int, _ connection: ConnectionNumber, _ members: [UInt64: [SubscriptionID]]) {
         guard let own = members[models[index].server.swarm], !ids.isEmpty else { return }
         for id in [random.pick(own), random.pick(ids)] {

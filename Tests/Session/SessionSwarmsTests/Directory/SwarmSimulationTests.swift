@@ -3,14 +3,14 @@ import Testing
 
 @testable import SessionSwarms
 
-/// A network in virtual time, with servers that fail, lag behind and change their swarms, and accounts that come, renew and go.
+/// A network in virtual time, with servers that fail, lag behind and change their swarms, and accounts that subscribe, renew and unsubscribe.
 @Suite struct SwarmSimulationTests {
     @Test(arguments: [1] as [UInt64])
     func everyAccountIsMonitoredAtEveryReachableServerForADay(seed: UInt64) {
         var simulation = SwarmSimulation(.init(seed: seed))
         simulation.run()
         #expect(simulation.violations == [])
-        // Nothing of it is idle.
+        // The simulation exercised every kind of event.
         let figures = simulation.figures
         #expect(figures.mapChanges > 20 && figures.moves > 0 && figures.losses > 10 && figures.refusals > 0)
         #expect(figures.checkedPairs > 50_000 && figures.longestGap > .seconds(45 * 60))

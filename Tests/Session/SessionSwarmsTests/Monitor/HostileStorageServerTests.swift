@@ -13,13 +13,13 @@ import Testing
 struct HostileStorageServerTests {
     private let swarms: [UInt64] = [1 << 62, 3 << 62]
 
-    /// Subscribes an account at the attacker and one at an honest server, of this process. Attacks, has the honest one heard meanwhile, and waits for
-    /// what has to come of it.
+    /// Subscribes an account at the attacker and one at an honest server of this process. During the attack, checks that reports of the honest server
+    /// arrive, and waits for the expected outcome.
     ///
     /// - Parameters:
-    ///   - kind: Of `Tests/Interop/session_network.py`.
-    ///   - isSilent: Whether the attacker answers requests.
-    ///   - outcome: What is waited for during the attack.
+    ///   - kind: The kind of attack in `Tests/Interop/session_network.py`.
+    ///   - isSilent: Whether the attacker leaves requests unanswered.
+    ///   - outcome: The condition to wait for during the attack.
     private func attack(
         _ kind: String, isSilent: Bool = false, until outcome: (MonitoredNetwork) -> Bool
     ) async throws -> MonitoredNetwork {
@@ -31,7 +31,7 @@ struct HostileStorageServerTests {
             $0.messages.connectionByteCount = 1 << 20
             $0.connections.maximumUnreceivedByteCount = 32 << 20
             $0.connections.checkInterval = .milliseconds(100)
-            // It stays away, so that it is seen why.
+            // A long pause, so that the reason of the disconnection can be checked.
             $0.swarms.pauses = [.seconds(600)]
         }
         try await test.connected(2)
@@ -53,7 +53,7 @@ struct HostileStorageServerTests {
         #expect(test.monitor.messages.withLock { $0.byteCount } < 2 << 20)
         try test.network.peer.tell("stop")
         try await test.network.peer.says("attacked")
-        // The attacker at most.
+        // At most the attacker was disconnected.
         #expect(honest.figures.connections == 1 && test.log.all.count { $0.contains("disconnected") } <= 1, "\(test.log.all)")
         return test
     }
@@ -75,7 +75,7 @@ struct HostileStorageServerTests {
         try await test.stop()
     }
 
-    /// libzmq would keep all of it.
+    /// libzmq would keep the whole message in memory.
     @Test func messageWithoutAnEndEndsTheConnection() async throws {
         let test = try await attack("parts") { $0.log.contains("the server sends a message without an end") }
         try await test.stop()

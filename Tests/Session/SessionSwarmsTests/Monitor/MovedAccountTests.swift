@@ -12,10 +12,10 @@ struct MovesOverSocketsTests {
     private static let (old, new): (UInt64, UInt64) = (1 << 40, 1 << 41)
     private static let serverCount = 5
 
-    /// `SESSION_MOVE_COUNT` is for measurements.
+    /// Set `SESSION_MOVE_COUNT` for measurements.
     private static let accountCount = ProcessInfo.processInfo.environment["SESSION_MOVE_COUNT"].flatMap { Int($0) } ?? 1000
 
-    /// A monitor of accounts at servers of one swarm; the map does not know those of the other.
+    /// Runs a monitor of accounts at servers of one swarm; the servers of the other swarm are not in the map.
     private func withMonitor(
         _ configure: (inout SubscriptionMonitor.Configuration) -> Void = { _ in },
         _ body: (StorageServerStandIn, [AccountID], Inbox, EventCounts, LogLines) async throws -> Void
@@ -61,7 +61,7 @@ struct MovesOverSocketsTests {
         } _: { servers, accounts, inbox, events, log in
             let start = ContinuousClock.now
             #expect(servers.move(accounts, to: Self.new) == accounts.count * Self.serverCount)
-            // At the old servers again, if it takes longer than their first pause.
+            // Includes repeated requests to the old servers, if the move takes longer than their first pause.
             try await eventually { servers.figures.accepted >= 2 * accounts.count * Self.serverCount }
             try await eventually { servers.monitorCount(in: Self.new) == accounts.count * Self.serverCount }
             print("\(accounts.count) accounts at \(Self.serverCount) servers moved in \(ContinuousClock.now - start)")

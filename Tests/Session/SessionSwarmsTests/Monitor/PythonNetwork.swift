@@ -12,7 +12,7 @@ import WakuCrypto
 /// `Tests/Interop/session_network.py`: storage servers and an oxend.
 struct PythonNetwork: Sendable {
     let peer: PythonPeer
-    /// As a nodes file lists them.
+    /// The servers' entries for a nodes file.
     let servers: [StorageServer]
     let oxend: OxenAddress
 
@@ -28,24 +28,24 @@ struct PythonNetwork: Sendable {
         }
     }
 
-    /// Has a command carried out.
+    /// Executes a command.
     func tell(_ command: String) async throws {
         let mark = UUID().uuidString
         try peer.tell("\(command)\nmark \(mark)")
         try await peer.says("marked") { $0 == [mark] }
     }
 
-    /// JSON of a nodes file with some of the servers.
+    /// The JSON of a nodes file with some of the servers.
     func nodes(_ indices: [Int], and others: [StorageServer] = []) -> String {
         StorageServerStandIn.nodesFile(indices.map { servers[$0] } + others)
     }
 
-    /// How often a server was asked for an account, and answered with an errcode (0: success).
+    /// How often a server has answered a request for an account with an errcode (0: success).
     func entryCount(_ index: Int, _ account: AccountID, errcode: Int = 0) -> Int {
         peer.said("entry").count { $0.first == "\(index)" && $0[1] == account.hex && $0.last == "\(errcode)" }
     }
 
-    /// `notify.message` from a server, where it monitors the account. Its hash is the name, made longer.
+    /// Sends `notify.message` from a server on each connection that monitors the account. The hash is the padded name.
     func report(_ index: Int, _ account: AccountID, _ name: String, byteCount: Int = 10, storedAt: Int64? = nil, expiresAt: Int64? = nil)
         throws
     {
@@ -57,7 +57,7 @@ struct PythonNetwork: Sendable {
     static func hash(_ name: String) -> String { name + String(repeating: "=", count: 40 - name.count) }
 }
 
-/// Subscriptions, a monitor that runs, and what it has handed over.
+/// Subscriptions, a running monitor, and the messages that it has delivered.
 final class MonitoredNetwork: Sendable {
     let network: PythonNetwork
     let monitor: SubscriptionMonitor
@@ -72,10 +72,10 @@ final class MonitoredNetwork: Sendable {
     var nodesPath: String { folder.path + "/nodes.json" }
 
     /// - Parameters:
-    ///   - swarms: A storage server each.
-    ///   - listed: Those that the map lists; nil for all.
-    ///   - others: Storage servers that it lists besides.
-    ///   - usesOxend: Whether the map comes from oxend rather than from a file.
+    ///   - swarms: The swarm of each storage server.
+    ///   - listed: The servers that the map lists; nil for all.
+    ///   - others: Further storage servers in the map.
+    ///   - usesOxend: Whether the map comes from oxend instead of a file.
     ///   - configure: Changes times and limits.
     init(
         swarms: [UInt64], listed: [Int]? = nil, and others: [StorageServer] = [], usesOxend: Bool = false,
@@ -104,7 +104,7 @@ final class MonitoredNetwork: Sendable {
         running.cancel()
     }
 
-    /// Waits until this many servers are connected.
+    /// Waits until `count` servers are connected.
     func connected(_ count: Int) async throws {
         try await eventually { monitor.figures.connectedServers == count }
     }
@@ -115,7 +115,7 @@ final class MonitoredNetwork: Sendable {
         #expect(network.peer.said("fault").isEmpty, "\(network.peer.said("fault"))")
     }
 
-    /// A new account whose swarm is the given one, in the map with these swarms.
+    /// A new account that belongs to a swarm in a map with these swarms.
     func client(in swarm: UInt64, of swarms: [UInt64]) throws -> SessionClient {
         let ring = SwarmRing(swarms)
         for _ in 0..<10_000 {
@@ -129,7 +129,7 @@ final class MonitoredNetwork: Sendable {
         return client
     }
 
-    /// Subscribes a device: stores its entry, and tells the monitor.
+    /// Subscribes a device: stores its entry, and informs the monitor.
     @discardableResult
     func subscribe(_ client: SessionClient, signedAt: Int64 = 1_700_000_000) -> MonitoredSubscription {
         let id = lastID.withLock { last in
@@ -154,18 +154,18 @@ final class MonitoredNetwork: Sendable {
         monitor.remove(subscription.id)
     }
 
-    /// Waits until a server was asked for an account, and answered with an errcode.
+    /// Waits until a server has answered a request for an account with an errcode.
     func asked(_ index: Int, _ client: SessionClient, errcode: Int = 0, times: Int = 1) async throws {
         try await eventually { network.entryCount(index, client.account, errcode: errcode) >= times }
     }
 
-    /// Has a server report a message, and waits until it is handed over.
+    /// Lets a server report a message, and waits until it is delivered.
     func received(_ index: Int, _ client: SessionClient, _ name: String) async throws {
         try network.report(index, client.account, name)
         try await eventually { inbox.hashes.contains(PythonNetwork.hash(name)) }
     }
 
-    /// Has a server, which may have no connection now, report messages until one is handed over.
+    /// Lets a server that may not be connected yet report messages until one is delivered.
     func receivedInTheEnd(_ index: Int, _ client: SessionClient) async throws {
         let attempt = Mutex(0)
         try await eventually {
@@ -178,13 +178,13 @@ final class MonitoredNetwork: Sendable {
         }
     }
 
-    /// Waits until so many messages were dropped for a reason.
+    /// Waits until `count` messages were dropped for a reason.
     func dropped(_ reason: SessionDropReason, _ count: Int = 1) async throws {
         try await eventually { events.dropped(reason) >= count }
     }
 }
 
-/// The store as far as the monitor reads it.
+/// A fake of the store's entries.
 final class StoredEntries: MonitorEntrySource {
     struct Unreadable: Error {}
 
@@ -210,7 +210,7 @@ final class StoredEntries: MonitorEntrySource {
     }
 }
 
-/// A receiver that takes messages while it is open.
+/// A receiver that accepts messages while it is open.
 final class Inbox: SessionMessageReceiver {
     private struct State {
         var messages: [NotifyMessage] = []
@@ -245,7 +245,7 @@ final class Inbox: SessionMessageReceiver {
             }
             if isOpen { continuation.resume() }
         }
-        // Data is not kept: a test may receive a lot of it.
+        // Data is not kept, because a test may receive a lot.
         let kept = messages.map(\.message).map {
             NotifyMessage(
                 account: $0.account, hash: $0.hash, namespace: $0.namespace, storedAt: $0.storedAt, expiresAt: $0.expiresAt, data: nil)
@@ -254,7 +254,7 @@ final class Inbox: SessionMessageReceiver {
     }
 }
 
-/// What was counted.
+/// The counted events.
 final class EventCounts: Sendable {
     private let counts = Mutex<[MonitorEvent: Int]>([:])
     private let askedCount = Mutex(0)
@@ -269,7 +269,7 @@ final class EventCounts: Sendable {
     var asked: Int { askedCount.withLock { $0 } }
 }
 
-/// What was logged: message and metadata.
+/// Logged lines: message and metadata.
 final class LogLines: Sendable {
     private struct Handler: LogHandler {
         let lines: LogLines

@@ -78,13 +78,13 @@ import Testing
     }
 
     @Test func connectionWithTooMuchIsPausedUntilHalfOfItIsTaken() {
-        // Two batches are just more than half.
+        // Two batches are slightly more than half.
         let room = 4 * limit - 24
         var queue = MessageQueue(limits: .init(connectionByteCount: room * size, totalByteCount: .max))
         func append(_ number: Int, _ from: UInt64) -> Bool { queue.append(message(number), from: connection(from)) }
         for number in 0..<room { #expect(!append(number, 1)) }
         #expect(append(room, 1))
-        // Others are not affected.
+        // Other connections are not affected.
         #expect(!append(0, 2))
         let early = queue.next()
         #expect(early.resumed == [])
@@ -144,7 +144,7 @@ import Testing
     }
 }
 
-/// An account at a place of the ring of swarms.
+/// An account at a position of the ring of swarms.
 func account(_ position: UInt64) -> AccountID {
     let word = (0..<8).map { UInt8(truncatingIfNeeded: position >> (56 - 8 * UInt64($0))) }
     guard let account = AccountID([3] + [UInt8](repeating: 0, count: 24) + word) else { preconditionFailure("33 bytes") }

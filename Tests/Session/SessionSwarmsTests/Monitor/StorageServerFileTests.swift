@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    /// Nobody writes to it.
+    /// A pipe without a writer.
     @Test func pipeIsNotWaitedFor() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/pipe"

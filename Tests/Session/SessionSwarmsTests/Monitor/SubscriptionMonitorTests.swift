@@ -8,10 +8,10 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// Against storage servers and an oxend on pyzmq with CURVE, which check signatures by PyNaCl, if `LIBP2P_PYTHON` names a Python that has both.
+/// With storage servers and an oxend in Python (pyzmq with CURVE, signatures checked by PyNaCl), if `LIBP2P_PYTHON` names a Python that has both.
 @Suite(.enabled(if: OtherLibP2P.python != nil, "LIBP2P_PYTHON names no Python with pyzmq: see Deploy/test"), .timeLimit(.minutes(10)))
 struct SubscriptionMonitorTests {
-    /// Far from each other.
+    /// Two distant swarms.
     private let swarms: [UInt64] = [1 << 62, 1 << 62, 3 << 62]
 
     // MARK: Asking
@@ -28,9 +28,9 @@ struct SubscriptionMonitorTests {
         #expect(
             test.network.peer.said("request") == [["0", "1"], ["1", "1"]]
                 || test.network.peer.said("request") == [["1", "1"], ["0", "1"]])
-        // Once for both, unless the second was asked only after the first read had begun.
+        // One read for both servers, unless the second was asked after the first read had started.
         #expect(test.store.reads <= 2)
-        // Figures may be those of before while a change is under way.
+        // During a change, figures may still be those before it.
         try await eventually { test.monitor.figures.monitoredSubscriptions == 1 && test.monitor.figures.reachableShare == 1 }
         let figures = test.monitor.figures
         #expect(figures.subscriptions == 1 && figures.monitoredSubscriptions == 1 && figures.knownServers == 3)
@@ -64,7 +64,7 @@ struct SubscriptionMonitorTests {
         try await eventually {
             test.network.peer.said("request").compactMap { Int($0[1]) }.reduce(0, +) == 3000
         }
-        // 500 at once.
+        // At most 500 entries per request.
         #expect(test.network.peer.said("request").count <= 7)
         try await test.stop()
     }
@@ -108,7 +108,7 @@ struct SubscriptionMonitorTests {
         try await test.stop()
     }
 
-    /// The state machine has counted it among those of the request already.
+    /// The state machine has already counted it in the request.
     @Test func subscriptionThatTheStoreHasLostIsReplacedInARequest() async throws {
         let test = try await MonitoredNetwork(swarms: [1], { $0.swarms.renewal = .milliseconds(300) })
         let (gone, kept) = (try test.client(), try test.client())
@@ -131,7 +131,7 @@ struct SubscriptionMonitorTests {
         test.store.set(subscription.id, nil)
         let reads = test.store.reads
         try await eventually { test.store.reads >= reads + 10 }
-        // Nor is a reply waited for, which would end the connection in the end.
+        // No reply is awaited; its timeout would close the connection.
         try await eventually { test.monitor.state.withLock { $0.monitor.unansweredByteCount } == 0 }
         #expect(test.events.count(.disconnected) == 0)
         try await test.stop()
@@ -161,7 +161,7 @@ struct SubscriptionMonitorTests {
         try await test.asked(0, client, errcode: Int(errcode))
         try await test.asked(1, client)
         try await eventually { test.events.count(.refused(MonitorRefusal(rawValue: errcode))) == 1 && test.monitor.figures.refusals == 1 }
-        // It has the account as one that it monitors, from now on.
+        // From now on the server accepts the account, and may report its messages.
         try await test.network.tell("refuse 0 \(client.account.hex) 0")
         try await test.network.tell(
             "tell 0 "
@@ -213,7 +213,7 @@ struct SubscriptionMonitorTests {
         for index in 0...1 { try await test.asked(index, client) }
         try await test.network.tell("forge 0 1")
         try await test.dropped(.unknownReply)
-        // The other server is heard, as it has not refused.
+        // Reports of the other server are accepted, because it has not refused.
         try await test.received(1, client, "heard")
         #expect(test.monitor.figures.refusals == 0)
         try await test.stop()
@@ -306,7 +306,7 @@ struct SubscriptionMonitorTests {
         try await test.dropped(.tooLarge)
         try await tell(message(client.account, t: 1, z: 2))
         try await test.dropped(.expired)
-        // Monitored nowhere, and at another server.
+        // An account that is not monitored, and one that is monitored at another server.
         try await tell(message(try test.client().account))
         try await tell(message(stranger.account))
         try await test.dropped(.unsolicited, 2)
@@ -338,7 +338,7 @@ struct SubscriptionMonitorTests {
         for number in 0..<200 { try test.network.report(0, busy.account, "busy-\(number)", byteCount: 20_000) }
         try await eventually { test.monitor.messages.withLock { $0.byteCount } > 200_000 }
         try test.network.report(2, quiet.account, "quiet")
-        // Of the busy one only what it may have here, and one batch that is being taken.
+        // The busy server has at most its queue limit, and one batch at the receiver.
         try await eventually { test.monitor.messages.withLock { $0.byteCount } > 220_000 || test.events.count(.received) > 1 }
         #expect(test.monitor.messages.withLock { $0.byteCount } < 300_000)
         test.inbox.open()
@@ -361,7 +361,7 @@ struct SubscriptionMonitorTests {
         test.monitor.reloadServers()
         try await test.asked(1, moved)
         try await test.received(1, moved, "moved")
-        // The former server is not heard about it any more.
+        // Reports of the former server are no longer accepted.
         try test.network.report(0, moved.account, "late")
         try await test.dropped(.unsolicited)
         try await test.received(0, kept, "kept")
@@ -404,7 +404,7 @@ struct SubscriptionMonitorTests {
         try await test.asked(0, client)
         #expect(test.monitor.figures.isOxendConnected == true)
         try await test.network.peer.says("blocks")
-        // Lists that can't be used change nothing.
+        // Unusable lists change nothing.
         for list in ["broken", "empty"] {
             let count = test.log.all.count { $0.contains("the map is unchanged") }
             try await test.network.tell("list \(list)")

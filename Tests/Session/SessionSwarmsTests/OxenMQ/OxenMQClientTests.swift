@@ -6,7 +6,7 @@ import WakuCrypto
 
 @testable import SessionSwarms
 
-/// Against pyzmq's ROUTER with CURVE, if `LIBP2P_PYTHON` names a Python that has it (Tests/Interop/requirements.txt).
+/// With pyzmq's ROUTER and CURVE, if `LIBP2P_PYTHON` names a Python that has it (Tests/Interop/requirements.txt).
 @Suite(.enabled(if: OtherLibP2P.python != nil, "LIBP2P_PYTHON names no Python with pyzmq: see Deploy/test"), .serialized)
 struct OxenMQClientTests {
     private typealias Connection = OxenMQClient.Connection
@@ -117,7 +117,7 @@ struct OxenMQClientTests {
         let connection = try await greeted(router)
         client.request(connection, "end", tag: tag, body: [])
         try await eventually { log.of(connection).contains(.closed(.disconnected)) }
-        // It is not made again by itself; another attempt is refused.
+        // It is not reconnected automatically; another attempt is refused.
         let other = Connection(rawValue: 2)
         client.connect(other, to: try await router.address)
         try await eventually { log.of(other) == [.closed(.refused)] }
@@ -163,7 +163,7 @@ struct OxenMQClientTests {
         await client.shutDown()
     }
 
-    /// libzmq allows 1,023 sockets unless it is told otherwise; each connection has three.
+    /// libzmq allows 1,023 sockets by default; each connection uses three.
     @Test func moreConnectionsThanLibzmqsDefault() async throws {
         raiseDescriptorLimit()
         let router = try PythonRouter()
@@ -184,7 +184,7 @@ struct OxenMQClientTests {
     }
 }
 
-/// What a client's connections reported.
+/// The events of a client's connections.
 private final class EventLog: Sendable {
     private let events = Mutex<[OxenMQClient.Connection: [OxenMQClient.Event]]>([:])
 

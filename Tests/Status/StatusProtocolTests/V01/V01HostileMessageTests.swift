@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// Parsers of version 0.1 bound what they allocate, and never trap.
+/// Parsers of version 0.1 bound their allocations, and never trap.
 @Suite("Version 0.1: hostile messages")
 struct V01HostileMessageTests {
     private static let parsers: [(name: String, parse: @Sendable ([UInt8]) throws -> Void)] = [
@@ -32,7 +32,7 @@ struct V01HostileMessageTests {
         }
     }
 
-    @Test("Messages that are cut off are malformed")
+    @Test("Truncated messages are malformed")
     func truncated() {
         for vector in V01Vectors.recorded.registers where vector.payload.bytes.count > 20 {
             #expect(throws: ProtobufError.self) { try V01.Preferences(parsing: vector.payload.bytes.dropLast()) }

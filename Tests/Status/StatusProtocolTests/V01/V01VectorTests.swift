@@ -5,8 +5,8 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// Messages and identifiers of version 0.1 are what an independent program makes of them, in both directions.
-@Suite("Version 0.1: vectors of an independent program")
+/// Messages and identifiers of version 0.1 agree with those of an independent program, in both directions.
+@Suite("Version 0.1: test vectors of an independent program")
 struct V01VectorTests {
     private static let vectors = V01Vectors.recorded
 
@@ -150,7 +150,7 @@ struct V01VectorTests {
         }
     }
 
-    // MARK: Around them
+    // MARK: Envelopes and payloads
 
     @Test("Envelopes, signed and unsigned")
     func envelopes() throws {

@@ -4,11 +4,11 @@ import StatusProtocol
 import TestSupport
 import WakuCrypto
 
-/// What must follow the messages of a flow: what the reference did, changed by its ``FlowDeviation``.
+/// The expected results of a flow's messages: the recorded results of the reference, changed by the flow's ``FlowDeviation``.
 struct ExpectedFlow {
     enum Body: Hashable {
         case registration(PushNotificationRegistrationResponse)
-        /// Rows in any order.
+        /// The rows may be in any order.
         case query(Set<PushNotificationQueryInfo>, messageID: [UInt8], rowCount: Int)
         case request(PushNotificationResponse)
 
@@ -30,7 +30,7 @@ struct ExpectedFlow {
         var body: Body
     }
 
-    /// The record lacks what its deviation needs.
+    /// The recording lacks data that its deviation needs.
     struct Incomplete: Error {}
 
     private(set) var answers: [Answer]
@@ -86,7 +86,7 @@ struct ExpectedFlow {
         answers = [Answer(recipient: asker.bytes, contentTopic: topic, body: body)]
     }
 
-    /// The row of what a flow registers, by the record of what the client sealed.
+    /// The row of a flow's registration, from the recorded plaintext of the client.
     private static func row(of flow: StatusGoVectors.Flow, server: PublicKey) throws -> PushNotificationQueryInfo {
         guard let message = flow.wireIn.first, let plain = message.registration?.plaintext,
             let client = message.applicationMetadata?.signerPublicKey

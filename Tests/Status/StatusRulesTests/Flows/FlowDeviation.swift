@@ -1,19 +1,19 @@
 import StatusProtocol
 
-/// Where `PROTOCOL.md`, section 7, decides otherwise than the reference did in a flow.
+/// A deviation of `PROTOCOL.md`, section 7, from the reference's recorded behaviour in a flow.
 enum FlowDeviation {
-    /// A registration is answered so. nil is success.
+    /// The error in the answer to a registration; nil is success.
     case registration(PushNotificationRegistrationResponse.ErrorType?)
     case silence
-    /// The rows of a query name the server's key, and there are those of registrations that the reference refused.
+    /// The rows of a query contain the server's key, and include registrations that the reference refused.
     case rows(alsoFrom: [String])
-    /// A report for each entry, and how many notifications of flow `like` go out.
+    /// A report for each entry, and the notifications sent.
     case reports([PushNotificationReport.ErrorType?], notified: Notified)
 
     enum Notified: Hashable {
         case asRecorded
         case nothing
-        /// gorush fails until the answer came; then it gets what it gets in another flow.
+        /// gorush fails until the request is answered; then it receives the notifications of flow `like`.
         case later(like: String)
     }
 

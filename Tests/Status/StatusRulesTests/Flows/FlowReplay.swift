@@ -4,13 +4,13 @@ import Core
 import Waku
 import WakuCrypto
 
-/// All recorded flows, played in order to one node: each builds on those before it.
+/// Replays all recorded flows in order on one node: each builds on the previous ones.
 struct FlowReplay {
-    /// What followed the messages of one flow.
+    /// The results of one flow's messages.
     struct Outcome {
         let expected: ExpectedFlow
         fileprivate(set) var answers: [PlainNode.Answer] = []
-        /// How many answers there were after each message.
+        /// Number of answers after each message.
         fileprivate(set) var answersAfter: [Int] = []
         fileprivate(set) var notified: [PlainNode.Notified] = []
     }
@@ -19,10 +19,10 @@ struct FlowReplay {
         let name: String
     }
 
-    /// Played once, for all tests.
+    /// Replayed once for all tests.
     static let recorded = Result { try FlowReplay(StatusGoVectors.recorded) }
 
-    /// The names of the flows, in order. One that comes again gets a number.
+    /// The names of the flows, in order. Repeated names get a number.
     static let names: [String] = {
         var counts: [String: Int] = [:]
         return StatusGoVectors.recorded.flows.map { flow in

@@ -5,7 +5,7 @@ import Core
 import Waku
 import WakuCrypto
 
-/// What status-go's clients sent is answered as its server answered it, but for the deviations.
+/// Messages of status-go's clients are answered as by its server, except for the deviations.
 @Suite struct FlowTests {
     @Test(arguments: FlowReplay.names)
     func flow(_ name: String) throws {

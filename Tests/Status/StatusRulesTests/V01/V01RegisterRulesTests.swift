@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// `V01.md`, section 3, in its order.
+/// `V01.md`, section 3, in the order of its steps.
 @Suite("Version 0.1: rules of registrations")
 struct V01RegisterRulesTests {
     typealias ErrorType = V01.RegistrationResponse.ErrorType
@@ -174,7 +174,7 @@ struct V01RegisterRulesTests {
         #expect(try decide(end, stored: head(4, end)) == .keep)
     }
 
-    // MARK: 5 Access token, 6 ends
+    // MARK: 5 Access token, 6 unregistration
 
     @Test func anAccessTokenOfAnotherRecordIsMalformed() throws {
         #expect(try decide(isTokenTaken: true) { _ in } == .refuse(.malformedMessage))

@@ -3,9 +3,9 @@ import Testing
 
 @testable import StatusServer
 
-@Suite("Answers that are remembered")
+@Suite("Stored answers")
 struct AnswerCodeTests {
-    @Test("A final answer is remembered in a byte an entry; one with an internal error is not final")
+    @Test("A final answer is stored as one byte per entry; an answer with an internal error is not final")
     func codes() {
         let errors: [PushNotificationReport.ErrorType?] = [nil, .unknown, .wrongToken, .notRegistered]
         #expect(AnswerCode.final(errors)?.map(AnswerCode.error) == errors)

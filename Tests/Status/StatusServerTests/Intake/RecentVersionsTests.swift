@@ -25,7 +25,7 @@ import WakuCrypto
         let keys = (0..<5).map { key("phone \($0)") }
         for (version, key) in keys.enumerated() { versions.note(UInt64(version + 1), of: key) }
         #expect(keys.map { versions.version(of: $0) } == [nil, nil, 3, 4, 5])
-        // One that is noted again is young again, with the newest that was ever noted.
+        // Noting a key again makes it recent again, and keeps its highest version.
         versions.note(1, of: keys[2])
         versions.note(9, of: key("another"))
         #expect(versions.version(of: keys[2]) == 3)

@@ -9,7 +9,7 @@ import WakuCrypto
 
 @testable import StatusServer
 
-@Suite("Answers and topic keys that are kept")
+@Suite("Stored answers and topic keys")
 struct AnswerTests {
     let fixture: StatusStoreFixture
     var store: SQLiteStore { fixture.store }
@@ -18,7 +18,7 @@ struct AnswerTests {
         fixture = try StatusStoreFixture()
     }
 
-    @Test("An answer is remembered as it was first given")
+    @Test("The first answer to a message is kept")
     func answers() async throws {
         try await store.commit(.change([AnswerStorage.remember([1, 2], to: [7], at: Timestamp(rawValue: 1))]))
         try await store.commit(.change([AnswerStorage.remember([9], to: [7], at: Timestamp(rawValue: 2))]))
@@ -26,7 +26,7 @@ struct AnswerTests {
         #expect(try store.read(AnswerStorage.answer(to: [8])) == nil)
     }
 
-    @Test("Answers are forgotten by age and by count, oldest first")
+    @Test("Answers are pruned by age and by count, oldest first")
     func pruned() async throws {
         for index in 0..<10 as Range<UInt8> {
             try await store.commit(.change([AnswerStorage.remember([0], to: [index], at: Timestamp(rawValue: Int64(index)))]))
@@ -40,7 +40,7 @@ struct AnswerTests {
         #expect(try known() == [])
     }
 
-    @Test("A topic's key is replaced, and opens for its topic alone")
+    @Test("A topic's key is replaced, and can be decrypted only for its topic")
     func topicKeys() async throws {
         let (first, second) = (SymmetricKey.random(), SymmetricKey.random())
         for key in [first, second] { try await store.keep(key, of: "a topic") }

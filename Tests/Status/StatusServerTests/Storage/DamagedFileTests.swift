@@ -11,7 +11,7 @@ import WakuCrypto
 @testable import Delivery
 @testable import StatusServer
 
-/// Whatever stands in the file: nothing traps, and what is found is what was stored, or nothing.
+/// For any content of the file, nothing traps, and reads return either the stored data or nothing.
 @Suite("A damaged database file", .timeLimit(.minutes(5)))
 struct DamagedFileTests {
     private static let pageByteCount = 4096
@@ -37,7 +37,7 @@ struct DamagedFileTests {
                 let store = try sample.open()
                 refusals += try await sample.look(at: store)
                 await store.check()
-                // Now, and not when the last thread lets go of it: the file is to be overwritten.
+                // Closes the store now, not when its last reference is released, because the file is overwritten next.
                 try? store.close()
             } catch let error as StoreError {
                 #expect(!error.message.isEmpty && !error.message.contains("\n"))
@@ -87,7 +87,7 @@ struct DamagedFileTests {
         return Data(bytes)
     }
 
-    /// A database with something in each table.
+    /// A database with rows in each table.
     private struct Sample {
         let folder: TemporaryFolder
         let storageKey = SymmetricKey.random()
@@ -124,7 +124,7 @@ struct DamagedFileTests {
             try SQLiteStore(folder: folder.path, storageKey: storageKey, parts: StatusStoreFixture.parts)
         }
 
-        /// Reads and changes what a daemon does. Returns how much of it was refused.
+        /// Performs the reads and changes of a daemon. Returns the number of refused ones.
         func look(at store: SQLiteStore) async throws -> Int {
             var refusals = 0
             func attempt(_ body: () throws -> Void) throws {

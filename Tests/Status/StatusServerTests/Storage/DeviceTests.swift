@@ -22,7 +22,7 @@ struct DeviceTests {
         try await fixture.store.register(key, version: 4, token: "old")
     }
 
-    /// The registration that a waiting notification goes to, as it is now.
+    /// The current registration of a pending notification's device.
     private func registration(of device: DeviceID) throws -> PushNotificationRegistration? {
         guard let key = try store.read(Registrations.keys(ofDevices: [device.row]))[device.row] else { return nil }
         return try store.state(of: key)?.registration
@@ -36,7 +36,7 @@ struct DeviceTests {
         return device
     }
 
-    @Test("A device keeps its row when it registers anew: an update reaches the new token")
+    @Test("A device keeps its row when it registers again: pending notifications reach the new token")
     func updated() async throws {
         let device = try await enqueue()
         #expect(try registration(of: device)?.deviceToken == DeviceToken("old"))
@@ -48,7 +48,7 @@ struct DeviceTests {
         #expect(try store.read(Registrations.keys(ofDevices: [device.row, 4711])) == [device.row: key])
     }
 
-    @Test("A device that is unregistered is not notified of what waited, and has no token; its row stays")
+    @Test("An unregistered device loses its pending notifications and its token, but keeps its row")
     func unregistered() async throws {
         let device = try await enqueue()
         try await store.unregister(key, version: 5)
@@ -59,7 +59,7 @@ struct DeviceTests {
         #expect(try store.read(Registrations.head(of: key))?.id == device.row)
     }
 
-    @Test("Expiry ends a registration and what waited for it, unless it was renewed")
+    @Test("Expiry removes a registration and its pending notifications, unless it was renewed")
     func expired() async throws {
         let device = try await enqueue()
         let cutoff = Timestamp(rawValue: 100)

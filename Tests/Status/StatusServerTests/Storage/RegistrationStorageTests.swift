@@ -13,7 +13,7 @@ import WakuCrypto
 @testable import Delivery
 @testable import StatusServer
 
-@Suite("Registrations in the store")
+@Suite("Stored registrations")
 struct RegistrationStorageTests {
     let fixture: StatusStoreFixture
     var store: SQLiteStore { fixture.store }
@@ -22,12 +22,12 @@ struct RegistrationStorageTests {
         fixture = try StatusStoreFixture()
     }
 
-    @Test("Nothing is known of an installation that never came")
+    @Test("An installation that never registered has no state")
     func unknown() throws {
         #expect(try store.state(of: StatusStoreFixture.key()) == nil)
     }
 
-    @Test("A registration comes back as it went in, also after the store was opened again")
+    @Test("A registration is read as it was stored, also after the store was reopened")
     func survivesReopening() async throws {
         let key = StatusStoreFixture.key()
         try await store.register(key, version: 7, at: Timestamp(rawValue: 99))
@@ -47,7 +47,7 @@ struct RegistrationStorageTests {
         #expect(try store.state(of: key) == .tombstone(version: version))
     }
 
-    @Test("Installation ids with embedded NULs are different ids")
+    @Test("Installation ids that differ after a NUL are different")
     func embeddedNul() async throws {
         let owner = PrivateKey.generate()
         try await store.register(StatusStoreFixture.key("a\0b", of: owner), version: 3)
@@ -55,7 +55,7 @@ struct RegistrationStorageTests {
         #expect(try store.state(of: StatusStoreFixture.key("a\0b", of: owner))?.version == 3)
     }
 
-    @Test("All installations of a registrant are found, and of no other; tombstones are not among them")
+    @Test("All installations of a registrant are found, without tombstones and those of other registrants")
     func installations() async throws {
         let owner = PrivateKey.generate()
         for name in ["one", "two", "three"] { try await store.register(StatusStoreFixture.key(name, of: owner)) }
@@ -65,10 +65,10 @@ struct RegistrationStorageTests {
             let found = fixture.registrations.registrations(of: [KeyHash(of: owner.publicKey)], within: budget)
             return try store.read(found).map(\.key.installationID.string)
         }
-        // The most recently changed first.
+        // Most recently changed first.
         #expect(try found(within: nil) == ["three", "one"])
         #expect(try found(within: QueryBudget()) == ["three", "one"])
-        // One that has room for a single row more.
+        // A budget with room for a single row more.
         var spent = QueryBudget()
         let stored = StoredRegistration(
             key: StatusStoreFixture.key("other"), registration: PushNotificationRegistration(), storedAt: Timestamp(rawValue: 1))
@@ -76,7 +76,7 @@ struct RegistrationStorageTests {
         #expect(try found(within: spent) == ["three"])
     }
 
-    @Test("Unregistering leaves key hash, installation and version, and nothing else")
+    @Test("A tombstone has only key hash, installation and version")
     func tombstone() async throws {
         let key = StatusStoreFixture.key()
         try await store.register(key, token: "tombstone-token")
@@ -104,7 +104,7 @@ struct RegistrationStorageTests {
         #expect(try store.read(Registrations.countedInstallations(of: never.keyHash)) == 1)
         #expect(try store.read(Registrations.countedInstallations(of: registered.keyHash)) == 0)
         #expect(try store.read(Registrations.countedRegistrations()) == 2)
-        // Registered after all, and unregistered again: now it stays.
+        // Registered later and unregistered again: now the tombstone stays.
         try await store.register(anew, version: 3)
         try await store.unregister(anew, version: 4, at: Timestamp(rawValue: 11))
         #expect(try await store.commit(Registrations.forgetUnfounded(before: Timestamp(rawValue: 10), limit: 10)) == 0)
@@ -112,14 +112,14 @@ struct RegistrationStorageTests {
         #expect(try store.state(of: never) == nil)
         #expect(try store.state(of: registered)?.version == 2)
         #expect(try store.state(of: anew)?.version == 4)
-        // Imported tombstones are of what was registered elsewhere.
+        // Imported tombstones belong to installations that were registered at another server.
         let imported = StatusStoreFixture.key()
         let record = RegistrationRecord(key: imported, version: 7, changedAt: Timestamp(rawValue: 1), registration: nil)
         #expect(try await store.commit(fixture.registrations.merge(record)))
         #expect(try await store.commit(Registrations.forgetUnfounded(before: Timestamp(rawValue: 1_000), limit: 10)) == 0)
     }
 
-    @Test("Unregistering takes doubts about the token along, and with the last installation the keys of the registrant's topics")
+    @Test("Unregistering deletes token doubts, and with the last installation the registrant's topic keys")
     func unregistrationLeavesNothing() async throws {
         let phone = StatusStoreFixture.key("phone")
         let tablet = RegistrationKey(keyHash: phone.keyHash, installationID: InstallationID("tablet"))
@@ -137,7 +137,7 @@ struct RegistrationStorageTests {
         for topic in topics { #expect(try store.topicKey(topic) == nil) }
     }
 
-    @Test("A row that can't be opened expires like any other, and keeps none from it")
+    @Test("A row that cannot be decrypted expires like any other, and does not prevent others from expiring")
     func unreadableRowsExpire() async throws {
         let keys = (0..<3).map { _ in StatusStoreFixture.key() }
         for key in keys { try await store.register(key, version: 4) }
@@ -156,11 +156,11 @@ struct RegistrationStorageTests {
         #expect(try reopened.read(Registrations.registrationCount()) == 0)
     }
 
-    @Test("Registrants without a topic key are found, the newest first, in parts")
+    @Test("Registrants without a topic key are found page by page, newest first")
     func withoutTopicKey() async throws {
         let keys = (0..<5).map { _ in StatusStoreFixture.key() }
         for key in keys { try await store.register(key) }
-        // A second device of the first one, and one that is gone.
+        // A second device of the first registrant, and an unregistered one.
         try await store.register(RegistrationKey(keyHash: keys[0].keyHash, installationID: InstallationID("tablet")))
         try await store.unregister(keys[3], version: 2, at: Timestamp(rawValue: 2))
         let topic = StatusTopics.query(keys[2].keyHash)
@@ -174,7 +174,7 @@ struct RegistrationStorageTests {
         #expect(second.registrants == [hashes[1], hashes[0]] && second.next == nil)
     }
 
-    @Test("Four bytes of a topic find their registrants, in the form that fits; several on one topic are all found")
+    @Test("A topic tag finds all of its registrants, with the matching form of the topic string")
     func topics() async throws {
         let key = StatusStoreFixture.key()
         try await store.register(key)
@@ -182,7 +182,7 @@ struct RegistrationStorageTests {
         #expect(try store.read(TopicKeyStorage.queryTopics(withTag: topics.deployed)) == [key.keyHash.hex])
         #expect(try store.read(TopicKeyStorage.queryTopics(withTag: topics.published)) == ["0x" + key.keyHash.hex])
 
-        // Nobody finds two keys that share four bytes in a test's time: another registrant is moved to the topic by hand.
+        // Finding two keys with the same topic tag would take too long, so another registrant is moved to the topic by SQL.
         let other = StatusStoreFixture.key()
         try await store.register(other)
         try store.close()
@@ -197,7 +197,7 @@ struct RegistrationStorageTests {
         #expect(Set(found) == [key.keyHash.hex, other.keyHash.hex])
     }
 
-    @Test("The topics of all who are registered are listed, of those who left not")
+    @Test("The topics of all registered keys are listed, without those of unregistered ones")
     func topicList() async throws {
         let stays = StatusStoreFixture.key(), leaves = StatusStoreFixture.key()
         try await store.register(stays)
@@ -207,7 +207,7 @@ struct RegistrationStorageTests {
         #expect(tags == [QueryTopics(of: stays.keyHash).deployed, QueryTopics(of: stays.keyHash).published])
     }
 
-    @Test("The files disclose no device token, and nobody else may read them")
+    @Test("The files disclose no device token, and are not readable by other users")
     func sealed() async throws {
         let token = "a-token-that-must-not-be-found"
         try await store.register(StatusStoreFixture.key(), token: token)
@@ -220,7 +220,7 @@ struct RegistrationStorageTests {
         }
     }
 
-    @Test("A row that was moved to another installation does not open")
+    @Test("A row that was moved to another installation cannot be decrypted")
     func bound() async throws {
         let key = StatusStoreFixture.key("mine"), other = StatusStoreFixture.key("theirs")
         try await store.register(key)
@@ -236,7 +236,7 @@ struct RegistrationStorageTests {
         #expect(try reopened.state(of: key) != nil)
     }
 
-    @Test("A registrant is found by the beginning of its hash")
+    @Test("A registrant is found by a prefix of its hash")
     func prefixes() async throws {
         let keys = (0..<20).map { StatusStoreFixture.key(String($0)) }
         for key in keys { try await store.register(key) }
@@ -247,7 +247,7 @@ struct RegistrationStorageTests {
         #expect(try store.read(Registrations.registeredKeyHashes(limit: 3)) == keys.prefix(3).map(\.keyHash))
     }
 
-    @Test("Many at once are all kept, and counted")
+    @Test("Many concurrent registrations are all stored and counted")
     func concurrency() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for index in 0..<200 { group.addTask { try await store.register(StatusStoreFixture.key(String(index))) } }
@@ -257,7 +257,7 @@ struct RegistrationStorageTests {
         #expect(statistics.apn == 200 && statistics.registrants == 200 && statistics.tombstones == 0)
     }
 
-    @Test("Versions registered one after the other in one batch: each sees the one before")
+    @Test("Registrations in one batch see the version stored by the previous one")
     func batches() async throws {
         let (key, registrations) = (StatusStoreFixture.key(), fixture.registrations)
         let results = await store.commitEach(

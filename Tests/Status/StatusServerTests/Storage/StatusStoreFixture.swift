@@ -9,7 +9,7 @@ import WakuCrypto
 
 @testable import StatusServer
 
-/// A store in a folder of its own, and registrations to put into it.
+/// A store in its own folder, and registrations to store.
 struct StatusStoreFixture {
     static let parts = [DeliveryStorage.part, StatusStorage.part]
 

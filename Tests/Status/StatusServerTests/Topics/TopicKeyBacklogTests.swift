@@ -35,11 +35,11 @@ import WakuCrypto
         #expect(backlog.next() == .scan(before: nil))
         for registrant in Self.registrants[..<9] { backlog.add(registrant) }
         #expect(backlog.count == 8)
-        // The scan that ran meanwhile may have missed the one that was forgotten.
+        // The concurrent scan may have missed the registrant that was dropped.
         backlog.scanned([], next: nil)
         #expect(backlog.next() == .derive(Self.registrants[1..<9].reversed()))
         #expect(backlog.next() == .scan(before: nil))
-        // What a scan finds beyond the room is found again.
+        // Registrants found by a scan beyond the limit are found again.
         backlog.scanned(Array(Self.registrants[..<20]), next: 3)
         #expect(backlog.count == 8)
         #expect(backlog.next() == .derive(Array(Self.registrants[..<8])))

@@ -37,7 +37,7 @@ struct V01RecordStorageTests {
         #expect(try await fixture.take(thief.register(version: 1), of: thief) == .malformedMessage)
         #expect(try fixture.selected(by: account.accessToken) == account.keyHash)
         #expect(try fixture.selected(by: AccessToken(account.accessToken.revealed.uppercased() + "x")) == nil)
-        // Its owner may use it again, and whoever it was freed for.
+        // Its owner, or the account for which it was freed, may use it again.
         var changed = account
         changed.accessToken = V01Account.newToken()
         #expect(try await fixture.take(changed.register(version: 2), of: changed) == nil)
@@ -55,7 +55,7 @@ struct V01RecordStorageTests {
         try await fixture.take(changed.register(version: 2), of: changed)
         let after = try fixture.devices(of: account)
         #expect(Set(after.keys.map(\.string)) == ["a", "c"])
-        // A device keeps its row, and what waits for it; what waits for one that is gone is dropped.
+        // A remaining device keeps its row and its pending notifications; those of a removed device are deleted.
         #expect(after[InstallationID("a")] == before[InstallationID("a")])
         let waiting = try fixture.store.read(DeliveryStorage.waitingDeliveries())
         #expect(waiting.map(\.device.row) == [before[InstallationID("a")]])

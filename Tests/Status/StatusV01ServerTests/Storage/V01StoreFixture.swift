@@ -13,7 +13,7 @@ import WakuCrypto
 
 @testable import StatusV01Server
 
-/// A store in a folder of its own, and records to put into it.
+/// A store in its own folder, and records to store.
 struct V01StoreFixture {
     static let parts = [DeliveryStorage.part, V01Storage.part]
 
@@ -34,7 +34,7 @@ struct V01StoreFixture {
         try SQLiteStore(folder: folder.path, storageKey: storageKey, parts: Self.parts)
     }
 
-    /// What the handler decides for a Register, committed.
+    /// Commits the handler's decision on a Register.
     @discardableResult
     func take(_ register: V01.Register, of account: V01Account, at now: Timestamp = Timestamp(rawValue: 1)) async throws
         -> V01.RegistrationResponse.ErrorType?
