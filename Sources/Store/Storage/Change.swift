@@ -38,7 +38,7 @@ package final class Mutation: Sendable {
         Change(mutation: self, arguments: arguments, ids: ids)
     }
 
-    /// Whether the change can conflict with what is stored, after which the command runs again.
+    /// Whether the change can meet a conflict, after which the command runs again.
     package var isConditional: Bool {
         switch kind {
         case .insert, .update: true

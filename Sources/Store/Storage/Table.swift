@@ -50,7 +50,7 @@ package struct Table: Sendable {
     }
 }
 
-/// An index of a table, over all rows or those that meet a condition.
+/// An index of a table, over all rows or the rows that meet a condition.
 package struct Index: Sendable {
     package enum Condition: Sendable {
         case present(Column)
