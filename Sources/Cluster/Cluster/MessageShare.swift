@@ -1,6 +1,7 @@
 package import Core
 
-/// Divides messages among the nodes that hear them, so that each takes effect once and is answered, whichever node is gone, deaf or slow.
+/// Divides messages among the nodes that receive them, so that each takes effect once and is answered, even when a node is dead, slow, or misses
+/// messages.
 ///
 ///     heard ──(rank 0)──────────────────────────────▶ handling ──(committed)──▶ answering ──(answered)──▶ finished
 ///       │                                              ▲  │ │ └──(no effect)────────────────────────────▶ finished
@@ -10,12 +11,12 @@ package import Core
 ///                       ├──(finished by another node)──▶ forgotten
 ///                       └──(claimed)──▶ watching ──(not finished when its answer was due)──▶ answering
 ///
-/// - Waiting costs nothing: the message stays undecrypted, and most are found in another node's row of finished messages, one read for all that
-///   is due. Claims are looked up only for the rest.
-/// - Queries take part like all others. That only ranks 0, and 1 after a lease, answer them (the first design) leaves a query unanswered that
-///   rank 0 did not hear, or for the length of a lease after it died.
-/// - A transaction with unknown outcome (COMMIT without a reply, a warning of cancelled replication) is resolved by running it again, with the
-///   same claim: the insert waits for the first one if that is still running, and says whose claim is there. A read would not wait.
+/// - Waiting is cheap: the message stays undecrypted, and most waiting messages are found in another node's rows of finished messages, with one read
+///   for all messages due. Claims are looked up only for the rest.
+/// - Queries are treated like all other messages. In the first design only rank 0, and after a lease rank 1, answered them: a query that rank 0
+///   missed stayed unanswered, as did all its queries for a lease after it died.
+/// - A transaction with unknown outcome (COMMIT without a reply, a warning of cancelled replication) is resolved by running it again with the same
+///   claim: the insert waits for the first one if that is still running, and shows the owner of the existing claim. A read would not wait.
 /// - A message is answered with an error only by a node that tried to store it. Another node may have stored it meanwhile: see the article.
 package struct MessageShare: Sendable {
     package enum Action: Hashable, Sendable {
@@ -26,31 +27,31 @@ package struct MessageShare: Sendable {
         case lookUpClaims([MessageKey])
         /// Decrypt, decide, and commit with the claim first. Then ``handled(_:_:at:)``.
         case handle(MessageKey)
-        /// Run the transaction whose outcome is unknown again. Then ``handled(_:_:at:)``.
+        /// Run the transaction with the unknown outcome again. Then ``handled(_:_:at:)``.
         case repeatTransaction(MessageKey)
-        /// Another node committed it and did not publish its answer in time: in one transaction make the claim this node's, where it still is
-        /// there, and read what the answer rests on. When that is **committed** publish the answer, then ``answered(_:)``; otherwise
-        /// ``answerNotTaken(_:at:)``. Reading alone does not do: a primary that was replaced may show a claim that no standby has.
+        /// Another node committed it but did not publish its answer in time: in one transaction, transfer the claim to this node if it still exists,
+        /// and read the rows for the answer. Once that is **committed** publish the answer, then ``answered(_:)``; otherwise
+        /// ``answerNotTaken(_:at:)``. Reading alone is not enough: a primary that was replaced may show a claim that no standby has.
         case takeOverAnswer(MessageKey)
-        /// It could not be stored: INTERNAL_ERROR. The message is forgotten.
+        /// Answer INTERNAL_ERROR: the message could not be stored. It is then forgotten.
         case answerFailure(MessageKey)
     }
 
     package enum Reception: Hashable, Sendable {
         case handle
         case wait
-        /// Open here, or finished by this or another node.
+        /// Already open here, or finished by this or another node.
         case duplicate
-        /// Too many messages are open; the nodes that rank before this one have it.
+        /// Too many messages are open: left to the nodes of lower rank.
         case leftToOthers
     }
 
     package enum Outcome: Hashable, Sendable {
         /// Effect and claim are durable, now or by an earlier run of the same transaction; the answer is not yet published.
         case committed
-        /// Dropped, limited, refused, or a query that was answered.
+        /// Dropped, limited, refused, or an answered query.
         case withoutEffect
-        /// The claim was there, and is another node's.
+        /// Another node's claim exists.
         case claimedElsewhere(Claim.Kind)
         /// Nothing was committed.
         case failed
@@ -66,21 +67,21 @@ package struct MessageShare: Sendable {
         let heardAt: Instant
         let rank: Int
         var stage: Stage
-        /// Another tick's entry in ``due`` is void.
+        /// The valid entry in ``due``; entries with another tick are void.
         var tick: DueMessages.Tick?
     }
 
     private let configuration: ClusterConfiguration
     private var open: [MessageKey: Open] = [:]
     private var due = DueMessages()
-    /// Due, and to be compared with the rows of finished messages by the next read.
+    /// Due messages to be compared with the rows of finished messages at the next read.
     private var toCheck: [MessageKey] = []
-    /// Being compared, or looked up in the claims.
+    /// Messages being compared, or looked up in the claims.
     private var checking: [MessageKey] = []
     private var isReading = false
     private var finished: GenerationalCache<UInt64, Void>
     package private(set) var log: FinishedLog
-    /// Messages that were left to others, which have finished them.
+    /// The number of messages that were left to other nodes, which have finished them.
     package private(set) var leftCount = 0
 
     package init(_ node: NodeID, configuration: ClusterConfiguration) {
@@ -89,10 +90,10 @@ package struct MessageShare: Sendable {
         log = FinishedLog(node, configuration: configuration)
     }
 
-    /// Messages whose outcome is open.
+    /// The number of messages with an open outcome.
     package var openCount: Int { open.count }
     package func isOpen(_ key: MessageKey) -> Bool { open[key] != nil }
-    /// When ``advance(to:)`` has something to do.
+    /// The next time at which ``advance(to:)`` has something to do.
     package var nextWakeUp: Instant? { due.next }
 
     // MARK: Messages
@@ -127,19 +128,19 @@ package struct MessageShare: Sendable {
         }
     }
 
-    /// Its answer was published.
+    /// Records that the answer was published.
     package mutating func answered(_ key: MessageKey) {
         if open[key] != nil { finish(key) }
     }
 
-    /// The transaction of ``Action/takeOverAnswer(_:)`` failed, is unknown, or found no claim.
+    /// Records that the transaction of ``Action/takeOverAnswer(_:)`` failed, has an unknown outcome, or found no claim.
     package mutating func answerNotTaken(_ key: MessageKey, at now: Instant) {
         guard open[key] != nil else { return }
         open[key]?.stage = .waiting
         look(at: key, now + configuration.retryInterval)
     }
 
-    /// This node gives it up without having handled it (overload): others take it.
+    /// Drops a message without handling it, because of overload: other nodes take it.
     package mutating func abandon(_ key: MessageKey) {
         open[key] = nil
     }
@@ -165,9 +166,9 @@ package struct MessageShare: Sendable {
         return actions + startReading()
     }
 
-    // MARK: What others did
+    // MARK: Results of other nodes
 
-    /// - Parameter prefixes: of a row of finished messages of another node.
+    /// - Parameter prefixes: the key prefixes in a row of finished messages of another node.
     package mutating func finishedElsewhere(_ prefixes: [UInt64]) {
         for prefix in prefixes { finished.set((), of: prefix) }
     }
@@ -179,7 +180,7 @@ package struct MessageShare: Sendable {
         return startReading()
     }
 
-    /// - Parameter claims: those found for the keys that were to be looked up.
+    /// - Parameter claims: the claims found for the keys that were looked up.
     package mutating func claimsRead(_ claims: [MessageKey: Claim], at now: Instant) -> [Action] {
         let keys = checking
         (checking, isReading) = ([], false)
@@ -225,7 +226,8 @@ package struct MessageShare: Sendable {
 
     // MARK: -
 
-    /// When it must be answered, or the node of this rank publishes. A node of rank 0 that lost the claim counts as the next one.
+    /// The time by which a message must be answered; then the node of this rank publishes. A node of rank 0 that lost the claim counts as the next
+    /// one.
     private func answerDue(_ message: Open, _ kind: Claim.Kind) -> Instant {
         let time =
             switch kind {
@@ -247,14 +249,14 @@ package struct MessageShare: Sendable {
 
     private mutating func startReading() -> [Action] {
         guard !isReading else { return [] }
-        // Most were in rows that were read for messages before them.
+        // Most are in rows that were read for earlier messages.
         (checking, toCheck) = (withoutFinished(toCheck), [])
         guard !checking.isEmpty else { return [] }
         isReading = true
         return [.readFinishedRows]
     }
 
-    /// Closes those that other nodes have finished.
+    /// Closes the messages that other nodes have finished, and returns the rest.
     private mutating func withoutFinished(_ keys: [MessageKey]) -> [MessageKey] {
         keys.filter { key in
             guard open[key] != nil else { return false }
