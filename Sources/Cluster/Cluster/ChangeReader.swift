@@ -4,7 +4,7 @@ package import Core
 /// reloaded instead.
 ///
 /// A change is logged with the database's time of the change and becomes readable at its commit, so successive readings overlap. All times except
-/// ``Primitives/Instant`` are the database's, in microseconds since 1970.
+/// ``Core/Instant`` are the database's, in microseconds since 1970.
 package struct ChangeReader: Sendable {
     private let configuration: ClusterConfiguration
     private var readUpTo: Int64?

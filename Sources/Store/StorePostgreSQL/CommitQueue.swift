@@ -46,7 +46,7 @@ final class CommitQueue: Sendable {
         if mustStart { queue.async { self.drain() } }
     }
 
-    /// See ``Primitives/Pacing/interval``.
+    /// See ``Core/Pacing/interval``.
     func pace(_ interval: Duration) {
         state.withLock { $0.pacing = Pacing(interval: interval) }
     }
