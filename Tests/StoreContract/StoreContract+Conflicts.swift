@@ -22,7 +22,7 @@ extension StoreContract {
                 let decisions = Decisions()
                 let results = await store.commitEach([
                     decisions.counted("before") { _ in [Sample.setSize(.integer(1), .integer(2), .integer(0))] },
-                    // The first decision rests on a size that the row does not have.
+                    // The first decision depends on a size that the row does not have.
                     decisions.counted("conflict") { [Sample.setSize(.integer(11), .integer(1), .integer($0 == 1 ? 9 : 10))] },
                     decisions.counted("after") { _ in [Sample.setSize(.integer(2), .integer(2), .integer(1))] },
                 ])
@@ -98,13 +98,13 @@ extension StoreContract {
     }
 }
 
-/// How often commands were decided.
+/// Counts how often commands were decided.
 private final class Decisions: Sendable {
     private let state = Mutex<[String: Int]>([:])
 
     var counts: [String: Int] { state.withLock { $0 } }
 
-    /// - Parameter changes: gets the number of the decision, from 1.
+    /// - Parameter changes: receives the number of the decision, from 1.
     func counted(_ name: String, _ changes: @escaping @Sendable (Int64) -> [Change]) -> StoreCommand<Void> {
         .read([]) { [self] _ in
             let number = state.withLock { counts in

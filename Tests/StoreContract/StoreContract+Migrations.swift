@@ -56,7 +56,7 @@ extension StoreContract {
                 let found = try reopened.read(.find(query()) { .done($0.map(\.values)) })
                 #expect(found == [[.integer(1), .null], [.integer(2), .text("new")]])
                 #expect(throws: StoreError.self) { try values(of: gone, in: reopened) }
-                // A database that begins with both migrations has the same tables.
+                // A new database with both migrations has the same tables.
                 try reopened.close()
                 let again = try fixture.open([grown, other.part])
                 #expect(try values(of: added, in: again) == [3])

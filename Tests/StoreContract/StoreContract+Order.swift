@@ -124,7 +124,7 @@ extension StoreContract {
     }
 }
 
-/// Blocks no thread of the cooperative pool.
+/// Waits without blocking a thread of the cooperative pool.
 func wait(for semaphore: DispatchSemaphore) async {
     await withCheckedContinuation { continuation in
         DispatchQueue.global().async {

@@ -40,7 +40,7 @@ extension StoreContract {
                 try await store.commit(.change([letter]))
                 let sealed = try letters(in: store)[0]
                 let opened = try #require(store.sealer.openKey(sealed, in: Sample.cache, boundTo: [.text("mine")]))
-                // Keys show themselves only by what they do.
+                // Keys can be compared only by encrypting and decrypting.
                 let sealer = Sealer(storageKey: key, salt: nil)
                 #expect(Sealer(storageKey: opened, salt: nil).opensCheck(sealer.sealCheck()))
                 #expect(store.sealer.openKey(sealed, in: Sample.cache, boundTo: [.text("yours")]) == nil)

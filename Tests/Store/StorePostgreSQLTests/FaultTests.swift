@@ -21,7 +21,7 @@ struct FaultTests {
         return (fixture, proxy, try fixture.open(host: proxy.path))
     }
 
-    /// Cuts the first passage of these bytes in a direction.
+    /// Cuts the connection at the first occurrence of these bytes in a direction.
     private func cut(_ text: [UInt8], _ wanted: PostgreSQLProxy.Direction, in proxy: PostgreSQLProxy) -> Mutex<Int>.Box {
         let count = Mutex<Int>.Box()
         proxy.inspect { direction, bytes in
@@ -36,7 +36,7 @@ struct FaultTests {
         let (_, proxy, store) = try await behindProxy()
         let passages = cut(Self.commitTag, .toClient, in: proxy)
         #expect(try await store.commit(Counters.increment(1)) == 0)
-        // The lost one, and that of the look-up.
+        // The lost COMMIT, and that of the look-up.
         #expect(passages.value == 2)
         #expect(try store.read(Counters.value(1)) == 1)
         #expect(store.failure == nil)
@@ -47,7 +47,7 @@ struct FaultTests {
         let (_, proxy, store) = try await behindProxy()
         let passages = cut(Self.commitTag, .toServer, in: proxy)
         #expect(try await store.commit(Counters.increment(1)) == 0)
-        // The lost one, that of the look-up, on a new connection, which prepares it for the repetition too.
+        // The lost COMMIT, and that of the look-up on a new connection, which prepares it for the repetition too.
         #expect(passages.value == 2)
         #expect(try store.read(Counters.value(1)) == 1)
     }
@@ -96,7 +96,7 @@ struct FaultTests {
         }
         #expect(try await store.commit(Counters.increment(1)) == 0)
         #expect(try store.read(Counters.value(1)) == 1)
-        // A read is told.
+        // A read reports the failure.
         proxy.inspect { _, _ in .hold }
         #expect(throws: StoreError.self) { try store.read(Counters.value(1)) }
         proxy.inspect { _, _ in .pass }
@@ -115,7 +115,7 @@ struct FaultTests {
         let store = try fixture.open(host: proxy.path)
         let passages = Mutex<Int>.Box()
         proxy.inspect { passing, bytes in
-            // Neither the reply nor any other server.
+            // Blocks the reply and connections to any other server.
             let isReply = passing == .toClient && bytes.indices.contains { bytes[$0...].starts(with: Self.commitTag) }
             return isReply && passages.increment() == 1 || passages.value > 0 ? .cut : .pass
         }
@@ -126,7 +126,7 @@ struct FaultTests {
         let error = #expect(throws: StoreError.self) { try result.get() }
         #expect(error?.message.hasPrefix("whether the last changes were kept is not known") == true)
         proxy.inspect { _, _ in .pass }
-        // It did take place.
+        // The commit took place.
         #expect(try fixture.open().read(Counters.value(1)) == 1)
     }
 
@@ -162,7 +162,7 @@ struct FaultTests {
         let session = store.queue.runAndWait { $0.session }
         let other = try fixture.connection()
         func run(_ sql: String) throws { _ = try other.run(Statement(sql, isPrepared: false)) }
-        // The server ends the transaction that waits for a second and finds the circle: the store's.
+        // The server aborts the transaction that waits for a second and finds the deadlock: the store's.
         try run("SET deadlock_timeout = '100s'")
         try run("BEGIN")
         try run("UPDATE counter SET count = 10 WHERE number = 2")
@@ -197,7 +197,7 @@ struct FaultTests {
         let rows = try store.read(.find(Query(table, [.id, key], order: [.ascending(key)])()) { .done($0) })
         #expect(rows.map(\.values) == zip([1, 2, 0], 1...3).map { [.integer(ids[$0][0]), .bytes([UInt8($1), 7])] })
         #expect(ids[1][0] < ids[2][0] && ids[2][0] < ids[0][0])
-        // Others stay as they came.
+        // Other inserts keep their order.
         #expect(ids[0][1] < ids[1][1] && ids[1][1] < ids[2][1])
     }
 
@@ -209,7 +209,7 @@ struct FaultTests {
         try await store.commit(Counters.add(1))
         let other = try PostgreSQLConnection(to: fixture.address("-csynchronous_commit=local"))
         func run(_ sql: String) throws -> [Row] { try other.run(Statement(sql, isPrepared: false)).rows }
-        // There is none.
+        // No standby exists.
         _ = try run("ALTER SYSTEM SET synchronous_standby_names = '*'")
         _ = try run("SELECT pg_reload_conf()")
         let waiting = "SELECT pid::bigint FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
@@ -262,7 +262,7 @@ struct FaultTests {
 }
 
 extension Mutex where Value == Int {
-    /// A count that several threads have.
+    /// A count shared by several threads.
     final class Box: Sendable {
         private let count = Mutex(0)
 

@@ -141,19 +141,19 @@ struct SetupTests {
         }
         let first = try open(0)
         try await first.commit(Counters.add(1))
-        // One that runs, and one that starts when the tables are newer.
+        // One store is open, and one is opened after the tables have changed.
         let latest = try open(2)
         let again = try open(0)
         for (number, store) in [first, latest, again].enumerated() { try await store.commit(Counters.add(Int64(number) + 2)) }
         for store in [first, latest, again] { #expect(try store.read(Counters.all()).count == 4) }
-        // What must know every table does not go on.
+        // Operations on the complete database are refused.
         try latest.requireNothingAdded()
         let refusal = #expect(throws: StoreError.self) { try first.requireNothingAdded() }
         #expect(refusal?.code == .newer)
         try again.close()
 
         let address = try fixture.address()
-        // Only a release that has them can.
+        // Only a release with these migrations can finish them.
         #expect(try PostgreSQLStore.finishMigrations(at: address, parts: [Self.releases[1]]) == [])
         #expect(try PostgreSQLStore.finishMigrations(at: address, parts: [Self.releases[2]]) == ["counters 3"])
         #expect(try PostgreSQLStore.finishMigrations(at: address, parts: [Self.releases[2]]) == [])

@@ -26,7 +26,7 @@ struct LegacyMigrationTests {
         try SQLiteStore(folder: database.folder.path, storageKey: database.storageKey, parts: Self.parts)
     }
 
-    /// Everything that the tables of version 1 can hold, and those of version 3.
+    /// A database with every kind of row that the tables of version 1 can hold, and those of version 3.
     private func filled(version: Int) throws -> LegacyDatabase {
         let database = try LegacyDatabase(version: version)
         let sealer = database.sealer
@@ -42,7 +42,7 @@ struct LegacyMigrationTests {
                 "INSERT INTO registration (id, key_hash, installation, version, changed_at) VALUES (5, ?, ?, 9, 12)",
                 [keyHash, .bytes([2, 0, 3])]
             ),
-            // One row was deleted: its id is not to be assigned again.
+            // One row was deleted: its id must not be assigned again.
             (
                 "INSERT INTO outbox VALUES (41, ?, 3, 1000, ?)",
                 [Self.bytes(1, 32), sealed("waits", in: DeliveryStorage.outbox, Self.bytes(1, 32))]
@@ -226,7 +226,7 @@ struct LegacyMigrationTests {
         #expect(try isAutoincrement("outbox", new))
     }
 
-    /// The rows that an index is for.
+    /// The condition of a partial index.
     private func condition(of index: String, _ store: SQLiteStore) throws -> String? {
         guard case .text(let sql)? = try values("SELECT sql FROM sqlite_master WHERE name = '\(index)'", store).first?[0] else {
             return nil

@@ -30,7 +30,7 @@ struct SchemaCheckTests {
         try SQLiteStore(folder: folder.path, storageKey: storageKey, parts: parts)
     }
 
-    /// Without hardening, as the author of the file would.
+    /// Changes the file without hardening, as its author would.
     private func change(_ sql: String) throws {
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
@@ -145,7 +145,7 @@ struct SchemaCheckTests {
             "thing", columns: [Self.version, Self.content, later], unique: [Self.version], indexes: Self.table.indexes + [index])
         let migrations: [StorePart.Migration] = [[.create(Self.table)], [.addColumn(later, to: new), .createIndex(index, on: new)]]
         let part = StorePart("things", tables: [new], migrations: migrations)
-        // A backup of the release before.
+        // A backup of the previous release.
         #expect(try StoreInspection(of: path, storageKey: storageKey, parts: [part]).isWhole)
         try open([part]).close()
         try open([part]).close()

@@ -5,7 +5,7 @@ import StoreSQLite
 import TestSupport
 import Testing
 
-/// Nothing is acknowledged that was not kept, what is wrong is told, and what works again is noticed.
+/// Changes that were not stored are not acknowledged, failures are reported, and the recovery is noticed.
 @Suite("A store whose disk fails", .timeLimit(.minutes(5)))
 struct StoreFaultTests {
     let fixture: FaultyStoreFixture
@@ -94,7 +94,7 @@ struct StoreFaultTests {
 
         let store = try fixture.open()
         faults.add(.code(code.rawValue), to: .read)
-        // Opening has read some pages into memory already: those of this table it has not.
+        // Opening has cached some pages, but none of this table.
         #expect(throws: StoreError.self) { try store.version(of: "phone") }
         #expect(store.failure?.contains("is damaged") == true)
         try await store.commit(.change([Properties.set("alive", to: [1])]))
@@ -193,7 +193,7 @@ struct StoreFaultTests {
                     #expect(found ?? 0 >= version, "seed \(seed), round \(round)")
                     versions[name] = found
                 }
-                // One sync fails before the power goes, after some commits more.
+                // One sync fails, and the power fails some commits later.
                 faults.add(
                     .code(ResultCode.SQLITE_IOERR_FSYNC.rawValue), to: .sync, of: .log, after: Int.random(in: 0...20, using: &generator),
                     count: 1)
