@@ -46,7 +46,7 @@ struct EngineEquivalenceTests {
         }
     }
 
-    @Test("They give the same outcomes to the same random commands, and keep the same", arguments: 1...8 as ClosedRange<UInt64>)
+    @Test("Both engines give the same outcomes and rows for random commands", arguments: 1...8 as ClosedRange<UInt64>)
     func equivalence(seed: UInt64) async throws {
         let (fixture, folder) = (try StoreFixture(), try TemporaryFolder())
         let sqlite = try SQLiteStore(folder: folder.path, storageKey: fixture.storageKey, parts: [Counters.part])

@@ -31,7 +31,7 @@ struct FaultTests {
         return count
     }
 
-    @Test("A commit whose reply is lost is found to have taken place, and is not repeated")
+    @Test("A commit whose reply is lost is found to be committed, and is not repeated")
     func lostReply() async throws {
         let (_, proxy, store) = try await behindProxy()
         let passages = cut(Self.commitTag, .toClient, in: proxy)
@@ -42,7 +42,7 @@ struct FaultTests {
         #expect(store.failure == nil)
     }
 
-    @Test("A commit that did not reach the server is found not to have taken place, and is repeated")
+    @Test("A commit that did not reach the server is found not to be committed, and is repeated")
     func lostCommit() async throws {
         let (_, proxy, store) = try await behindProxy()
         let passages = cut(Self.commitTag, .toServer, in: proxy)
@@ -52,7 +52,7 @@ struct FaultTests {
         #expect(try store.read(Counters.value(1)) == 1)
     }
 
-    @Test("A connection that was lost while nothing was asked costs nothing")
+    @Test("An idle connection that was lost causes no failure")
     func lostIdle() async throws {
         let (_, proxy, store) = try await behindProxy()
         for count in 0..<3 as Range<Int64> {
@@ -64,7 +64,7 @@ struct FaultTests {
         #expect(store.failure == nil)
     }
 
-    @Test("Lost connections at any place lose and repeat nothing", arguments: [1, 2, 3] as [UInt64])
+    @Test("Connections lost at any byte lose and repeat no change", arguments: [1, 2, 3] as [UInt64])
     func lostAnywhere(seed: UInt64) async throws {
         let (fixture, proxy, store) = try await behindProxy()
         let generator = Mutex(SeededGenerator(seed: seed))
@@ -104,7 +104,7 @@ struct FaultTests {
         try await eventually { (try? store.read(Counters.value(1))) == 1 }
     }
 
-    @Test("A commit of which no server can tell is not waited for when the process ends")
+    @Test("A commit with an unknown outcome is not waited for when the process ends")
     func stopWaiting() async throws {
         let server = try PostgreSQLServer()
         let fixture = try StoreFixture(server)
@@ -154,7 +154,7 @@ struct FaultTests {
         #expect(try store.read(Counters.value(1)) == 1)
     }
 
-    @Test("A batch that meets a deadlock is repeated")
+    @Test("A batch is repeated after a deadlock")
     func deadlock() async throws {
         let fixture = try StoreFixture()
         let store = try PostgreSQLStore(fixture.address("-cdeadlock_timeout=5s"), storageKey: fixture.storageKey, parts: [Counters.part])
@@ -181,7 +181,7 @@ struct FaultTests {
             ])
     }
 
-    @Test("What several writers may insert at once is inserted in the order of its keys, before all else")
+    @Test("Ordered inserts are executed in key order, before all other changes")
     func orderedInserts() async throws {
         let fixture = try StoreFixture()
         let key = Column("key", .bytes)
@@ -201,7 +201,7 @@ struct FaultTests {
         #expect(ids[0][1] < ids[1][1] && ids[1][1] < ids[2][1])
     }
 
-    @Test("What a cancelled wait for a standby leaves open is found out")
+    @Test("The outcome of a commit whose wait for a standby was cancelled is looked up")
     func cancelledReplication() async throws {
         let server = try PostgreSQLServer()
         let fixture = try StoreFixture(server)
@@ -238,7 +238,7 @@ struct FaultTests {
         #expect(try store.read(Counters.value(1)) == 0)
     }
 
-    @Test("A damaged row fails the command that reads it, shows, and is looked at again")
+    @Test("A damaged row fails the command that reads it, is reported, and is checked again")
     func damagedRow() async throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()

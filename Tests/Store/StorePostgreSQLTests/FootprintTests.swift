@@ -35,7 +35,7 @@ struct FootprintTests {
         #expect(Footprint(change, RowFacts()).mayMeet(Footprint(read)) == mayMeet)
     }
 
-    @Test("What a command read of a row tells which row it changes by its id")
+    @Test("A change by id is matched to the row that the command read")
     func facts() {
         var facts = RowFacts()
         facts.note(Counters.find(.integer(2)), [Row([.integer(9), .integer(0)])])
@@ -68,7 +68,7 @@ struct FootprintTests {
         #expect(try await sendings(for: (0..<100).map { Counters.increment($0) }) < 12)
     }
 
-    @Test("Each command that depends on the one before it takes one exchange more")
+    @Test("Each command that depends on the previous one takes one more exchange")
     func dependent() async throws {
         let count = try await sendings(for: (0..<20).map { _ in Counters.increment(1) })
         #expect((22...30).contains(count))

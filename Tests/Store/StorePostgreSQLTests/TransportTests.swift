@@ -66,7 +66,7 @@ struct TransportTests {
         try PostgreSQLStore(address, storageKey: .random(), parts: [Counters.part])
     }
 
-    @Test("A store works over it, and what does not fit is refused")
+    @Test("A store works over TLS, and wrong certificates and passwords are refused")
     func transport() async throws {
         // The server applies its settings soon after the reload.
         try await eventually { (try? PostgreSQLConnection(to: address())) != nil }

@@ -127,7 +127,7 @@ struct SchemaCheckTests {
         #expect(try StoreInspection(of: copy, storageKey: storageKey, parts: [Self.part]).isWhole)
     }
 
-    @Test("A trigger that comes while the daemon runs does not act")
+    @Test("A trigger created while the daemon runs does not fire")
     func laterTrigger() async throws {
         let store = try open()
         try change("CREATE TRIGGER own AFTER INSERT ON thing BEGIN DELETE FROM thing; END")

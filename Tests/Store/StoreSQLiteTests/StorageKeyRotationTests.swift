@@ -68,7 +68,7 @@ struct StorageKeyRotationTests {
         try store.close()
     }
 
-    @Test("Rows that only save work are deleted: they are made again under the new key")
+    @Test("Rows of caches are deleted, and recomputed under the new key")
     func cachesAreDeleted() async throws {
         let (fixture, _) = try await filled()
         #expect(try fixture.reopened().read(Records.memos()).count == 2)
