@@ -26,14 +26,14 @@ package final class Mutation: Sendable {
 
     /// - Parameters:
     ///   - arguments: one for each column, then one for each condition that takes one.
-    ///   - ids: for ``Condition/among(_:)``.
+    ///   - ids: the ids of a ``Condition/among(_:)``.
     package func callAsFunction(_ arguments: Value..., ids: [Int64] = []) -> Change {
         Change(mutation: self, arguments: arguments, ids: ids)
     }
 
     /// - Parameters:
     ///   - arguments: as in ``callAsFunction(_:ids:)``.
-    ///   - ids: for ``Condition/among(_:)``.
+    ///   - ids: the ids of a ``Condition/among(_:)``.
     package func change(_ arguments: [Value], ids: [Int64] = []) -> Change {
         Change(mutation: self, arguments: arguments, ids: ids)
     }

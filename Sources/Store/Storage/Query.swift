@@ -47,7 +47,7 @@ package final class Query: Sendable {
 
     /// - Parameters:
     ///   - arguments: one for each condition that takes one, in the order of the conditions.
-    ///   - ids: for ``Condition/among(_:)``.
+    ///   - ids: the ids of a ``Condition/among(_:)``.
     ///   - limit: rows at most; nil: all.
     ///   - offset: rows to leave out first.
     package func callAsFunction(_ arguments: Value..., ids: [Int64] = [], limit: Int? = nil, offset: Int = 0) -> Read {
@@ -56,7 +56,7 @@ package final class Query: Sendable {
 
     /// - Parameters:
     ///   - arguments: as in ``callAsFunction(_:ids:limit:offset:)``.
-    ///   - ids: for ``Condition/among(_:)``.
+    ///   - ids: the ids of a ``Condition/among(_:)``.
     ///   - limit: rows at most; nil: all.
     ///   - offset: rows to leave out first.
     package func read(_ arguments: [Value], ids: [Int64] = [], limit: Int? = nil, offset: Int = 0) -> Read {

@@ -54,8 +54,8 @@ final class PendingCommand {
 /// Executes commands in the order of submission, each as if it saw the changes of earlier ones, in few round trips.
 ///
 ///     ┌▶ decide: the reads of a window of commands, in one exchange ◀──────────────────┐
-///     └── more reads                                                                  │
-///     apply: the first commands' changes, up to one that read rows that they change ──┘
+///     └── more reads                                                                   │
+///     apply: the first commands' changes, up to one that read rows that they change ───┘
 ///
 /// Changes are sent in the same exchange as the reads of the next commands. A decision stays valid unless the rows that it depends on were changed
 /// since.
@@ -69,7 +69,7 @@ struct BatchTransaction {
 
     private struct Outgoing {
         let statement: Statement
-        /// nil when the error concerns all commands.
+        /// nil for a statement that belongs to no single command.
         let command: PendingCommand?
         let mutation: Mutation?
     }
@@ -82,7 +82,7 @@ struct BatchTransaction {
 
     /// - Parameters:
     ///   - connection: a connection without an open transaction.
-    ///   - beginning: statements that begin the transaction; each of them that changes rows must change one.
+    ///   - beginning: statements that begin the transaction. If an UPDATE among them changes no row, another node has taken over the database.
     init(_ connection: PostgreSQLConnection, beginning: [Statement]) {
         self.connection = connection
         outgoing = beginning.map { Outgoing(statement: $0, command: nil, mutation: nil) }

@@ -14,7 +14,7 @@ final class ConnectionPool: Sendable {
         var isClosed = false
         /// The timeline of the writer's server. A server with an older timeline, which may still run, is not read.
         var timeline = ""
-        /// Until when reads fail without another attempt to connect, and why.
+        /// The time until which reads fail without another attempt to connect, and the reason.
         var suspension: (end: ContinuousClock.Instant, reason: StoreError)?
     }
 

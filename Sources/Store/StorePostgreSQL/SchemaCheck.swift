@@ -41,7 +41,7 @@ struct SchemaCheck {
 
     // MARK: Triggers, rules and policies
 
-    /// `tgtype` is a bit mask: 1 for each row, 2 before, 64 instead of.
+    /// `tgtype` is a bit mask: 1 FOR EACH ROW, 2 BEFORE, 64 INSTEAD OF.
     private var foreignObjects: String {
         """
         WITH \(own) \

@@ -42,11 +42,11 @@ final class Writer {
     private var batch: [UInt8]?
     private var isClosing = false
     private var failedAttempts = 0
-    /// Until when commands fail without another attempt to connect, and why.
+    /// The time until which commands fail without another attempt to connect, and the reason.
     private var suspension: (end: ContinuousClock.Instant, reason: StoreError)?
 
     /// - Parameters:
-    ///   - address: of the server.
+    ///   - address: the address of the server.
     ///   - access: the nodes that it excludes.
     ///   - closing: signalled when the writer must not wait any longer.
     ///   - follow: called with the timeline of each server it connects to: see ``PostgreSQLConnection/timeline``.
