@@ -14,7 +14,7 @@ package import Core
 /// - Waiting is cheap: the message stays undecrypted, and most waiting messages are found in another node's rows of finished messages, with one read
 ///   for all messages due. Claims are looked up only for the rest.
 /// - Queries are treated like all other messages. In the first design only rank 0, and after a lease rank 1, answered them: a query that rank 0
-///   missed stayed unanswered, as did all its queries for a lease after it died.
+///   missed stayed unanswered, and after its death all queries for which it had rank 0 did for the length of a lease.
 /// - A transaction with unknown outcome (COMMIT without a reply, a warning of cancelled replication) is resolved by running it again with the same
 ///   claim: the insert waits for the first one if that is still running, and shows the owner of the existing claim. A read would not wait.
 /// - A message is answered with an error only by a node that tried to store it. Another node may have stored it meanwhile: see the article.
@@ -42,7 +42,7 @@ package struct MessageShare: Sendable {
         case wait
         /// Already open here, or finished by this or another node.
         case duplicate
-        /// Too many messages are open: left to the nodes of lower rank.
+        /// Too many messages are open: left to the nodes that rank before this one.
         case leftToOthers
     }
 

@@ -17,7 +17,7 @@ package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         case damaged
         /// The address of the store is malformed.
         case invalid
-        /// The server or file has an unusable configuration.
+        /// The server's configuration, the file or the schema can't be used.
         case unsuitable
         /// A temporary failure, such as a full disk, a busy database or an I/O error.
         case unavailable
