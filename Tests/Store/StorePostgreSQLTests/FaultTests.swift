@@ -115,7 +115,7 @@ struct FaultTests {
         let store = try fixture.open(host: proxy.path)
         let passages = Mutex<Int>.Box()
         proxy.inspect { passing, bytes in
-            // Blocks the reply and connections to any other server.
+            // Cuts the connection at the reply, and every later connection.
             let isReply = passing == .toClient && bytes.indices.contains { bytes[$0...].starts(with: Self.commitTag) }
             return isReply && passages.increment() == 1 || passages.value > 0 ? .cut : .pass
         }
