@@ -69,7 +69,7 @@ enum Sample {
         .find(findSize(.integer(number))) { .done(try $0.first?.optionalInteger(0)) }
     }
 
-    /// Counts the item's size up, from what is stored. Returns the size before.
+    /// Increments the item's stored size. Returns the previous size.
     static func increment(_ number: Int64) -> StoreCommand<Int64> {
         .find(findSize(.integer(number))) { rows in
             guard let size = try rows.first?.integer(0) else { throw UnexpectedValue() }
@@ -78,7 +78,7 @@ enum Sample {
     }
 }
 
-/// What a rule throws in a test.
+/// The error that a step throws in a test.
 struct Refused: Error {}
 
 func failing<Outcome>() -> StoreCommand<Outcome> {

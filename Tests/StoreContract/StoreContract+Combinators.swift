@@ -16,13 +16,13 @@ extension StoreContract {
                     .read([find(.integer(7)), find(.integer(9))]) { found in .done(try found.map { try $0[0].integer(0) }) })
                 #expect(ids == stored)
             },
-            StoreContract("map changes the outcome alone") { fixture in
+            StoreContract("map changes only the outcome") { fixture in
                 let store = try fixture.open()
                 let id = try await store.commit(Sample.add(1).map { "row \($0)" })
                 #expect(id == "row 1")
                 #expect(try await store.commit(Sample.numbers().map(\.count)) == 1)
             },
-            StoreContract("then: the changes of both are kept together, the second sees the rows as they were before the first") {
+            StoreContract("then: the changes of both are stored together, the second sees the rows as they were before the first") {
                 fixture in
                 let store = try fixture.open()
                 let command = StoreCommand.change([Sample.Item(number: 1).insert], "first").then { first in
@@ -43,13 +43,13 @@ extension StoreContract {
                 #expect(first == 0 && second > 0)
                 #expect(try store.read(Sample.numbers()) == [1, 2])
             },
-            StoreContract("then: when the second fails, nothing of the first is kept") { fixture in
+            StoreContract("then: when the second fails, no change of the first is stored") { fixture in
                 let store = try fixture.open()
                 let command = StoreCommand.change([Sample.Item(number: 1).insert]).then { () -> StoreCommand<Void> in failing() }
                 await #expect(throws: StoreError.self) { try await store.commit(command) }
                 #expect(try store.read(Sample.numbers()).isEmpty)
             },
-            StoreContract("and: both see the rows as they were before, each has its own inserted ids, and their changes are kept together")
+            StoreContract("and: both see the rows as they were before, each has its own inserted ids, and the changes are stored together")
             {
                 fixture in
                 let store = try await fixture.open(with: [Sample.Item(number: 0, size: 5)])
@@ -63,7 +63,7 @@ extension StoreContract {
                 await #expect(throws: StoreError.self) { try await store.commit((failing() as StoreCommand<Int64>).and(Sample.add(3))) }
                 #expect(try store.read(Sample.numbers()) == [0, 1, 2])
             },
-            StoreContract("then besides: goes on with the other command, or does without it") { fixture in
+            StoreContract("then besides: continues with the other command, or without it") { fixture in
                 let store = try await fixture.open(with: [Sample.Item(number: 0, size: 5)])
                 func unless(_ size: Int64, _ command: StoreCommand<Int64>) -> StoreCommand<Int64> {
                     Sample.size(of: 0).then(besides: command) { found, rest in found == size ? .done(-1) : try rest() }
@@ -93,7 +93,7 @@ extension StoreContract {
                 #expect(outcomes == [[ids[1], ids[2]], [5], [42], [0, ids[3]], [ids[4]]])
                 #expect(try store.read(Sample.size(of: 0)) == 6)
             },
-            StoreContract("each and all: one fails, and nothing is kept") { fixture in
+            StoreContract("each and all: when one fails, no change is stored") { fixture in
                 let store = try fixture.open()
                 await #expect(throws: StoreError.self) {
                     try await store.commit(StoreCommand<[Int64]>.each([Sample.add(1), failing(), Sample.add(2)]))

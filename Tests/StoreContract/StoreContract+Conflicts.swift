@@ -5,7 +5,7 @@ import Testing
 extension StoreContract {
     static var conflicts: [StoreContract] {
         [
-            StoreContract("An insert that meets a row makes its command decided again, and only it") { fixture in
+            StoreContract("An insert that conflicts runs its command again, and no other") { fixture in
                 let store = try await fixture.open(with: [Sample.Item(number: 1)])
                 let decisions = Decisions()
                 let results = await store.commitEach([
@@ -17,12 +17,12 @@ extension StoreContract {
                 #expect(decisions.counts == ["before": 1, "conflict": 2, "after": 1])
                 #expect(try store.read(Sample.numbers()) == [1, 2, 3, 4])
             },
-            StoreContract("An update whose row changed makes its command decided again, and only it") { fixture in
+            StoreContract("An update whose row changed runs its command again, and no other") { fixture in
                 let store = try await fixture.open(with: [Sample.Item(number: 1, size: 10), Sample.Item(number: 2, size: 0)])
                 let decisions = Decisions()
                 let results = await store.commitEach([
                     decisions.counted("before") { _ in [Sample.setSize(.integer(1), .integer(2), .integer(0))] },
-                    // The first decision rests on a size that the row does not have.
+                    // The first decision depends on a size that the row does not have.
                     decisions.counted("conflict") { [Sample.setSize(.integer(11), .integer(1), .integer($0 == 1 ? 9 : 10))] },
                     decisions.counted("after") { _ in [Sample.setSize(.integer(2), .integer(2), .integer(1))] },
                 ])
@@ -30,7 +30,7 @@ extension StoreContract {
                 #expect(decisions.counts == ["before": 1, "conflict": 2, "after": 1])
                 #expect(try store.read(Sample.items()).map(\.size) == [11, 2])
             },
-            StoreContract("A conflict of a later change undoes the command's earlier changes before it is decided again") { fixture in
+            StoreContract("A conflict of a later change undoes the command's earlier changes before it runs again") { fixture in
                 let store = try await fixture.open(with: [Sample.Item(number: 1, size: 10)])
                 let decisions = Decisions()
                 let results = await store.commitEach([
@@ -49,7 +49,7 @@ extension StoreContract {
                 #expect(try store.read(Sample.numbers()) == [1, 2, 100 + Int64(last), 3])
                 #expect(try store.read(Sample.size(of: 1)) == 11)
             },
-            StoreContract("A command that conflicts again and again fails, and leaves nothing") { fixture in
+            StoreContract("A command that keeps conflicting fails, and leaves no changes") { fixture in
                 let store = try await fixture.open(with: [Sample.Item(number: 1, size: 10)])
                 let (exists, stale) = (Sample.Item(number: 1).insert, Sample.setSize(.integer(0), .integer(1), .integer(9)))
                 let results = await store.commitEach([
@@ -75,7 +75,7 @@ extension StoreContract {
                 #expect(decisions.counts == ["update": 2])
                 #expect(try store.read(Sample.numbers()) == [1, 3])
             },
-            StoreContract("Unconditional changes of rows that are not there are no conflict") { fixture in
+            StoreContract("Unconditional changes of missing rows do not conflict") { fixture in
                 let store = try fixture.open()
                 let update = Mutation(Sample.item, .updateAny([Sample.size], where: [.equal(Sample.number)]))
                 let decisions = Decisions()
@@ -83,7 +83,7 @@ extension StoreContract {
                 #expect(decisions.counts == ["change": 1])
                 #expect(try store.read(Sample.numbers()).isEmpty)
             },
-            StoreContract("Two stores on one database lose no update of each other") { fixture in
+            StoreContract("Two stores on one database do not lose each other's updates") { fixture in
                 let stores = [try await fixture.open(with: [Sample.Item(number: 1, size: 0)]), try fixture.open()]
                 let kept = await withTaskGroup(of: Int.self) { group in
                     for store in stores {
@@ -98,13 +98,13 @@ extension StoreContract {
     }
 }
 
-/// How often commands were decided.
+/// Counts how often commands were decided.
 private final class Decisions: Sendable {
     private let state = Mutex<[String: Int]>([:])
 
     var counts: [String: Int] { state.withLock { $0 } }
 
-    /// - Parameter changes: gets the number of the decision, from 1.
+    /// - Parameter changes: receives the number of the decision, from 1.
     func counted(_ name: String, _ changes: @escaping @Sendable (Int64) -> [Change]) -> StoreCommand<Void> {
         .read([]) { [self] _ in
             let number = state.withLock { counts in

@@ -56,12 +56,12 @@ extension StoreContract {
                 let found = try reopened.read(.find(query()) { .done($0.map(\.values)) })
                 #expect(found == [[.integer(1), .null], [.integer(2), .text("new")]])
                 #expect(throws: StoreError.self) { try values(of: gone, in: reopened) }
-                // A database that begins with both migrations has the same tables.
+                // A new database with both migrations has the same tables.
                 try reopened.close()
                 let again = try fixture.open([grown, other.part])
                 #expect(try values(of: added, in: again) == [3])
             },
-            StoreContract("A database that is made by all migrations at once has what one has that was brought up to date") { fixture in
+            StoreContract("A new database has the same tables as a migrated one") { fixture in
                 let (base, index) = (Table("base", columns: [value]), Index("base_later", on: [later], where: .present(later)))
                 let table = Table("base", columns: [value, later], indexes: [index])
                 let part = StorePart(
@@ -72,7 +72,7 @@ extension StoreContract {
                 let query = Query(table, [.column(later)], where: [.present(later)], index: "base_later")
                 #expect(try store.read(.find(query()) { .done($0.map(\.values)) }) == [[.text("x")]])
             },
-            StoreContract("Parts that a store does not know are left alone") { fixture in
+            StoreContract("Tables of unknown parts are not changed") { fixture in
                 let (known, unknown) = (part("known"), part("unknown"))
                 let store = try fixture.open([known.part, unknown.part])
                 try await store.commit(.all([add(1, to: known.table), add(2, to: unknown.table)]))
@@ -84,7 +84,7 @@ extension StoreContract {
                 #expect(try values(of: known.table, in: reopened) == [1, 3])
                 #expect(try values(of: unknown.table, in: reopened) == [2])
             },
-            StoreContract("A database that a later version made, and that this one can't use, is refused and left as it is") { fixture in
+            StoreContract("An incompatible database of a later version is refused and not changed") { fixture in
                 let (old, gone) = (part("part"), Table("gone", columns: [value]))
                 let table = Table(old.table.name, columns: [value, later])
                 let new = StorePart(

@@ -4,7 +4,7 @@ import Testing
 import WakuCrypto
 
 extension StoreContract {
-    /// Each sealed row opened by the binding that its table declares; rows of caches are counted.
+    /// The contents of each sealed row, opened with the binding that its table declares; rows of caches are counted.
     private static func contents(of store: any TransferableStore) throws -> [String: [[UInt8]]] {
         var contents: [String: [[UInt8]]] = [:]
         for sealed in NodeAssembly.parts.sealedRows {
@@ -34,7 +34,7 @@ extension StoreContract {
                 let contents = try contents(of: source)
                 #expect(counts.filter { $0.value == 0 }.isEmpty, "a table without rows is not tested: write some in NodeRows")
                 #expect(contents.allSatisfy { !$0.value.isEmpty })
-                // Of an earlier move of the target: rows of registrants that have left since then are not kept.
+                // From an earlier move of the target: rows of registrants that have left since then must not remain.
                 try await NodeRows.writeTopicKey("left", to: target)
 
                 let report = try await StoreTransfer(from: source, to: target, named: "there").run()
@@ -44,7 +44,7 @@ extension StoreContract {
                 #expect(try Self.contents(of: target) == contents)
                 #expect(try target.read(StoreTransfer.obstacle()) == nil)
 
-                // And back, into rows that an earlier move left there.
+                // Moves back, into rows that an earlier move left there.
                 let back = try await StoreTransfer(from: target, to: source, named: "here").run()
                 #expect(back.leftBehind == ["topic_key": 0])
                 #expect(try Self.contents(of: source) == contents)

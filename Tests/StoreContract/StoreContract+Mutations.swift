@@ -28,7 +28,7 @@ extension StoreContract {
                 await #expect(throws: StoreError.self) { try await store.commit(.change([insertPair(.integer(2), one, .text("x"))])) }
                 #expect(try pairs(in: store).count == 3)
             },
-            StoreContract("insertOrIgnore keeps the row that is there") { fixture in
+            StoreContract("insertOrIgnore keeps the existing row") { fixture in
                 let store = try fixture.open()
                 let insert = Mutation(Sample.pair, .insertOrIgnore([Sample.group, Sample.member, Sample.note]))
                 let ids = try await store.commit(
@@ -93,7 +93,7 @@ extension StoreContract {
                 try await store.commit(.change([item.insert, Sample.remove(.integer(1)), item.insert]))
                 #expect(try store.read(Sample.numbers()) == [1])
             },
-            StoreContract("A value that a column can't have fails its command alone") { fixture in
+            StoreContract("A value of a wrong kind fails only its command") { fixture in
                 let store = try fixture.open()
                 let insert = Mutation(Sample.item, .insert([Sample.number]))
                 let results = await store.commitEach([
@@ -104,7 +104,7 @@ extension StoreContract {
                 await #expect(throws: StoreError.self) { try await store.commit(.change([ignore(.null)])) }
                 #expect(try store.read(Sample.numbers()) == [1, 2])
             },
-            StoreContract("Ids of deleted rows are never assigned again, also after the store was opened again") { fixture in
+            StoreContract("Ids of deleted rows are never reassigned, also after reopening") { fixture in
                 let store = try fixture.open()
                 let insert = Mutation(Sample.ticket, .insert([Sample.name]))
                 let clear = Mutation(Sample.ticket, .delete(where: []))

@@ -17,7 +17,7 @@ extension StoreContract {
                 await store.settle()
                 #expect(found.withLock { $0 } == Array(0..<200))
             },
-            StoreContract("A command sees the changes of those before it, in the same batch too") { fixture in
+            StoreContract("A command sees the changes of earlier ones, also in the same batch") { fixture in
                 let store = try fixture.open()
                 let sees = await store.commitEach(
                     (1...20).map { number in
@@ -25,7 +25,7 @@ extension StoreContract {
                     })
                 #expect(try sees.map { try $0.get() } == (0..<20).map { Array(1..<($0 + 1)) })
             },
-            StoreContract("A command that fails leaves nothing, and takes nothing with it") { fixture in
+            StoreContract("A failing command leaves no changes, and does not affect others") { fixture in
                 let store = try fixture.open()
                 let results = await store.commitEach(
                     (0..<9).map { number in
@@ -46,7 +46,7 @@ extension StoreContract {
                 for _ in 0..<10 { store.enqueue(Sample.increment(1).map { _ in }) }
                 #expect(try await store.commit(Sample.increment(1)) == 10)
             },
-            StoreContract("Many tasks at once commit: all is kept") { fixture in
+            StoreContract("Commits of many concurrent tasks are all stored") { fixture in
                 let store = try await fixture.open(with: [Sample.Item(number: 0, size: 0)])
                 let ids = try await withThrowingTaskGroup(of: [Int64].self) { group in
                     for number in 1...100 as ClosedRange<Int64> {
@@ -101,7 +101,7 @@ extension StoreContract {
                 await settled.value
                 #expect(try store.read(Sample.numbers()) == [1])
             },
-            StoreContract("What was committed is there for another store, and after the store was opened again") { fixture in
+            StoreContract("Committed rows are visible to another store, and after reopening") { fixture in
                 let store = try fixture.open()
                 let items = [Sample.Item(number: 1, name: "one", data: [1], size: 10), Sample.Item(number: 2)]
                 try await store.commit(.change(items.map(\.insert)))
@@ -124,7 +124,7 @@ extension StoreContract {
     }
 }
 
-/// Blocks no thread of the cooperative pool.
+/// Waits without blocking a thread of the cooperative pool.
 func wait(for semaphore: DispatchSemaphore) async {
     await withCheckedContinuation { continuation in
         DispatchQueue.global().async {

@@ -105,7 +105,7 @@ extension StoreContract {
                     index: "item_size")
                 #expect(try numbers(indexed(), in: store) == [10, 20, 20, 30])
             },
-            StoreContract("A column of another kind than a rule expects fails the command") { fixture in
+            StoreContract("A column of an unexpected kind fails the command") { fixture in
                 let store = try await fixture.open(with: rows)
                 let query = Query(Sample.item, [Sample.name])
                 #expect(throws: StoreError.self) { try numbers(query(), in: store) }

@@ -30,7 +30,7 @@ extension StoreContract {
                 #expect(try store.read(Sample.size(of: 1)) == 5)
                 #expect(store.failure == nil)
             },
-            StoreContract("A command that fails when it is read takes no other with it") { fixture in
+            StoreContract("A command that fails when it is read does not affect others") { fixture in
                 let store = try await fixture.open(with: [Sample.Item(number: 1, size: 5)])
                 let results = try store.readEach([Sample.size(of: 1), failing(), Sample.size(of: 1)])
                 #expect(results.map { (try? $0.get()) == 5 } == [true, false, true])
@@ -42,7 +42,7 @@ extension StoreContract {
                     #expect(try await store.fetch(Sample.size(of: 1)) == size)
                 }
             },
-            StoreContract("scan hands over rows in their order, and stops as soon as it is told to") { fixture in
+            StoreContract("scan passes rows in order, and stops when the visitor returns false") { fixture in
                 let store = try await fixture.open(with: (1...500).map { Sample.Item(number: $0) })
                 let query = Query(Sample.item, [Sample.number], where: [.atLeast(Sample.number)], order: [.descending(Sample.number)])
                 var found: [Int64] = []
@@ -58,7 +58,7 @@ extension StoreContract {
                 }
                 #expect(found == [490, 489, 488])
             },
-            StoreContract("scan ends with an error when the visitor throws; the store goes on") { fixture in
+            StoreContract("scan ends with an error when the visitor throws; the store keeps working") { fixture in
                 let store = try await fixture.open(with: (1...5).map { Sample.Item(number: $0) })
                 let query = Query(Sample.item, [Sample.number])
                 var count = 0
@@ -106,7 +106,7 @@ extension StoreContract {
                 #expect(sizes.allSatisfy { (0...20).contains($0 ?? -1) })
                 #expect(try store.read(Sample.size(of: 1)) == 20)
             },
-            StoreContract("maintain finds nothing wrong, and disturbs nothing") { fixture in
+            StoreContract("maintain reports no failure, and disturbs no commands") { fixture in
                 let store = try await fixture.open(with: [Sample.Item(number: 1, size: 0)])
                 await store.maintain()
                 #expect(store.failure == nil)

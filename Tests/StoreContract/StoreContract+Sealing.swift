@@ -13,7 +13,7 @@ extension StoreContract {
 
     static var sealing: [StoreContract] {
         [
-            StoreContract("Sealed content opens in its row alone, also after the store was opened again") { fixture in
+            StoreContract("Sealed content opens only in its row, also after reopening") { fixture in
                 let store = try fixture.open()
                 let secret = Array("a secret".utf8)
                 try await store.commit(
@@ -33,19 +33,19 @@ extension StoreContract {
                     #expect(throws: (any Error).self) { try reopened.sealer.open(altered, in: Sample.letter, boundTo: bindings[index]) }
                 }
             },
-            StoreContract("A sealed key opens in its place alone") { fixture in
+            StoreContract("A sealed key opens only in its row") { fixture in
                 let store = try fixture.open()
                 let key = SymmetricKey.random()
                 let letter = insertLetter(.integer(1), .bytes([]), store.sealer.seal(key, in: Sample.cache, boundTo: [.text("mine")]))
                 try await store.commit(.change([letter]))
                 let sealed = try letters(in: store)[0]
                 let opened = try #require(store.sealer.openKey(sealed, in: Sample.cache, boundTo: [.text("mine")]))
-                // Keys show themselves only by what they do.
+                // Keys can be compared only by encrypting and decrypting.
                 let sealer = Sealer(storageKey: key, salt: nil)
                 #expect(Sealer(storageKey: opened, salt: nil).opensCheck(sealer.sealCheck()))
                 #expect(store.sealer.openKey(sealed, in: Sample.cache, boundTo: [.text("yours")]) == nil)
             },
-            StoreContract("Another storage key is refused as another identity's; the right one still opens") { fixture in
+            StoreContract("Another storage key is refused as another identity's; the right one still works") { fixture in
                 let store = try await fixture.open(with: [Sample.Item(number: 1)])
                 try store.close()
                 let error = #expect(throws: StoreError.self) { try fixture.open(storageKey: .random()) }

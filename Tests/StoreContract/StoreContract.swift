@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 package import WakuCrypto
 
-/// Opens the database that belongs to a folder, making it first if there is none. Several stores of one database may be open at once.
+/// Opens the database for a folder, creating it if necessary. Several stores of one database may be open at once.
 package typealias OpenStore = @Sendable (_ folder: String, _ storageKey: SymmetricKey, _ parts: [StorePart]) throws -> any TransferableStore
 
 /// A requirement on every engine of a store, with its test. An engine's suite runs ``all`` of them.
@@ -27,7 +27,7 @@ package struct StoreContract: Sendable, CustomTestStringConvertible {
     package var testDescription: String { name }
 }
 
-/// A database of its own for one requirement.
+/// A separate database for one requirement.
 final class ContractFixture: Sendable {
     let folder: TemporaryFolder
     private let other: TemporaryFolder

@@ -1,11 +1,11 @@
-/// Which of Session's accounts this node monitors at the storage servers: those that it ranks first for. Each account has one node.
+/// The Session accounts that this node monitors at the storage servers: the accounts for which it has rank 0. Each account has one node.
 ///
-/// Two nodes may monitor an account for some seconds after a change, when they know different nodes. Both then get its messages, and the record
-/// of the delivery, which is unique for a message and a device, lets one of them take effect. When a node dies, nobody is told of messages to its
-/// accounts until its lease is over and another node has asked the storage servers: they don't repeat what they reported.
+/// For some seconds after a membership change, two nodes with different views may monitor the same account. Both then receive its messages; the
+/// delivery record, which is unique per message and device, lets only one of them take effect. When a node dies, messages to its accounts are not
+/// reported until its lease is over and another node has subscribed at the storage servers, which do not repeat reports.
 package struct AccountShare: Hashable, Sendable {
     package let node: NodeID
-    /// Those that offered to monitor accounts. Without any, and without rules that all know, each node monitors all accounts: see
+    /// The nodes that offered to monitor accounts. If it is empty, or if the nodes have no common hashing rules, each node monitors all accounts: see
     /// ``ClusterMember/accounts``.
     package let nodes: [NodeID]
     package let rules: HashingRules
@@ -16,7 +16,7 @@ package struct AccountShare: Hashable, Sendable {
         self.rules = rules
     }
 
-    /// - Parameter account: 8 bytes of the account id after its prefix: they are a public key's, evenly distributed.
+    /// - Parameter account: 8 bytes of the account id after its prefix: part of a public key, so evenly distributed.
     package func contains(_ account: UInt64) -> Bool {
         nodes.isEmpty || RendezvousHash.owner(of: account, among: nodes, by: rules) == node
     }

@@ -1,9 +1,10 @@
 package import Core
 
-/// From when on to read the changes of other nodes, which the database has logged, beside its notifications; and when that is not enough.
+/// Decides from which time on to read other nodes' changes from the database's log, in addition to notifications, and when everything must be
+/// reloaded instead.
 ///
-/// A change is logged with the database's time at which it was made, and can be read when it is committed: so readings overlap. All times but
-/// those of ``Primitives/Instant`` are the database's, in microseconds since 1970.
+/// A change is logged with the database's time of the change and becomes readable at its commit, so successive readings overlap. All times except
+/// ``Core/Instant`` are the database's, in microseconds since 1970.
 package struct ChangeReader: Sendable {
     private let configuration: ClusterConfiguration
     private var readUpTo: Int64?
@@ -14,15 +15,15 @@ package struct ChangeReader: Sendable {
         nextReload = now + configuration.fullChangeInterval
     }
 
-    /// Read the changes that were made since then; nil: all that there are.
+    /// The time from which changes are to be read; nil: all changes.
     package var start: Int64? { readUpTo.map { $0 - configuration.changeOverlap.microseconds } }
 
-    /// Changes since ``start`` were read.
+    /// Records that the changes since ``start`` were read.
     ///
     /// - Parameters:
-    ///   - time: when they were read.
-    ///   - isComplete: false if there are more than can be read.
-    /// - Returns: whether everything has to be read anew.
+    ///   - time: the time of the reading.
+    ///   - isComplete: false if there were more changes than can be read.
+    /// - Returns: whether everything must be reloaded.
     package mutating func read(at time: Int64, isComplete: Bool, now: Instant) -> Bool {
         let last = readUpTo ?? time
         readUpTo = time

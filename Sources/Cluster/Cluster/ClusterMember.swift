@@ -1,28 +1,29 @@
 package import Core
 
-/// A node's membership: its lease, what it knows of the others, and which partitions it posts for. Heartbeats go out, what they committed comes
-/// in; the driver carries out the ``Change``s. One value for each ``NodeID``: after ``Change/ended`` the node joins with a new one.
+/// A node's membership: its lease, its view of the other nodes, and the partitions that it posts for. Heartbeats are outputs, the views that they
+/// committed are inputs; the driver carries out each ``Change``. There is one value per ``NodeID``: after ``Change/ended`` the node joins with a new
+/// one.
 ///
 ///     per partition:
 ///     (not owned) ──(a take was committed)──▶ posting ──(its target is another node)──▶ stopping ──(settled, or timeout)──▶ releasing
 ///          ▲                                     ▲  └───────────(target is this node again)─┘                                   │
 ///          └──────────────(a committed view shows another epoch or owner)───────────────────────────────────────────────────────┘
 ///
-/// What a node owns is what the view of its last committed heartbeat says, never what it asked for. A heartbeat whose outcome is unknown may be
-/// committed later: a take that succeeds so shows in a later view. A release may too, so a partition is never used again under an epoch for
-/// which a release was sent.
+/// A node owns the partitions that the view of its last committed heartbeat shows, regardless of its requests. A heartbeat with unknown outcome may
+/// be committed later: a take that succeeds this way shows in a later view. So may a release; therefore a partition is never used again under an
+/// epoch for which a release was sent.
 package struct ClusterMember: Sendable {
-    /// What the driver has to do.
+    /// An action for the driver.
     package enum Change: Hashable, Sendable {
         /// Load the partition's rows, and post.
         case gained(PartitionNumber, epoch: UInt64)
-        /// Start no more posts; call ``settled(_:)`` when none is unanswered and every outcome is committed.
+        /// Start no more posts; call ``settled(_:)`` when no post is unanswered and every outcome is committed.
         case stop(PartitionNumber)
-        /// Go on posting after all.
+        /// Continue posting: the stop is cancelled.
         case resume(PartitionNumber)
-        /// Forget its queue. Outcomes of posts that are still unanswered may be committed, as long as the row has this node's mark.
+        /// Discard its queue. Outcomes of unanswered posts may still be committed, as long as the row has this node's mark.
         case lost(PartitionNumber)
-        /// Somebody ended the lease: forget all partitions and join again, with a new id.
+        /// Another node ended the lease: discard all partitions and join again with a new id.
         case ended
     }
 
@@ -40,18 +41,18 @@ package struct ClusterMember: Sendable {
 
     package let id: NodeID
     package private(set) var lease: OwnLease
-    /// What the last committed heartbeat read; nil before the first.
+    /// The view read by the last committed heartbeat; nil before the first.
     package private(set) var view: ClusterView?
-    /// Asked to hand everything over. The next heartbeat says so.
+    /// Whether the node hands over all its partitions, announced in the next heartbeat.
     package var isDraining = false
-    /// ``LeaseRow/monitorsAccounts``. The next heartbeat says so.
+    /// ``LeaseRow/monitorsAccounts``, announced in the next heartbeat.
     package var monitorsAccounts = false
     /// ``LeaseRow/settings``. The next heartbeat says so.
     package var settings: [String: String]?
 
     private let configuration: ClusterConfiguration
     private let name: String
-    /// By which work is divided; nil while a live node is older than this one supports.
+    /// The rules by which work is divided; nil while a live node is older than this release supports.
     package private(set) var hashingRules: HashingRules?
     private var observer: LeaseObserver
     private var owned: [PartitionNumber: Ownership] = [:]
@@ -70,7 +71,7 @@ package struct ClusterMember: Sendable {
 
     // MARK: Heartbeats
 
-    /// When ``heartbeat(at:)`` should be asked next; nil while one is unanswered. The driver gives each a timeout of at most the lease.
+    /// When to call ``heartbeat(at:)`` next; nil while a heartbeat is unanswered. The driver gives each a timeout of at most the lease.
     package var nextWakeUp: Instant? { sentAt == nil && lease.state != .ended ? nextHeartbeat : nil }
 
     /// The heartbeat to send now, if one is due.
@@ -93,8 +94,8 @@ package struct ClusterMember: Sendable {
     }
 
     /// - Parameters:
-    ///   - view: what the heartbeat read, after its changes.
-    ///   - now: when the answer to its COMMIT had been received.
+    ///   - view: the view that the heartbeat read after its changes.
+    ///   - now: when the reply to its COMMIT was received.
     package mutating func heartbeatCommitted(_ view: ClusterView, at now: Instant) -> [Change] {
         guard let sentAt, lease.state != .ended else { return [] }
         self.sentAt = nil
@@ -115,14 +116,14 @@ package struct ClusterMember: Sendable {
         return changes
     }
 
-    /// It failed, or nobody knows whether it was committed. The next one goes out when it is due.
+    /// Records that a heartbeat failed or has an unknown outcome. The next one is sent when it is due.
     package mutating func heartbeatFailed(at now: Instant) {
         sentAt = nil
     }
 
     // MARK: Posting
 
-    /// Whether a row may be posted that has this mark, or none.
+    /// Whether a row with this mark, or without one, may be posted.
     package func verdict(on mark: DeliveryMark?, in partition: PartitionNumber, at now: Instant) -> PostingVerdict {
         guard lease.isValid(at: now), case .posting(let epoch)? = owned[partition] else { return .notOwner }
         let own = DeliveryMark(owner: id, epoch: epoch)
@@ -131,19 +132,19 @@ package struct ClusterMember: Sendable {
         return mark == own ? .inProgress : .markAndRepeat(own)
     }
 
-    /// The last check, right before a post is written to its socket: the lease is valid, and the partition still is this ownership's.
+    /// The last check, right before a post is written to its socket: the lease is valid, and this node has owned the partition since the mark.
     package func mayPost(under mark: DeliveryMark, in partition: PartitionNumber, at now: Instant) -> Bool {
         guard mark.owner == id, lease.isValid(at: now), case .posting(mark.epoch)? = owned[partition] else { return false }
         return true
     }
 
-    /// Whether this node does maintenance. Its transactions have owner and epoch as a condition, like marks.
+    /// The mark of this node if it does maintenance, otherwise nil. Maintenance transactions have owner and epoch as a condition, like marks.
     package func maintenanceMark(at now: Instant) -> DeliveryMark? {
         guard case .markAndPost(let mark) = verdict(on: nil, in: configuration.maintenancePartition, at: now) else { return nil }
         return mark
     }
 
-    /// After ``Change/stop(_:)``: nothing of it is unanswered, and no outcome is uncommitted.
+    /// Call after ``Change/stop(_:)`` when no post of the partition is unanswered and no outcome is uncommitted.
     package mutating func settled(_ partition: PartitionNumber) {
         guard case .stopping(let epoch, let stoppedAt, _)? = owned[partition] else { return }
         owned[partition] = .stopping(epoch: epoch, stoppedAt: stoppedAt, isSettled: true)
@@ -151,17 +152,18 @@ package struct ClusterMember: Sendable {
 
     // MARK: The other nodes
 
-    /// Nodes that messages, accounts and totals of limits are divided among: live and not draining. All that are live, when all drain.
+    /// The nodes that share messages, accounts and the totals of limits: live and not draining, or all live nodes when all drain.
     package var workers: [NodeID] { view.map { Self.workers($0.leases, except: []) } ?? [] }
 
-    /// This node's share of the accounts: of those that the nodes share which offered to; all when none did.
+    /// This node's share of the accounts, among the nodes that offered to monitor accounts; all accounts when none did.
     package var accounts: AccountShare {
         let monitors = view.map { Self.workers($0.leases.filter(\.monitorsAccounts), except: []) } ?? []
         guard let hashingRules else { return AccountShare(of: id, among: [], by: .first) }
         return AccountShare(of: id, among: monitors, by: hashingRules)
     }
 
-    /// This node's place for a message: see ``MessageShare``. After all others where it can't know theirs: then it takes what nobody has taken.
+    /// This node's rank for a message: see ``MessageShare``. If the ranks of other nodes can't be known, it is the last: then this node takes only
+    /// messages that no other node has taken.
     package func rank(of key: MessageKey) -> Int {
         let workers = workers
         // Before the first view no node is known: one that may take no share leaves messages to others.
@@ -198,7 +200,7 @@ package struct ClusterMember: Sendable {
         return zip(view.partitions, targets(view, ending: ending)).enumerated().compactMap { number, place in
             let (row, target) = place
             guard target == id, row.owner != id else { return nil }
-            // A living owner gives it up itself. An owner without a row was ended long ago.
+            // A live owner releases the partition itself. An owner without a row was ended long ago.
             if let owner = row.owner, known.contains(owner), !ended.contains(owner) { return nil }
             return Heartbeat.Take(partition: number, observedEpoch: row.epoch)
         }

@@ -4,26 +4,26 @@ package import Core
 ///
 ///     node(8, key) · renewals(8) · state · name(text) · hashing_version(4) · gorush_timeout(ms) · renewed_at(database's clock, for operators)
 ///
-/// Whether a lease is over is a committed fact (`ended`), not a comparison of times: see ``LeaseObserver``.
+/// The end of a lease is a committed fact (`ended`), not a comparison of times: see ``LeaseObserver``.
 package struct LeaseRow: Hashable, Sendable {
     package enum State: String, Hashable, Sendable {
         case live
-        /// Takes messages, but hands its partitions over and takes no others.
+        /// Hands its partitions over, takes no new ones, and ranks for no message.
         case draining
-        /// For good. Maintenance deletes the row an hour later, with the rows of finished messages that the node left behind.
+        /// Final. Maintenance deletes the row an hour later, with the node's remaining rows of finished messages.
         case ended
     }
 
     package var node: NodeID
-    /// Committed renewals.
+    /// The number of committed renewals.
     package var renewals: UInt64
     package var state: State
-    /// The host, for `admin nodes`.
+    /// The host name, for `admin nodes`.
     package var name: String
     package var hashingVersion: Int
     /// The node's `--gorush-timeout`, for nodes of earlier releases: see ``ClusterConfiguration/gorushTimeout``.
     package var gorushTimeout: Duration
-    /// Whether it takes part in monitoring accounts: see ``AccountShare``.
+    /// Whether the node monitors accounts: see ``AccountShare``.
     package var monitorsAccounts: Bool
     /// Options that must be the same at all nodes, by their names; nil: written by a release that does not tell. See ``ClusterConflicts``.
     package var settings: [String: String]?
@@ -43,12 +43,12 @@ package struct LeaseRow: Hashable, Sendable {
     }
 }
 
-/// A partition's row: who may post for the devices in it.
+/// A partition's row: the node that may post for the devices in it.
 ///
-///     partition(2, key) · owner(8, null when nobody's) · epoch(8)
+///     partition(2, key) · owner(8, null without owner) · epoch(8)
 package struct PartitionRow: Hashable, Sendable {
     package var owner: NodeID?
-    /// Counts changes of the owner. It never goes back, so it names one ownership.
+    /// The number of owner changes. It never decreases, so it identifies one ownership.
     package var epoch: UInt64
 
     package init(owner: NodeID? = nil, epoch: UInt64 = 0) {
@@ -61,25 +61,25 @@ package struct PartitionRow: Hashable, Sendable {
 package typealias PartitionNumber = Int
 
 extension ClusterConfiguration {
-    /// Whoever owns this partition does what only one node may do at a time: expiry, pruning, the check of the database, dropping claims.
-    /// Each of its transactions has the partition's epoch as a condition, as those of deliveries have.
+    /// The owner of this partition does the work that only one node may do at a time: expiry, pruning, checking the database, dropping claims. Each
+    /// of its transactions has the partition's epoch as a condition, as those of deliveries have.
     package var maintenancePartition: PartitionNumber { partitionCount }
 
-    /// Rows in the table of partitions.
+    /// The number of rows in the table of partitions.
     package var partitionRowCount: Int { partitionCount + 1 }
 
-    /// - Parameter deviceHash: the first 8 bytes of a hash of the device's stable id: of what orders its deliveries, not of its token.
+    /// - Parameter deviceHash: the first 8 bytes of a hash of the device's stable id, by which its deliveries are ordered; not of its token.
     package func partition(ofDevice deviceHash: UInt64) -> PartitionNumber {
         Int(RendezvousHash.mix(deviceHash) % UInt64(max(partitionCount, 1)))
     }
 }
 
-/// What a heartbeat read, in the transaction that it wrote in.
+/// The rows that a heartbeat read, in the transaction of its writes.
 package struct ClusterView: Hashable, Sendable {
-    /// The node's own lease was renewed. False when somebody ended it: then the transaction changed nothing.
+    /// Whether the node's own lease was renewed. False when another node ended it: then the transaction changed nothing.
     package var isMember: Bool
     package var leases: [LeaseRow]
-    /// By number.
+    /// Ordered by partition number.
     package var partitions: [PartitionRow]
     /// nil when it was not read.
     package var clock: Clock?
@@ -107,16 +107,17 @@ package struct ClusterView: Hashable, Sendable {
     }
 }
 
-/// One transaction each second: everything that a node says about itself, and what it takes and gives up. Its parts, in this order:
+/// One transaction each second, with the node's own lease and the partitions that it takes and releases. Its parts, in this order:
 ///
-/// 1. The node's own lease: inserted by the first, `renewals + 1` by others, where the state is not `ended`. No row: the rest is left out.
-/// 2. ``ends``: `state = ended` where `renewals` is what was observed.
-/// 3. ``releases``: no owner, where owner and epoch are its own. For those that are settled, the marks with this epoch are removed.
-/// 4. ``takes``: owner, and `epoch + 1`, where the epoch is what was observed and the owner is null or has ended.
-/// 5. All leases (those that have ended too) and all partitions are read.
+/// 1. The node's own lease: inserted by the first heartbeat, `renewals + 1` by later ones, where the state is not `ended`. Without a row, the other
+/// changes are skipped.
+/// 2. ``ends``: `state = ended` where `renewals` has the observed value.
+/// 3. ``releases``: sets no owner, where owner and epoch are the node's own. For settled partitions, marks with this epoch are removed.
+/// 4. ``takes``: sets the owner and `epoch + 1`, where the epoch has the observed value and the owner is null or has ended.
+/// 5. All leases (including those that have ended) and all partitions are read.
 ///
-/// Rows are changed in the order of their keys. A deadlock or serialization failure (40P01, 40001) is repeated by the driver; anything else
-/// that is not a committed answer is ``ClusterMember/heartbeatFailed(at:)``.
+/// Rows are changed in the order of their keys. The driver repeats a transaction after a deadlock or serialization failure (40P01, 40001); any other
+/// result except a confirmed commit is ``ClusterMember/heartbeatFailed(at:)``.
 package struct Heartbeat: Hashable, Sendable {
     package struct LeaseEnd: Hashable, Sendable {
         package let node: NodeID
@@ -131,17 +132,17 @@ package struct Heartbeat: Hashable, Sendable {
     package struct Release: Hashable, Sendable {
         package let partition: PartitionNumber
         package let epoch: UInt64
-        /// No post of it is unanswered and no outcome uncommitted: the next owner need not wait.
+        /// Whether no post is unanswered and no outcome uncommitted: then the next owner need not wait.
         package let isSettled: Bool
     }
 
     package struct Take: Hashable, Sendable {
         package let partition: PartitionNumber
-        /// What it must be for the take to succeed; the new owner's is one more.
+        /// The epoch that the take requires; the new owner's is one more.
         package let observedEpoch: UInt64
     }
 
-    /// The node's own row. ``LeaseRow/renewals`` has no meaning here.
+    /// The node's own row, with meaningless ``LeaseRow/renewals``.
     package let lease: LeaseRow
     package let isFirst: Bool
     package let ends: [LeaseEnd]

@@ -1,6 +1,6 @@
 package import Core
 
-/// Messages by when they are to be looked at, to 50 ms: what is due together is read from the database together.
+/// Messages ordered by the time of their next check, with a resolution of 50 ms: messages due together are read from the database together.
 package struct DueMessages: Sendable {
     /// A multiple of ``interval`` since the clock's epoch.
     package typealias Tick = Int64
@@ -11,10 +11,10 @@ package struct DueMessages: Sendable {
 
     package init() {}
 
-    /// The next time at which something is due.
+    /// The time of the next check.
     package var next: Instant? { earliest.map { Instant(sinceEpoch: .milliseconds($0 * Self.intervalMilliseconds)) } }
 
-    /// - Returns: the first tick that is not before `time`. An entry whose message has got another tick since is void.
+    /// - Returns: the first tick at or after `time`. An older entry of the same message is void.
     package mutating func add(_ key: MessageKey, at time: Instant) -> Tick {
         let (seconds, attoseconds) = time.sinceEpoch.components
         let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000
@@ -24,7 +24,7 @@ package struct DueMessages: Sendable {
         return tick
     }
 
-    /// Takes out what is due.
+    /// Removes and returns the messages that are due.
     package mutating func popDue(at now: Instant) -> [(key: MessageKey, tick: Tick)] {
         var due: [(key: MessageKey, tick: Tick)] = []
         while let tick = earliest, let time = next, time <= now {

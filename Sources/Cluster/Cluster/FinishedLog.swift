@@ -1,20 +1,19 @@
 package import Core
 
-/// Messages that this node has finished: handled without effect (dropped, limited, refused, queries that were answered), or answered after
-/// their effect was committed. The others learn of it from rows, one every 500 ms:
+/// Messages that this node has finished: handled without effect (dropped, limited, refused, or answered queries), or answered after their effect was
+/// committed. Other nodes learn of them from rows, one every 500 ms:
 ///
 ///     node(8) · sequence(8) · prefixes(8 each, at most 4,096)          key: node, sequence
 ///
-/// One list says both "nobody needs to take it" and "nobody needs to answer it": a message that is claimed and not finished still owes its
-/// answer, one that is neither was not taken. Marks in the claims' own rows would cost an update for each message.
-///
-/// What is finished but not yet in a row when the node dies is handled again if it had no effect, and answered again if it had.
+/// One list tells other nodes both that they need not take a message and that they need not answer it: a message that is claimed but not finished
+/// lacks its answer, and one that is neither claimed nor finished was not taken. Marks in the claims' rows would cost an update for each message.
+/// A message that is finished but not yet in a row when the node dies is handled again if it had no effect, and answered again if it had one.
 package struct FinishedLog: Sendable {
     package struct Row: Hashable, Sendable {
         package let node: NodeID
         package let sequence: Int64
         package let prefixes: [UInt64]
-        /// The node's own rows up to this sequence are deleted with it.
+        /// Delete the node's own rows up to this sequence number with it.
         package let deleteUpTo: Int64
 
         package init(node: NodeID, sequence: Int64, prefixes: [UInt64], deleteUpTo: Int64) {
@@ -34,7 +33,7 @@ package struct FinishedLog: Sendable {
     private var written: [(sequence: Int64, at: Instant)] = []
     private var lastSequence: Int64 = 0
     private var deleted: Int64 = 0
-    /// Left out because too many waited.
+    /// The number of messages left out because too many waited.
     package private(set) var droppedCount = 0
 
     package init(_ node: NodeID, configuration: ClusterConfiguration) {
@@ -51,7 +50,7 @@ package struct FinishedLog: Sendable {
         }
     }
 
-    /// When ``row(at:)`` has something to write; nil while nothing waits, and while a row is being written.
+    /// When ``row(at:)`` has a row to write; nil while no message waits, and while a row is being written.
     package var nextWakeUp: Instant? {
         guard !isWriting, unwritten != nil || !waiting.isEmpty else { return nil }
         let isFull = waiting.count >= configuration.finishedRowLimit
@@ -59,7 +58,7 @@ package struct FinishedLog: Sendable {
         return lastWrite.map { $0 + interval } ?? Instant(sinceEpoch: .zero)
     }
 
-    /// The row to write now: `INSERT … ON CONFLICT DO NOTHING`, since it is repeated when its outcome is unknown.
+    /// The row to write now, by `INSERT … ON CONFLICT DO NOTHING`, since the insert is repeated when its outcome is unknown.
     package mutating func row(at now: Instant) -> Row? {
         guard let due = nextWakeUp, now >= due else { return nil }
         isWriting = true
@@ -76,7 +75,7 @@ package struct FinishedLog: Sendable {
         return row
     }
 
-    /// - Parameter isCommitted: false when it failed or is unknown; the row is written again.
+    /// - Parameter isCommitted: false when the insert failed or has an unknown outcome; the row is written again.
     package mutating func wrote(isCommitted: Bool, at now: Instant) {
         isWriting = false
         guard isCommitted, let row = unwritten else { return }

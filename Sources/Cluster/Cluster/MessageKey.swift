@@ -1,7 +1,7 @@
-/// The hash by which nodes agree about a message: that of the Waku message, or of the whole that was reassembled from segments. 32 bytes.
+/// The hash that identifies a message among nodes: that of the Waku message, or of a message reassembled from segments. 32 bytes.
 package struct MessageKey: Hashable, Sendable {
-    /// The first 8 bytes: what ranks are computed from, and what stands in rows of finished messages. That another message has the same is left
-    /// out of account: somebody would need 2⁶⁴ attempts to have one certain message ignored by the nodes of higher rank.
+    /// The first 8 bytes: used to compute ranks and stored in rows of finished messages. Collisions are neglected: an attacker would need 2⁶⁴
+    /// attempts to make the nodes of higher rank ignore a certain message.
     package let prefix: UInt64
     private let second, third, fourth: UInt64
 
@@ -28,12 +28,12 @@ package struct MessageKey: Hashable, Sendable {
     }
 }
 
-/// What a claim says: inserted first in the transaction of a message's effect, with the key as its primary key, so that a message takes effect
-/// once in the cluster.
+/// A claim of a message. Inserted first in the transaction of the message's effect, with the message key as primary key, so that a message takes
+/// effect once in the cluster.
 ///
 ///     hour · key(32) · node(8) · kind(2)
 package struct Claim: Hashable, Sendable {
-    /// By when an answer is due depends on it.
+    /// The kind of message, on which the time limit of its answer depends.
     package enum Kind: Int, Hashable, Sendable {
         case registration = 1
         case request = 2

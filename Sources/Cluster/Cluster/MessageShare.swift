@@ -1,6 +1,7 @@
 package import Core
 
-/// Divides messages among the nodes that hear them, so that each takes effect once and is answered, whichever node is gone, deaf or slow.
+/// Divides messages among the nodes that receive them, so that each takes effect once and is answered, even when a node is dead, slow, or misses
+/// messages.
 ///
 ///     heard ──(rank 0)──────────────────────────────▶ handling ──(committed)──▶ answering ──(answered)──▶ finished
 ///       │                                              ▲  │ │ └──(no effect)────────────────────────────▶ finished
@@ -28,11 +29,11 @@ package struct MessageShare: Sendable {
         case lookUpClaims([MessageKey])
         /// Decrypt, decide, and commit with the claim first. Then ``handled(_:_:at:)``.
         case handle(MessageKey)
-        /// Run the transaction whose outcome is unknown again. Then ``handled(_:_:at:)``.
+        /// Run the transaction with the unknown outcome again. Then ``handled(_:_:at:)``.
         case repeatTransaction(MessageKey)
-        /// Another node committed it and did not publish its answer in time: in one transaction make the claim this node's, where it still is
-        /// there, and read what the answer rests on. When that is **committed** publish the answer, then ``answered(_:)``; otherwise
-        /// ``answerNotTaken(_:at:)``. Reading alone does not do: a primary that was replaced may show a claim that no standby has.
+        /// Another node committed it but did not publish its answer in time: in one transaction, transfer the claim to this node if it still exists,
+        /// and read the rows for the answer. Once that is **committed** publish the answer, then ``answered(_:)``; otherwise
+        /// ``answerNotTaken(_:at:)``. Reading alone is not enough: a primary that was replaced may show a claim that no standby has.
         case takeOverAnswer(MessageKey)
         /// It could not be stored, or its outcome is unknown at the deadline: INTERNAL_ERROR. No other answer of this node follows.
         case answerFailure(MessageKey)
@@ -41,18 +42,18 @@ package struct MessageShare: Sendable {
     package enum Reception: Hashable, Sendable {
         case handle
         case wait
-        /// Open here, or finished by this or another node.
+        /// Already open here, or finished by this or another node.
         case duplicate
-        /// Too many messages are open; the nodes that rank before this one have it.
+        /// Too many messages are open: left to the nodes that rank before this one.
         case leftToOthers
     }
 
     package enum Outcome: Hashable, Sendable {
         /// Effect and claim are durable, now or by an earlier run of the same transaction; the answer is not yet published.
         case committed
-        /// Dropped, limited, refused, or a query that was answered.
+        /// Dropped, limited, refused, or an answered query.
         case withoutEffect
-        /// The claim was there, and is another node's.
+        /// Another node's claim exists.
         case claimedElsewhere(Claim.Kind)
         /// Nothing was committed.
         case failed
@@ -83,12 +84,12 @@ package struct MessageShare: Sendable {
     private var deadlines = DueMessages()
     /// Due, and to be compared with the rows of finished messages by the next read.
     private var toCheck: [MessageKey] = []
-    /// Being compared, or looked up in the claims.
+    /// Messages being compared, or looked up in the claims.
     private var checking: [MessageKey] = []
     private var isReading = false
     private var finished: GenerationalCache<UInt64, Void>
     package private(set) var log: FinishedLog
-    /// Messages that were left to others, which have finished them.
+    /// The number of messages that were left to other nodes, which have finished them.
     package private(set) var leftCount = 0
 
     package init(_ node: NodeID, configuration: ClusterConfiguration) {
@@ -97,7 +98,7 @@ package struct MessageShare: Sendable {
         log = FinishedLog(node, configuration: configuration)
     }
 
-    /// Messages whose outcome is open.
+    /// The number of messages with an open outcome.
     package var openCount: Int { open.count }
     package func isOpen(_ key: MessageKey) -> Bool { open[key] != nil }
     /// When ``advance(to:)`` has something to do.
@@ -145,19 +146,19 @@ package struct MessageShare: Sendable {
         }
     }
 
-    /// Its answer was published.
+    /// Records that the answer was published.
     package mutating func answered(_ key: MessageKey) {
         if open[key] != nil { finish(key) }
     }
 
-    /// The transaction of ``Action/takeOverAnswer(_:)`` failed, is unknown, or found no claim.
+    /// Records that the transaction of ``Action/takeOverAnswer(_:)`` failed, has an unknown outcome, or found no claim.
     package mutating func answerNotTaken(_ key: MessageKey, at now: Instant) {
         guard open[key] != nil else { return }
         open[key]?.stage = .waiting
         look(at: key, now + configuration.retryInterval)
     }
 
-    /// This node gives it up without having handled it (overload): others take it.
+    /// Drops a message without handling it, because of overload: other nodes take it.
     package mutating func abandon(_ key: MessageKey) {
         open[key] = nil
     }
@@ -194,9 +195,9 @@ package struct MessageShare: Sendable {
         return actions + startReading()
     }
 
-    // MARK: What others did
+    // MARK: Results of other nodes
 
-    /// - Parameter prefixes: of a row of finished messages of another node.
+    /// - Parameter prefixes: the key prefixes in a row of finished messages of another node.
     package mutating func finishedElsewhere(_ prefixes: [UInt64]) {
         for prefix in prefixes { finished.set((), of: prefix) }
     }
@@ -208,7 +209,7 @@ package struct MessageShare: Sendable {
         return startReading()
     }
 
-    /// - Parameter claims: those found for the keys that were to be looked up.
+    /// - Parameter claims: the claims found for the keys that were looked up.
     package mutating func claimsRead(_ claims: [MessageKey: Claim], at now: Instant) -> [Action] {
         let keys = checking
         (checking, isReading) = ([], false)
@@ -254,7 +255,8 @@ package struct MessageShare: Sendable {
 
     // MARK: -
 
-    /// When it must be answered, or the node of this rank publishes. A node of rank 0 that lost the claim counts as the next one.
+    /// The time by which a message must be answered; then the node of this rank publishes. A node of rank 0 that lost the claim counts as the next
+    /// one.
     private func answerDue(_ message: Open, _ kind: Claim.Kind) -> Instant {
         let time =
             switch kind {
@@ -290,14 +292,14 @@ package struct MessageShare: Sendable {
 
     private mutating func startReading() -> [Action] {
         guard !isReading else { return [] }
-        // Most were in rows that were read for messages before them.
+        // Most are in rows that were read for earlier messages.
         (checking, toCheck) = (withoutFinished(toCheck), [])
         guard !checking.isEmpty else { return [] }
         isReading = true
         return [.readFinishedRows]
     }
 
-    /// Closes those that other nodes have finished.
+    /// Closes the messages that other nodes have finished, and returns the rest.
     private mutating func withoutFinished(_ keys: [MessageKey]) -> [MessageKey] {
         keys.filter { key in
             guard open[key] != nil else { return false }

@@ -1,7 +1,7 @@
 /// One membership of a node in the cluster: 64 random bits that a process draws each time it joins.
 ///
-/// A process that is restarted, or that lost its lease, joins under a new id. So an id never comes back after its lease ended, and rows that
-/// carry it say exactly which process wrote them. The names that operators know nodes by are in ``LeaseRow/name``.
+/// A process that restarts, or that lost its lease, joins under a new id. So an id never comes back after its lease ended, and the id in a row
+/// identifies the process that wrote it. The names shown to operators are in ``LeaseRow/name``.
 package struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let rawValue: UInt64
 

@@ -1,16 +1,17 @@
 package import Core
 
-/// How long the node may act as the holder of its lease, by what the database has committed.
+/// The time for which the node may act as the holder of its lease, from the renewals that the database has committed.
 ///
 ///     pending ──(renewal committed)──▶ held(until) ──(until passed)──▶ lapsed ──(renewal committed)──▶ held
 ///        └──────────────┴───(the row has ended)──────────┴──▶ ended
 ///
-/// - `until` is when the last committed renewal was **sent**, plus lease − margin. Observers count the lease from when they have *read* the
-///   renewal, which is later; so the holder stops at least a margin before anybody ends its lease, however long network and database take.
+/// - `until` is the time at which the last committed renewal was **sent**, plus lease − margin. Observers measure the lease from the time at which
+///   they *read* the renewal, which is later; so the holder stops at least a margin before another node ends its lease, however slow network and
+///   database are.
 /// - A renewal whose outcome is unknown extends nothing.
-/// - `lapsed` is not `ended`: as long as nobody ended it, the next renewal continues it, and the partitions are still the node's.
+/// - `lapsed` is not `ended`: until another node ends the lease, the next renewal continues it, and the partitions remain the node's.
 ///
-/// The time must count suspension (`CLOCK_BOOTTIME`, which `Instant.now` is): a machine that wakes up must find its lease over.
+/// Times must include suspension (`CLOCK_BOOTTIME`, as `Instant.now` does): a machine that wakes up must find its lease over.
 package struct OwnLease: Sendable {
     package enum State: Hashable, Sendable {
         case pending
@@ -35,7 +36,7 @@ package struct OwnLease: Sendable {
 
     package mutating func end() { state = .ended }
 
-    /// To be asked right before a post is written to its socket.
+    /// Check right before a post is written to its socket.
     package func isValid(at now: Instant) -> Bool {
         if case .held(let until) = state { now < until } else { false }
     }

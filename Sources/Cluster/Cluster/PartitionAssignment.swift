@@ -1,20 +1,21 @@
-/// Which node should own which partition. A pure function of the partitions' rows and the nodes that take partitions: every node computes
-/// the same from the same rows, and acts only on what concerns itself. Differing views are harmless: each change has an epoch as its condition.
+/// Computes the owner that each partition should have, as a pure function of the partitions' rows and the nodes that take partitions: every node
+/// computes the same from the same rows, and acts only on its own part. Differing views are harmless, since each change has an epoch as its
+/// condition.
 ///
-/// - **Fair**: node counts differ by one at most.
-/// - **Little movement**: a node keeps what it owns, up to its share. Only the surplus and what nobody owns moves. The larger shares go to the
-///   nodes that own the most already, so a join moves P/n partitions and a drain moves those of the node that drains.
-/// - **Stable**: with every node at its share nothing moves, whichever partitions it has.
+/// - **Fair**: the nodes' partition counts differ by one at most.
+/// - **Little movement**: a node keeps its partitions, up to its share. Only surplus and unowned partitions move. The larger shares go to the nodes
+///   that own the most already, so a join moves P/n partitions, and a drain only those of the draining node.
+/// - **Stable**: when every node has its share, nothing moves.
 package enum PartitionAssignment {
     /// - Parameters:
-    ///   - partitions: the rows, by number.
-    ///   - nodes: those that take partitions: live, and not draining. In any order.
+    ///   - partitions: the rows, ordered by number.
+    ///   - nodes: the nodes that take partitions (live and not draining), in any order.
     /// - Returns: the owner that each partition should have; nil for all when there are no nodes.
     package static func targets(_ partitions: [PartitionRow], among nodes: [NodeID]) -> [NodeID?] {
         guard !nodes.isEmpty else { return [NodeID?](repeating: nil, count: partitions.count) }
         var owned = Dictionary(uniqueKeysWithValues: nodes.map { ($0, 0) })
         for case let owner? in partitions.lazy.map(\.owner) { owned[owner]? += 1 }
-        // Those that own the most first; among equals by id.
+        // Nodes with the most partitions first; ties by id.
         let order = nodes.sorted { (owned[$0] ?? 0, $1) > (owned[$1] ?? 0, $0) }
         let (share, larger) = partitions.count.quotientAndRemainder(dividingBy: nodes.count)
         var room: [NodeID: Int] = [:]

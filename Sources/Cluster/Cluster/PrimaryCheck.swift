@@ -1,12 +1,12 @@
-/// Decides whether a connection leads to the primary. Asked for each new connection, before anything else is sent on it, and again when a
-/// transaction fails because the server is read-only.
+/// Decides whether a connection leads to the primary. Called for each new connection, before any other statement, and again when a transaction fails
+/// because the server is read-only.
 ///
 ///     SELECT pg_is_in_recovery(), system_identifier, timeline_id FROM pg_control_system(), pg_control_checkpoint();
 ///     the cluster's identity and the highest timeline that a node has stored, from the cluster's own table
 ///
-/// A primary that was replaced has a lower timeline. Whoever has seen the new one refuses the old one. Whoever has not can still do no harm:
-/// its commits on the old primary wait for the synchronous standby, which has left, and are never acknowledged; so its lease lapses, it posts
-/// nothing and acknowledges nothing.
+/// A replaced primary has a lower timeline. A node that has seen the new one refuses the old one. A node that has not can still do no harm: its
+/// commits on the old primary wait for the synchronous standby, which has left, and are never acknowledged; so its lease lapses, and it neither posts
+/// nor acknowledges anything.
 package struct PrimaryCheck: Hashable, Sendable {
     package struct Server: Hashable, Sendable {
         package let isInRecovery: Bool
@@ -40,7 +40,7 @@ package struct PrimaryCheck: Hashable, Sendable {
         }
     }
 
-    /// The highest that was seen. The driver also stores it in the cluster's table when it increases.
+    /// The highest timeline seen. The driver also stores it in the cluster's table when it increases.
     package private(set) var timeline: UInt32 = 0
     package private(set) var systemIdentifier: UInt64?
 

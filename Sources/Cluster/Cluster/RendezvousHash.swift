@@ -1,11 +1,11 @@
 /// Ranks nodes for a key by rendezvous hashing (highest random weight): each node has a pseudo-random weight for the key, and the node with
 /// the highest weight has rank 0.
 ///
-/// When a node comes or goes, the order of the others stays. So only the keys of that node move, and they spread evenly over the others.
+/// When a node joins or leaves, the order of the other nodes stays. So only the keys of that node move, and they spread evenly over the others.
 ///
 /// All nodes of a cluster must compute the same: see ``HashingRules``.
 package enum RendezvousHash {
-    /// The place of `node` in the order of `nodes` for `key`: 0 for the node whose turn it is. A node that is not among them ranks after all.
+    /// The rank of `node` among `nodes` for `key`: 0 for the first. A node that is not in `nodes` ranks last.
     package static func rank(of node: NodeID, for key: UInt64, among nodes: [NodeID], by rules: HashingRules) -> Int {
         guard nodes.contains(node) else { return nodes.count }
         let own = (rules.weight(key, node), node)

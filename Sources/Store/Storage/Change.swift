@@ -1,16 +1,16 @@
-/// A change of rows, as a shape that is declared once; a ``Change`` has the arguments.
+/// The shape of a change of rows, declared once; a ``Change`` adds the arguments.
 package final class Mutation: Sendable {
     package enum Kind: Sendable {
-        /// A new row with these columns; the others are null. A row with the same unique columns is a conflict: the command is decided again.
+        /// Inserts a row with these columns; the others are null. An existing row with the same unique columns is a conflict: the command runs again.
         case insert([Column])
-        /// Nothing changes when there is a row with the same unique columns.
+        /// Inserts a row unless one with the same unique columns exists.
         case insertOrIgnore([Column])
-        /// Replaces these columns of the row with the same id, if that is one of them, or else with the same unique columns; inserts a row
-        /// if there is none.
+        /// Replaces these columns of the row with the same id, if the id is among them, otherwise of the row with the same unique columns; inserts a
+        /// row if there is none.
         case upsert([Column])
-        /// When no row meets the conditions, that is a conflict: the command is decided again.
+        /// Updates the rows that meet the conditions. If there are none, that is a conflict: the command runs again.
         case update([Column], where: [Condition])
-        /// Rows that meet the conditions, if there are any.
+        /// Updates the rows that meet the conditions, if there are any.
         case updateAny([Column], where: [Condition])
         case delete(where: [Condition])
     }
@@ -26,19 +26,19 @@ package final class Mutation: Sendable {
 
     /// - Parameters:
     ///   - arguments: one for each column, then one for each condition that takes one.
-    ///   - ids: for ``Condition/among(_:)``.
+    ///   - ids: the ids of a ``Condition/among(_:)``.
     package func callAsFunction(_ arguments: Value..., ids: [Int64] = []) -> Change {
         Change(mutation: self, arguments: arguments, ids: ids)
     }
 
     /// - Parameters:
     ///   - arguments: as in ``callAsFunction(_:ids:)``.
-    ///   - ids: for ``Condition/among(_:)``.
+    ///   - ids: the ids of a ``Condition/among(_:)``.
     package func change(_ arguments: [Value], ids: [Int64] = []) -> Change {
         Change(mutation: self, arguments: arguments, ids: ids)
     }
 
-    /// What was read must not have changed meanwhile: otherwise the command is decided again.
+    /// Whether the change can meet a conflict, after which the command runs again.
     package var isConditional: Bool {
         switch kind {
         case .insert, .update: true
@@ -51,7 +51,7 @@ package final class Mutation: Sendable {
     }
 }
 
-/// A change that a command asks for.
+/// A ``Mutation`` with its arguments.
 package struct Change: Sendable {
     package let mutation: Mutation
     package let arguments: [Value]

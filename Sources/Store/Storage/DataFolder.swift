@@ -1,17 +1,16 @@
 import Foundation
 
-/// The folder that a daemon keeps its data in, and the lock that keeps a second one out.
+/// A daemon's data folder, and the lock that keeps a second daemon from using it.
 package final class DataFolder: Sendable {
     package let path: String
     private let lock: Int32
 
     package static func databasePath(in path: String) -> String { path + "/waku-push.sqlite" }
 
-    /// Makes the folder if it is missing, for its owner alone, and locks it until ``unlock()``, or until this value goes.
+    /// Creates the folder with mode 0700 if it is missing, and locks it until ``unlock()`` or until this value is deallocated.
     ///
-    /// A folder that everybody may write to is refused: others could put a database, a node key or an admin socket of their own in the
-    /// place of this node's. One that others may read is taken, since every file in it is for its owner alone; so is one that a group may
-    /// write to, as volumes of containers are.
+    /// A world-writable folder is refused: another user could replace the database, the node key or the admin socket. A folder that other users may
+    /// read is accepted, because every file in it has mode 0600; so is a group-writable folder, as container volumes are.
     ///
     /// - Throws: ``StoreError`` with `cannotCreate`, `permission` or `locked`
     package init(locking path: String) throws(StoreError) {
@@ -42,7 +41,7 @@ package final class DataFolder: Sendable {
         }
     }
 
-    /// Lets another daemon have the folder. Nothing of it may be used after that.
+    /// Releases the lock, so that another daemon can use the folder. No file in it may be used afterwards.
     package func unlock() {
         flock(lock, LOCK_UN)
     }

@@ -1,8 +1,8 @@
-/// What a database says of itself: names and values.
+/// Names and values that describe the database itself.
 package enum Properties {
     private static let name = Column("name", .text)
     private static let value = Column("value", .bytes)
-    /// Made by each engine before any part's tables: it needs some itself.
+    /// Each engine creates this table before those of any part, because it stores properties itself.
     package static let table = Table("property", columns: [name, value], unique: [name])
     private static let read = Query(table, [value], where: [.equal(name)])
     private static let readAll = Query(table, [name, value])
@@ -10,7 +10,7 @@ package enum Properties {
     private static let insert = Mutation(table, .insertOrIgnore([name, value]))
     private static let delete = Mutation(table, .delete(where: [.equal(name)]))
 
-    /// nil when it was never set.
+    /// The value of a property; nil if it was never set.
     package static func property(_ name: String) -> StoreCommand<[UInt8]?> {
         .find(read(.text(name))) { rows in .done(try rows.first?.bytes(0)) }
     }
@@ -27,7 +27,7 @@ package enum Properties {
 
     package static func set(_ name: String, to value: [UInt8]) -> Change { write(.text(name), .bytes(value)) }
 
-    /// Keeps the value that it has, if any.
+    /// Sets a property unless it has a value already.
     package static func claim(_ name: String, _ value: [UInt8]) -> Change { insert(.text(name), .bytes(value)) }
 
     package static func remove(_ name: String) -> Change { delete(.text(name)) }

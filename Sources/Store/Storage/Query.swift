@@ -1,10 +1,10 @@
-/// Rows to look for, as a shape that is declared once; a ``Read`` has the arguments.
+/// The shape of a query, declared once; a ``Read`` adds the arguments.
 package final class Query: Sendable {
     package enum Output: Hashable, Sendable {
         case column(Column)
         case isPresent(Column)
         case byteCount(Column)
-        /// Of all rows that meet the conditions: then there is one row, or one for each value of ``Query/group``.
+        /// The number of rows that meet the conditions: one result row, or one for each value of ``Query/group``.
         case count
         case distinctCount(Column)
         case minimum(Column)
@@ -14,7 +14,7 @@ package final class Query: Sendable {
     package enum Order: Hashable, Sendable {
         case ascending(Column)
         case descending(Column)
-        /// Ascending by one of ``Query/outputs``, which may be computed: its index.
+        /// Ascending by one of ``Query/outputs``, given by its index; the output may be computed.
         case output(Int)
     }
 
@@ -24,7 +24,7 @@ package final class Query: Sendable {
     package let order: [Order]
     package let group: Column?
     package let isDistinct: Bool
-    /// The index to use, where engines choose badly.
+    /// The index to use, for queries where engines choose a bad plan.
     package let index: String?
     package let text = StatementText()
 
@@ -47,7 +47,7 @@ package final class Query: Sendable {
 
     /// - Parameters:
     ///   - arguments: one for each condition that takes one, in the order of the conditions.
-    ///   - ids: for ``Condition/among(_:)``.
+    ///   - ids: the ids of a ``Condition/among(_:)``.
     ///   - limit: rows at most; nil: all.
     ///   - offset: rows to leave out first.
     package func callAsFunction(_ arguments: Value..., ids: [Int64] = [], limit: Int? = nil, offset: Int = 0) -> Read {
@@ -56,7 +56,7 @@ package final class Query: Sendable {
 
     /// - Parameters:
     ///   - arguments: as in ``callAsFunction(_:ids:limit:offset:)``.
-    ///   - ids: for ``Condition/among(_:)``.
+    ///   - ids: the ids of a ``Condition/among(_:)``.
     ///   - limit: rows at most; nil: all.
     ///   - offset: rows to leave out first.
     package func read(_ arguments: [Value], ids: [Int64] = [], limit: Int? = nil, offset: Int = 0) -> Read {
@@ -64,7 +64,7 @@ package final class Query: Sendable {
     }
 }
 
-/// What rows must meet: all conditions of a list.
+/// A condition on a row. Rows must meet all conditions of a list.
 package enum Condition: Hashable, Sendable {
     /// Takes an argument. Null equals nothing: see ``absent(_:)``.
     case equal(Column)
@@ -76,15 +76,15 @@ package enum Condition: Hashable, Sendable {
     case atLeast(Column)
     /// Takes two arguments: the first and the last value.
     case between(Column)
-    /// Takes an argument: the bytes that the column's begin with.
+    /// Takes an argument: the prefix of the column's bytes.
     case hasPrefix(Column)
-    /// Takes the ids of the read or change: the column, an integer's, has one of them. A list has one of these at most.
+    /// The integer column has one of the ids of the read or change. At most one such condition per list.
     case among(Column)
 
     package static var idAmong: Condition { .among(.id) }
 }
 
-/// Rows that a command names before anything is decided.
+/// A ``Query`` with its arguments, named by a command before it decides anything.
 package struct Read: Sendable {
     package let query: Query
     package let arguments: [Value]

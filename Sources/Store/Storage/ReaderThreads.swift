@@ -2,18 +2,19 @@ import DequeModule
 import Dispatch
 import Synchronization
 
-/// Runs what reads the database on threads of its own, a few at once: a disk that hangs holds these up, and nothing else.
+/// Runs database reads on their own threads, a few at once, so that a disk that hangs blocks only these threads.
 package final class ReaderThreads: Sendable {
     private struct State {
         var waiting: Deque<@Sendable () -> Void> = []
-        /// When each of the current reads began; nil: the place is free.
+        /// The start times of the current reads; nil: the thread is free.
         var started: [ContinuousClock.Instant?]
     }
 
     private let state: Mutex<State>
     private let queue = DispatchQueue(label: "waku-push.store-reads", attributes: .concurrent)
 
-    /// - Parameter count: reads at once. Engines have five connections for them; one is left for who reads on a thread of their own.
+    /// - Parameter count: the highest number of simultaneous reads. Engines have five read connections; one is left for callers that read on their
+    ///   own thread.
     package init(count: Int = 4) {
         state = Mutex(State(started: Array(repeating: nil, count: count)))
     }
@@ -42,7 +43,7 @@ package final class ReaderThreads: Sendable {
         }
     }
 
-    /// Since when the read has been going on that began first; nil when there is none.
+    /// The start time of the longest-running read; nil when no read is running.
     package var oldestStart: ContinuousClock.Instant? {
         state.withLock { $0.started.compactMap(\.self).min() }
     }

@@ -1,4 +1,4 @@
-/// The rows of a table with encrypted contents, which everything that has the key can open: values that they are bound to are in the row itself.
+/// The rows of a table with an encrypted column whose bound values are stored in the row itself, so that the key alone opens them.
 package struct SealedRows: Sendable {
     package let table: Table
     package let column: Column
@@ -6,7 +6,7 @@ package struct SealedRows: Sendable {
     package let boundColumns: [Column]
     package let label: String
 
-    /// nil when nothing is encrypted, or the table is a cache.
+    /// nil if the table has no encrypted column or is a cache.
     package init?(_ table: Table) {
         guard let sealed = table.sealed, let boundColumns = sealed.boundColumns else { return nil }
         (self.table, column, self.boundColumns, label) = (table, sealed.column, boundColumns, sealed.label)
@@ -18,16 +18,16 @@ package struct SealedRows: Sendable {
     }
 
     /// - Parameters:
-    ///   - row: of ``contents(and:)``.
-    ///   - sealer: of the store that the row is in.
+    ///   - row: a result row of ``contents(and:)``.
+    ///   - sealer: the sealer of the store that holds the row.
     /// - Throws: `CryptoError`, ``UnexpectedValue``
     package func open(_ row: Row, by sealer: Sealer) throws -> [UInt8] {
         try sealer.open(try row.bytes(0), in: table, boundTo: Array(row.values.dropFirst().prefix(boundColumns.count)))
     }
 
-    // MARK: Encrypting anew
+    // MARK: Re-encrypting
 
-    /// A page of rows from an id on, for ``reseal(_:by:from:to:)``.
+    /// A page of rows, starting at an id, for ``reseal(_:by:from:to:)``.
     package var page: Query {
         Query(table, [column] + boundColumns + [.id], where: [.atLeast(.id), .present(column)], order: [.ascending(.id)])
     }
@@ -35,7 +35,7 @@ package struct SealedRows: Sendable {
     package var replacement: Mutation { Mutation(table, .update([column], where: [.equal(.id)])) }
 
     /// - Parameters:
-    ///   - row: of ``page``.
+    ///   - row: a result row of ``page``.
     ///   - replacement: ``replacement``.
     ///   - old: opens the row.
     ///   - new: encrypts its content.
@@ -54,6 +54,6 @@ extension [StorePart] {
 }
 
 extension Table {
-    /// Whether its rows only save work: see ``SealedColumn/init(cached:boundTo:label:)``.
+    /// Whether the table is a cache: see ``SealedColumn/init(cached:boundTo:label:)``.
     package var isCache: Bool { sealed.map { $0.boundColumns == nil } ?? false }
 }

@@ -1,16 +1,16 @@
 package import WakuCrypto
 
-/// Encrypts contents of rows: AES-256-GCM, 12 bytes of random nonce first, bound to the row.
+/// Encrypts row contents: AES-256-GCM with a random 12-byte nonce in front; each ciphertext is bound to its row.
 ///
-/// The rows' key is the storage key, which comes from the identity, or after a rotation a key derived from it with a random salt that is kept
-/// in the database.
+/// The row key is the storage key, which is derived from the identity; after a rotation it is derived from the storage key and a random salt that is
+/// stored in the database.
 package struct Sealer: Sendable {
     private let key: SymmetricKey
-    /// The same before and after a rotation: rows are found by what it makes.
+    /// Not changed by a rotation, since rows are looked up by its hashes.
     private let lookUpKey: SymmetricKey
 
     /// - Parameters:
-    ///   - storageKey: of the identity.
+    ///   - storageKey: the storage key of the identity.
     ///   - salt: nil before the first rotation.
     package init(storageKey: SymmetricKey, salt: [UInt8]?) {
         lookUpKey = storageKey.derivedKey(salt: [], purpose: "waku-push look-up 1")
@@ -23,16 +23,16 @@ package struct Sealer: Sendable {
     }
 
     /// - Parameters:
-    ///   - content: of the table's sealed column.
-    ///   - table: has one.
-    ///   - values: of ``SealedColumn/binding``, in its order and of its kinds.
+    ///   - content: the plaintext of the table's sealed column.
+    ///   - table: a table with a sealed column.
+    ///   - values: the values of ``SealedColumn/binding``, in its order and of its kinds.
     package func seal(_ content: [UInt8], in table: Table, boundTo values: [Value]) -> Value {
         .bytes(AESGCM.seal(content, key: key, layout: .nonceFirst, associatedData: Self.associatedData(table, values)))
     }
 
     /// - Parameters: as in ``seal(_:in:boundTo:)``.
-    /// - Throws: `CryptoError` when it was altered, is another row's, or is sealed with another key; ``UnexpectedValue`` when the values are of
-    ///   other kinds.
+    /// - Throws: `CryptoError` when the ciphertext was altered, belongs to another row, or was sealed with another key; ``UnexpectedValue`` when the
+    ///   values are of other kinds.
     package func open(_ sealed: [UInt8], in table: Table, boundTo values: [Value]) throws -> [UInt8] {
         guard let bound = table.sealed?.associatedData(values) else { throw UnexpectedValue() }
         return try AESGCM.open(sealed, key: key, layout: .nonceFirst, associatedData: bound)
@@ -45,7 +45,7 @@ package struct Sealer: Sendable {
         return bound
     }
 
-    /// Known text, by which a store recognizes its key.
+    /// A sealed constant, by which a store recognizes its key.
     package func sealCheck() -> [UInt8] {
         AESGCM.seal(Self.check, key: key, layout: .nonceFirst)
     }
@@ -58,8 +58,8 @@ package struct Sealer: Sendable {
 }
 
 extension Sealer {
-    /// A keyed hash of a secret, for columns that rows are looked up by: HMAC-SHA256(look-up key, name of the table ‖ 0 ‖ secret), 32 bytes. The key
-    /// comes from the identity, so that the database alone does not tell whether a guess is right.
+    /// A keyed hash of a secret for lookup columns: HMAC-SHA256(look-up key, table name ‖ 0 ‖ secret), 32 bytes. The key is derived from the
+    /// identity, so that the database alone does not allow guesses to be verified.
     package func lookUpHash(of secret: [UInt8], in table: String) -> [UInt8] {
         lookUpKey.authenticationCode(of: Array(table.utf8) + [0] + secret)
     }
@@ -69,7 +69,7 @@ extension Sealer {
         .bytes(AESGCM.seal(secret, key: key, layout: .nonceFirst, associatedData: Self.associatedData(table, values)))
     }
 
-    /// nil when it was altered, is another row's, or is sealed with another key.
+    /// nil when the ciphertext was altered, belongs to another row, or was sealed with another key.
     package func openKey(_ sealed: [UInt8], in table: Table, boundTo values: [Value]) -> SymmetricKey? {
         guard let bound = table.sealed?.associatedData(values) else { return nil }
         return try? AESGCM.openKey(sealed, key: key, layout: .nonceFirst, associatedData: bound)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A statement in an engine's language, kept for each engine that a process has.
+/// A statement's SQL text, generated once for each engine that the process uses.
 package final class StatementText: Sendable {
     private final class Text: Sendable {
         let engine: ObjectIdentifier
@@ -11,13 +11,13 @@ package final class StatementText: Sendable {
         }
     }
 
-    /// That of the first engine, which mostly is the only one: found without a lock, for which the writer and the readers would wait.
+    /// The text of the first engine, usually the only one: read without a lock, for which the writer and the readers would contend.
     private let first = AtomicLazyReference<Text>()
     private let others = Mutex<[Text]>([])
 
     /// - Parameters:
     ///   - engine: the type of the store.
-    ///   - make: makes the statement, the first time.
+    ///   - make: generates the statement at the first call.
     package func value(for engine: any Store.Type, _ make: () -> String) -> String {
         let engine = ObjectIdentifier(engine)
         let first = first.load() ?? first.storeIfNil(Text(engine, make()))

@@ -1,32 +1,32 @@
-/// Keeps rows, and tells when they are durable. An engine is a type of its own: SQLite's is `SQLiteStore`.
+/// Stores rows durably. Each engine is a type of its own: SQLite's is `SQLiteStore`.
 ///
-/// - Commands take effect in the order in which they were submitted, and each sees what those before it changed.
-/// - A command succeeds or fails on its own, whatever it shares a transaction with. Of one that fails nothing stays.
-/// - When a completion runs, what the commands changed is durable.
+/// - Commands take effect in the order of submission, and each sees the changes of earlier commands.
+/// - A command succeeds or fails on its own, even when it shares a transaction with others. A failed command leaves no changes.
+/// - When a completion runs, the changes of its commands are durable.
 package protocol Store: AnyObject, Sendable {
-    /// Encrypts what is secret in rows.
+    /// Encrypts the secret columns of rows.
     var sealer: Sealer { get }
 
-    /// The commands have their place in the order of commits when this returns.
+    /// Submits commands; their place in the commit order is fixed when this returns.
     ///
-    /// - Parameter completion: gets a result for each command once all is durable. Runs on a thread of the store: it must be short.
+    /// - Parameter completion: receives a result for each command once all are durable. Runs on a thread of the store: it must be short.
     func submit<Outcome>(
         _ commands: [StoreCommand<Outcome>], completion: @escaping @Sendable ([Result<Outcome, StoreError>]) -> Void)
 
-    /// Runs `body` once everything that was submitted before is durable or has failed: at once, or on a thread of the store, where it must
-    /// be short.
+    /// Runs `body` once everything submitted before is durable or has failed: immediately, or on a thread of the store, where it must be short.
     func afterCommits(_ body: @escaping @Sendable () -> Void)
 
-    /// Under load, transactions begin so far apart on average, and hold what came meanwhile. Zero: as soon as the one before has ended.
+    /// The average interval between the starts of transactions under load; each contains the commands submitted since the previous one. Zero: a
+    /// transaction starts as soon as the previous one has ended.
     func paceCommits(_ interval: Duration)
 
-    /// Carries out commands that change nothing, on one snapshot. On the calling thread, which is held up for as long as the disk is: never
-    /// one of the cooperative pool's.
+    /// Runs read-only commands on one snapshot, on the calling thread, which blocks for as long as the disk does: never call it on the cooperative
+    /// thread pool.
     ///
-    /// - Throws: ``StoreError`` when there is no snapshot to be had; what goes wrong with one of the commands is its result.
+    /// - Throws: ``StoreError`` when no snapshot can be opened; the failure of a single command is that command's result.
     func readEach<Outcome>(_ commands: [StoreCommand<Outcome>]) throws(StoreError) -> [Result<Outcome, StoreError>]
 
-    /// Hands over rows one after the other until `visit` returns false, without holding all of them. Blocks as ``readEach(_:)`` does.
+    /// Passes rows to `visit` one at a time until it returns false, without holding all of them in memory. Blocks as ``readEach(_:)`` does.
     ///
     /// - Throws: ``StoreError``
     func scan(_ read: Read, _ visit: (Row) throws -> Bool) throws(StoreError)
@@ -36,26 +36,26 @@ package protocol Store: AnyObject, Sendable {
 
     /// Why the store can't be written or read at present; nil when it can.
     var failure: String? { get }
-    /// On disk.
+    /// Size on disk, in bytes.
     var byteCount: Int { get }
 
-    /// To be called every few seconds: looks after files and connections, and again at what could not be read. What it finds is ``failure``.
+    /// Call every few seconds: checks files and connections, and reads again rows that could not be read. The result is in ``failure``.
     func maintain() async
-    /// The process ends soon: a commit is not waited for any more of which nobody can tell whether it took place.
+    /// Call shortly before the process exits: commits whose outcome can't be determined are no longer waited for.
     func stopWaiting()
-    /// Finishes what was submitted.
+    /// Completes all submitted commands, then closes the store.
     func close() throws
 }
 
 extension Store {
-    /// Nothing, where a commit's outcome is always known.
+    /// Does nothing: the default, for engines in which a commit's outcome is always known.
     package func stopWaiting() {}
-    /// Nothing, in an engine that no other node uses.
+    /// Does nothing: the default, for engines that no other node shares.
     package func paceCommits(_ interval: Duration) {}
 }
 
 extension Store {
-    /// Returns once what the command changed is durable.
+    /// Returns once the command's changes are durable.
     ///
     /// - Throws: ``StoreError``
     @discardableResult
@@ -70,12 +70,12 @@ extension Store {
         }
     }
 
-    /// In its place in the order of commits, without waiting: for what may be lost in a crash.
+    /// Submits the command without waiting for it: for changes that a crash may lose.
     package func enqueue(_ command: StoreCommand<Void>) {
         submit([command]) { _ in }
     }
 
-    /// Returns once everything that was submitted before is durable or has failed.
+    /// Returns once everything submitted before is durable or has failed.
     package func settle() async {
         _ = await commitEach([StoreCommand<Void>]())
     }

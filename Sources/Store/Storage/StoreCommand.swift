@@ -1,18 +1,18 @@
-/// What is asked of a store, as data: the rows that it rests on are named before, the changes come out.
+/// An operation on the store as a value: it names the rows to read, then returns the changes to apply.
 ///
 ///     read ──(rows)──▶ read ──(rows)──▶ apply
 ///       │                                ▲
 ///       └────────────────(rows)──────────┘
 ///
-/// The steps in between are pure functions of the rows. An engine may read for many commands in one exchange, and takes a command's steps
-/// again from the beginning when rows that its changes rest on have changed meanwhile: see ``Mutation/Kind``.
+/// The steps in between are pure functions of the rows. An engine may read for many commands in one round trip, and runs a command's steps again from
+/// the beginning when rows that its changes depend on were changed meanwhile: see ``Mutation/Kind``.
 package enum StoreCommand<Outcome: Sendable>: Sendable {
-    /// Rows for each of the reads, in their order.
+    /// Reads; the closure receives the rows of each read, in the order of the reads.
     indirect case read([Read], @Sendable ([[Row]]) throws -> StoreCommand)
-    /// All of the changes or none. The outcome gets the ids of the rows that were inserted, in their order, by ``Mutation/Kind/insert(_:)``.
+    /// Applies all changes or none. The outcome receives the ids of the rows inserted by ``Mutation/Kind/insert(_:)``, in order.
     case apply([Change], @Sendable (_ inserted: [Int64]) -> Outcome)
 
-    /// Changes nothing.
+    /// A command without reads or changes.
     package static func done(_ outcome: Outcome) -> StoreCommand {
         .apply([]) { _ in outcome }
     }
@@ -21,7 +21,7 @@ package enum StoreCommand<Outcome: Sendable>: Sendable {
         .apply(changes) { _ in outcome }
     }
 
-    /// One read alone.
+    /// A command with a single read.
     package static func find(_ read: Read, _ next: @escaping @Sendable ([Row]) throws -> StoreCommand) -> StoreCommand {
         .read([read]) { try next($0[0]) }
     }
@@ -33,13 +33,13 @@ package enum StoreCommand<Outcome: Sendable>: Sendable {
         }
     }
 
-    /// Goes on with the outcome of this command; the changes of both are applied together. What follows does not see the changes of this
-    /// command, and its outcome has 0 for the ids of inserted rows: they are assigned later.
+    /// Continues with a command made from this one's outcome; the changes of both are applied together. The second command does not see the changes
+    /// of the first, and the first one's outcome has 0 for ids of inserted rows, since they are assigned later.
     package func then<Other: Sendable>(_ next: @escaping @Sendable (Outcome) throws -> StoreCommand<Other>) -> StoreCommand<Other> {
         switch self {
         case .read(let reads, let step): .read(reads) { try step($0).then(next) }
         case .apply(let changes, let outcome):
-            // Not run before its place: what comes first may throw.
+            // Deferred to its turn: an earlier command may throw first.
             .read([]) { _ in
                 let unknown = changes.lazy.filter(\.mutation.isInsert).map { _ in Int64(0) }
                 return try next(outcome(Array(unknown))).preceded(by: changes)
@@ -47,9 +47,9 @@ package enum StoreCommand<Outcome: Sendable>: Sendable {
         }
     }
 
-    /// The same with the first reads of another command made along with this one's: for what mostly is gone on with.
+    /// As ``then(_:)``, but reads for another command in the same round trip: for the common case, in which that command continues.
     ///
-    /// - Parameter next: gets the outcome, and what the other command goes on with.
+    /// - Parameter next: receives the outcome and the continuation of the other command.
     package func then<Other: Sendable>(
         besides other: StoreCommand<Other>,
         _ next: @escaping @Sendable (Outcome, _ rest: () throws -> StoreCommand<Other>) throws -> StoreCommand<Other>
@@ -64,7 +64,7 @@ package enum StoreCommand<Outcome: Sendable>: Sendable {
         }
     }
 
-    /// The changes go before this command's own.
+    /// Prepends changes to those of this command.
     private func preceded(by first: [Change]) -> StoreCommand {
         if first.isEmpty { return self }
         return switch self {
@@ -82,14 +82,14 @@ extension StoreCommand where Outcome == Void {
         .apply(changes) { _ in }
     }
 
-    /// All of them as one, as ``each(_:)``.
+    /// Combines commands into one, as ``each(_:)`` does.
     package static func all(_ commands: [StoreCommand]) -> StoreCommand {
         StoreCommand<[Void]>.each(commands).map { _ in }
     }
 }
 
 extension StoreCommand {
-    /// Both as one, as ``each(_:)``.
+    /// Combines two commands into one, as ``each(_:)`` does.
     package func and<Other: Sendable>(_ other: StoreCommand<Other>) -> StoreCommand<(Outcome, Other)> {
         switch (self, other) {
         case (.read(let reads, let next), .read(let otherReads, let otherNext)):
@@ -106,8 +106,8 @@ extension StoreCommand {
         }
     }
 
-    /// All of them as one: all succeed or none does. Their steps are taken together, so each sees the rows as they were before any of them;
-    /// their changes are applied in the order of the commands.
+    /// Combines commands into one that succeeds or fails as a whole. Their steps run together, so each sees the rows as they were before all of them;
+    /// the changes are applied in the order of the commands.
     package static func each<Part: Sendable>(_ commands: [StoreCommand<Part>]) -> StoreCommand where Outcome == [Part] {
         var (reads, changes, isDecided) = ([Read](), [Change](), true)
         for command in commands {

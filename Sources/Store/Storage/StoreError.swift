@@ -1,25 +1,25 @@
-/// Why the store can't be used, or did not keep something. The message says what is wrong and how to mend it.
+/// The store can't be used, or a change was not stored. The message states the cause and the remedy.
 package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {
-        /// The folder or file can't be made.
+        /// The folder or file can't be created.
         case cannotCreate
-        /// There is no database.
+        /// The database does not exist.
         case missing
-        /// Not allowed to use it.
+        /// The user lacks a permission.
         case permission
         /// Another daemon uses this folder.
         case locked
-        /// Made by a later version of this program.
+        /// Created by a later version of this program.
         case newer
         /// Sealed under another identity.
         case otherIdentity
         /// Not a database, or a damaged one.
         case damaged
-        /// The address of the store is not one.
+        /// The address of the store is malformed.
         case invalid
-        /// The server is set up in a way that can't be used.
+        /// The server's configuration, the file or the schema can't be used.
         case unsuitable
-        /// Did not work now: disk full, busy, I/O error. May work later.
+        /// A temporary failure, such as a full disk, a busy database or an I/O error.
         case unavailable
     }
 

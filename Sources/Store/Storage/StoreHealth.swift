@@ -1,25 +1,25 @@
 import Core
 
-/// What stands in the way of a database. Outcomes and time come in, what to say of them goes out.
+/// Derives from the outcomes of commits and reads whether the database works, and the message to report if it does not. Time is an input.
 ///
-/// A commit tells anew each time whether the database can be written. A read that failed says nothing of the next, which looks at other pages:
-/// so it counts until a check has looked at all.
+/// Each commit shows anew whether the database can be written. A failed read says nothing about later reads, which use other pages: the failure
+/// persists until a check has read everything.
 package struct StoreHealth: Sendable {
     private static let backoff = ExponentialBackoff(initial: .seconds(5), maximum: .seconds(1800))
 
-    /// What does the work: `the disk`.
+    /// The component to name in messages: `the disk`.
     private let subject: String
-    /// What to do when it does not.
+    /// The remedy to name in messages.
     private let remedy: String
     /// A commit or read that takes longer is reported.
     private let responseTimeout: Duration
     private var commitFailure: String?
     private var readFailure: String?
-    /// Why the log could not be moved into the database.
+    /// Why the write-ahead log could not be checkpointed.
     private var checkpointFailure: String?
-    /// Since when a commit is on its way.
+    /// The start time of the commit in progress.
     private var committingSince: ContinuousClock.Instant?
-    /// Checks that failed since all could be read.
+    /// Consecutive failed checks.
     private var failedChecks = 0
     private var nextCheck: ContinuousClock.Instant?
 
@@ -30,9 +30,9 @@ package struct StoreHealth: Sendable {
         self.responseTimeout = responseTimeout
     }
 
-    /// nil when nothing does.
+    /// The current failure; nil when the database works.
     ///
-    /// - Parameter read: when the read began that has been going on for longest.
+    /// - Parameter read: the start time of the longest-running read.
     package func failure(at now: ContinuousClock.Instant, oldestRead read: ContinuousClock.Instant? = nil) -> String? {
         if let start = [committingSince, read].compactMap(\.self).min(), now - start > responseTimeout {
             return "\(subject) has not answered for \((now - start).components.seconds) s: \(remedy)"
@@ -44,7 +44,7 @@ package struct StoreHealth: Sendable {
         committingSince = now
     }
 
-    /// - Parameter failure: nil when it was kept.
+    /// - Parameter failure: nil when the commit succeeded.
     package mutating func committed(_ failure: String?) {
         committingSince = nil
         commitFailure = failure
@@ -54,7 +54,7 @@ package struct StoreHealth: Sendable {
         checkpointFailure = failure
     }
 
-    /// A commit ended that says nothing of the next.
+    /// Ends a commit whose failure says nothing about the database.
     package mutating func committedNothing() {
         committingSince = nil
     }
@@ -64,12 +64,12 @@ package struct StoreHealth: Sendable {
         if nextCheck == nil { nextCheck = now + Self.backoff.delay(afterFailures: 1, jitter: 1) }
     }
 
-    /// Whether all is to be looked at now: with growing pauses, while something can't be read.
+    /// Whether to run a full check now; the intervals grow while checks fail.
     package func wantsCheck(at now: ContinuousClock.Instant) -> Bool {
         nextCheck.map { $0 <= now } ?? false
     }
 
-    /// All was looked at.
+    /// Records the result of a full check.
     package mutating func checked(_ failure: String?, at now: ContinuousClock.Instant) {
         readFailure = failure
         if failure == nil {

@@ -1,8 +1,8 @@
-/// What a thorough look at a database found.
+/// The result of a database inspection.
 package struct StoreInspection: Codable, Hashable, Sendable {
     package struct Rows: Codable, Hashable, Sendable {
         package var count = 0
-        /// Of these, with the node's key.
+        /// Rows that can't be opened with the node's key.
         package var unreadable = 0
 
         package init(count: Int = 0, unreadable: Int = 0) {
@@ -16,11 +16,11 @@ package struct StoreInspection: Codable, Hashable, Sendable {
         }
     }
 
-    /// As the engine tells of them; at most ``problemLimit``.
+    /// Problems as reported by the engine; at most ``problemLimit``.
     package var problems: [String] = []
-    /// Those with encrypted contents, by the labels of their tables: `registrations`, `notifications`. nil when they were not opened.
+    /// Row counts of the tables with encrypted contents, by label: `registrations`, `notifications`. nil when the rows were not opened.
     package var rows: [String: Rows]?
-    /// A rotation of the storage key was interrupted after the rows had their new key: free pages may still hold what the old key opens.
+    /// A rotation of the storage key was interrupted after the rows were re-encrypted: free pages may still hold contents under the old key.
     package var isRotationUnfinished = false
 
     package init(problems: [String] = [], rows: [String: Rows]? = nil, isRotationUnfinished: Bool = false) {

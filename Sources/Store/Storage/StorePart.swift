@@ -1,19 +1,19 @@
-/// The tables of a protocol, or of another part of the node, and how older databases become newer ones.
+/// The tables of a protocol or another part of the node, and the migrations of older databases.
 package struct StorePart: Sendable {
     package enum Step: Sendable {
         case create(Table)
-        /// Null in the rows that there are: the column must be optional.
+        /// Adds a column, which is null in existing rows: it must be optional.
         case addColumn(Column, to: Table)
         case createIndex(Index, on: Table)
         case drop(table: String)
     }
 
-    /// A change of the tables: one that adds, or one that finishes what earlier ones prepared.
+    /// A schema change: either additive, or one that **finishes** earlier changes.
     ///
-    /// A database may be shared by nodes of two releases. So a new release only adds: tables, indexes, and columns that are null where an older
-    /// release wrote the row. What only older releases need goes by a migration of its own that **finishes**, and no later one that adds may need
-    /// it: in a database that several nodes can share it is applied by `admin migrate --finish`, when no older node is left, and older releases
-    /// refuse the database from then on. Elsewhere, and in new databases, all are applied in their order.
+    /// Nodes of two releases may share a database, so a new release only adds: tables, indexes, and columns that are null in rows written by older
+    /// releases. Removing schema that only older releases need is a separate migration that **finishes**, and no later additive migration may depend
+    /// on it. In a database that several nodes can share, `admin migrate --finish` applies it when no older node is left; older releases then refuse
+    /// the database. In other databases and in new ones, all migrations are applied in order.
     package struct Migration: Sendable, ExpressibleByArrayLiteral {
         package let steps: [Step]
         package let finishes: Bool
@@ -28,11 +28,11 @@ package struct StorePart: Sendable {
         }
     }
 
-    /// In the names of its migrations: never changed.
+    /// Prefix of its migrations' names: must never change.
     package let name: String
-    /// As they are after the last migration.
+    /// The tables after the last migration.
     package let tables: [Table]
-    /// A database has the first ones up to some number. New ones are added at the end; those that were released are never changed.
+    /// A database has the first N of them. New ones are appended; released ones never change.
     package let migrations: [Migration]
 
     package init(_ name: String, tables: [Table], migrations: [Migration]? = nil) {

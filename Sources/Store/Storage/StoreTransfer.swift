@@ -1,34 +1,34 @@
 import WakuCrypto
 
-/// What an engine tells and takes so that a store can be moved to another one: see ``StoreTransfer``.
+/// The requirements on engines whose contents can be moved to another engine: see ``StoreTransfer``.
 package protocol TransferableStore: Store {
-    /// Of all parts.
+    /// The tables of all parts.
     var tables: [Table] { get }
 
-    /// By the tables' names: the highest id that a row ever had, where ids of deleted rows are not assigned again.
+    /// The highest id that was ever assigned in each table that never reuses ids, by table name.
     ///
     /// - Throws: ``StoreError``
     func lastIDs() throws(StoreError) -> [String: Int64]
 
-    /// New rows get higher ids than the rows that there are, and than these.
+    /// Makes new rows get ids above the existing ones and above these.
     ///
     /// - Throws: ``StoreError``
     func continueIDs(after last: [String: Int64]) throws(StoreError)
 }
 
-/// Moves everything from one store to another, whatever their engines. Nobody may use either meanwhile.
+/// Moves all rows from one store to another, of the same or another engine. No process may use either store meanwhile.
 ///
 ///     target: unfinished ─▶ rows, table by table ─▶ compared ─▶ ids go on ─▶ source: moved ─▶ target: ready
 ///
-/// The marks of both have the random id of the move, so that one that lacks its last step alone is not taken for another's.
-/// Rows keep their ids, since rows of other tables and ids of notifications have them; contents are encrypted anew with the target's key.
-/// Rows of caches are left behind: the target computes its own.
-/// An interrupted move is repeated: it goes on after the last row of each table, or from the beginning of those that are not the same as
-/// the source's any more, because that was used in between. At every moment at most one of the two lets a daemon start.
+/// Both stores are marked with the random id of the move, so that a move that lacks only its last step is not confused with another one. Rows keep
+/// their ids, which other tables and notifications refer to; contents are re-encrypted with the target's key. Rows of caches are not moved: the
+/// target recomputes them.
+/// An interrupted move can be repeated: it continues after the last row of each table, or starts the table over if its rows differ from the source,
+/// which was used in between. At any moment at most one of the two stores lets a daemon start.
 package struct StoreTransfer {
     package struct Progress: Sendable {
         package let table: String
-        /// Of all tables.
+        /// The number of rows in all tables.
         package let rows: Int
         package let total: Int
     }
@@ -41,7 +41,7 @@ package struct StoreTransfer {
     }
 
     private static let property = "transfer"
-    /// Of properties that each store has for itself: its key's salt and check, and a rotation of it.
+    /// Prefix of properties that are not moved: the salt and check of the storage key, and the state of its rotation.
     private static let ownProperties = "storage key "
     private static let page = 2000
 
@@ -51,10 +51,10 @@ package struct StoreTransfer {
     private let report: (Progress) -> Void
 
     /// - Parameters:
-    ///   - source: opened with the node's key, as is the target.
-    ///   - target: without rows, or what an interrupted or earlier move made.
-    ///   - targetName: of the target, for whoever uses the source later.
-    ///   - report: is told after each page.
+    ///   - source: the store to read, opened with the node's key.
+    ///   - target: opened with the node's key; empty, or holding the rows of an interrupted or earlier move.
+    ///   - targetName: the name of the target for the error message of a later attempt to use the source.
+    ///   - report: called after each page.
     package init(
         from source: any TransferableStore, to target: any TransferableStore, named targetName: String,
         report: @escaping (Progress) -> Void = { _ in }
@@ -62,7 +62,7 @@ package struct StoreTransfer {
         (self.source, self.target, self.targetName, self.report) = (source, target, targetName, report)
     }
 
-    /// Why no daemon may use a store; nil when one may.
+    /// The reason why no daemon may use a store; nil when one may.
     package static func obstacle() -> StoreCommand<String?> {
         mark().map { mark in
             switch mark {
@@ -73,7 +73,7 @@ package struct StoreTransfer {
         }
     }
 
-    /// What a store says of its part in a move.
+    /// The mark in a store that takes part in a move.
     private enum Mark: Hashable {
         case unfinished(id: [UInt8])
         case moved(id: [UInt8], to: String)
@@ -86,7 +86,7 @@ package struct StoreTransfer {
             }
         }
 
-        /// The id, then the name of the target, which is empty in the target itself.
+        /// The id, then the target's name, which is empty in the target itself.
         var bytes: [UInt8] {
             switch self {
             case .unfinished(let id): id
@@ -104,7 +104,7 @@ package struct StoreTransfer {
         Properties.property(property).map { $0.map(Mark.init) }
     }
 
-    /// Blocks while it reads.
+    /// Runs the move. Blocks during reads.
     ///
     /// - Throws: ``StoreError``; `unsuitable` when the target has rows of its own or the source is not a whole store, `damaged` when a row
     ///   can't be opened.
@@ -140,7 +140,7 @@ package struct StoreTransfer {
         let (left, found) = (try source.read(Self.mark()), try target.read(Self.mark()))
         let isContinued = if case .unfinished = found { true } else { false }
         if let left {
-            // Moved, but for the last step.
+            // Everything except the last step is done.
             if case .moved = left, isContinued, left.id == found?.id { return left.id }
             throw StoreError(code: .unsuitable, message: try source.read(Self.obstacle()) ?? "this store can't be moved")
         }
@@ -154,7 +154,7 @@ package struct StoreTransfer {
         }
         let id = randomBytes(Mark.idByteCount)
         try await target.commit(.change([Properties.set(Self.property, to: Mark.unfinished(id: id).bytes)]))
-        // Of a store that was itself moved before.
+        // The mark of an earlier move into this store.
         if found != nil {
             for copy in copies { try await copy.clear() }
         }

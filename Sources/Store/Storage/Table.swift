@@ -14,26 +14,26 @@ package struct Column: Hashable, Sendable {
         self.isOptional = isOptional
     }
 
-    /// Every table has it: the primary key, assigned by the store, increasing.
+    /// The primary key of every table, assigned by the store in increasing order.
     package static let id = Column("id", .integer)
 }
 
-/// A table as data, from which each engine makes its own.
+/// A table declaration, from which each engine generates its own schema.
 ///
-/// Ids of clients are bytes, since they may hold NULs. Versions are unsigned 64-bit numbers: see ``Row/unsigned(_:)``.
+/// Client ids are bytes, since they may contain NUL. Versions are unsigned 64-bit numbers: see ``Row/unsigned(_:)``.
 package struct Table: Sendable {
     package let name: String
-    /// Beside ``Column/id``.
+    /// The columns in addition to ``Column/id``.
     package let columns: [Column]
-    /// No two rows have the same values in these columns; a change that would make such a row is a conflict.
+    /// No two rows have the same values in these columns; a change that would violate this is a conflict.
     package let uniqueColumns: [Column]
     package let indexes: [Index]
     /// Ids of deleted rows are never assigned again.
     package let neverReusesIDs: Bool
-    /// Several writers may insert the same rows at once: each inserts them before it changes other rows, in the order of their keys, so that two of
-    /// them don't wait for each other; in a large batch, those of some hundred commands at a time. A command has one of them at most, as its first change.
+    /// Several writers may insert the same rows at once. Each writer inserts them before it changes other rows, in key order, to avoid deadlocks;
+    /// large batches do so for some hundred commands at a time. A command has at most one such insert, as its first change.
     package let ordersInserts: Bool
-    /// The column whose content is encrypted; nil when nothing in the table is secret.
+    /// The encrypted column; nil when the table has no secrets.
     package let sealed: SealedColumn?
 
     package init(
@@ -50,7 +50,7 @@ package struct Table: Sendable {
     }
 }
 
-/// An index of a table, over all rows or those that meet a condition.
+/// An index of a table, over all rows or the rows that meet a condition.
 package struct Index: Sendable {
     package enum Condition: Sendable {
         case present(Column)
@@ -68,13 +68,12 @@ package struct Index: Sendable {
     }
 }
 
-/// A column with contents encrypted by a ``Sealer``, each bound to values so that contents can't be exchanged between rows.
+/// A column encrypted by a ``Sealer``. Each ciphertext is bound to values of its row, so that ciphertexts can't be swapped between rows.
 package struct SealedColumn: Sendable {
     package enum Binding: Sendable {
-        /// Values of the same row: whoever has the key opens the row.
+        /// Columns of the same row: the key alone opens it.
         case columns([Column])
-        /// A value of this kind that is in no column. Only for a cache: rows that can't be opened without it can be neither moved nor encrypted
-        /// with another key.
+        /// A value of this kind that is not stored. Only for caches: rows that can't be opened without it can be neither moved nor re-encrypted.
         case unstored(Column.Kind)
     }
 
@@ -89,22 +88,22 @@ package struct SealedColumn: Sendable {
         self.label = label
     }
 
-    /// Of a table whose rows only save work: they are deleted or left behind where they would have to be opened, and computed again.
+    /// A column of a cache: its rows are deleted, or not moved, where they would have to be opened, and recomputed later.
     package init(cached column: Column, boundTo kind: Column.Kind, label: String) {
         self.column = column
         binding = .unstored(kind)
         self.label = label
     }
 
-    /// The columns that contents are bound to; nil for a cache.
+    /// The columns that ciphertexts are bound to; nil for a cache.
     package var boundColumns: [Column]? {
         if case .columns(let columns) = binding { columns } else { nil }
     }
 
     /// Integers are bound as 8 bytes, big-endian; texts as UTF-8.
     ///
-    /// - Parameter values: of ``binding``, in its order.
-    /// - Returns: nil when they are not of its kinds, as values of a damaged row may be.
+    /// - Parameter values: the values of ``binding``, in its order.
+    /// - Returns: nil when the values are of other kinds, as in a damaged row.
     func associatedData(_ values: [Value]) -> [UInt8]? {
         let kinds =
             switch binding {

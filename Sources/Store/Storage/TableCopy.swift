@@ -1,6 +1,6 @@
 import WakuCrypto
 
-/// The rows of a table on their way from one store to another.
+/// Copies the rows of one table from one store to another.
 struct TableCopy {
     let table: Table
     private let source: any TransferableStore
@@ -8,7 +8,7 @@ struct TableCopy {
     private let columns: [Column]
     private let rows: Query
     private let write: Mutation
-    /// Indexes of the encrypted column and of those that it is bound to in `columns`.
+    /// Indexes in `columns` of the encrypted column and of the columns that it is bound to.
     private let sealed: (column: Int, binding: [Int])?
 
     /// - Parameter table: not a cache.
@@ -28,7 +28,7 @@ struct TableCopy {
         sealed = SealedRows(table).map { (index($0.column), $0.boundColumns.map(index)) }
     }
 
-    /// Copies the rows behind those that the target has already; all, if these are not the source's.
+    /// Copies the rows after those that the target has already, or all if the target's rows differ from the source's.
     func run(page: Int, report: (Int) -> Void) async throws {
         var (next, done) = (Int64.min, 0)
         let (last, count) = try target.read(
@@ -52,7 +52,7 @@ struct TableCopy {
         }
     }
 
-    /// A row's values, with its content as the target encrypts it.
+    /// A row's values, with the content re-encrypted for the target.
     private func moved(_ row: Row) throws -> [Value] {
         guard let sealed, !row.isNull(sealed.column) else { return row.values }
         let binding = sealed.binding.map { row.values[$0] }
@@ -71,7 +71,7 @@ struct TableCopy {
         }
     }
 
-    /// In pages: a transaction that deletes millions of rows takes minutes.
+    /// Deletes the target's rows in pages: one transaction for millions of rows takes minutes.
     func clear() async throws {
         let ids = Query(table, [.id], order: [.ascending(.id)])
         let delete = Mutation(table, .delete(where: [.less(.id)]))
@@ -81,7 +81,7 @@ struct TableCopy {
         try await target.commit(.change([Mutation(table, .delete(where: []))()]))
     }
 
-    /// Whether both stores have the same rows up to an id, with the same contents.
+    /// Whether both stores have equal rows with equal contents, up to an id.
     func isSame(through last: Int64) throws -> Bool {
         try digest(of: source, through: last) == digest(of: target, through: last)
     }

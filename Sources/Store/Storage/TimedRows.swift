@@ -1,20 +1,20 @@
-/// Rows that are added in the order of time, and pruned in it.
+/// A table whose rows are added, and pruned, in order of time.
 package struct TimedRows: Sendable {
     private let first: Query
     private let last: Query
     private let remove: Mutation
 
     /// - Parameters:
-    ///   - table: whose ids increase with time.
-    ///   - time: when a row was added.
+    ///   - table: a table whose ids increase with time.
+    ///   - time: the column with the time at which a row was added.
     package init(_ table: Table, by time: Column) {
         first = Query(table, [.id], where: [.atLeast(time)], order: [.ascending(.id)])
         last = Query(table, [Query.Output.maximum(.id)])
         remove = Mutation(table, .delete(where: [.less(.id)]))
     }
 
-    /// Deletes the rows before the first that was added at `cutoff` or later, and the oldest beyond `limit`. A clock that was set back can
-    /// leave some older ones between them.
+    /// Deletes the rows before the first one that was added at `cutoff` or later, and the oldest rows beyond `limit`. If a clock was set back, some
+    /// rows older than `cutoff` may remain.
     package func prune(before cutoff: Int64, keeping limit: Int) -> StoreCommand<Void> {
         .read([first(.integer(cutoff), limit: 1), last()]) { [remove] found in
             guard let last = try found[1].first?.optionalInteger(0) else { return .change([]) }

@@ -56,7 +56,7 @@ package struct Row: Hashable, Sendable {
         isNull(index) ? nil : try bytes(index)
     }
 
-    /// A version: an unsigned number, kept as the signed number with the same bits.
+    /// A version: an unsigned number, stored as the signed integer with the same bits.
     ///
     /// - Throws: ``UnexpectedValue``
     package func unsigned(_ index: Int) throws(UnexpectedValue) -> UInt64 {
@@ -64,7 +64,7 @@ package struct Row: Hashable, Sendable {
     }
 }
 
-/// A row holds something other than what was written: a damaged page can hold anything.
+/// A value has an unexpected type, as in a damaged row.
 package struct UnexpectedValue: Error {
     package init() {}
 }

@@ -1,21 +1,21 @@
 import Storage
 
-/// A command that waits to be committed. Only the writer's thread has it.
+/// A command that waits to be committed. Used only on the writer's thread.
 final class PendingCommand {
-    /// What is to be changed, and what that rests on.
+    /// The changes of a command, and the reads that they depend on.
     struct Decision {
         let steps: CommandSteps<Void>
         let reads: [Footprint]
         let changes: [Footprint]
         let statements: [Statement]
-        /// Made before the transaction had changed anything: another transaction may use it too.
+        /// Decided before the transaction changed anything: valid in another transaction too.
         let isEarly: Bool
     }
 
     private let batch: any CommitBatch
     private let index: Int
     fileprivate(set) var decision: Decision?
-    /// Of the rows that it inserted in the present transaction.
+    /// Ids of the rows that it inserted in the current transaction.
     fileprivate(set) var inserted: [Int64] = []
     var conflictCount = 0
 
@@ -26,12 +26,12 @@ final class PendingCommand {
 
     fileprivate var command: StoreCommand<Void> { batch.command(index) }
 
-    /// Why a rule could not decide.
+    /// The error that a step threw.
     var failure: (any Error)? {
         if case .failed(let error)? = decision?.steps.state { error } else { nil }
     }
 
-    /// The transaction is committed.
+    /// Called after the transaction was committed.
     func complete() {
         switch decision?.steps.state {
         case .decided(_, let outcome): outcome(inserted)
@@ -44,32 +44,32 @@ final class PendingCommand {
         batch.fail(index, error)
     }
 
-    /// Before another transaction.
+    /// Called before another transaction.
     func reset(keepingDecision: Bool) {
         inserted = []
         if !keepingDecision || decision?.isEarly == false { decision = nil }
     }
 }
 
-/// Carries commands out in the order in which they were submitted, each as if it saw what those before it changed, with few exchanges.
+/// Executes commands in the order of submission, each as if it saw the changes of earlier ones, in few round trips.
 ///
-///     ┌▶ decide: the reads of a window of commands, together ◀─────────────────────────┐
-///     └── more reads                                                                  │
-///     apply: the changes of the first of them, up to one that read what those change ─┘
+///     ┌▶ decide: the reads of a window of commands, in one exchange ◀──────────────────┐
+///     └── more reads                                                                   │
+///     apply: the first commands' changes, up to one that read rows that they change ───┘
 ///
-/// The changes of one part go in the same exchange as the reads for the next. What was decided stays decided, unless it rests on rows that
-/// were changed since.
+/// Changes are sent in the same exchange as the reads of the next commands. A decision stays valid unless the rows that it depends on were changed
+/// since.
 struct BatchTransaction {
-    /// A command can't be carried out as it was decided. The transaction must be rolled back.
+    /// A command can't be executed as it was decided. The transaction must be rolled back.
     struct Failure: Error {
         let command: ObjectIdentifier
-        /// nil when rows were not as it read them.
+        /// nil for a conflict: rows have changed since the command read them.
         let error: (any Error)?
     }
 
     private struct Outgoing {
         let statement: Statement
-        /// nil for what concerns all.
+        /// nil for a statement that belongs to no single command.
         let command: PendingCommand?
         let mutation: Mutation?
     }
@@ -81,8 +81,8 @@ struct BatchTransaction {
     private var hasChanged = false
 
     /// - Parameters:
-    ///   - connection: in no transaction.
-    ///   - beginning: statements that begin it, and of which each must change a row if it changes any.
+    ///   - connection: a connection without an open transaction.
+    ///   - beginning: statements that begin the transaction. If an UPDATE among them changes no row, another node has taken over the database.
     init(_ connection: PostgreSQLConnection, beginning: [Statement]) {
         self.connection = connection
         outgoing = beginning.map { Outgoing(statement: $0, command: nil, mutation: nil) }
@@ -100,9 +100,9 @@ struct BatchTransaction {
             let count = independentCount(window)
             apply(window.prefix(count))
             rest = rest.dropFirst(count)
-            // Where commands depend on each other, what is read for many would mostly be read again.
+            // When commands depend on each other, the reads of a large window would mostly have to be repeated.
             size = min(2 * count, Self.windowSize)
-            // What is not looked at next would not be compared with its changes.
+            // A decision outside the next window would not be compared with the next changes.
             for command in window.dropFirst(count + size) { command.decision = nil }
         }
         _ = try exchange([])
@@ -150,7 +150,7 @@ struct BatchTransaction {
             steps: steps, reads: steps.reads.map(Footprint.init), changes: footprints, statements: statements, isEarly: !hasChanged)
     }
 
-    /// How many of the commands, from the first, read nothing that others of these change. Decisions of others that do are forgotten.
+    /// The number of commands, from the first, that read nothing that earlier ones change. Decisions of later commands that do are discarded.
     private func independentCount(_ window: ArraySlice<PendingCommand>) -> Int {
         var changed: [String: [Footprint]] = [:]
         var count: Int?
@@ -181,13 +181,12 @@ struct BatchTransaction {
         }
         guard !changes.isEmpty || !ordered.isEmpty else { return }
         ordered.sort { left, right in left.key.lexicographicallyPrecedes(right.key) { $0.lexicographicallyPrecedes($1) } }
-        // Whoever waits for another transaction at an ordered insert has locked no row of this window.
+        // While waiting for another transaction at an ordered insert, no row of this window is locked.
         outgoing += ordered.map(\.change) + locks(commands) + changes
         hasChanged = true
     }
 
-    /// Rows are locked in the order of tables and ids first, so that two transactions that change several of the same don't wait for each
-    /// other.
+    /// Locks rows in the order of tables and ids first, so that two transactions that change several of the same rows do not deadlock.
     private func locks(_ commands: ArraySlice<PendingCommand>) -> [Outgoing] {
         var ids: [String: [Int64]] = [:]
         for case .decided(let changes, _)? in commands.map(\.decision?.steps.state) {
@@ -209,7 +208,7 @@ struct BatchTransaction {
 
     // MARK: Exchanging
 
-    /// Sends what waits and these reads, and returns what was read.
+    /// Sends the pending changes and these reads, and returns the rows.
     private mutating func exchange(_ reads: [Outgoing]) throws -> [StatementResult] {
         let all = outgoing + reads
         let results: [StatementResult]
@@ -240,7 +239,7 @@ struct BatchTransaction {
 }
 
 extension Change {
-    /// By which inserts into a table with ``Storage/Table/ordersInserts`` are ordered; nil for other changes.
+    /// The sort key of an insert into a table with ``Storage/Table/ordersInserts``; nil for other changes.
     fileprivate var orderKey: [[UInt8]]? {
         guard mutation.table.ordersInserts, mutation.isInsert else { return nil }
         return zip(mutation.columns, arguments).compactMap { column, value in
@@ -255,5 +254,5 @@ extension Change {
     }
 }
 
-/// Another node has taken the database over.
+/// Another node has taken over the database.
 struct Superseded: Error {}

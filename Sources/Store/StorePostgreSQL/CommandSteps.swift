@@ -1,16 +1,16 @@
 import Storage
 
-/// The way of a command from its reads to its changes.
+/// The progress of a command from its reads to its changes.
 struct CommandSteps<Outcome: Sendable> {
     enum State {
-        /// Rows are wanted for these.
+        /// Waits for the rows of these statements.
         case reading([Statement])
         case decided([Change], @Sendable ([Int64]) -> Outcome)
         case failed(any Error)
     }
 
     private(set) var state: State
-    /// All so far.
+    /// All reads so far.
     private(set) var reads: [Read] = []
     private(set) var facts = RowFacts()
     private var next: (@Sendable ([[Row]]) throws -> StoreCommand<Outcome>)?
@@ -20,7 +20,7 @@ struct CommandSteps<Outcome: Sendable> {
         advance { command }
     }
 
-    /// - Parameter found: rows for each of the statements.
+    /// - Parameter found: the rows of each statement.
     mutating func take(_ found: ArraySlice<StatementResult>) {
         guard let next else { return }
         let rows = found.map(\.rows)

@@ -6,32 +6,32 @@ import Synchronization
 /// Commands that were submitted together.
 protocol CommitBatch: Sendable {
     var count: Int { get }
-    /// Keeps its outcome for ``complete()``.
+    /// A command that stores its outcome for ``complete()``.
     func command(_ index: Int) -> StoreCommand<Void>
-    /// Nothing of this command was kept.
+    /// Reports that a command failed and left no changes.
     func fail(_ index: Int, _ error: any Error)
-    /// Every command is durable, or has failed. Called on the writer's thread, which others wait for.
+    /// Called when every command is durable or has failed, on the writer's thread, which other batches wait for.
     func complete()
 }
 
-/// One writer, on a thread of its own. Everything that waits becomes one transaction; what comes meanwhile gathers for the next, and a little
-/// longer where commits are paced.
+/// One writer, on its own thread. All waiting commands become one transaction; commands that arrive meanwhile wait for the next, and somewhat longer
+/// where commits are paced.
 final class CommitQueue: Sendable {
     private struct State {
         var waiting: [any CommitBatch] = []
         var isRunning = false
         var pacing = Pacing()
-        /// What waits for commits alone needs no transaction.
+        /// Callbacks after earlier commits need no transaction.
         var hasCommands: Bool { waiting.contains { $0.count > 0 } }
     }
 
     private let state = Mutex(State())
     private let queue = DispatchQueue(label: "waku-push.store")
-    /// Used on `queue` alone.
+    /// Used only on `queue`.
     nonisolated(unsafe) private let writer: Writer
     private let closing: DispatchSemaphore
 
-    /// - Parameter makeWriter: gets what is signalled when the queue is closed.
+    /// - Parameter makeWriter: receives the semaphore that is signalled when the queue is closed.
     init(_ makeWriter: (DispatchSemaphore) -> Writer) {
         closing = DispatchSemaphore(value: 0)
         writer = makeWriter(closing)
@@ -46,32 +46,32 @@ final class CommitQueue: Sendable {
         if mustStart { queue.async { self.drain() } }
     }
 
-    /// See ``Primitives/Pacing/interval``.
+    /// See ``Core/Pacing/interval``.
     func pace(_ interval: Duration) {
         state.withLock { $0.pacing = Pacing(interval: interval) }
     }
 
-    /// Whether all that was added is done.
+    /// Whether no work is waiting or running.
     var isIdle: Bool { state.withLock { !$0.isRunning } }
 
-    /// Between two groups.
+    /// Runs work on the writer between two groups.
     func run<T: Sendable>(_ work: @escaping @Sendable (Writer) throws -> T) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { [self] in continuation.resume(with: Result { try work(writer) }) }
         }
     }
 
-    /// Between two groups. Blocks.
+    /// As ``run(_:)``, but blocks the calling thread.
     func runAndWait<T>(_ work: (Writer) throws -> T) rethrows -> T {
         try queue.sync { try work(writer) }
     }
 
-    /// From now on nothing is waited for: a commit whose outcome no server can tell fails.
+    /// Stops waiting: a commit whose outcome no server can tell fails.
     func stopWaiting() {
         closing.signal()
     }
 
-    /// Returns when everything that was added before is done.
+    /// Waits until everything added before is done.
     func finish() {
         stopWaiting()
         queue.sync {
@@ -80,7 +80,7 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// One group at a time, so that others get their turn on the queue.
+    /// Runs one group per turn, so that other work on the queue can run in between.
     private func drain() {
         let delay = state.withLock { $0.hasCommands ? $0.pacing.delay(at: .now) : .zero }
         guard delay == .zero else {

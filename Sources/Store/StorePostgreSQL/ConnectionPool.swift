@@ -1,20 +1,20 @@
 import Storage
 import Synchronization
 
-/// Connections that read, handed out to one thread at a time.
+/// Read-only connections, each used by one thread at a time.
 final class ConnectionPool: Sendable {
     private struct Idle: Sendable {
-        /// While it is in the list, only who holds the list's lock looks at it. Who takes it from there is its only user, and whoever put it
-        /// there uses it no more.
+        /// Safe to share: while it is in the list, only the holder of the list's lock uses it; a thread that took it out is its only user until it
+        /// puts it back.
         nonisolated(unsafe) let connection: PostgreSQLConnection
     }
 
     private struct State {
         var idle: [Idle] = []
         var isClosed = false
-        /// Of the writer's server. Another one that still lives, with an older timeline, is not read.
+        /// The timeline of the writer's server. A server with an older timeline, which may still run, is not read.
         var timeline = ""
-        /// Until when reads fail without another attempt to connect, and why.
+        /// The time until which reads fail without another attempt to connect, and the reason.
         var suspension: (end: ContinuousClock.Instant, reason: StoreError)?
     }
 
@@ -30,10 +30,9 @@ final class ConnectionPool: Sendable {
         self.address = address
     }
 
-    /// Runs `body` in a transaction that sees one snapshot and changes nothing: from its beginning again when that meets a connection that was
-    /// lost while nobody used it.
+    /// Runs `body` in a read-only transaction on one snapshot; repeats it if the connection turns out to have been lost while idle.
     ///
-    /// - Throws: `StoreError` when there is no connection, and what `body` throws.
+    /// - Throws: `StoreError` when there is no connection, and errors of `body`.
     func read<Result>(_ body: (PostgreSQLConnection) throws -> Result) throws -> Result {
         while true {
             let idle = idle()
@@ -43,7 +42,7 @@ final class ConnectionPool: Sendable {
             connection.precede(by: [Self.begin])
             do {
                 let result = try body(connection)
-                // Nothing can fail any more that the result rests on.
+                // The result no longer depends on anything that can fail.
                 if connection.discardPreceding().isEmpty { try? connection.runUnawaited(Self.commit) }
                 return result
             } catch PostgreSQLError.connectionLost where idle != nil && connection.answeredCount == answered {
@@ -55,7 +54,7 @@ final class ConnectionPool: Sendable {
         }
     }
 
-    /// One that can't be had is not tried again at once: reads that wait would each wait for as long as that takes.
+    /// After a failure, no connection is attempted for a while: each waiting read would otherwise wait for the full timeout.
     private func connect() throws(StoreError) -> PostgreSQLConnection {
         let (timeline, suspension) = state.withLock { ($0.timeline, $0.suspension) }
         if let suspension, suspension.end > .now { throw suspension.reason }
@@ -73,9 +72,9 @@ final class ConnectionPool: Sendable {
         }
     }
 
-    /// The writer is connected to a server: connections to others are given up.
+    /// Called when the writer is connected to a server: connections to others are closed.
     func follow(_ timeline: String) {
-        // Closed outside of the lock: that sends a message.
+        // Closed outside the lock, since closing sends a message.
         let former = state.withLock { state in
             (state.timeline, state.suspension) = (timeline, nil)
             defer { state.idle.removeAll { $0.connection.timeline != timeline } }

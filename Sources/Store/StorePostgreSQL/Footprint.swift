@@ -1,16 +1,16 @@
 import Storage
 
-/// What is known of the rows that a read looks for, or that a change touches: some columns, each with all values that it may have in these rows,
-/// before or after. Of other columns nothing is known.
+/// The rows that a read looks for or that a change touches, described by columns: for some columns all values that these rows may have, before or
+/// after. Other columns are unrestricted.
 ///
-/// Two footprints that have a column without a common value have no row in common. So commands whose reads were made together may be decided
-/// together, unless one reads what another before it changes.
+/// Two footprints that share a column but no value in it have no row in common. So commands whose reads were made together may be decided together,
+/// unless one reads rows that an earlier one changes.
 struct Footprint {
-    /// Columns by their names: a table's own may differ from a query's in being optional.
+    /// Values by column name, since a table's column and a query's may differ in being optional.
     typealias Known = [String: [Value]]
 
     let table: String
-    /// Hashes: of two different values that have the same, it only seems that they meet.
+    /// Values are hashes: a collision only makes footprints seem to overlap.
     private let columns: [(name: Int, values: [Int])]
 
     private init(_ table: Table, _ known: Known) {
@@ -23,8 +23,8 @@ struct Footprint {
     }
 
     /// - Parameters:
-    ///   - change: of a command.
-    ///   - facts: what the command read of rows before.
+    ///   - change: the change to describe.
+    ///   - facts: column values of rows that the command read before.
     init(_ change: Change, _ facts: RowFacts) {
         let (mutation, arguments) = (change.mutation, change.arguments)
         let assigned = zip(mutation.columns, arguments)
@@ -33,7 +33,7 @@ struct Footprint {
         case .insert, .insertOrIgnore:
             for (column, value) in assigned { known[column.name] = [value] }
         case .upsert:
-            // Of the row that may be replaced, only the key is known.
+            // Of a row that may be replaced, only the key is known.
             for (column, value) in assigned where mutation.keys.contains(column) { known[column.name] = [value] }
         case .update, .updateAny, .delete:
             known = Self.known(mutation.conditions, arguments.dropFirst(mutation.columns.count), change.ids)
@@ -45,7 +45,7 @@ struct Footprint {
         self.init(mutation.table, known)
     }
 
-    /// What the conditions say of every row that meets them.
+    /// The values that the conditions imply for every row that meets them.
     fileprivate static func known(_ conditions: [Condition], _ arguments: ArraySlice<Value>, _ ids: [Int64]) -> Known {
         var (known, rest) = (Known(), arguments)
         for condition in conditions {
@@ -71,7 +71,7 @@ struct Footprint {
     }
 }
 
-/// What a command's reads say of rows, by their ids: a change may name a row by its id alone.
+/// Column values known from a command's reads, by row id: a change may name a row by its id only.
 struct RowFacts {
     private struct RowID: Hashable {
         let table: String

@@ -2,24 +2,24 @@ import CPostgres
 import Core
 package import Storage
 
-/// Where a database is: a connection string of libpq, as a URI or as keywords and values.
+/// The address of a database: a connection string of libpq, as a URI or as keywords and values.
 ///
 /// <https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-CONNSTRING>
 package struct PostgreSQLAddress: Hashable, Sendable, CustomStringConvertible {
     package let connectionString: String
-    /// A server that says nothing for so long in the middle of an exchange is given up, though the connection is open: another one may have
-    /// taken its place.
+    /// The longest silence of a server during an exchange; then the connection is closed although it is open, since another server may have taken
+    /// over.
     package var silenceLimit = Duration.seconds(30)
     /// The hosts and the database, without anything secret: `database push on db1.example:5432`.
     package let description: String
-    /// The only one that is used; nil: `search_path` of the connection string or the role applies.
+    /// The only schema that is used; nil: `search_path` of the connection string or the role applies.
     package private(set) var schema: String?
 
-    /// - Throws: `StoreError` with `invalid` when libpq does not take the string, or it has a password; `unavailable` without libpq.
+    /// - Throws: `StoreError` with `invalid` when libpq rejects the string or it contains a password; `unavailable` without libpq.
     package init(_ text: String) throws(StoreError) {
         let library = try Self.library()
         var message: UnsafeMutablePointer<CChar>?
-        // libpq's own message may quote the string, and so a password.
+        // libpq's message may quote the string, including a password.
         guard let options = library.table.pointee.PQconninfoParse(text, &message) else {
             library.table.pointee.PQfreemem(message)
             throw StoreError(
@@ -45,7 +45,7 @@ package struct PostgreSQLAddress: Hashable, Sendable, CustomStringConvertible {
         description = Self.describe(values)
     }
 
-    /// The same database, with one schema only, which exists.
+    /// The same database restricted to one existing schema.
     package func inSchema(_ name: String) -> PostgreSQLAddress {
         var address = self
         address.schema = name

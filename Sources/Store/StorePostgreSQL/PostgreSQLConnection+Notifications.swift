@@ -1,7 +1,7 @@
 import CPostgres
 import Foundation
 
-/// What `NOTIFY` sent.
+/// A notification sent by `NOTIFY`.
 package struct PostgreSQLNotification: Hashable, Sendable {
     package let channel: String
     package let payload: String
@@ -11,9 +11,9 @@ extension PostgreSQLConnection {
     /// Waits for notifications of the channels that this session listens to. There must be no open transaction.
     ///
     /// - Parameters:
-    ///   - deadline: until when it waits.
-    ///   - interruption: a file descriptor; it also ends when this one can be read.
-    /// - Returns: those that came, in their order; empty when none did.
+    ///   - deadline: the end of the wait.
+    ///   - interruption: a file descriptor that also ends the wait when it becomes readable.
+    /// - Returns: the notifications received, in order; may be empty.
     /// - Throws: ``PostgreSQLError/connectionLost``
     package func notifications(
         until deadline: ContinuousClock.Instant, orReadable interruption: Int32

@@ -2,39 +2,39 @@ import CPostgres
 import Foundation
 import Storage
 
-/// A session with a server, in libpq's pipeline mode. Calls block, on a thread that may be blocked: they `poll` the socket.
+/// A session with a server, in libpq's pipeline mode. Calls block the thread: they `poll` the socket.
 ///
-/// One thread at a time uses it: that is for its holder to see to.
+/// Not thread-safe: its owner must ensure that one thread at a time uses it.
 package final class PostgreSQLConnection {
-    /// For all hosts of the address together.
+    /// The time limit for connecting to all hosts of the address together.
     private static let connectLimit = Duration.seconds(12)
-    /// What the address may override. A host that does not acknowledge anything is given up in time for another one; of several, the one that
-    /// can be written to is meant.
+    /// Defaults that the address may override. A host that does not acknowledge is given up early enough to try another; of several hosts, the
+    /// writable one is used.
     private static let defaults = [
         ("target_session_attrs", "read-write"), ("tcp_user_timeout", "4000"), ("keepalives_idle", "5"), ("keepalives_interval", "2"),
         ("keepalives_count", "2"), ("fallback_application_name", "waku-push"),
     ]
-    /// What it may not.
+    /// Settings that the address may not override.
     private static let fixed = [("client_encoding", "UTF8")]
 
     package let library: PostgreSQLLibrary
-    /// libpq's `PGconn`, for callers that do without the functions of this class. It is closed when this object is released.
+    /// libpq's `PGconn`, for direct calls to libpq. Closed when this object is deallocated.
     package let connection: OpaquePointer
     private let warnings = WarningCounter()
-    /// nil while statements run that may take any time.
+    /// nil while statements without a time limit run.
     private var silenceLimit: Duration?
-    /// Names of the statements that the server keeps.
+    /// Names of the server's prepared statements, by SQL text.
     private var prepared: [String: String] = [:]
     private var preparedCount = 0
-    /// Of the server's write-ahead log, 8 hexadecimal digits: a standby that is promoted begins the next one.
+    /// The timeline of the server's write-ahead log, 8 hexadecimal digits: a promoted standby starts the next one.
     package internal(set) var timeline = ""
-    /// Nothing more can be asked.
+    /// The connection is unusable.
     package private(set) var isLost = false
-    /// Sent with the next statements, before them.
+    /// Statements to send before the next ones.
     private var preceding: [Statement] = []
-    /// Exchanges whose results nobody waits for, and the things that were sent in them.
+    /// Exchanges whose results have not been read, and the number of messages sent in them.
     private var unawaited = (exchanges: 0, sent: 0)
-    /// Exchanges that the server has answered.
+    /// The number of exchanges that the server has answered.
     private(set) var answeredCount = 0
 
     private var table: cpostgres { library.table.pointee }
@@ -53,10 +53,10 @@ package final class PostgreSQLConnection {
             throw StoreError(code: .unavailable, message: "there is no memory for a connection to PostgreSQL")
         }
         self.connection = connection
-        // Without one, libpq writes to standard error.
+        // Without a notice receiver, libpq writes to standard error.
         warnings.listen(on: connection, library)
         guard connect() else {
-            // Of the beginning of a session: hosts, users and databases, but no rows and no passwords.
+            // Errors at connection time name hosts, users and databases, but no rows and no passwords.
             let reason = text(table.PQerrorMessage(connection)).split(separator: "\n")
                 .map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "; ")
             throw StoreError(
@@ -95,23 +95,23 @@ package final class PostgreSQLConnection {
         table.PQparameterStatus(connection, name).map { String(cString: $0) }
     }
 
-    /// Of the server, since the connection began.
+    /// The number of warnings from the server since the connection was opened.
     package var warningCount: Int { warnings.count }
 
     // MARK: Statements
 
-    /// Statements that are sent with the next ones, before them, which saves a round trip. Their failure is that of the first of those.
+    /// Queues statements to be sent before the next ones, which saves a round trip. Their failure is reported as that of the first of those.
     package func precede(by statements: [Statement]) {
         preceding += statements
     }
 
-    /// Those that ``precede(by:)`` has, when nothing was sent since: they are not sent any more.
+    /// Removes and returns the statements queued by ``precede(by:)`` that were not sent yet.
     func discardPreceding() -> [Statement] {
         defer { preceding = [] }
         return preceding
     }
 
-    /// Sends all statements at once, and takes their results.
+    /// Sends all statements in one exchange, and reads their results.
     ///
     /// - Throws: ``PostgreSQLError``
     package func run(_ statements: [Statement]) throws(PostgreSQLError) -> [StatementResult] {
@@ -124,7 +124,7 @@ package final class PostgreSQLConnection {
         }
     }
 
-    /// Sends a statement without waiting for its result, which is taken before that of the next ones. If it fails, the connection is lost.
+    /// Sends a statement without waiting for its result, which is read before those of later statements. If it fails, the connection is lost.
     ///
     /// - Throws: ``PostgreSQLError/connectionLost``
     func runUnawaited(_ statement: Statement) throws(PostgreSQLError) {
@@ -141,13 +141,13 @@ package final class PostgreSQLConnection {
             answeredCount += 1
             return results
         } catch {
-            // Some of these the server does not have.
+            // The server may not have prepared some of these.
             for sql in added { prepared[sql] = nil }
             throw error
         }
     }
 
-    /// - Returns: for each thing sent the statement that it belongs to, and statements that the server is to keep from now on.
+    /// - Returns: the statement that each sent message belongs to, and the statements that the server will keep prepared.
     private func send(
         _ statements: [Statement]
     ) throws(PostgreSQLError) -> (sent: [(statement: Int, isPreparation: Bool)], added: [String]) {
@@ -179,7 +179,7 @@ package final class PostgreSQLConnection {
         try run([statement])[0]
     }
 
-    /// For statements that wait for other sessions, or look at whole tables.
+    /// For statements that wait for other sessions or scan whole tables.
     package func withoutTimeLimit<Result>(_ body: () throws -> Result) rethrows -> Result {
         let limit = silenceLimit
         silenceLimit = nil
@@ -207,7 +207,7 @@ package final class PostgreSQLConnection {
         while unawaited.exchanges > 0 {
             try awaitResult()
             guard let result = table.PQgetResult(connection) else {
-                // The end of what belongs to one thing sent.
+                // The end of the results of one sent message.
                 unawaited.sent -= 1
                 guard table.PQstatus(connection) == UInt32(CCONNECTION_OK), unawaited.sent >= 0 else { throw lost() }
                 continue
@@ -216,7 +216,7 @@ package final class PostgreSQLConnection {
             switch Int(table.PQresultStatus(result)) {
             case Int(CPGRES_PIPELINE_SYNC): unawaited.exchanges -= 1
             case Int(CPGRES_COMMAND_OK), Int(CPGRES_TUPLES_OK): break
-            // Nobody knows in which state the session is now.
+            // The state of the session is unknown.
             default: throw lost()
             }
         }
@@ -228,7 +228,7 @@ package final class PostgreSQLConnection {
         while true {
             try awaitResult()
             guard let result = table.PQgetResult(connection) else {
-                // The end of what belongs to one thing sent.
+                // The end of the results of one sent message.
                 index += 1
                 guard table.PQstatus(connection) == UInt32(CCONNECTION_OK), index <= sent.count else { throw lost() }
                 continue
@@ -250,7 +250,7 @@ package final class PostgreSQLConnection {
         }
     }
 
-    /// Sends what waits, and reads until there is a result.
+    /// Flushes pending output, and reads until there is a result.
     private func awaitResult() throws(PostgreSQLError) {
         var isFlushed = false
         while true {
@@ -261,7 +261,7 @@ package final class PostgreSQLConnection {
             }
             guard table.PQisBusy(connection) == 1 else {
                 if isFlushed { return }
-                // What the server says while it is being sent to must be read, or it would stop reading.
+                // Output of the server must be read while sending, or the server would stop reading.
                 try pollOnce(POLLIN | POLLOUT)
                 continue
             }
@@ -273,7 +273,7 @@ package final class PostgreSQLConnection {
         guard wait(for: Int16(events), until: silenceLimit.map { .now + $0 }), table.PQconsumeInput(connection) == 1 else { throw lost() }
     }
 
-    /// False when the deadline has passed, or there is no socket.
+    /// Returns false when the deadline has passed or there is no socket.
     private func wait(for events: Int16, until deadline: ContinuousClock.Instant?) -> Bool {
         var descriptor = pollfd(fd: table.PQsocket(connection), events: events, revents: 0)
         guard descriptor.fd >= 0 else { return false }
@@ -309,7 +309,7 @@ package final class PostgreSQLConnection {
         return read
     }
 
-    /// As it was stored: `bigint`, `text` and `bytea` in binary format. Anything else is bytes.
+    /// The stored value: `bigint`, `text` and `bytea` in binary format. Other types are returned as bytes.
     private func value(_ result: OpaquePointer, _ row: Int32, _ column: Int32, type: UInt32) -> Value {
         guard table.PQgetisnull(result, row, column) == 0, let start = table.PQgetvalue(result, row, column) else { return .null }
         let bytes = UnsafeRawBufferPointer(start: start, count: Int(table.PQgetlength(result, row, column)))
@@ -329,7 +329,7 @@ private final class WarningCounter {
 
     func listen(on connection: OpaquePointer, _ library: PostgreSQLLibrary) {
         self.library = library
-        // The connection, which has this one, is closed before it.
+        // The connection, which owns this counter, is closed before it is deallocated.
         _ = library.table.pointee.PQsetNoticeReceiver(
             connection,
             { context, result in

@@ -1,11 +1,11 @@
 package import Storage
 import WakuCrypto
 
-/// What a server or the way to it said.
+/// An error of the server or of the connection to it.
 package enum PostgreSQLError: Error {
-    /// Nothing is known of what was sent last.
+    /// The connection was lost; the outcome of the last statements is unknown.
     case connectionLost
-    /// - Parameter statement: the index of the statement that failed; nothing after it was carried out.
+    /// - Parameter statement: the index of the failed statement; later statements were not executed.
     case refused(state: SQLState, statement: Int)
 
     package var state: SQLState? {
@@ -19,28 +19,28 @@ package struct SQLState: Hashable, CustomStringConvertible {
 
     private var category: Substring { description.prefix(2) }
 
-    /// The transaction met another one, and is to be repeated: a serialization failure or a deadlock.
+    /// The transaction conflicted with another one and must be repeated: a serialization failure or a deadlock.
     package var isRepeatable: Bool { ["40001", "40P01"].contains(description) }
 
-    /// There is a row with the same unique columns.
+    /// A row with the same unique columns exists.
     var isDuplicate: Bool { description == "23505" }
 
     /// Pages of the database are damaged.
     var isDamage: Bool { category == "XX" && description != "XX000" }
 
-    /// The statement itself is at fault, and others may work: its data, a constraint, a table that is not there.
+    /// The statement itself is at fault (its data, a constraint, a missing table): other statements may succeed.
     var concernsStatement: Bool { ["21", "22", "23", "42"].contains(category) && !isPermission || isDamage }
 
     var isPermission: Bool { description == "42501" }
 
-    /// The session is over: so it is when nothing is said but that something failed.
+    /// The session has ended, which is also assumed for an unspecified failure.
     var endsSession: Bool {
         description.isEmpty || ["57P01", "57P02", "57P03", "57P05", "25P03"].contains(description) || category == "08"
     }
 }
 
 extension StoreError {
-    /// What went wrong, and how to mend it. Never the server's own words: they may quote what was to be stored.
+    /// The cause and the remedy. Never the server's own message, which may quote values to be stored.
     package init(explaining error: any Error, at address: PostgreSQLAddress) {
         switch error {
         case let error as StoreError: self = error

@@ -1,14 +1,14 @@
 package import Storage
 package import WakuCrypto
 
-/// Seals all rows under a new key, while no daemon uses the database.
+/// Re-encrypts all rows with a new key, while no daemon uses the database.
 ///
-/// The new key is derived from the identity's storage key with a fresh random salt, which replaces the salt before it in the database: see
-/// `StorageKeyRotation` of `StoreSQLite` for what this protects against. One transaction changes every row, the salt and the check of the
-/// key. After it, the tables are rewritten, so that none of their pages has what the old key opens; interrupted before the end of that, the
-/// database says so, and another rotation mends it. The server's write-ahead log, its archive, standbys' logs and backups are not changed.
+/// The new key is derived from the identity's storage key with a fresh random salt, which replaces the previous salt in the database: see
+/// `StorageKeyRotation` of `StoreSQLite` for the protection this gives. One transaction changes every row, the salt and the key check. Afterwards the
+/// tables are rewritten, so that no page holds contents under the old key; if that is interrupted, the database records it, and another rotation
+/// completes it. The server's write-ahead log, its archive, standbys' logs and backups are not changed.
 ///
-/// Rows of caches (`Storage/Table/isCache`) are deleted instead: they are computed again when they are needed.
+/// Rows of caches (`Storage/Table/isCache`) are deleted instead and recomputed when needed.
 package struct PostgreSQLKeyRotation {
     static let unfinishedProperty = "storage key rotation unfinished"
     private static let page = 500
@@ -18,11 +18,11 @@ package struct PostgreSQLKeyRotation {
     private let new: Sealer
 
     /// - Parameters:
-    ///   - storageKey: of the identity.
-    ///   - address: of a database that no exclusive store uses.
+    ///   - storageKey: the storage key of the identity.
+    ///   - address: a database that no exclusive store uses.
     ///   - parts: all that have tables in it.
     /// - Throws: `StoreError`; `damaged` when a row can't be opened, and then nothing is changed.
-    /// - Returns: how many rows were sealed anew.
+    /// - Returns: the number of re-encrypted rows.
     @discardableResult
     package static func run(_ storageKey: SymmetricKey, at address: PostgreSQLAddress, parts: [StorePart]) throws(StoreError) -> Int {
         let store = try PostgreSQLStore(address, storageKey: storageKey, parts: parts, access: .exclusive)
@@ -67,14 +67,14 @@ package struct PostgreSQLKeyRotation {
 
     private func sealAll(_ schema: Schema) throws -> Int {
         for table in schema.parts.tables where table.sealed != nil {
-            // Others, such as an import, wait until this is done.
+            // Other writers, such as an import, wait until this is done.
             _ = try connection.run(Statement("LOCK TABLE \(table.quoted) IN SHARE ROW EXCLUSIVE MODE", isPrepared: false))
             if table.isCache { try connection.perform(.change([Mutation(table, .delete(where: []))()])) }
         }
         return try schema.parts.sealedRows.reduce(0) { try $0 + sealAll($1) }
     }
 
-    /// In pages, by the row's id: what is read is not changed at the same time.
+    /// Works in pages ordered by id, so that rows are not read while they are changed.
     private func sealAll(_ sealed: SealedRows) throws -> Int {
         let (select, replacement) = (sealed.page, sealed.replacement)
         var (next, count) = (Int64.min, 0)

@@ -1,19 +1,19 @@
 package import CPostgres
 package import Core
 
-/// libpq, opened at run time. Whoever has a value can call it.
+/// libpq, loaded at run time: a value exists only if loading succeeded.
 package struct PostgreSQLLibrary: Sendable {
     package static let soname = "libpq.so.5"
     package static let debianPackage = "libpq5"
-    /// The first with pipeline mode.
+    /// The first version with pipeline mode.
     private static let minimumVersion: Int32 = 14_00_00
 
     private static let opened = Result { () throws(OptionalLibraryError) in try PostgreSQLLibrary(opening: soname) }
 
-    /// Filled before anyone else can see it, read-only from then on and never freed: safe to share.
+    /// Filled before it is shared, read-only from then on and never freed: safe to share.
     package nonisolated(unsafe) let table: UnsafePointer<cpostgres>
 
-    /// The library, opened by the first call.
+    /// The library, loaded by the first call.
     ///
     /// - Throws: ``OptionalLibraryError`` when it is not installed, or lacks a function.
     package static func load() throws(OptionalLibraryError) -> PostgreSQLLibrary {

@@ -5,7 +5,7 @@ extension PostgreSQLStore {
     /// Why the database can't be written or read at present; nil when it can.
     package var failure: String? { monitor.failure }
 
-    /// Looks whether the server answers, connecting anew if necessary, and looks again at rows that could not be read.
+    /// Checks whether the server answers, reconnecting if necessary, and reads again rows that could not be read.
     package func maintain() async {
         do {
             try await queue.run { try $0.probe() }
@@ -25,7 +25,7 @@ extension PostgreSQLStore {
         queue.stopWaiting()
     }
 
-    /// Looks whether every sealed row can be opened. Takes minutes for a large database.
+    /// Checks whether every sealed row can be opened. Takes minutes for a large database.
     package func check() async {
         do {
             let inspection = try await onReader { store throws(StoreError) in try self.inspect(limit: nil) }
@@ -39,7 +39,7 @@ extension PostgreSQLStore {
     ///
     /// - Parameters:
     ///   - isUnsealing: false when the store was opened without its key: rows are not opened.
-    ///   - limit: rows of each table at most; nil: all.
+    ///   - limit: the most rows to read per table; nil: all.
     /// - Throws: `StoreError`, with `unsuitable` for tables that are not as declared.
     package func inspect(isUnsealing: Bool = true, limit: Int?) throws(StoreError) -> StoreInspection {
         do {

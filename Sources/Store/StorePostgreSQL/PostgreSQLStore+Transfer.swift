@@ -9,7 +9,7 @@ extension PostgreSQLStore: TransferableStore {
         }
     }
 
-    /// A sequence does not notice rows that come with their ids.
+    /// A sequence is not advanced by rows that are inserted with explicit ids.
     package func continueIDs(after last: [String: Int64]) throws(StoreError) {
         let _: [String: Int64] = try eachSequence { table, sequence in
             let highest = "SELECT coalesce(max(id), 0) FROM \(table.quoted)"

@@ -4,14 +4,14 @@ package import WakuCrypto
 
 /// A ``Store`` in a database of PostgreSQL 15 or later. Several processes may use it at once.
 ///
-/// What waits becomes one transaction (see ``Writer``) at the isolation level of read committed. That others may change rows between a
-/// command's reads and its changes is provided for by the changes: see ``Mutation/Kind``.
+/// All waiting commands become one transaction (see ``Writer``) at isolation level read committed. The conditions of the changes detect rows that
+/// another process changed between a command's reads and its changes: see ``Mutation/Kind``.
 package final class PostgreSQLStore: Store {
-    /// Whom a store excludes while it is open.
+    /// The nodes that a store excludes while it is open.
     package enum Access: Sendable {
-        /// Nobody: a command beside a node.
+        /// None: a command beside a node.
         case beside
-        /// Nodes that have it for themselves: one of several nodes.
+        /// Nodes with exclusive access: one of several nodes.
         case shared
         /// All other nodes.
         case exclusive
@@ -26,13 +26,13 @@ package final class PostgreSQLStore: Store {
     let readers = ReaderThreads()
     private let size = Mutex(0)
 
-    /// Opens the database, making its tables and bringing them up to date first.
+    /// Opens the database, after creating and migrating its tables if necessary.
     ///
     /// - Parameters:
-    ///   - address: of the database, which exists.
+    ///   - address: an existing database.
     ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
     ///   - parts: all that have tables in it.
-    ///   - access: refuses to open a database that another store excludes, for as long as that one is open.
+    ///   - access: the nodes to exclude. Opening fails while another open store excludes this one.
     /// - Throws: `StoreError`
     package convenience init(
         _ address: PostgreSQLAddress, storageKey: SymmetricKey, parts: [StorePart], access: Access = .beside
@@ -40,11 +40,11 @@ package final class PostgreSQLStore: Store {
         try self.init(address, storageKey: storageKey, parts: parts, access: access, mustExist: false)
     }
 
-    /// The database beside a running daemon, or without one. It must have its tables.
+    /// Opens an existing database with its tables, with or without a daemon running on it.
     ///
     /// - Parameters:
-    ///   - address: of the database.
-    ///   - storageKey: nil to do without the contents: then nothing sealed can be opened.
+    ///   - address: the database.
+    ///   - storageKey: nil to open the store without its key: sealed contents can't be opened then.
     ///   - parts: all that have tables in it.
     /// - Throws: `StoreError`
     package convenience init(existing address: PostgreSQLAddress, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) {
@@ -86,7 +86,7 @@ package final class PostgreSQLStore: Store {
         try? queue.runAndWait { writer in try measure(on: writer.connected()) }
     }
 
-    /// For what must not leave anything out: refuses what a later version has added, with which a node can live.
+    /// For operations on the complete database: refuses additions of a later version, which a node would tolerate.
     ///
     /// - Throws: `StoreError` with `newer`
     package func requireNothingAdded() throws(StoreError) {
@@ -167,7 +167,7 @@ package final class PostgreSQLStore: Store {
                     }
                 }
             } catch let failure as ReadFailure {
-                // The server gave the snapshot up: the others are read on another.
+                // The server ended the snapshot: the remaining reads use another one.
                 failures[failure.command] = failure.error
             } catch {
                 throw monitor.readFailed(error)
@@ -218,9 +218,9 @@ package final class PostgreSQLStore: Store {
         }
     }
 
-    // MARK: Looking after it
+    // MARK: Maintenance
 
-    /// Of the program's tables and their indexes, as of the last look.
+    /// The size of the program's tables and their indexes in bytes, as last measured.
     package var byteCount: Int { size.withLock { $0 } }
 
     func measure() throws {
@@ -235,14 +235,14 @@ package final class PostgreSQLStore: Store {
         size.withLock { $0 = Int(bytes) }
     }
 
-    /// Finishes what waits, and closes the connections.
+    /// Completes waiting commands, and closes the connections.
     package func close() throws {
         queue.finish()
         pool.close()
     }
 }
 
-/// What a visitor threw: it says nothing of the connection.
+/// An error thrown by `visit`, which says nothing about the connection.
 struct VisitFailure: Error {
     let error: any Error
 }
@@ -250,7 +250,7 @@ struct VisitFailure: Error {
 extension PostgreSQLConnection {
     private static let page = 500
 
-    /// In a transaction.
+    /// Scans inside an open transaction.
     fileprivate func scan(_ read: Read, _ visit: (Row) throws -> Bool) throws {
         let query = try read.statement()
         var declaration = Statement("DECLARE rows NO SCROLL CURSOR FOR " + query.sql, isPrepared: false)
@@ -270,7 +270,7 @@ extension PostgreSQLConnection {
         }
     }
 
-    /// A statement with one row of one number.
+    /// Runs a statement that returns one integer.
     fileprivate func run(sql statement: Statement) throws -> Int64 {
         guard case .integer(let integer)? = try run(statement).rows.first?.values.first else { throw UnexpectedValue() }
         return integer

@@ -1,18 +1,18 @@
 import Storage
 
-/// The tables of a node's parts, and how older databases get them. They are in the first schema of `search_path`.
+/// The tables of a node's parts and their migrations. They are in the first schema of `search_path`.
 struct Schema: Sendable {
-    /// Of all the program's databases: keeps two processes from changing tables at once.
+    /// The advisory lock that keeps two processes from changing tables at once, in all databases of the program.
     private static let lock = 0x7761_6b75
 
     let parts: [StorePart]
 
     private static let tables = [
         "CREATE TABLE IF NOT EXISTS store_migration (identifier text COLLATE \"C\" PRIMARY KEY)",
-        // Whether releases that do not know the migration can use the tables. What earlier releases applied, all know.
+        // Whether releases that do not know the migration can use the tables. Migrations applied by earlier releases are known to all.
         "ALTER TABLE store_migration ADD COLUMN IF NOT EXISTS only_adds boolean NOT NULL DEFAULT false",
         "CREATE TABLE IF NOT EXISTS property (name text COLLATE \"C\" PRIMARY KEY, value bytea NOT NULL)",
-        // The latest batch of each writer: tells whether a commit without a reply took place.
+        // The latest batch of each writer, to find out whether a commit without a reply took place.
         """
         CREATE TABLE IF NOT EXISTS store_writer (
             name text COLLATE "C" PRIMARY KEY, batch bytea NOT NULL, changed_at timestamptz NOT NULL DEFAULT now()
@@ -31,7 +31,8 @@ struct Schema: Sendable {
 
     private var migrations: [Named] { parts.flatMap(migrations) }
 
-    /// To be applied when a node starts: those that finish only where a part has no tables yet, and so no older release any rows.
+    /// Migrations to apply at a node's start. A migration that finishes is applied then only if its part has no tables yet, and so no rows of older
+    /// releases.
     private func pending(_ applied: Applied) -> [Named] {
         parts.flatMap { part in
             let own = migrations(of: part)
@@ -40,12 +41,12 @@ struct Schema: Sendable {
         }
     }
 
-    /// Those that finish, and are not applied.
+    /// Migrations that finish and are not applied yet.
     private func unfinished(_ applied: Applied) -> [Named] {
         migrations.filter { applied[$0.identifier] == nil && $0.migration.finishes }
     }
 
-    /// Applies the migrations that only add. All or nothing, in one transaction.
+    /// Applies the additive migrations in one transaction, all or none.
     ///
     /// - Throws: ``Storage/StoreError`` with `newer`, and errors of the database.
     func migrate(_ connection: PostgreSQLConnection, at address: PostgreSQLAddress) throws {
@@ -56,7 +57,7 @@ struct Schema: Sendable {
         _ = try apply(connection, at: address, pending)
     }
 
-    /// Applies the migrations that remove what only older releases need: those refuse the database from then on.
+    /// Applies the migrations that remove schema of older releases, which refuse the database from then on.
     ///
     /// - Returns: their identifiers.
     /// - Throws: ``Storage/StoreError`` when the tables are not as this version has them, and errors of the database.
@@ -97,13 +98,13 @@ struct Schema: Sendable {
         }
     }
 
-    /// nil when the database is not this program's.
+    /// The applied migrations; nil when the database is not this program's.
     func applied(_ connection: PostgreSQLConnection) throws -> Applied? {
         let exists = try connection.run(
             Statement(
                 "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'store_migration'", isPrepared: false))
         guard exists.rows.first?.values == [.integer(1)] else { return nil }
-        // An earlier release made the table without the second column.
+        // An earlier release created the table without the second column.
         let select = "SELECT identifier, coalesce((to_jsonb(m) ->> 'only_adds')::boolean, false)::integer::bigint FROM store_migration m"
         let found = try connection.run(Statement(select, isPrepared: false)).rows
         return try found.reduce(into: [:]) { applied, row in
@@ -111,8 +112,7 @@ struct Schema: Sendable {
         }
     }
 
-    /// Whether a later version of this program has changed the tables of a part that this one knows in a way that it can't live with. Parts that
-    /// it does not know are left alone.
+    /// Whether a later version of this program has changed the tables of a part known to this one incompatibly. Unknown parts are ignored.
     func isNewer(_ applied: Applied) -> Bool { unknown(applied).contains { !$0.value } }
 
     private func unknown(_ applied: Applied) -> Applied {
@@ -123,7 +123,7 @@ struct Schema: Sendable {
         }
     }
 
-    /// For what must not leave anything out, such as moving all to another store: also what a later version has only added must be known.
+    /// For operations on the complete database, such as moving the store: additions of a later version are refused too.
     ///
     /// - Throws: ``Storage/StoreError`` with `newer`, and errors of the database.
     func requireNothingAdded(_ connection: PostgreSQLConnection, at address: PostgreSQLAddress) throws {

@@ -1,20 +1,20 @@
 import Storage
 
-/// Names of the objects on a part's tables that nodes which share a database create beside the parts' migrations.
+/// Names of the objects on a part's tables that nodes create in a shared database beside the parts' migrations.
 package enum SharedObjects {
-    /// Of the triggers that notify other nodes, and of their functions.
+    /// Prefix of the triggers that notify other nodes, and of their functions.
     package static let noticePrefix = "notify_"
-    /// Of the trigger that refuses a delivery which was accepted before, and of its function.
+    /// The trigger that refuses a delivery which was accepted before, and its function.
     package static let guardName = "enqueued_once"
-    /// Of the index by partition; the table's name follows.
+    /// Prefix of the index by partition; the table's name follows.
     package static let partitionIndexPrefix = "cluster_partition_of_"
 }
 
 /// Compares the parts' tables with their declarations: a restored or altered database could hold a trigger or rule that removes each row again,
 /// or an index that refuses rows.
 ///
-/// Additions that leave every row as it was written are accepted: optional columns and indexes over columns, which a later release adds while
-/// nodes of this one run and an operator may add, and ``SharedObjects``. Other tables are not looked at.
+/// Additions that leave every row as it was written are accepted: optional columns and indexes over columns, as a later release adds them while nodes
+/// of this one run and an operator may, and ``SharedObjects``. Other tables are ignored.
 struct SchemaCheck {
     private let tables: [Table]
 
@@ -39,9 +39,9 @@ struct SchemaCheck {
             + "AND relnamespace = quote_ident(current_schema())::regnamespace)"
     }
 
-    // MARK: Triggers and the like
+    // MARK: Triggers, rules and policies
 
-    /// Types of triggers are bits: 1 for each row, 2 before, 64 instead of a statement.
+    /// `tgtype` is a bit mask: 1 FOR EACH ROW, 2 BEFORE, 64 INSTEAD OF.
     private var foreignObjects: String {
         """
         WITH \(own) \
@@ -121,7 +121,7 @@ struct SchemaCheck {
             isUnique && !hasExpressions && condition.isEmpty && Set(self.columns) == Set(columns.map(\.name))
         }
 
-        /// Refuses no row and calls no function.
+        /// Whether it rejects no row and calls no function.
         var isHarmless: Bool {
             guard !isUnique else { return false }
             if hasExpressions { return name.hasPrefix(SharedObjects.partitionIndexPrefix) }
@@ -143,7 +143,7 @@ struct SchemaCheck {
         var differences: [String] = []
         for table in tables {
             var others = found.filter { $0.table == table.name }
-            /// - Parameter isWanted: also of an index that a REINDEX CONCURRENTLY was interrupted at.
+            /// - Parameter isWanted: also called with the invalid index of an interrupted REINDEX CONCURRENTLY.
             func look(for name: String, remedy: String, _ isWanted: (FoundIndex) -> Bool) {
                 let fitting = others.filter(isWanted)
                 others.removeAll(where: isWanted)
@@ -179,7 +179,7 @@ extension Table {
 }
 
 extension Column {
-    /// As the catalogue has it.
+    /// The type's name in the catalog.
     fileprivate var catalogType: String {
         let type =
             switch kind {

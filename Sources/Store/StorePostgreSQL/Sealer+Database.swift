@@ -5,16 +5,16 @@ extension Sealer {
     static let checkProperty = "storage key check"
     static let saltProperty = "storage key salt"
 
-    /// As a database has them.
+    /// The sealer with the salt that the database stores.
     init(storageKey: SymmetricKey, in connection: PostgreSQLConnection) throws {
         self.init(storageKey: storageKey, salt: try connection.perform(Properties.property(Self.saltProperty)))
     }
 
-    /// - Parameter mayWrite: notes the key in a database that has none yet.
+    /// - Parameter mayWrite: stores the key check in a database that has none yet.
     /// - Throws: `StoreError` when the database is sealed with another key.
     func checkKey(in connection: PostgreSQLConnection, at address: PostgreSQLAddress, mayWrite: Bool) throws {
         if try connection.perform(Properties.property(Self.checkProperty)) == nil, mayWrite {
-            // Another may do so at the same time.
+            // Another process may do so at the same time.
             try connection.perform(.change([Properties.claim(Self.checkProperty, sealCheck())]))
         }
         if let check = try connection.perform(Properties.property(Self.checkProperty)), !opensCheck(check) {

@@ -3,9 +3,9 @@ package import Storage
 extension PostgreSQLConnection {
     private static let minimumVersion: Int32 = 15_00_00
 
-    /// A session that is set up, with a server that keeps what it commits.
+    /// Opens and configures a session with a server that commits durably.
     ///
-    /// - Parameter name: of the session, for `pg_stat_activity`.
+    /// - Parameter name: the name of the session in `pg_stat_activity`.
     /// - Throws: `StoreError`
     package static func open(_ address: PostgreSQLAddress, name: String) throws(StoreError) -> PostgreSQLConnection {
         let connection = try PostgreSQLConnection(to: address)
@@ -25,7 +25,7 @@ extension PostgreSQLConnection {
                 try search.add(.text(schema), as: .text)
                 first.append(search)
             }
-            // What is waited for is counted by the node; a role's settings are for other programs.
+            // The node applies its own time limits; a role's settings are meant for other programs.
             let set = [
                 "statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0", "idle_session_timeout = 0",
                 "jit = off",
@@ -50,7 +50,7 @@ extension PostgreSQLConnection {
         guard settings.count == 7, case .text(let timeline) = settings[6] else { throw refusal("it does not answer as PostgreSQL does") }
         guard settings[0] == .integer(Int64(connection.backendID)) else { throw refusal(poolerMessage) }
         guard settings[1] == .integer(0) else {
-            // May be promoted.
+            // It may be promoted later.
             throw StoreError(code: .unavailable, message: "PostgreSQL (\(address)) is a standby: give the primary")
         }
         guard [.text("on"), .text("remote_apply")].contains(settings[2]) else {
@@ -65,12 +65,12 @@ extension PostgreSQLConnection {
         return connection
     }
 
-    /// It hands each transaction to another session: prepared statements and locks would be another's.
+    /// A pooler assigns each transaction to another session: prepared statements and locks would be in the wrong session.
     private static let poolerMessage = "there is a connection pooler in between: give the address of the server itself"
 
-    /// In a transaction of its own.
+    /// Runs `body` in a transaction.
     ///
-    /// - Throws: ``PostgreSQLError`` and errors of `body`, after the changes are undone.
+    /// - Throws: ``PostgreSQLError`` and errors of `body`, after rolling back.
     func transaction<Result>(_ begin: String = "BEGIN", _ body: (PostgreSQLConnection) throws -> Result) throws -> Result {
         _ = try run(Statement(begin))
         do {
@@ -83,17 +83,17 @@ extension PostgreSQLConnection {
         }
     }
 
-    /// What fails here shows at the next use.
+    /// Ignores errors, which show at the next use.
     package func rollBack() {
         if discardPreceding().isEmpty, !isLost { _ = try? run(Statement("ROLLBACK")) }
     }
 
-    /// The rows that each read finds.
+    /// The rows of a read.
     func rows(_ read: Read) throws -> [Row] {
         try run(try read.statement()).rows
     }
 
-    /// A command that is alone in the present transaction.
+    /// Executes a command that is alone in the current transaction.
     func perform<Outcome>(_ command: StoreCommand<Outcome>) throws -> Outcome {
         var steps = CommandSteps(command)
         while true {

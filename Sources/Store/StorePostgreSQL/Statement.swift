@@ -2,7 +2,7 @@ package import Storage
 
 /// A statement with its arguments, `$1` and so on in its text.
 package struct Statement {
-    /// What an argument is sent as.
+    /// The type as which an argument is sent.
     enum Kind: Hashable {
         case integer, text, bytes
         /// `bigint[]`
@@ -19,7 +19,7 @@ package struct Statement {
                 }
         }
 
-        /// In `pg_type`.
+        /// The type's OID in `pg_type`.
         var oid: UInt32 {
             switch self {
             case .integer: 20
@@ -42,7 +42,7 @@ package struct Statement {
     let sql: String
     var kinds: [Kind] = []
     var arguments = StatementArguments()
-    /// Whether the server is to keep it prepared: it comes again.
+    /// Whether the server should keep it prepared for repeated use.
     var isPrepared = true
 
     package init(_ sql: String, isPrepared: Bool = true) {
@@ -113,7 +113,7 @@ package struct Statement {
 /// Values in PostgreSQL's binary format, as libpq wants them.
 struct StatementArguments {
     private var bytes: [UInt8] = []
-    /// Where each begins; nil for null.
+    /// The offset of each value; nil for null.
     private var starts: [Int?] = []
     private var counts: [Int32] = []
 
@@ -129,11 +129,11 @@ struct StatementArguments {
         counts.append(Int32(bytes.count - start))
     }
 
-    /// - Parameter body: gets how many there are, their addresses, lengths and formats.
+    /// - Parameter body: receives the number of values, and their addresses, lengths and formats.
     func withPointers<Result>(
         _ body: (Int32, [UnsafePointer<CChar>?], [Int32], [Int32]) -> Result
     ) -> Result {
-        // Empty ones have an address too: without one they would be null.
+        // Empty values need an address too: a null address would mean NULL.
         var bytes = bytes
         bytes.append(0)
         return bytes.withUnsafeBytes { buffer in
@@ -145,11 +145,11 @@ struct StatementArguments {
     }
 }
 
-/// What a statement brought.
+/// The result of a statement.
 package struct StatementResult {
     package internal(set) var rows: [Row] = []
-    /// Rows that it changed.
+    /// The number of changed rows.
     package internal(set) var changedCount = 0
-    /// `COMMIT`, for instance.
+    /// The command tag, such as `COMMIT`.
     package internal(set) var tag = ""
 }

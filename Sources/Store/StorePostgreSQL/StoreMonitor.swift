@@ -1,7 +1,7 @@
 import Storage
 import Synchronization
 
-/// Knows what stands in the way of a database: see `StoreHealth`.
+/// Tracks the health of a database: see `StoreHealth`.
 final class StoreMonitor: Sendable {
     private let address: PostgreSQLAddress
     private let health = Mutex(
@@ -27,7 +27,8 @@ final class StoreMonitor: Sendable {
         }
     }
 
-    /// Returns what to tell of it. What rules throw says nothing of the database, a lost connection nothing of its rows.
+    /// Records a failed read, and returns the error to report. An error thrown by a step says nothing about the database, and a lost connection
+    /// nothing about its rows.
     func readFailed(_ error: any Error) -> StoreError {
         let explained = StoreError(explaining: error, at: address)
         if explained.code == .damaged {
@@ -38,12 +39,12 @@ final class StoreMonitor: Sendable {
         return explained
     }
 
-    /// Whether the server answers.
+    /// Records whether the server answered.
     func reached(_ failure: StoreError?) {
         health.withLock { $0.checkpointed(failure?.message) }
     }
 
-    /// All was read.
+    /// Records the result of a check of all rows.
     func checked(_ error: (any Error)?) {
         let failure = error.map { StoreError(explaining: $0, at: address).message }
         health.withLock { $0.checked(failure, at: .now) }

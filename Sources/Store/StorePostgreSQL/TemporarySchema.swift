@@ -1,17 +1,17 @@
 package import Storage
 import WakuCrypto
 
-/// A schema of its own in a database, which is deleted with all its tables at the end. Nothing else in the database is touched.
+/// A temporary schema in a database, deleted with all its tables at the end. Nothing else in the database is changed.
 package struct TemporarySchema: Sendable {
-    /// Of the schema.
+    /// The address of the schema.
     package let address: PostgreSQLAddress
     private let name: String
 
     /// Creates it. Blocks.
     ///
     /// - Parameters:
-    ///   - prefix: of its name, in lower case letters, digits and underscores; 16 random hex digits follow.
-    ///   - address: of the database.
+    ///   - prefix: the prefix of its name, in lower case letters, digits and underscores; 16 random hex digits follow.
+    ///   - address: the database.
     /// - Throws: `StoreError`
     package init(prefix: String, in address: PostgreSQLAddress) throws(StoreError) {
         name = prefix + hexString(randomBytes(8))
@@ -27,9 +27,9 @@ package struct TemporarySchema: Sendable {
         self.address = address.inSchema(name)
     }
 
-    /// Deletes it with all that is in it. Blocks.
+    /// Deletes the schema with its contents. Blocks.
     ///
-    /// - Throws: `StoreError`, which names the schema that is left.
+    /// - Throws: `StoreError` naming the schema that remains.
     package func drop() throws(StoreError) {
         do {
             try Self.run("DROP SCHEMA \(name) CASCADE", at: address)
@@ -40,7 +40,7 @@ package struct TemporarySchema: Sendable {
     }
 
     private static func run(_ sql: String, at address: PostgreSQLAddress) throws {
-        // Its notices list what was in a schema; they are not printed.
+        // The server's notices list the schema's contents; they are not printed.
         _ = try PostgreSQLConnection.open(address, name: "waku-push").run(Statement(sql, isPrepared: false))
     }
 }

@@ -3,27 +3,27 @@ import Core
 import Storage
 import WakuCrypto
 
-/// Commits commands on a connection of its own, which it makes anew when it is lost.
+/// Commits commands on its own connection, which it reopens when it is lost.
 ///
 ///     claim ─▶ decide, change ─▶ COMMIT ──(reply)──────────────────────────▶ committed
 ///       ▲            │             └─(no reply, or a warning)─▶ look up the claim ─┤
 ///       └─(conflict, serialization failure, deadlock)◀──────(not committed)────────┘
 ///
-/// The claim is the random id of the batch in this writer's row of `store_writer`, written first in the same transaction. `COMMIT` is sent only
-/// after the row was written and so locked: whoever writes to that row later, on another connection, waits until the first transaction has
-/// ended, and reads how. That write is committed too: with synchronous replication, it is acknowledged only after what came before it.
+/// The claim is the random id of the batch, written to this writer's row of `store_writer` as the first change of the transaction. `COMMIT` is sent
+/// only after the row was written and so locked: a later write to that row on another connection waits until the first transaction has ended, and
+/// sees its outcome. That write is committed too: with synchronous replication, it is acknowledged only after all earlier commits.
 final class Writer {
     enum Event: Sendable {
         case committing
-        /// - Parameter failure: nil when the database kept what it was given.
+        /// - Parameter failure: nil when the commit succeeded.
         case committed(failure: StoreError?)
-        /// A command failed, and others may work.
+        /// A command failed for a reason of its own.
         case failed(StoreError)
     }
 
     private static let conflictLimit = 3
     private static let repetitionLimit = 10
-    /// Of exclusive writers, with the schema's id. A server may take a moment to notice that the last one was killed.
+    /// The advisory lock of exclusive writers, with the schema's id. A server may take a moment to notice that the previous holder was killed.
     private static let lockKey = 0x7761_6b75
     private static let lockTimeout = "3s"
     private static let retryPause = ExponentialBackoff(initial: .milliseconds(200), maximum: .seconds(2))
@@ -38,19 +38,19 @@ final class Writer {
     private let note: @Sendable (Event) -> Void
     private let follow: @Sendable (String) -> Void
     private var connection: PostgreSQLConnection?
-    /// What the row in `store_writer` has; nil before there is one.
+    /// The batch in its row of `store_writer`; nil before the row exists.
     private var batch: [UInt8]?
     private var isClosing = false
     private var failedAttempts = 0
-    /// Until when commands fail without another attempt to connect, and why.
+    /// The time until which commands fail without another attempt to connect, and the reason.
     private var suspension: (end: ContinuousClock.Instant, reason: StoreError)?
 
     /// - Parameters:
-    ///   - address: of the server.
-    ///   - access: whom it excludes.
-    ///   - closing: signalled when nothing is to be waited for any more.
-    ///   - follow: gets the timeline of each server that it is connected to: see ``PostgreSQLConnection/timeline``.
-    ///   - note: what happens, in the order in which it does, before those concerned are told.
+    ///   - address: the address of the server.
+    ///   - access: the nodes that it excludes.
+    ///   - closing: signalled when the writer must not wait any longer.
+    ///   - follow: called with the timeline of each server it connects to: see ``PostgreSQLConnection/timeline``.
+    ///   - note: called with each event, in order, before the batches concerned are told.
     init(
         _ address: PostgreSQLAddress, _ access: PostgreSQLStore.Access, closing: DispatchSemaphore,
         follow: @escaping @Sendable (String) -> Void,
@@ -66,7 +66,7 @@ final class Writer {
 
     // MARK: Commits
 
-    /// Each command is completed or has failed when this returns.
+    /// Commits the commands: each is complete or has failed when this returns.
     func commit(_ commands: [PendingCommand]) {
         var (commands, repetitions) = (commands, 0)
         while !commands.isEmpty {
@@ -79,7 +79,7 @@ final class Writer {
                 return
             } catch let failure as BatchTransaction.Failure {
                 connection?.rollBack()
-                // Where other nodes write too, what one command met others may meet: all look again.
+                // When other nodes write too, a conflict of one command may concern others: all read again.
                 for command in commands {
                     command.reset(keepingDecision: access != .shared && ObjectIdentifier(command) != failure.command)
                 }
@@ -93,7 +93,7 @@ final class Writer {
                 for command in commands { command.reset(keepingDecision: false) }
                 repetitions += 1
                 guard repetitions < limit(error) else {
-                    // Another server may do better.
+                    // Another server may succeed.
                     connection = nil
                     let explained = StoreError(explaining: error, at: address)
                     note(.committed(failure: explained))
@@ -102,7 +102,7 @@ final class Writer {
                 }
             }
         }
-        // What failed did so on its own.
+        // Failed commands failed for reasons of their own.
         note(.committed(failure: nil))
     }
 
@@ -112,10 +112,10 @@ final class Writer {
         return command.conflictCount >= Self.conflictLimit
     }
 
-    /// How often a batch is tried that fails in this way.
+    /// The number of attempts after this error.
     private func limit(_ error: any Error) -> Int {
         switch error {
-        // A connection that was not used for a while may have been lost for as long.
+        // An idle connection may have been lost unnoticed.
         case PostgreSQLError.connectionLost: 2
         case PostgreSQLError.refused(let state, _) where state.isRepeatable: Self.repetitionLimit
         case is NotCommitted: Self.repetitionLimit
@@ -140,7 +140,7 @@ final class Writer {
         try commit(on: connection, claim)
     }
 
-    /// Of a transaction that was found not to be committed, after its reply was lost.
+    /// The transaction was not committed, as found out after its reply was lost.
     private struct NotCommitted: Error {}
 
     private func commit(on connection: PostgreSQLConnection, _ claim: [UInt8]) throws {
@@ -153,13 +153,13 @@ final class Writer {
                 return
             }
         } catch PostgreSQLError.connectionLost {}
-        // The reply was lost, or replication was not waited for.
+        // The reply was lost, or the wait for replication was cancelled.
         self.connection = nil
         guard try isCommitted(claim) else { throw NotCommitted() }
         batch = claim
     }
 
-    /// Waits until a server can tell.
+    /// Whether the claim was committed. Waits until a server can answer.
     private func isCommitted(_ claim: [UInt8]) throws -> Bool {
         var failures = 0
         while true {
@@ -228,18 +228,18 @@ final class Writer {
     }
 
     private func prepare(_ connection: PostgreSQLConnection) throws {
-        // A server notices late that a connection is gone: until then, what it had locked is locked.
+        // A server may notice late that a connection is gone, and keeps its locks until then.
         var end = Statement(
             "SELECT pg_terminate_backend(pid, 2000) FROM pg_stat_activity WHERE application_name = $1 AND pid <> pg_backend_pid()",
             isPrepared: false)
         try end.add(.text(session), as: .text)
         _ = try connection.run(end)
-        // A node that is suspended within a transaction keeps others from the rows that it has locked: not for ever.
+        // Limits how long a node that is suspended within a transaction can block other nodes at its locked rows.
         if access == .shared { _ = try connection.run(Statement("SET idle_in_transaction_session_timeout = '3s'", isPrepared: false)) }
         try Self.lock(connection, at: address, access)
     }
 
-    /// Excludes others until the connection ends.
+    /// Excludes other nodes until the connection ends.
     ///
     /// - Throws: `StoreError` with `locked`, and errors of the database.
     static func lock(_ connection: PostgreSQLConnection, at address: PostgreSQLAddress, _ access: PostgreSQLStore.Access) throws {
@@ -261,7 +261,7 @@ final class Writer {
         }
     }
 
-    /// Makes the row of `store_writer`, once there is the table. Whoever had it can't commit any more.
+    /// Creates the row of `store_writer`, once the table exists. A previous owner of the row can't commit any more.
     ///
     /// - Throws: `StoreError`
     func begin() throws(StoreError) {
@@ -273,7 +273,7 @@ final class Writer {
                 "INSERT INTO store_writer (name, batch) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET batch = excluded.batch")
             try insert.add(.text(name), as: .text)
             try insert.add(.bytes(first), as: .bytes)
-            // Those of commands that were killed; and where nobody else may be, of all that still run, such as an import: they can't commit
+            // Deletes the rows of killed commands; with exclusive access, also those of commands still running, such as an import: they can't commit
             // any more.
             let prune = Statement(
                 "DELETE FROM store_writer WHERE name <> 'node'" + (access == .exclusive ? "" : " AND changed_at < now() - interval '1 day'")
@@ -285,7 +285,7 @@ final class Writer {
         batch = first
     }
 
-    /// Whether the next batch would be committed, as far as can be told without one.
+    /// Checks whether a commit would succeed, as far as possible without one.
     ///
     /// - Throws: `StoreError`
     func probe() throws(StoreError) {
@@ -321,7 +321,7 @@ final class Writer {
 }
 
 extension PostgreSQLStore.Access {
-    /// Who may be in the way, and what to do then.
+    /// The programs that may hold the lock, and the remedy.
     fileprivate var others: String {
         switch self {
         case .exclusive, .beside: "another waku-push: stop that one, or give another database"

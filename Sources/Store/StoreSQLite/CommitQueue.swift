@@ -2,28 +2,27 @@ import Dispatch
 import GRDB
 import Synchronization
 
-/// Items that are committed together with whatever else waits.
+/// A batch of items that may share a transaction with other batches.
 protocol CommitBatch: Sendable {
     var count: Int { get }
-    /// Changes what one item asks for, inside of a transaction. May be called again, when that transaction failed.
+    /// Applies one item's changes inside a transaction. May be called again after that transaction failed.
     func run(_ index: Int, _ db: Database) throws
-    /// Nothing of this item was kept.
+    /// Reports that an item failed and left no changes.
     func fail(_ index: Int, _ error: any Error)
-    /// Every item is durable, or has failed. Called on the writer's thread, which others wait for.
+    /// Called when every item is durable or has failed, on the writer's thread, which other batches wait for.
     func complete()
 }
 
-/// One writer. Everything that waits becomes one transaction, with one sync to disk; what comes meanwhile gathers for the next.
+/// One writer. All waiting items become one transaction with one sync to disk; items that arrive meanwhile wait for the next.
 ///
-/// A commit that fails in any way, a sync that fails included, is rolled back by SQLite: the next one overwrites in the log what may have
-/// reached it. So whoever is told of a failure knows that nothing of it is seen by others, but not that a crash before the next commit can't
-/// bring it back whole.
+/// SQLite rolls back a commit that fails in any way, including a failed sync: the next commit overwrites in the log any part that reached it. So
+/// after a reported failure no other connection sees the changes, but a crash before the next commit may still restore the complete transaction.
 final class CommitQueue: Sendable {
     enum Event: Sendable {
         case committing
-        /// - Parameter failure: of the database. nil when it kept what it was given.
+        /// - Parameter failure: the error of the database; nil when the commit succeeded.
         case committed(failure: DatabaseError?)
-        /// An item failed, and others may work.
+        /// An item failed for a reason of its own.
         case failed(any Error)
     }
 
@@ -44,7 +43,7 @@ final class CommitQueue: Sendable {
     private let pool: DatabasePool
     private let note: @Sendable (Event) -> Void
 
-    /// - Parameter note: what happens, in the order in which it does, before the batches concerned are told.
+    /// - Parameter note: called with each event, in order, before the batches concerned are told.
     init(pool: DatabasePool, note: @escaping @Sendable (Event) -> Void) {
         self.pool = pool
         self.note = note
@@ -59,17 +58,17 @@ final class CommitQueue: Sendable {
         if mustStart { queue.async { self.drain() } }
     }
 
-    /// Whether all that was added is done.
+    /// Whether no work is waiting or running.
     var isIdle: Bool { state.withLock { !$0.isRunning } }
 
-    /// Between two groups.
+    /// Runs work on the writer between two groups.
     func run<T: Sendable>(_ work: @escaping @Sendable (Database) throws -> T) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { [pool] in continuation.resume(with: Result { try pool.writeWithoutTransaction(work) }) }
         }
     }
 
-    /// Returns when everything that was added before is done.
+    /// Waits until everything added before is done.
     func finish() {
         queue.sync {}
     }
@@ -93,12 +92,12 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// A group that fails because of one of its items is tried again in halves, so that a bad item takes no other with it. When the database
-    /// itself fails, all fail at once: each on its own would fail the same way, and wait as long for it.
+    /// A group that fails because of one of its items is retried in halves, so that a bad item fails alone. When the database itself fails, all items
+    /// fail at once: retried separately, each would fail the same way after the same wait.
     ///
     /// - Parameters:
-    ///   - items: in the order of their commits.
-    ///   - attempt: of a single command that met other rows than it read.
+    ///   - items: the items, in commit order.
+    ///   - attempt: the number of the attempt, for a single command that met a conflict.
     private func commit(_ items: ArraySlice<Item>, attempt: Int = 1) {
         note(.committing)
         do {
@@ -127,7 +126,7 @@ final class CommitQueue: Sendable {
 }
 
 extension DatabaseError {
-    /// Of the pages that were to be read: others may be whole.
+    /// The pages that were read are damaged; others may be intact.
     var isDamage: Bool {
         let codes: [ResultCode] = [
             .SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ, .SQLITE_IOERR_CORRUPTFS, .SQLITE_IOERR_DATA,
@@ -135,7 +134,7 @@ extension DatabaseError {
         return [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(resultCode) || codes.contains(extendedResultCode)
     }
 
-    /// Whatever is to be written fails.
+    /// Every write would fail.
     var concernsAll: Bool {
         let codes: [ResultCode] = [
             .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_NOMEM, .SQLITE_PERM,

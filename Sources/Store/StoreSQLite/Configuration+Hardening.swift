@@ -11,7 +11,7 @@ extension Configuration {
         return configuration
     }
 
-    /// As ``hardened``, for files from elsewhere: also limits what a row or an expression of the schema may cost.
+    /// As ``hardened``, for untrusted files: also limits the cost of a row or of an expression in the schema.
     static var untrusted: Configuration {
         var configuration = hardened
         configuration.prepareDatabase { db in

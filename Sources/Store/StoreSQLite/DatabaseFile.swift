@@ -1,10 +1,10 @@
 import Foundation
 package import Storage
 
-/// The file of a database, before SQLite opens it.
+/// Checks of a database file before SQLite opens it.
 package enum DatabaseFile {
-    /// - Throws: `StoreError` with `permission` when this user may not read it or look for it, with `unsuitable` when it is not a regular file:
-    ///   SQLite would wait for the other end of a pipe.
+    /// - Throws: `StoreError` with `permission` when this user may not read the file or search its folder, with `unsuitable` when it is not a regular
+    ///   file: SQLite would block on a pipe.
     package static func exists(at path: String) throws(StoreError) -> Bool {
         var status = stat()
         guard stat(path, &status) == 0 else {
@@ -27,7 +27,7 @@ package enum DatabaseFile {
             message: "this user may not read \(path): run this as \(user)")
     }
 
-    /// The name of a user; nil when this user may not see that, or it has none.
+    /// The name of the file's owner; nil when it can't be determined.
     private static func owner(of path: String) -> String? {
         (try? FileManager.default.attributesOfItem(atPath: path))?[.ownerAccountName] as? String
     }

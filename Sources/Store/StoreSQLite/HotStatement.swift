@@ -2,12 +2,12 @@ import GRDB
 import GRDBSQLite
 import Storage
 
-/// A statement of the way of a message, by SQLite's own calls: the boxes that GRDB makes for arguments and rows cost more than most of these
-/// statements do. It comes from GRDB's cache, and goes back there, without its arguments, when it ends.
+/// A statement on the hot path, run through SQLite's C interface: GRDB's boxing of arguments and rows costs more than most of these statements. The
+/// statement comes from GRDB's cache and is returned there, with its arguments cleared, when it ends.
 ///
 /// Arguments are numbered from 1, columns from 0, as SQLite does.
 struct HotStatement: ~Copyable {
-    /// SQLITE_TRANSIENT, which is -1 as a pointer: SQLite takes a copy.
+    /// SQLITE_TRANSIENT (-1 as a pointer): SQLite copies the bytes.
     private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
     private let statement: Statement
@@ -27,7 +27,7 @@ struct HotStatement: ~Copyable {
 
     borrowing func bind(_ index: Int32, _ bytes: [UInt8]) {
         if bytes.isEmpty {
-            // No bytes may have no address, which would stand for NULL.
+            // An empty buffer may have a null address, which would bind NULL.
             sqlite3_bind_zeroblob(handle, index, 0)
         } else {
             sqlite3_bind_blob(handle, index, bytes, Int32(bytes.count), Self.transient)
@@ -49,7 +49,7 @@ struct HotStatement: ~Copyable {
 
     // MARK: Running
 
-    /// Whether there is a row.
+    /// Steps to the next row; false at the end.
     borrowing func next() throws -> Bool {
         let result = sqlite3_step(handle)
         switch result {
@@ -59,14 +59,14 @@ struct HotStatement: ~Copyable {
         }
     }
 
-    /// To its end.
+    /// Steps to the end.
     borrowing func run() throws {
         while try next() {}
     }
 
     // MARK: The row
 
-    /// As it was stored, whatever type the column is declared with.
+    /// The stored value, regardless of the column's declared type.
     borrowing func value(_ column: Int32) -> Value {
         switch sqlite3_column_type(handle, column) {
         case SQLITE_INTEGER: .integer(sqlite3_column_int64(handle, column))

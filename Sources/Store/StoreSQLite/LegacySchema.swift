@@ -1,19 +1,19 @@
 import GRDB
 
-/// Databases from before tables belonged to parts: their migrations, and the one that leads to ``Schema``.
+/// Migrations of databases from before tables belonged to parts, ending with the migration to ``Schema``.
 enum LegacySchema {
-    /// Brings such a database to where the parts' own migrations go on.
+    /// Upgrades such a database to the point from which the parts' own migrations continue.
     static func upgrade(_ pool: DatabasePool) throws {
         let isLegacy = try pool.read { try migrator.appliedIdentifiers($0).contains(first) }
         if isLegacy { try migrator.migrate(pool) }
     }
 
-    /// Of any of these migrations.
+    /// Whether an identifier is one of these migrations'.
     static func isIdentifier(_ identifier: String) -> Bool { migrator.migrations.contains(identifier) }
 
     private static let first = "1 registrations, outbox, answers"
 
-    /// As new databases are made by: done with the last of these.
+    /// The parts' migrations that the last legacy migration is equivalent to and records as applied.
     private static let parts = ["delivery 1", "node 1", "status 1"]
 
     static let migrator: DatabaseMigrator = {

@@ -1,9 +1,9 @@
-/// The tokens of a statement that creates a table or an index: the same for statements that differ in spaces, comments, case and needless quotes.
+/// The tokens of a CREATE TABLE or CREATE INDEX statement: equal for statements that differ only in spaces, comments, case and needless quotes.
 struct SQLTokens: Hashable, Sendable {
-    /// Words in lower case; strings, and identifiers that need their quotes, with them.
+    /// Words in lower case; strings and identifiers that need quotes keep them.
     let tokens: [String]
 
-    /// A quoted one of these is a name, which is something else.
+    /// Quoted, these words are names instead.
     private static let keywords: Set<String> = [
         "always", "as", "autoincrement", "blob", "check", "collate", "conflict", "constraint", "create", "default", "generated", "index",
         "integer", "is", "key", "not", "null", "on", "primary", "references", "rowid", "strict", "table", "text", "unique", "where",
@@ -49,7 +49,7 @@ struct SQLTokens: Hashable, Sendable {
         text.firstRange(of: end).map { text[$0.upperBound...] } ?? text[text.endIndex...]
     }
 
-    /// Of an index over plain columns, which refuses no row and calls no function.
+    /// Whether the statement creates an index over plain columns, which rejects no row and calls no function.
     var isPlainIndex: Bool {
         guard tokens.starts(with: ["create", "index"]), tokens.count > 7, tokens[3] == "on", tokens[5] == "(", tokens.last == ")" else {
             return false
@@ -59,7 +59,7 @@ struct SQLTokens: Hashable, Sendable {
         }
     }
 
-    /// The first token that another statement does not have at this place; nil when there is none.
+    /// The first token that differs in another statement; nil when there is none.
     func difference(from other: SQLTokens) -> String? {
         for (index, token) in tokens.enumerated() where index >= other.tokens.count || other.tokens[index] != token { return token }
         return nil

@@ -6,7 +6,7 @@ extension SQLiteStore {
     /// Why the database can't be written or read at present; nil when it can.
     package var failure: String? { monitor.failure(oldestRead: readers.oldestStart) }
 
-    /// Memory for pages of the connection that writes, for transactions that change a large part of the database.
+    /// Sets the page cache of the writer's connection, for transactions that change a large part of the database.
     ///
     /// - Throws: `StoreError`
     package func setCache(mebibytes: Int) throws(StoreError) {
@@ -17,7 +17,7 @@ extension SQLiteStore {
         }
     }
 
-    /// Moves the log into the database, which shows whether that can be written, and looks again at what could not be read.
+    /// Checkpoints the log, which shows whether the database can be written, and reads again rows that could not be read.
     package func maintain() async {
         do {
             _ = try await queue.run { try $0.checkpoint(.passive) }
@@ -28,7 +28,7 @@ extension SQLiteStore {
         if monitor.wantsCheck { await check() }
     }
 
-    /// Looks whether all can be read. Takes seconds for a large database; ends early when the task is cancelled.
+    /// Checks whether the whole database can be read. Takes seconds for a large database; ends early when the task is cancelled.
     package func check() async {
         do {
             try await StoreCheck(path: pool.path, sealer: sealer, schema: schema).run { [pool] in pool.releaseMemory() }
@@ -41,13 +41,13 @@ extension SQLiteStore {
     }
 }
 
-/// Reads all that there is, by a connection of its own: it must not find in memory what is lost on disk.
+/// Reads the whole database on its own connection, so that cached pages do not hide a loss on disk.
 private struct StoreCheck {
     let path: String
     let sealer: Sealer
     let schema: Schema
 
-    /// - Parameter prepare: done first, on the thread of the check.
+    /// - Parameter prepare: runs first, on the thread of the check.
     func run(prepare: @escaping @Sendable () -> Void) async throws {
         var configuration = Configuration.hardened
         configuration.readonly = true

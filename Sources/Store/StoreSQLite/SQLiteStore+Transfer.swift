@@ -4,7 +4,7 @@ package import Storage
 extension SQLiteStore: TransferableStore {
     package var tables: [Storage.Table] { schema.parts.tables }
 
-    /// SQLite keeps what it assigned in a table of its own.
+    /// SQLite stores the highest assigned ids in the table `sqlite_sequence`.
     package func lastIDs() throws(StoreError) -> [String: Int64] {
         do {
             return try pool.read { db in

@@ -7,8 +7,8 @@ package import WakuCrypto
 
 /// A ``Store`` in one SQLite file in WAL mode with `synchronous=FULL`. Several processes may use the file at once.
 ///
-/// One writer: everything that waits becomes one transaction, in which each command reads, decides and changes before the next one does. So
-/// what a command rests on can't have changed meanwhile.
+/// One writer: all waiting commands become one transaction, in which each command reads, decides and changes before the next one does. So the rows
+/// that a command depends on can't change meanwhile.
 package final class SQLiteStore: Store {
     let pool: DatabasePool
     package let sealer: Sealer
@@ -17,7 +17,7 @@ package final class SQLiteStore: Store {
     let monitor: StoreMonitor
     let readers = ReaderThreads()
 
-    /// Opens the database, making it and bringing it up to date first.
+    /// Opens the database, after creating and migrating it if necessary.
     ///
     /// - Parameters:
     ///   - path: the data folder.
@@ -30,11 +30,11 @@ package final class SQLiteStore: Store {
         }
     }
 
-    /// The database beside a running daemon, or without one. It must exist.
+    /// Opens an existing database, with or without a daemon running on it.
     ///
     /// - Parameters:
     ///   - path: the data folder.
-    ///   - storageKey: nil to do without the contents: then nothing sealed can be opened.
+    ///   - storageKey: nil to open the store without its key: sealed contents can't be opened then.
     ///   - parts: all that have tables in it.
     /// - Throws: `StoreError`
     package convenience init(existing path: String, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) {
@@ -122,7 +122,7 @@ package final class SQLiteStore: Store {
                         guard changes.isEmpty else { throw StoreError(code: .unavailable, message: "a command to be read changes rows") }
                         return .success(outcome([]))
                     } catch let error as DatabaseError where !db.isInsideTransaction {
-                        // SQLite gave the snapshot up.
+                        // SQLite ended the snapshot.
                         throw error
                     } catch {
                         return .failure(error)
@@ -145,7 +145,7 @@ package final class SQLiteStore: Store {
 
     // MARK: Files
 
-    /// Of the database and its log.
+    /// The size of the database and its log, in bytes.
     package var byteCount: Int {
         ["", "-wal"].reduce(0) { sum, suffix in
             let attributes = try? FileManager.default.attributesOfItem(atPath: pool.path + suffix)
@@ -153,16 +153,16 @@ package final class SQLiteStore: Store {
         }
     }
 
-    /// Finishes what waits, moves the log into the database and closes both.
+    /// Completes waiting commands, checkpoints the log and closes the database.
     package func close() throws {
         queue.finish()
-        // The last connection that closes is one that only reads, and moves nothing.
+        // The last connection to close is read-only and does not checkpoint.
         let moved = Result { try pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) } }
         try pool.close()
         try moved.get()
     }
 
-    /// How SQLite keeps what is committed: `synchronous` 2 is FULL.
+    /// SQLite's durability settings: `synchronous` 2 is FULL.
     package func pragmas() throws(StoreError) -> (synchronous: Int, journal: String) {
         do {
             return try pool.writeWithoutTransaction { db in
@@ -180,7 +180,8 @@ package final class SQLiteStore: Store {
 
     private static let isLibrarySetUp: Void = waku_sqlite_disable_memory_statistics()
 
-    /// Without this, the writer and the readers wait for each other with every allocation of SQLite. Takes effect before the process's first database.
+    /// Turns off memory statistics: the writer and the readers would contend for their lock at each allocation. Takes effect before the process's
+    /// first database.
     package static func setUpLibrary() { _ = isLibrarySetUp }
 
     private static func open(_ path: String, mayCreate: Bool) throws(StoreError) -> DatabasePool {
@@ -208,7 +209,7 @@ package final class SQLiteStore: Store {
         }
     }
 
-    /// Of the connection that writes. GRDB's pool sets NORMAL, under which a commit may be lost when the machine stops.
+    /// Configures the writer's connection. GRDB's pool sets NORMAL, under which a power failure may lose a commit.
     private static func setUpWriter(_ pool: DatabasePool) throws {
         try pool.writeWithoutTransaction { db in
             try db.execute(

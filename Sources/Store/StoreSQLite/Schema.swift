@@ -1,13 +1,13 @@
 import GRDB
 import Storage
 
-/// The tables of a node's parts, and how older databases get them.
+/// The tables of a node's parts and their migrations.
 struct Schema: Sendable {
     let parts: [StorePart]
 
     private var migrator: DatabaseMigrator { migrator { _ in true } }
 
-    /// - Parameter isIncluded: gets the identifier of each migration.
+    /// - Parameter isIncluded: decides by a migration's identifier.
     func migrator(_ isIncluded: (String) -> Bool) -> DatabaseMigrator {
         var migrator = DatabaseMigrator()
         for part in parts {
@@ -25,7 +25,7 @@ struct Schema: Sendable {
     /// - Throws: ``StoreError`` with `newer` or `unsuitable`, and errors of the database.
     func migrate(_ pool: DatabasePool, in place: String) throws {
         guard try !pool.read(isNewer) else { throw StoreError(newerIn: place) }
-        // Before the migrations, on which a trigger could act, and after them, since some tables may have been there already.
+        // Checked before the migrations, in which a trigger could fire, and after them, since some tables may have existed already.
         let check = SchemaCheck(self)
         try pool.read { try check.verify($0, in: place) }
         if try pool.read(isComplete) { return }
@@ -35,12 +35,11 @@ struct Schema: Sendable {
         try pool.read { try check.verify($0, in: place) }
     }
 
-    /// Before anything else: the engine has properties of its own.
+    /// The first migration: the engine stores properties itself.
     static let properties =
         "CREATE TABLE IF NOT EXISTS property (name TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL) WITHOUT ROWID"
 
-    /// Whether a later version of this program has changed the tables of a part that this one knows. Parts that it does not know are left
-    /// alone.
+    /// Whether a later version of this program has changed the tables of a part known to this one. Unknown parts are ignored.
     func isNewer(_ db: Database) throws -> Bool {
         let known = Set(migrator.migrations)
         return try applied(db).contains { identifier in
@@ -55,12 +54,12 @@ struct Schema: Sendable {
         try migrator.hasCompletedMigrations(db)
     }
 
-    /// Whether the database is this program's at all.
+    /// Whether the database was created by this program.
     func isKnown(_ db: Database) throws -> Bool {
         try !applied(db).isEmpty
     }
 
-    /// Identifiers of the migrations that were applied. None when that table is none: see ``SchemaCheck``.
+    /// Identifiers of the applied migrations; empty if the migrations table is not a valid one: see ``SchemaCheck``.
     func applied(_ db: Database) throws -> [String] {
         guard try String.fetchOne(db, sql: "SELECT type FROM sqlite_master WHERE name = 'grdb_migrations'") == "table" else { return [] }
         return try String.fetchAll(db, sql: "SELECT identifier FROM grdb_migrations")

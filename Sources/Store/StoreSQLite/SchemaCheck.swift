@@ -1,17 +1,18 @@
 import GRDB
 import Storage
 
-/// Compares a database's tables, indexes and triggers with those that its migrations create. A database of another origin could hold a trigger
+/// Compares a database's tables, indexes and triggers with the schema that its migrations create. A database of another origin could hold a trigger
 /// that removes each row again, a generated column that fills memory, or an index that refuses rows.
 ///
-/// Expected is the schema that the migrations make that the database says it has: also an older release's, and one that came by ``LegacySchema``.
-/// Not compared are tables that no migration names, with their indexes: parts of other releases have some. An index over plain columns may be the operator's.
+/// The expected schema results from the migrations that are recorded in the database, which may be those of an older release or of ``LegacySchema``.
+/// Tables that no migration names, and their indexes, are ignored: they belong to parts of other releases. Indexes over plain columns may be the
+/// operator's.
 struct SchemaCheck {
     private struct Object {
         let type, name, table, sql: String
 
         var key: String { "\(type) \(name)" }
-        /// Made by SQLite itself.
+        /// Created by SQLite itself.
         var isInternal: Bool { name.hasPrefix("sqlite_") && ["table", "index"].contains(type) }
     }
 
@@ -21,7 +22,7 @@ struct SchemaCheck {
         self.schema = schema
     }
 
-    /// - Parameter place: of the database, for the message.
+    /// - Parameter place: the name of the database in messages.
     /// - Throws: `StoreError` with `unsuitable` for the first difference, and errors of the database.
     func verify(_ db: Database, in place: String) throws {
         let differences = try differences(db)
@@ -35,7 +36,7 @@ struct SchemaCheck {
 
     private func differences(_ db: Database) throws -> [String] {
         let found = try Self.objects(db).filter { !$0.isInternal }
-        // It says which migrations were applied: it must be a table, and not a view or one with generated columns.
+        // The migrations table lists the applied migrations: it must be a table, not a view, and have no generated columns.
         var expected = try expectation(applied: [])
         let isOwn = found.filter { $0.name == Self.migrations }.allSatisfy { Self.difference($0, expected) == nil }
         if isOwn, found.contains(where: { $0.name == Self.migrations }) {
@@ -52,7 +53,7 @@ struct SchemaCheck {
         return try GRDB.Row.fetchAll(db, sql: sql).map { Object(type: $0[0], name: $0[1], table: $0[2], sql: $0[3]) }
     }
 
-    /// nil when an object may be there.
+    /// The problem with an object; nil when it is acceptable.
     private static func difference(_ object: Object, _ expected: [Object]) -> String? {
         let tokens = SQLTokens(object.sql)
         let name = "\(object.type) \(object.name.prefix(80))"
@@ -66,7 +67,7 @@ struct SchemaCheck {
         }
         switch object.type {
         case "table" where tokens.tokens.starts(with: ["create", "table"]):
-            // Of a part that this release does not know.
+            // Belongs to a part that this release does not know.
             return expected.contains { $0.name == object.name } ? "\(name) has the name of another object: restore a backup" : nil
         case "index" where !expected.contains(where: { $0.type == "table" && $0.name == object.table }) || tokens.isPlainIndex: return nil
         case "table": return "virtual \(name): drop it, or restore a backup"
@@ -85,7 +86,7 @@ struct SchemaCheck {
 
     // MARK: Expectation
 
-    /// The objects that some migrations create. Those of the legacy schema are repeated too, because they leave other texts than today's.
+    /// The objects that the given migrations create. Legacy migrations are run too, because their SQL texts differ from today's.
     private func expectation(applied: Set<String>) throws -> [Object] {
         let memory = try DatabaseQueue()
         let legacy = LegacySchema.migrator.migrations.last { applied.contains($0) }

@@ -6,19 +6,19 @@ extension Sealer {
     static let checkProperty = "storage key check"
     static let saltProperty = "storage key salt"
 
-    /// As a database has them.
+    /// The sealer with the salt that the database stores.
     init(storageKey: SymmetricKey, in db: Database) throws {
         self.init(storageKey: storageKey, salt: try StoreSession(db: db).perform(Properties.property(Self.saltProperty)))
     }
 
-    /// Whether a database is sealed with this key; nil when it does not say.
+    /// Whether the database is sealed with this key; nil when it stores no check.
     func fits(_ db: Database) throws -> Bool? {
         try StoreSession(db: db).perform(Properties.property(Self.checkProperty)).map(opensCheck)
     }
 
-    /// Opens the sealed rows of a table, or the first ones. `visit` gets what went wrong with each; nil when nothing did.
+    /// Opens the sealed rows of a table, up to `limit`. `visit` receives the error for each row; nil when the row could be opened.
     ///
-    /// A database of an older version, or a backup of one, may be without the table or some of its columns.
+    /// A database of an older version, or a backup of one, may lack the table or some of its columns.
     func openAll(_ sealed: SealedRows, in db: Database, limit: Int? = nil, _ visit: ((any Error)?) throws -> Void) throws {
         guard try db.tableExists(sealed.table.name) else { return }
         let present = Set(try db.columns(in: sealed.table.name).map(\.name))

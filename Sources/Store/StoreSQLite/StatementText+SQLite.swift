@@ -75,7 +75,7 @@ extension Condition {
         case .between(let column): return "\(column.name) BETWEEN \(parameters.next()) AND \(parameters.next())"
         case .hasPrefix(let column):
             let prefix = parameters.next()
-            // Of no bytes, substr makes NULL.
+            // substr of an empty blob is NULL.
             return "(\(column.name) IS NOT NULL AND coalesce(substr(\(column.name), 1, length(\(prefix))), x'') = \(prefix))"
         case .among(let column): return "\(column.name) IN (SELECT value FROM json_each(\(parameters.next())))"
         }

@@ -2,21 +2,20 @@ import GRDB
 package import Storage
 package import WakuCrypto
 
-/// Seals all rows under a new key, while no daemon runs.
+/// Re-encrypts all rows with a new key, while no daemon runs.
 ///
-/// The new key is derived from the identity's storage key with a fresh random salt, which replaces the salt before it in the database.
+/// The new key is derived from the identity's storage key with a fresh random salt, which replaces the previous salt in the database.
 ///
-/// - It protects what is written from now on against whoever got hold of the rows' old key (from a memory image, say), and what is in the
-///   database against whoever has that key and takes a copy from now on. It starts the count of messages under one AES-GCM key anew.
-/// - It also rewrites the whole file: pages that were free and may have held ended registrations are gone.
-/// - It does not protect against whoever has the identity itself and the database: the identity opens everything. Nor does it change copies
-///   and backups made before, or blocks that a file system or an SSD kept.
+/// - It protects rows written from now on against an attacker who has the old row key (from a memory image, for example), and existing rows against
+///   such an attacker who copies the database later. It also resets the count of messages under one AES-GCM key.
+/// - It rewrites the whole file: free pages, which may have held ended registrations, are gone.
+/// - It does not protect against an attacker who has the identity and the database, since the identity opens everything. Nor does it change earlier
+///   copies and backups, or blocks that a file system or an SSD retained.
 ///
-/// Rows of caches (`Storage/Table/isCache`) are deleted instead: they are computed again when they are needed.
-///
-/// One transaction changes every row, the salt and the check of the key: a process that is killed leaves either all old or all new. After
-/// it, the file is rewritten, so that no page and no log has what the old key opens; killed before the end of that, the database says so
-/// (``StoreInspection/isRotationUnfinished``), and another rotation mends it. Needs free disk of some twice the database's size meanwhile.
+/// Rows of caches (`Storage/Table/isCache`) are deleted instead and recomputed when needed.
+/// One transaction changes every row, the salt and the key check: a killed process leaves either all old or all new. Afterwards the file is
+/// rewritten, so that no page or log holds contents under the old key. If the process is killed before that ends, the database records it
+/// (``StoreInspection/isRotationUnfinished``), and another rotation completes it. Needs free disk space of about twice the database's size.
 package struct StorageKeyRotation {
     private static let unfinishedProperty = "storage key rotation unfinished"
     private static let page = 500
@@ -26,17 +25,17 @@ package struct StorageKeyRotation {
     private let new: Sealer
 
     /// - Parameters:
-    ///   - storageKey: of the identity.
+    ///   - storageKey: the storage key of the identity.
     ///   - folder: locked by the caller.
     ///   - parts: all that have tables in it.
     /// - Throws: `StoreError`; `damaged` when a row can't be opened, and then nothing is changed.
-    /// - Returns: how many rows were sealed anew.
+    /// - Returns: the number of re-encrypted rows.
     @discardableResult
     package static func run(_ storageKey: SymmetricKey, in folder: DataFolder, parts: [StorePart]) throws(StoreError) -> Int {
         let store = try SQLiteStore(folder: folder.path, storageKey: storageKey, parts: parts)
         do {
             let count = try store.pool.writeWithoutTransaction { db in
-                // What is replaced is overwritten, the salt too.
+                // Overwrites replaced contents, including the salt.
                 try db.execute(sql: "PRAGMA secure_delete = ON")
                 let salt = randomBytes(SymmetricKey.byteCount)
                 let rotation = StorageKeyRotation(db: db, old: store.sealer, new: Sealer(storageKey: storageKey, salt: salt))
@@ -77,7 +76,7 @@ package struct StorageKeyRotation {
         return try schema.parts.sealedRows.reduce(0) { try $0 + sealAll($1) }
     }
 
-    /// In pages, by the row's id: what is read is not changed at the same time.
+    /// Works in pages ordered by id, so that rows are not read while they are changed.
     private func sealAll(_ sealed: SealedRows) throws -> Int {
         let (select, replacement, session) = (sealed.page, sealed.replacement, StoreSession(db: db))
         var (next, count) = (Int64.min, 0)

@@ -3,11 +3,11 @@ import GRDB
 package import Storage
 package import WakuCrypto
 
-/// Copies of a database, and putting one in its place.
+/// Writes and restores backups of a database.
 package enum StoreBackup {
-    /// Copies what is committed by now into one file of mode 0600, while a daemon goes on. What was deleted is not in it.
+    /// Copies all committed rows into one file of mode 0600, while a daemon runs. Deleted contents are not in it.
     ///
-    /// - Throws: ``StoreError``; `cannotCreate` when the file is there already, or can't be made
+    /// - Throws: ``StoreError``; `cannotCreate` when the file exists or can't be created
     package static func write(_ store: SQLiteStore, to path: String) throws(StoreError) {
         let partial = path + ".partial"
         unlink(partial)
@@ -19,7 +19,7 @@ package enum StoreBackup {
             unlink(partial)
             throw StoreError(explaining: error, in: partial)
         }
-        // Under its name there is never less than the whole, and nothing that was there before is replaced.
+        // The final name only ever refers to a complete copy, and no existing file is replaced.
         defer { unlink(partial) }
         guard link(partial, path) == 0 else {
             let reason =
@@ -29,17 +29,17 @@ package enum StoreBackup {
         syncFolder(of: path)
     }
 
-    /// Puts a backup in the place of the folder's database, once it was read whole. What was there is kept beside it as
+    /// Replaces the folder's database by a backup, after reading the whole backup. The previous database is kept beside it as
     /// `waku-push.sqlite.replaced`.
     ///
-    /// A process that is killed leaves the old database or the new one.
+    /// A killed process leaves either the old database or the new one.
     ///
     /// - Parameters:
     ///   - backup: a file that ``write(_:to:)`` made, or a copy of a stopped daemon's database.
-    ///   - folder: locked by the caller, so that no daemon has it.
+    ///   - folder: the data folder, locked by the caller, so that no daemon uses it.
     ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
     ///   - parts: all that have tables in it.
-    /// - Returns: What was found in the backup.
+    /// - Returns: the inspection of the backup.
     /// - Throws: ``StoreError``, and then nothing is changed.
     package static func restore(
         _ backup: String, into folder: DataFolder, storageKey: SymmetricKey, parts: [StorePart]
@@ -52,7 +52,7 @@ package enum StoreBackup {
         defer { for suffix in ["", "-wal", "-shm"] { unlink(candidate + suffix) } }
         for suffix in ["", "-wal", "-shm"] { unlink(candidate + suffix) }
         try copy(backup, to: candidate)
-        // A copy of a folder has a log beside the database.
+        // A copied data folder has a log beside the database.
         if try DatabaseFile.exists(at: backup + "-wal") { try copy(backup + "-wal", to: candidate + "-wal") }
         let inspection = try inspect(candidate, named: backup, storageKey, Schema(parts: parts))
         guard inspection.isWhole else {
@@ -63,7 +63,7 @@ package enum StoreBackup {
         return inspection
     }
 
-    /// Moves the log into the file on the way, by closing it.
+    /// Inspects the copy, and merges its log into the file by closing it.
     private static func inspect(
         _ path: String, named name: String, _ storageKey: SymmetricKey, _ schema: Schema
     ) throws(StoreError) -> StoreInspection {
@@ -82,7 +82,7 @@ package enum StoreBackup {
         let replaced = path + ".replaced"
         for suffix in ["", "-wal"] { unlink(replaced + suffix) }
         if FileManager.default.fileExists(atPath: path) {
-            // Its log becomes part of it; one that can't be opened any more is kept with its log.
+            // Merges its log; a database that can't be opened is kept with its log.
             if let old = try? DatabaseQueue(path: path, configuration: .hardened) {
                 _ = try? old.writeWithoutTransaction { try $0.checkpoint(.truncate) }
                 try? old.close()
@@ -93,7 +93,7 @@ package enum StoreBackup {
                 }
             }
         }
-        // A log belongs to its database: it must not meet another.
+        // A log must not be applied to another database.
         for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
         guard rename(candidate, path) == 0 else {
             throw StoreError(code: .cannotCreate, message: "\(path) can't be replaced: give this user access to the folder")
@@ -135,7 +135,7 @@ package enum StoreBackup {
         guard file >= 0, fsync(file) == 0 else { throw DatabaseError(resultCode: .SQLITE_IOERR) }
     }
 
-    /// So that names are on disk as well.
+    /// Syncs the folder, which makes its names durable.
     private static func syncFolder(of path: String) {
         let folder = open(URL(fileURLWithPath: path).deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
         guard folder >= 0 else { return }

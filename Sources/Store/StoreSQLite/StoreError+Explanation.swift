@@ -3,7 +3,7 @@ import Storage
 import WakuCrypto
 
 extension StoreError {
-    /// What went wrong, and how to mend it. Never SQLite's own words: they may quote what was to be stored.
+    /// The cause and the remedy. Never SQLite's own message, which may quote values to be stored.
     init(explaining error: any Error, in place: String = "the data folder") {
         switch error {
         case let error as StoreError:

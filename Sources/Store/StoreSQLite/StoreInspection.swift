@@ -3,14 +3,14 @@ package import Storage
 package import WakuCrypto
 
 extension StoreInspection {
-    /// Reads all of a database file, by a connection of its own, beside a running daemon or without one.
+    /// Reads a whole database file on its own connection, whether a daemon is running or not.
     ///
     /// - Parameters:
     ///   - path: the database.
     ///   - storageKey: nil to leave sealed rows unopened.
     ///   - parts: all that have tables in it.
-    ///   - isThorough: false for a quicker look, without the indexes and with no more than ``sampleSize`` rows of each table.
-    /// - Throws: `StoreError` when it is missing, no database of this program, a newer one, or sealed with another key.
+    ///   - isThorough: false for a quick check without the indexes and of at most ``sampleSize`` rows per table.
+    /// - Throws: `StoreError` when the file is missing, no database of this program, of a newer version, or sealed with another key.
     package init(of path: String, storageKey: SymmetricKey?, parts: [StorePart], isThorough: Bool = true) throws(StoreError) {
         guard try DatabaseFile.exists(at: path) else { throw StoreError(noDatabaseAt: path) }
         do {

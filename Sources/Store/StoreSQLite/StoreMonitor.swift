@@ -2,11 +2,11 @@ import GRDB
 import Storage
 import Synchronization
 
-/// Knows what stands in the way of a database: see ``StoreHealth``.
+/// Tracks the health of a database: see ``StoreHealth``.
 final class StoreMonitor: Sendable {
     private let health = Mutex(StoreHealth())
 
-    /// - Parameter start: of the read that has been going on for longest.
+    /// - Parameter start: the start time of the longest-running read.
     func failure(oldestRead start: ContinuousClock.Instant?) -> String? { health.withLock { $0.failure(at: .now, oldestRead: start) } }
     var wantsCheck: Bool { health.withLock { $0.wantsCheck(at: .now) } }
 
@@ -23,7 +23,7 @@ final class StoreMonitor: Sendable {
         }
     }
 
-    /// Returns what to tell of it.
+    /// Records a failed read, and returns the error to report.
     func readFailed(_ error: any Error) -> StoreError {
         let explained = StoreError(explaining: error)
         if error is DatabaseError || explained.code == .damaged {

@@ -2,9 +2,9 @@ import GRDB
 import GRDBSQLite
 import Storage
 
-/// Carries commands out on a connection, inside of a transaction.
+/// Executes commands on a connection, inside a transaction.
 struct StoreSession {
-    /// Rows that a command's changes rest on are not as it read them.
+    /// The rows that a command's changes depend on differ from those it read.
     struct Conflict: Error {}
 
     private static let attemptLimit = 3
@@ -13,7 +13,7 @@ struct StoreSession {
 
     // MARK: Commands
 
-    /// - Throws: ``Conflict`` when a command found other rows than it read, after it had changed some: the transaction must be rolled back.
+    /// - Throws: ``Conflict`` when a command met a conflict after it had changed rows: the transaction must be rolled back.
     func perform<Outcome>(_ command: StoreCommand<Outcome>) throws -> Outcome {
         for _ in 1..<Self.attemptLimit {
             if let outcome = try attempt(command) { return outcome }
@@ -22,7 +22,7 @@ struct StoreSession {
         return outcome
     }
 
-    /// nil when the first change met other rows than were read: nothing is changed then.
+    /// Returns nil when the first change met a conflict: nothing is changed then.
     private func attempt<Outcome>(_ command: StoreCommand<Outcome>) throws -> Outcome? {
         let (changes, outcome) = try decide(command)
         var inserted: [Int64] = []
@@ -39,7 +39,7 @@ struct StoreSession {
         return outcome(inserted)
     }
 
-    /// The command's changes, from what is stored now.
+    /// The command's changes, decided from the rows stored now.
     func decide<Outcome>(_ command: StoreCommand<Outcome>) throws -> ([Change], ([Int64]) -> Outcome) {
         var command = command
         while true {
@@ -109,14 +109,14 @@ struct StoreSession {
         }
     }
 
-    /// Loops by index: iterators of slices cost more than binding does.
+    /// Loops by index: iterators of slices cost more than the binding.
     ///
     /// - Parameters:
-    ///   - conditions: of the statement.
-    ///   - arguments: of the statement.
-    ///   - count: arguments that are bound already, to the first parameters.
-    ///   - ids: for ``Storage/Condition/among(_:)``.
-    ///   - statement: what to bind them to.
+    ///   - conditions: the conditions of the statement.
+    ///   - arguments: the arguments of the statement.
+    ///   - count: the number of arguments that are bound already, to the first parameters.
+    ///   - ids: the ids for ``Storage/Condition/among(_:)``.
+    ///   - statement: the statement to bind to.
     /// - Returns: the number of the next parameter.
     private func bind(
         _ conditions: [Condition], _ arguments: [Value], after count: Int, _ ids: [Int64], to statement: borrowing HotStatement
@@ -145,7 +145,7 @@ struct StoreSession {
 }
 
 extension DatabaseError {
-    /// There is a row with the same unique columns or the same id.
+    /// Whether a row with the same unique columns or the same id exists.
     fileprivate var isDuplicate: Bool {
         [.SQLITE_CONSTRAINT_UNIQUE, .SQLITE_CONSTRAINT_PRIMARYKEY, .SQLITE_CONSTRAINT_ROWID].contains(extendedResultCode)
     }

@@ -29,7 +29,7 @@ import Testing
                 guard case .claim(let hour) = window.verdict(timestamp: now - age, now: now) else { continue }
                 #expect(create.contains(hour) && hour >= dropBefore)
             }
-            // Created well before its first message.
+            // The partition is created well before its first message.
             #expect(create.upperBound > ClaimWindow.hour(of: now))
         }
     }
@@ -72,7 +72,7 @@ import Testing
         var check = PrimaryCheck()
         #expect(check.check(server(isInRecovery: true)) == .standby)
         #expect(check.check(server(commit: "local")) == .commitsAreNotSynced("local"))
-        // None of them is remembered.
+        // Refused servers are not remembered.
         #expect(check.systemIdentifier == nil && check.timeline == 0)
         #expect(check.check(server(commit: "remote_apply")) == nil)
         #expect(check.check(server(timeline: 9, system: 6)) == .otherDatabase)

@@ -23,13 +23,13 @@ struct ChangeReaderTests {
     func reload() {
         var reader = ChangeReader(ClusterConfiguration(), at: began)
         #expect(reader.read(at: 0, isComplete: true, now: began) == false)
-        // Longer ago than changes are kept.
+        // The last reading is longer ago than changes are kept.
         #expect(reader.read(at: 540 * Self.second, isComplete: true, now: began) == false)
         #expect(reader.read(at: 1_081 * Self.second, isComplete: true, now: began) == true)
-        // A clock that was set back.
+        // The clock was set back.
         #expect(reader.read(at: 1_080 * Self.second, isComplete: true, now: began) == true)
         #expect(reader.read(at: 1_140 * Self.second, isComplete: true, now: began) == false)
-        // More than can be read.
+        // There are more changes than can be read.
         #expect(reader.read(at: 1_200 * Self.second, isComplete: false, now: began) == true)
         #expect(reader.read(at: 1_260 * Self.second, isComplete: true, now: began) == false)
     }

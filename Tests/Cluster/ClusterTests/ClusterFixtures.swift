@@ -6,11 +6,11 @@ extension NodeID {
 }
 
 extension HashingRules {
-    /// Of a later release: another order of the nodes.
+    /// Rules of a later release, with another order of the nodes.
     static let second = HashingRules(version: 2) { key, node in RendezvousHash.mix(key &+ RendezvousHash.mix(~node.rawValue)) }
 }
 
-/// Members of a cluster over one database that always works, and whose transactions take no time.
+/// Members of a cluster on a database that never fails and whose transactions take no time.
 struct SmallCluster {
     var database: SimulatedDatabase
     var members: [ClusterMember] = []
@@ -39,7 +39,7 @@ struct SmallCluster {
         return members[index].heartbeatCommitted(view, at: .at(time))
     }
 
-    /// All heartbeats of these members in this time; what they stop is settled at once.
+    /// Sends all heartbeats of these members during this time; stopped partitions are settled at once.
     @discardableResult
     mutating func beat(_ indices: [Int]? = nil, from start: Milliseconds, to end: Milliseconds) -> [[ClusterMember.Change]] {
         var changes = [[ClusterMember.Change]](repeating: [], count: members.count)
@@ -53,7 +53,7 @@ struct SmallCluster {
         return changes
     }
 
-    /// Partitions by owner.
+    /// Number of partitions by owner.
     var shares: [NodeID: Int] {
         database.partitions.reduce(into: [:]) { shares, row in
             if let owner = row.owner { shares[owner, default: 0] += 1 }

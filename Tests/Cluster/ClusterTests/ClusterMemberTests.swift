@@ -83,7 +83,7 @@ import Testing
         _ = cluster.members[0].heartbeat(at: .at(2000))
         cluster.members[0].heartbeatFailed(at: .at(4000))
         #expect(cluster.members[0].verdict(on: nil, in: 0, at: .at(5100)) == .notOwner)
-        // Nobody ended the lease: the next renewal continues it, under the same epochs.
+        // No node ended the lease: the next renewal continues it, under the same epochs.
         cluster.beat(0, at: 6000)
         let mark = DeliveryMark(owner: .number(1), epoch: 1)
         #expect(cluster.members[0].verdict(on: nil, in: 0, at: .at(6000)) == .markAndPost(mark))
@@ -168,7 +168,7 @@ import Testing
     @Test func afterAnOutageNobodyEndsTheLeasesOfTheOthers() {
         var cluster = SmallCluster(memberCount: 3)
         cluster.beat(from: 0, to: 6000)
-        // A minute without the database: each attempt fails. Then one node after the other is back.
+        // A minute without the database: each attempt fails. Then the nodes reconnect one after the other.
         for time in stride(from: 6100, through: 66_000, by: 100) {
             for index in 0..<3 where cluster.members[index].heartbeat(at: .at(time)) != nil {
                 cluster.members[index].heartbeatFailed(at: .at(time))

@@ -2,8 +2,8 @@ import Cluster
 import Core
 import Testing
 
-/// The simulation finds drivers and databases with a mistake: each breaks an invariant within a few hundred seeds. What a mutant does wrong is
-/// said at its case in `Mutation`.
+/// The simulation detects drivers and databases with a defect: each violates an invariant within a few hundred seeds. The cases of `Mutation`
+/// describe the defects.
 @Suite struct ClusterMutantTests {
     @Test(
         arguments: [
@@ -40,12 +40,12 @@ import Testing
         print("\(mutation): \(result.count) seeds")
     }
 
-    /// Where to begin with those that take many seeds, to save time. When the models change, others find them.
+    /// First seeds for mutants that need many, to save time. When the models change, other seeds detect them.
     private static let firstSeeds: [Mutation: UInt64] = [
         .ignoresLease: 68, .wallClock: 56, .marksWithoutEpoch: 580, .leasesByDatabaseClock: 1234, .forgetsFirstHour: 87,
     ]
 
-    /// The same plans without the mistakes: what finds the mutants is not the plan.
+    /// The same plans without the defects: shows that the plans alone violate nothing.
     @Test(arguments: Mutation.allCases) func emphasizedFaultsBreakNothing(_ mutation: Mutation) async {
         let result = await SimulationRuns.run(1...SimulationRuns.plainSeeds) { seed in
             var plan = SimulationPlan(seed: seed)
@@ -57,7 +57,7 @@ import Testing
 }
 
 extension SimulationPlan {
-    /// More of the faults in which the mistake shows, so that fewer seeds are needed.
+    /// Increases the faults that reveal the defect, so that fewer seeds are needed.
     mutating func emphasize(_ mutation: Mutation) {
         switch mutation {
         case .ignoresLease, .clockWithoutSuspension:

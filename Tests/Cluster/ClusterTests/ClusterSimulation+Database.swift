@@ -3,8 +3,7 @@ import Core
 import TestSupport
 
 extension ClusterSimulation {
-    /// Sends a request to the server that the node is connected to. Its reply may be lost, and it may be carried out long after the node has
-    /// given it up.
+    /// Sends a request to the server that the node is connected to. Its reply may be lost, and it may be executed long after the node's timeout.
     mutating func send(_ index: Int, _ request: SimulatedDatabase.Request) {
         lastRequest += 1
         let number = lastRequest
@@ -16,7 +15,7 @@ extension ClusterSimulation {
         }
         if chance(perMille: plan.lineLoss) {
             lose(index, number, request)
-            // Now and then it arrives all the same, late: a lease may so be renewed after its holder is gone.
+            // Sometimes it arrives late: a lease may thus be renewed after its holder has died.
             if chance(50) {
                 let late = now + random(500...6000)
                 lastFault = max(lastFault, late)
@@ -32,13 +31,13 @@ extension ClusterSimulation {
             at: now + random(2...20))
     }
 
-    /// No reply will come: the driver's timeout.
+    /// No reply will arrive: the driver's timeout.
     private mutating func lose(_ index: Int, _ number: Int, _ request: SimulatedDatabase.Request) {
         disturb(index, until: now + 3500)
         events.add(.reply(node: index, process: nodes[index].process, request: number, request, .unknown), at: now + 2000)
     }
 
-    /// The server of the node's connection, or of a new one. A server that was replaced is refused by those who know the new one.
+    /// The server of the node's connection, or of a new one. Nodes that know the new primary refuse a server that was replaced.
     private mutating func connect(_ index: Int) -> Int? {
         if let server = nodes[index].server, answers(server) { return server }
         nodes[index].server = nil
@@ -69,7 +68,7 @@ extension ClusterSimulation {
         }
         var (row, began) = (row, began)
         if case .handle = request, !isDelayed {
-            // Ids are taken before the commit: they do not commit in order.
+            // Ids are taken before the commit: transactions do not commit in the order of their ids.
             lastRow += 1
             (row, began) = (lastRow, now)
             if chance(15) {
@@ -81,7 +80,7 @@ extension ClusterSimulation {
             }
         }
         if server == primary, failoverAt != nil, !request.isRead, chance(60) {
-            // Committed while the primary is about to be replaced: it reached the standby or not, but the reply is lost.
+            // Committed while the primary is about to be replaced: it may have reached the standby, and the reply is lost.
             if chance(60) {
                 doomed.append((request, row, began))
             } else {

@@ -18,7 +18,7 @@ extension ClusterSimulation {
         send(index, .readRows(owned, beyond: plan.mutation == .readsBeyondLastID ? nodes[index].lastRowID : 0))
     }
 
-    /// Rows that were read, of the partitions that were owned with these epochs.
+    /// Handles rows that were read from partitions owned with these epochs.
     mutating func learn(_ index: Int, _ rows: [SimulatedDatabase.OutboxRow], _ owned: [PartitionNumber: UInt64]) {
         var current: Set<PartitionNumber> = []
         for (partition, epoch) in owned {
@@ -65,12 +65,12 @@ extension ClusterSimulation {
         Timestamp(rawValue: 0) + clock(index).sinceEpoch
     }
 
-    /// Posts what may be posted: of each device the first, one at a time.
+    /// Posts the rows that may be posted: for each device the first one, one at a time.
     mutating func deliver(_ index: Int) {
         var first: [Int: Int] = [:]
         var blocked: Set<Int> = []
         let time = clock(index)
-        // In order: whatever draws random numbers must not depend on the order of a dictionary, which differs from process to process.
+        // Sorted: code that draws random numbers must not depend on the order of a dictionary, which differs between processes.
         for row in nodes[index].rows.values.sorted(by: { $0.id < $1.id }) {
             if case .recording(let sendAt?) = row.state, sendAt <= now, let mark = row.mark {
                 nodes[index].rows[row.id]?.state = .recording(sendAt: nil)
@@ -126,7 +126,7 @@ extension ClusterSimulation {
             nodes[index].rows[id]?.mark = mark
             post(index, id)
         case .done(false):
-            // An earlier row of the device, a recorded outcome, or another owner: the next read tells.
+            // There is an earlier row of the device, a recorded outcome, or another owner: the next read shows which.
             nodes[index].rows[id]?.retryAt = now + 100
             nodes[index].nextPoll = min(nodes[index].nextPoll, now + 50)
         default: nodes[index].rows[id]?.retryAt = now + 250
@@ -148,7 +148,7 @@ extension ClusterSimulation {
         if nodes[index].pauseAtPost > 0 { pause(index, nodes[index].pauseAtPost) }
     }
 
-    /// At gorush.
+    /// The post arrives at gorush.
     mutating func postArrives(_ index: Int, _ process: Int, _ row: Int, _ post: Int) {
         guard let place = postPlaces[post]?.place, let startedAt = posts[row]?[place].startedAt else { return }
         let timeout = startedAt + Self.gorushTimeout
@@ -192,7 +192,7 @@ extension ClusterSimulation {
         case .done(true):
             nodes[index].rows[id] = nil
             nodes[index].recorded.insert(id)
-            // Its request is answered as soon as possible.
+            // The request is answered as soon as possible.
             if nodes[index].awaiting[row.message] != nil { nodes[index].awaiting[row.message] = now }
         case .done(false):
             // A later owner has taken it over.

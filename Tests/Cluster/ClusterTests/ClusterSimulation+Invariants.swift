@@ -1,7 +1,7 @@
 import Cluster
 import Core
 
-/// What must hold, checked when something happens that could break it.
+/// The invariants, checked at each event that could violate them.
 extension ClusterSimulation {
     mutating func violate(_ kind: Violation.Kind, _ text: String) {
         violations.append(Violation(kind: kind, at: now, text: text))
@@ -9,9 +9,9 @@ extension ClusterSimulation {
 
     private var database: SimulatedDatabase { servers[primary].database }
 
-    /// Without a fault for longer than this, each partition has an owner that may post. A lease (5 s), after the heartbeat in which its last
-    /// renewal was read; the heartbeat that ends it; the heartbeat in which the next owner reads that (1 s each), and 1 s for transactions.
-    /// A heartbeat that is carried out after its node is gone renews the lease once more; it counts as a fault at that time.
+    /// After the last fault, each partition has an owner that may post within this time: a lease (5 s) after the heartbeat in which its last renewal
+    /// was read, the heartbeat that ends it, the heartbeat in which the next owner reads that (1 s each), and 1 s for transactions. A heartbeat that
+    /// is executed after its node has died renews the lease once more; it counts as a fault at that time.
     static let longestGap: Milliseconds = 9000
 
     mutating func checkEffects(of number: Int) {
@@ -52,7 +52,7 @@ extension ClusterSimulation {
             }
             if earlier.isAccepted { figures.repeatedPosts += 1 }
         }
-        // What had been committed for the device before this row's transaction began comes first.
+        // Rows of the device that were committed before this row's transaction began come first.
         guard let own = database.outbox[row.id] else { return }
         for other in database.outbox.values where other.device == row.device && other.committedAt < own.began && other.id != row.id {
             violate(.order, "row \(row.id) of device \(row.device) before row \(other.id)")
@@ -90,7 +90,7 @@ extension ClusterSimulation {
     mutating func checkEnd() {
         for record in messages { checkAnswer(record) }
         checkAcknowledged()
-        // What was handed in again at the end may still be on its way.
+        // Messages that were repeated at the end may still be in progress.
         let recent = Set(database.outbox.values.filter { $0.committedAt > now - 20_000 }.map(\.message))
         for row in database.outbox.values where !recent.contains(row.message) {
             violate(.notificationIsLost, "row \(row.id) of message \(row.message) still waits")
@@ -120,7 +120,7 @@ extension ClusterSimulation {
         guard let first = record.hearings.first?.at else { return }
         if record.message.kind == .junk { return checkJunk(record, first) }
         if record.isRefused { return }
-        // A process that lives to the end has answered what it heard, or has seen the answer.
+        // A process that runs until the end has answered each message it received, or has seen the answer.
         guard let answeredAt = record.answeredAt else {
             if record.hearings.contains(where: {
                 $0.at < now - 8000 && nodes[$0.node].process == $0.process && nodes[$0.node].isRunning
@@ -146,7 +146,7 @@ extension ClusterSimulation {
         }
     }
 
-    /// Junk that was heard by healthy nodes that know each other was handled by one of them.
+    /// Invalid messages received by healthy nodes that know each other were handled by one of them.
     private mutating func checkJunk(_ record: MessageRecord, _ first: Milliseconds) {
         guard !record.isRepeated, record.hearings.contains(where: { $0.rank == 0 }) else { return }
         let window = (first - 9000)...(first + 3500)

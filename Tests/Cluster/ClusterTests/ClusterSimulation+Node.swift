@@ -2,9 +2,9 @@ import Cluster
 import Core
 import TestSupport
 
-/// The driver: what a node does with the machines' actions. The numbers in comments are the rules in the article.
+/// The driver: carries out the state machines' actions. The numbers in comments refer to the rules in the article.
 extension ClusterSimulation {
-    /// The node's monotonic clock, which counts the time in which it is stopped.
+    /// The node's monotonic clock, which includes the time for which it is stopped.
     func clock(_ index: Int) -> Instant {
         switch plan.mutation {
         case .clockWithoutSuspension: .at(now - nodes[index].suspended)
@@ -93,7 +93,7 @@ extension ClusterSimulation {
                 nodes[index].stopping.remove(partition)
                 nodes[index].rows = nodes[index].rows.filter { $0.value.partition != partition || !$0.value.isIdle }
             case .ended:
-                // A new membership of the same process. Posts that are unanswered go on; their outcomes are recorded.
+                // A new membership of the same process. Unanswered posts continue; their outcomes are recorded.
                 nodes[index].stopping = []
                 nodes[index].rows = nodes[index].rows.filter { !$0.value.isIdle }
                 let isDraining = nodes[index].member.isDraining
@@ -109,7 +109,7 @@ extension ClusterSimulation {
         for index in nodes.indices where !chance(plan.hearingLoss) {
             events.add(.hear(node: index, message, isRepeated: false), at: now + random(5...90))
         }
-        // The store of the message network hands it in again.
+        // The store node of the message network delivers it again.
         if chance(plan.repetitions) {
             messages[message.number].isRepeated = true
             events.add(.hear(node: random(0...(plan.nodeCount - 1)), message, isRepeated: true), at: now + random(1000...60_000))
@@ -164,7 +164,7 @@ extension ClusterSimulation {
         }
     }
 
-    /// Decrypts and decides. What changes nothing ends here.
+    /// Decrypts and decides. Messages without a change end here.
     private mutating func handle(_ index: Int, _ message: SimulatedMessage) {
         messages[message.number].handledCount += 1
         switch message.kind {
@@ -180,7 +180,7 @@ extension ClusterSimulation {
     private mutating func commit(_ index: Int, _ message: SimulatedMessage) {
         let partition = configuration.partition(ofDevice: UInt64(message.device))
         var mark: DeliveryMark?
-        // Posted at once, unless something of the device is on its way.
+        // Posted at once, unless the device has another row in progress.
         if message.kind == .request, !nodes[index].rows.values.contains(where: { $0.device == message.device }),
             case .markAndPost(let own) = nodes[index].member.verdict(on: nil, in: partition, at: clock(index))
         {

@@ -2,10 +2,10 @@ import Cluster
 import Core
 import TestSupport
 
-/// Nodes, a database with its standbys, gorush and a message network, in virtual time. The nodes run the machines under test with a driver that
-/// does what the article asks of one. What must hold is checked at each step (`ClusterSimulation+Invariants.swift`).
+/// Nodes, a database with its standbys, gorush and a message network, in virtual time. The nodes run the state machines under test with a driver that
+/// meets the requirements of the article. The invariants are checked at each step (`ClusterSimulation+Invariants.swift`).
 ///
-/// A failure names its seed: the same seed gives the same run everywhere.
+/// A failure prints its seed: the same seed gives the same run everywhere.
 struct ClusterSimulation {
     enum Event {
         case wake(node: Int, process: Int)
@@ -29,7 +29,7 @@ struct ClusterSimulation {
         var database: SimulatedDatabase
         let timeline: UInt32
         var clockError: Milliseconds = 0
-        /// Does not answer before and after.
+        /// The server answers from this time until `answersUntil`.
         var answersFrom: Milliseconds = 0
         var answersUntil: Milliseconds = .max
     }
@@ -40,7 +40,7 @@ struct ClusterSimulation {
         let mark: DeliveryMark?
         let startedAt: Milliseconds
         var isAccepted = false
-        /// The node that posted knows that it was not accepted, or that nobody can know.
+        /// The node knows that the post was not accepted, or that its outcome can't be known.
         var hasFailed = false
     }
 
@@ -62,7 +62,7 @@ struct ClusterSimulation {
     var nodes: [SimulatedNode] = []
     var servers: [Server]
     var primary = 0
-    /// Known in advance: what is committed shortly before may be lost without having been acknowledged.
+    /// Known in advance: transactions committed shortly before may be lost without having been acknowledged.
     var failoverAt: Milliseconds?
     var doomed: [(SimulatedDatabase.Request, row: Int, began: Milliseconds)] = []
     var lastRequest = 0
@@ -76,11 +76,11 @@ struct ClusterSimulation {
     var numbers: [MessageKey: Int] = [:]
     var posts: [Int: [Post]] = [:]
     var postPlaces: [Int: (row: Int, place: Int)] = [:]
-    /// When it became so, by partition.
+    /// The time since which each partition has no owner.
     var unownedSince: [Milliseconds?]
     var disturbances: [[(from: Milliseconds, to: Milliseconds)]]
     var databaseDisturbances: [(from: Milliseconds, to: Milliseconds)] = []
-    /// Nodes that began or ended to drain: for a moment the others rank differently.
+    /// Times at which nodes started or stopped draining: for a moment the other nodes compute different ranks.
     var rankChanges: [Milliseconds] = []
     var violations: [Violation] = []
     var figures = SimulationFigures()
@@ -98,7 +98,7 @@ struct ClusterSimulation {
         disturbances = [[(from: Milliseconds, to: Milliseconds)]](repeating: [], count: plan.nodeCount)
     }
 
-    /// What gorush is allowed to take, whatever the node's own configuration says.
+    /// gorush's timeout, regardless of the node's own configuration.
     static let gorushTimeout: Milliseconds = 8000
     /// `--unknown-hold`.
     static let unknownHold: Milliseconds = 5000
@@ -181,7 +181,7 @@ struct ClusterSimulation {
         }
     }
 
-    /// Whether the process runs now. Events for one that is stopped come when it goes on.
+    /// Whether the process runs now. Events for a stopped process are delivered when it continues.
     private mutating func isAwake(_ index: Int, _ process: Int, _ event: Event) -> Bool {
         guard nodes[index].isRunning, nodes[index].process == process else { return false }
         let pausedUntil = nodes[index].pausedUntil
@@ -193,7 +193,7 @@ struct ClusterSimulation {
     mutating func newProcess() -> SimulatedNode {
         lastProcess += 1
         var configuration = configuration
-        // Of one of two releases.
+        // The node has one of two releases.
         var releases = SplitMix64(seed: plan.seed &+ UInt64(lastProcess) << 32)
         configuration.hashingRules = Bool.random(using: &releases) ? [.first] : [.first, .second]
         return SimulatedNode(process: lastProcess, id: NodeID(using: &random), configuration: configuration, at: now)
@@ -260,7 +260,7 @@ struct ClusterSimulation {
         disturb(index, until: now + length + 500)
     }
 
-    /// The standby is promoted. Until it is, the primary goes on; a while longer it answers nodes that do not know yet.
+    /// The standby is promoted. Until then the primary continues; for a while longer it answers nodes that do not know the new one yet.
     private mutating func failOver() {
         figures.failovers += 1
         // The commits of the last moments do not reach the standby. None of them was acknowledged.
@@ -288,7 +288,7 @@ struct ClusterSimulation {
     }
 
     private mutating func disturbDatabase(_ from: Milliseconds, _ to: Milliseconds) {
-        // Connections are made again, and what was under way is repeated.
+        // Connections are reopened, and requests in progress are repeated.
         databaseDisturbances.append((from, to + 2500))
         databaseHealthySince = max(databaseHealthySince, to + 2500)
     }

@@ -13,7 +13,7 @@ import Testing
         #expect(result.failures == [])
         if Self.only == nil {
             let figures = result.figures
-            // Nothing of it is idle.
+            // All mechanisms were exercised.
             #expect(figures.takeovers > 0 && figures.endedLeases > 0 && figures.handovers > 0 && figures.failovers > 0)
             #expect(figures.takenByOtherRank > 0 && figures.answeredForOthers > 0 && figures.unknownCommits > 0)
             #expect(figures.fencedOutcomes > 0 && figures.repeatedPosts > 0 && figures.checkedTimely > 0 && figures.checkedJunk > 0)
@@ -30,7 +30,7 @@ import Testing
     }
 }
 
-/// Many seeds on all cores.
+/// Runs many seeds on all cores.
 enum SimulationRuns {
     static let plainSeeds = ProcessInfo.processInfo.environment["WAKU_PUSH_CLUSTER_SEEDS"].flatMap { UInt64($0) } ?? 4
 
@@ -42,7 +42,7 @@ enum SimulationRuns {
         var count = 0
     }
 
-    /// - Parameter sought: seeds after one with a violation of these kinds are left out.
+    /// - Parameter sought: once a seed violates an invariant of these kinds, later seeds are skipped.
     static func run(
         _ seeds: ClosedRange<UInt64>, until sought: Set<Violation.Kind> = [], _ plan: @escaping @Sendable (UInt64) -> SimulationPlan
     ) async -> Result {

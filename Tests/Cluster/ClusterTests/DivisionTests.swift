@@ -46,12 +46,12 @@ import Testing
 
     @Test func clusterFollowsTheLowestVersionOfItsNodes() {
         #expect(HashingRules.common(to: [1, 1], among: [.first]) == .first)
-        // A newer node beside this one: both follow this one's.
+        // A newer node beside this one: both use this node's rules.
         #expect(HashingRules.common(to: [1, 7], among: [.first]) == .first)
         #expect(HashingRules.common(to: [1, 2], among: [.first, .second]) == .first)
         #expect(HashingRules.common(to: [2, 2], among: [.first, .second]) == .second)
         #expect(HashingRules.common(to: [], among: [.first, .second]) == .second)
-        // One that is older than this release supports.
+        // A node that is older than this release supports.
         #expect(HashingRules.common(to: [0, 1], among: [.first]) == nil)
         #expect(HashingRules.common(to: [1, 2], among: [.second]) == nil)
     }
@@ -64,14 +64,14 @@ import Testing
         cluster.beat(from: 0, to: 3000)
         #expect(cluster.members.map(\.hashingRules) == [.first, .first, .first])
         for key in keys { #expect(cluster.members.map { $0.rank(of: key) }.sorted() == [0, 1, 2]) }
-        // The older one is gone: its lease is ended, and the others use what both know.
+        // The older node has left: its lease is ended, and the others use the rules that both know.
         cluster.beat([1, 2], from: 3100, to: 12_000)
         let rest = cluster.members[1...]
         #expect(rest.allSatisfy { $0.hashingRules == .second })
         for key in keys { #expect(rest.map { $0.rank(of: key) }.sorted() == [0, 1]) }
         let byFirst = keys.map { RendezvousHash.rank(of: .number(2), for: $0.prefix, among: [.number(2), .number(3)], by: .first) }
         #expect(byFirst != keys.map { rest[1].rank(of: $0) })
-        // It comes back: all follow it again.
+        // It rejoins: all use its rules again.
         cluster.join(4, at: 12_100, knowing: [.first])
         cluster.beat([1, 2, 3], from: 12_100, to: 15_000)
         #expect(cluster.members[1...].allSatisfy { $0.hashingRules == .first })
@@ -97,7 +97,7 @@ import Testing
         for (node, share) in zip(rest, shares) {
             let after = AccountShare(of: node, among: rest, by: .first)
             for account in accounts {
-                // Nothing is taken from a node that stays, and what the node that left had goes to one of the rest.
+                // A node that stays keeps its accounts, and those of the node that left go to the remaining ones.
                 #expect(!share.contains(account) || after.contains(account))
                 #expect(share.contains(account) || !after.contains(account) || shares[4].contains(account))
             }

@@ -9,7 +9,7 @@ import Testing
 
     private func share() -> MessageShare { MessageShare(.number(1), configuration: ClusterConfiguration()) }
 
-    /// Waits until the message is checked, and answers the reads: nothing is finished, and these are the claims.
+    /// Waits until the message is checked, and answers the reads: no finished rows, and these claims.
     private func check(
         _ share: inout MessageShare, at time: Milliseconds, claims: [MessageKey: Claim] = [:]
     ) -> [MessageShare.Action] {
@@ -102,7 +102,7 @@ import Testing
         #expect(check(&share, at: 1400, claims: claims) == [.takeOverAnswer(key)])
         share.answerNotTaken(key, at: .at(1450))
         #expect(check(&share, at: 1700, claims: claims) == [.takeOverAnswer(key)])
-        // The claim was on a server that was replaced: it is nobody's.
+        // The claim was on a server that was replaced: no node has it.
         share.answerNotTaken(key, at: .at(1750))
         #expect(check(&share, at: 2000) == [.handle(key)])
     }
@@ -148,7 +148,7 @@ import Testing
         share.handled(key, .failed, at: .at(2300))
         #expect(share.advance(to: .at(2550)) == [.answerFailure(key)])
         #expect(share.openCount == 0)
-        // It is not finished for the others: they may be able to store it.
+        // It is not reported as finished: other nodes may be able to store it.
         #expect(share.nextFinishedRow == nil)
     }
 

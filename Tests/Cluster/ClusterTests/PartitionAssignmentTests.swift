@@ -40,7 +40,7 @@ import Testing
             if live.contains(node), live.count > 1 {
                 live.remove(node)
                 partitions = assign(partitions, among: live.sorted())
-                // Those of the node that left, and no others.
+                // Only partitions of the node that left have moved.
                 for (old, new) in zip(before, partitions) where old.owner != node { #expect(old.owner == new.owner) }
             } else if !live.contains(node) {
                 live.insert(node)

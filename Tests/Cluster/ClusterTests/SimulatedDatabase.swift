@@ -12,7 +12,7 @@ struct SimulatedMessage {
     let sentAt: Milliseconds
 }
 
-/// The rows of the cluster, as one server has them. A transaction is carried out as a whole, at one moment.
+/// The rows of the cluster on one server. A transaction is executed as a whole, at one moment.
 struct SimulatedDatabase {
     /// Claims need hours; the simulation takes a minute. So their clock is faster: 2 h are 48 s.
     static let claimSecondsPerSecond = 150
@@ -61,7 +61,7 @@ struct SimulatedDatabase {
 
     enum Reply {
         case heartbeat(ClusterView, endedLeases: Int, takes: Int, releases: Int)
-        /// The effect is there, now or since an earlier run of this transaction.
+        /// The effect is stored, now or by an earlier run of this transaction.
         case stored(row: OutboxRow?, isNew: Bool)
         case claimed(Claim.Kind)
         /// Too old or too far in the future.
@@ -71,13 +71,13 @@ struct SimulatedDatabase {
         case claims([Int: Claim])
         case rows([OutboxRow], [PartitionNumber: UInt64])
         case answer(isAccepted: Bool)
-        /// Certainly nothing was committed.
+        /// Nothing was committed, for certain.
         case failed
         case unknown
     }
 
     var leases: [NodeID: LeaseRow] = [:]
-    /// By this server's clock: only the mutation compares it.
+    /// By this server's clock; compared only under a mutation.
     var leaseUntil: [NodeID: Milliseconds] = [:]
     var partitions: [PartitionRow]
     var claims: [Int: StoredClaim] = [:]
@@ -85,7 +85,7 @@ struct SimulatedDatabase {
     var lastClaimHour: ClaimWindow.Hour = 2
     var finished: [NodeID: [FinishedLog.Row]] = [:]
     var outbox: [Int: OutboxRow] = [:]
-    /// When the outcome was committed.
+    /// The time at which the outcome was committed.
     var accepted: [Int: Milliseconds] = [:]
     var acceptedMessages: Set<Int> = []
     /// Also of marks that were removed.
@@ -213,7 +213,7 @@ struct SimulatedDatabase {
         claims[message.number] = StoredClaim(node: node, kind: .request, row: id, hour: hour)
         var row = OutboxRow(
             id: id, message: message.number, device: message.device, partition: partition, mark: nil, began: began, committedAt: now)
-        // Posted at once, when nothing of the device waits.
+        // Posted at once, when no row of the device waits.
         let others = outbox.values.contains { $0.device == message.device }
         if let mark, isCurrent(mark, partition), !others || mutation == .ignoresEarlierRows {
             (row.mark, row.markedAt) = (mark, now)
@@ -223,8 +223,8 @@ struct SimulatedDatabase {
         return .stored(row: row, isNew: true)
     }
 
-    /// A registration. The registrant's own row has the mark of the message that it was stored with, which decides whether it is claimed or
-    /// not: it may have been stored without a claim when it seemed too old, by a clock that was set back since.
+    /// A registration. The registrant's row has the hash of the message that it was stored with, which decides regardless of claims: the message may
+    /// have been stored without a claim, as too old by a clock that was set back since.
     private mutating func store(_ message: SimulatedMessage, claim: StoredClaim?) -> Reply {
         claims[message.number] = claim
         let isNew = effects[message.number] == nil || mutation == .claimsByReading

@@ -1,15 +1,15 @@
 import Cluster
 import Core
 
-/// A process of a node: the machines under test, and what a driver keeps beside them.
+/// A process of a node: the state machines under test, and the state of a driver.
 struct SimulatedNode {
     struct Row {
         enum State {
             case idle
-            /// The transaction of the mark is on its way.
+            /// The transaction of the mark is in progress.
             case marking
             case posting
-            /// Accepted by gorush; the transaction that records it is on its way, or to be sent at this time.
+            /// Accepted by gorush; the transaction that records it is in progress, or to be sent at this time.
             case recording(sendAt: Milliseconds?)
         }
 
@@ -33,19 +33,19 @@ struct SimulatedNode {
     var process: Int
     var isRunning = true
     var pausedUntil: Milliseconds = 0
-    /// Is to be stopped for so long right after it has sent a mark, or a post: when that hurts most.
+    /// How long to stop it right after it has sent a mark or a post, the worst moment.
     var pauseAtMark: Milliseconds = 0
     var pauseAtPost: Milliseconds = 0
     var cutUntil: Milliseconds = 0
     var deafUntil: Milliseconds = 0
-    /// How long it was stopped, for a clock that does not count that.
+    /// The total time for which it was stopped, for a clock that does not count it.
     var suspended: Milliseconds = 0
     /// The wall clock's error.
     var clockError: Milliseconds = 0
-    /// Since when nothing has disturbed it.
+    /// The time since which no fault has affected it.
     var healthySince: Milliseconds = 0
 
-    /// Stands in claims and rows of finished messages: the process's first.
+    /// The process's first id, used in claims and rows of finished messages.
     let processID: NodeID
     var member: ClusterMember
     var share: MessageShare

@@ -13,7 +13,7 @@ extension Duration {
     var milliseconds: Milliseconds { Int(components.seconds) * 1000 + Int(components.attoseconds / 1_000_000_000_000_000) }
 }
 
-/// What a run of the simulation does, and with which faults.
+/// The schedule of a simulation run, and its faults.
 struct SimulationPlan {
     var seed: UInt64
     var nodeCount = 3
@@ -21,17 +21,17 @@ struct SimulationPlan {
     var deviceCount = 5
     /// Faults begin before this.
     var faultsEnd: Milliseconds = 40_000
-    /// A message network, database and gorush that work, for as long as everything needs to settle.
+    /// After the faults, everything works until this time, so that the nodes settle.
     var end: Milliseconds = 80_000
-    /// Between the beginnings of two faults, on average. 0: no faults at all.
+    /// The average time between the beginnings of two faults. 0: no faults.
     var faultInterval: Milliseconds = 4000
-    /// Of each message at each node, in percent.
+    /// Loss of each message at each node, in percent.
     var hearingLoss = 3
-    /// Of requests to the database and of their replies, in per mille.
+    /// Loss of requests to the database and of their replies, in per mille.
     var lineLoss = 4
-    /// gorush is in trouble all the time that faults occur.
+    /// gorush fails during the whole time of faults.
     var isGorushTroubled = false
-    /// Messages that are handed in again later, in percent.
+    /// Messages that are delivered again later, in percent.
     var repetitions = 12
     var faults = Fault.allCases
     var mutation: Mutation?
@@ -45,13 +45,13 @@ struct SimulationPlan {
     }
 }
 
-/// A driver, or a database, with one mistake. The simulation must find each of them.
+/// A driver, or a database, with one defect. The simulation must detect each of them.
 enum Mutation: String, CaseIterable, CustomTestStringConvertible {
-    /// Posts whatever it has marked, without asking whether its lease is valid.
+    /// Posts marked rows without checking that its lease is valid.
     case ignoresLease
     /// Passes a clock that stands still while the node is stopped.
     case clockWithoutSuspension
-    /// Passes the wall clock, which is set now and then.
+    /// Passes the wall clock, which is set from time to time.
     case wallClock
     /// Leases end by the database's clock: `until < clock_timestamp()`.
     case leasesByDatabaseClock
@@ -69,15 +69,15 @@ enum Mutation: String, CaseIterable, CustomTestStringConvertible {
     case ignoresEarlierRows
     /// Finds new rows by `id > last`.
     case readsBeyondLastID
-    /// Looks for a claim, and then writes without one.
+    /// Checks for a claim, and then writes without one.
     case claimsByReading
-    /// Drops claims without keeping the first hour that is left.
+    /// Drops claims without storing the first retained hour.
     case forgetsFirstHour
-    /// Takes a COMMIT without a reply for a success.
+    /// Treats a COMMIT without a reply as a success.
     case trustsLostCommits
-    /// Takes a COMMIT on a server that was replaced for a success.
+    /// Treats a COMMIT on a server that was replaced as a success.
     case trustsOldPrimary
-    /// Publishes answers for other nodes from what it read, without a committed transaction.
+    /// Publishes answers for other nodes after reading the rows, without a committed transaction.
     case answersFromReads
     /// Does not read the rows of finished messages.
     case ignoresFinishedRows
@@ -85,7 +85,7 @@ enum Mutation: String, CaseIterable, CustomTestStringConvertible {
     case leavesClaimedMessages
     /// Queries are answered by rank 0 alone, as long as its lease holds.
     case queriesByRankZeroOnly
-    /// Divides messages by the latest rules that it knows, whatever the others know.
+    /// Divides messages by the latest rules that it knows, regardless of the other nodes' rules.
     case ignoresOlderRules
 
     var testDescription: String { rawValue }
@@ -94,7 +94,7 @@ enum Mutation: String, CaseIterable, CustomTestStringConvertible {
 /// Something that must never happen.
 struct Violation: Hashable, CustomStringConvertible {
     enum Kind: String {
-        /// What was acknowledged is not in the database.
+        /// Acknowledged changes are not in the database.
         case acknowledgedIsLost
         /// A committed notification was never accepted by gorush.
         case notificationIsLost
@@ -119,13 +119,13 @@ struct Violation: Hashable, CustomStringConvertible {
     var description: String { "\(at) ms: \(kind): \(text)" }
 }
 
-/// How often something happened, so that a test can tell that the run was not idle.
+/// Counts of events, by which tests verify that a run was not idle.
 struct SimulationFigures {
     var committed = 0
     var queries = 0
     var answers = 0
     var posts = 0
-    /// Posts of what gorush had accepted before, for one of the allowed reasons.
+    /// Repeated posts of notifications that gorush had accepted, for one of the allowed reasons.
     var repeatedPosts = 0
     var takeovers = 0
     var endedLeases = 0

@@ -33,7 +33,7 @@ enum Counters {
         .change([insert(.integer(number), .integer(0), .null)])
     }
 
-    /// Returns the count before.
+    /// Returns the previous count.
     static func increment(_ number: Int64) -> StoreCommand<Int64> {
         .find(find(.integer(number))) { rows in
             guard let row = rows.first else { throw UnexpectedValue() }

@@ -6,12 +6,12 @@ import WakuCrypto
 
 @testable import StorePostgreSQL
 
-/// SQLite carries commands out one after the other; PostgreSQL reads for many at once.
+/// SQLite executes commands one after the other; PostgreSQL reads for many at once.
 @Suite("PostgreSQL and SQLite", .timeLimit(.minutes(5)))
 struct EngineEquivalenceTests {
     private static let numbers: Range<Int64> = 0..<12
 
-    /// A command of any kind, with what it saw as its outcome.
+    /// A random command, whose outcome contains the rows that it read.
     private static func command(_ generator: inout SeededGenerator) -> StoreCommand<[Int64]> {
         func random(_ range: Range<Int64> = numbers) -> Int64 { Int64.random(in: range, using: &generator) }
         let (number, other, owner) = (random(), random(), random(0..<3))
@@ -46,7 +46,7 @@ struct EngineEquivalenceTests {
         }
     }
 
-    @Test("They give the same outcomes to the same random commands, and keep the same", arguments: 1...8 as ClosedRange<UInt64>)
+    @Test("Both engines give the same outcomes and rows for random commands", arguments: 1...8 as ClosedRange<UInt64>)
     func equivalence(seed: UInt64) async throws {
         let (fixture, folder) = (try StoreFixture(), try TemporaryFolder())
         let sqlite = try SQLiteStore(folder: folder.path, storageKey: fixture.storageKey, parts: [Counters.part])

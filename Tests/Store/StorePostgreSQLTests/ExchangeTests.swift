@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Exchanges with a server", .timeLimit(.minutes(5)))
 struct ExchangeTests {
-    @Test("What precedes statements fails as the first of them, and is not sent twice")
+    @Test("A failure of a preceding statement is reported for the first statement, and it is not sent twice")
     func preceding() throws {
         let fixture = try StoreFixture()
         let connection = try PostgreSQLConnection.open(fixture.address(), name: "test")
@@ -24,7 +24,7 @@ struct ExchangeTests {
         #expect(try connection.run(Statement("SELECT 4::bigint")).rows == [Row([.integer(4)])])
     }
 
-    @Test("Results that nobody waited for are taken before those of the next statements")
+    @Test("Unawaited results are read before those of the next statements")
     func unawaited() throws {
         let fixture = try StoreFixture()
         let connection = try PostgreSQLConnection.open(fixture.address(), name: "test")

@@ -9,7 +9,7 @@ import WakuCrypto
 
 @Suite("Failover of PostgreSQL", .timeLimit(.minutes(5)))
 struct FailoverTests {
-    @Test("A promoted synchronous standby has all that was acknowledged, once; the store finds it by itself")
+    @Test("A promoted synchronous standby has every acknowledged change once; the store reconnects to it")
     func promotion() async throws {
         let primary = try PostgreSQLServer()
         let standby = try PostgreSQLServer(standbyOf: primary)

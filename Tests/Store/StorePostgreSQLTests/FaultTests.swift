@@ -21,7 +21,7 @@ struct FaultTests {
         return (fixture, proxy, try fixture.open(host: proxy.path))
     }
 
-    /// Cuts the first passage of these bytes in a direction.
+    /// Cuts the connection at the first occurrence of these bytes in a direction.
     private func cut(_ text: [UInt8], _ wanted: PostgreSQLProxy.Direction, in proxy: PostgreSQLProxy) -> Mutex<Int>.Box {
         let count = Mutex<Int>.Box()
         proxy.inspect { direction, bytes in
@@ -31,28 +31,28 @@ struct FaultTests {
         return count
     }
 
-    @Test("A commit whose reply is lost is found to have taken place, and is not repeated")
+    @Test("A commit whose reply is lost is found to be committed, and is not repeated")
     func lostReply() async throws {
         let (_, proxy, store) = try await behindProxy()
         let passages = cut(Self.commitTag, .toClient, in: proxy)
         #expect(try await store.commit(Counters.increment(1)) == 0)
-        // The lost one, and that of the look-up.
+        // The lost COMMIT, and that of the look-up.
         #expect(passages.value == 2)
         #expect(try store.read(Counters.value(1)) == 1)
         #expect(store.failure == nil)
     }
 
-    @Test("A commit that did not reach the server is found not to have taken place, and is repeated")
+    @Test("A commit that did not reach the server is found not to be committed, and is repeated")
     func lostCommit() async throws {
         let (_, proxy, store) = try await behindProxy()
         let passages = cut(Self.commitTag, .toServer, in: proxy)
         #expect(try await store.commit(Counters.increment(1)) == 0)
-        // The lost one, that of the look-up, on a new connection, which prepares it for the repetition too.
+        // The lost COMMIT, and that of the look-up on a new connection, which prepares it for the repetition too.
         #expect(passages.value == 2)
         #expect(try store.read(Counters.value(1)) == 1)
     }
 
-    @Test("A connection that was lost while nothing was asked costs nothing")
+    @Test("An idle connection that was lost causes no failure")
     func lostIdle() async throws {
         let (_, proxy, store) = try await behindProxy()
         for count in 0..<3 as Range<Int64> {
@@ -64,7 +64,7 @@ struct FaultTests {
         #expect(store.failure == nil)
     }
 
-    @Test("Lost connections at any place lose and repeat nothing", arguments: [1, 2, 3] as [UInt64])
+    @Test("Connections lost at any byte lose and repeat no change", arguments: [1, 2, 3] as [UInt64])
     func lostAnywhere(seed: UInt64) async throws {
         let (fixture, proxy, store) = try await behindProxy()
         let generator = Mutex(SeededGenerator(seed: seed))
@@ -96,7 +96,7 @@ struct FaultTests {
         }
         #expect(try await store.commit(Counters.increment(1)) == 0)
         #expect(try store.read(Counters.value(1)) == 1)
-        // A read is told.
+        // A read reports the failure.
         proxy.inspect { _, _ in .hold }
         #expect(throws: StoreError.self) { try store.read(Counters.value(1)) }
         proxy.inspect { _, _ in .pass }
@@ -104,7 +104,7 @@ struct FaultTests {
         try await eventually { (try? store.read(Counters.value(1))) == 1 }
     }
 
-    @Test("A commit of which no server can tell is not waited for when the process ends")
+    @Test("A commit with an unknown outcome is not waited for when the process ends")
     func stopWaiting() async throws {
         let server = try PostgreSQLServer()
         let fixture = try StoreFixture(server)
@@ -115,7 +115,7 @@ struct FaultTests {
         let store = try fixture.open(host: proxy.path)
         let passages = Mutex<Int>.Box()
         proxy.inspect { passing, bytes in
-            // Neither the reply nor any other server.
+            // Cuts the connection at the reply, and every later connection.
             let isReply = passing == .toClient && bytes.indices.contains { bytes[$0...].starts(with: Self.commitTag) }
             return isReply && passages.increment() == 1 || passages.value > 0 ? .cut : .pass
         }
@@ -126,7 +126,7 @@ struct FaultTests {
         let error = #expect(throws: StoreError.self) { try result.get() }
         #expect(error?.message.hasPrefix("whether the last changes were kept is not known") == true)
         proxy.inspect { _, _ in .pass }
-        // It did take place.
+        // The commit took place.
         #expect(try fixture.open().read(Counters.value(1)) == 1)
     }
 
@@ -154,7 +154,7 @@ struct FaultTests {
         #expect(try store.read(Counters.value(1)) == 1)
     }
 
-    @Test("A batch that meets a deadlock is repeated")
+    @Test("A batch is repeated after a deadlock")
     func deadlock() async throws {
         let fixture = try StoreFixture()
         let store = try PostgreSQLStore(fixture.address("-cdeadlock_timeout=5s"), storageKey: fixture.storageKey, parts: [Counters.part])
@@ -162,7 +162,7 @@ struct FaultTests {
         let session = store.queue.runAndWait { $0.session }
         let other = try fixture.connection()
         func run(_ sql: String) throws { _ = try other.run(Statement(sql, isPrepared: false)) }
-        // The server ends the transaction that waits for a second and finds the circle: the store's.
+        // The server aborts the transaction that waits for a second and finds the deadlock: the store's.
         try run("SET deadlock_timeout = '100s'")
         try run("BEGIN")
         try run("UPDATE counter SET count = 10 WHERE number = 2")
@@ -181,7 +181,7 @@ struct FaultTests {
             ])
     }
 
-    @Test("What several writers may insert at once is inserted in the order of its keys, before all else")
+    @Test("Ordered inserts are executed in key order, before all other changes")
     func orderedInserts() async throws {
         let fixture = try StoreFixture()
         let key = Column("key", .bytes)
@@ -197,11 +197,11 @@ struct FaultTests {
         let rows = try store.read(.find(Query(table, [.id, key], order: [.ascending(key)])()) { .done($0) })
         #expect(rows.map(\.values) == zip([1, 2, 0], 1...3).map { [.integer(ids[$0][0]), .bytes([UInt8($1), 7])] })
         #expect(ids[1][0] < ids[2][0] && ids[2][0] < ids[0][0])
-        // Others stay as they came.
+        // Other inserts keep their order.
         #expect(ids[0][1] < ids[1][1] && ids[1][1] < ids[2][1])
     }
 
-    @Test("What a cancelled wait for a standby leaves open is found out")
+    @Test("The outcome of a commit whose wait for a standby was cancelled is looked up")
     func cancelledReplication() async throws {
         let server = try PostgreSQLServer()
         let fixture = try StoreFixture(server)
@@ -209,7 +209,7 @@ struct FaultTests {
         try await store.commit(Counters.add(1))
         let other = try PostgreSQLConnection(to: fixture.address("-csynchronous_commit=local"))
         func run(_ sql: String) throws -> [Row] { try other.run(Statement(sql, isPrepared: false)).rows }
-        // There is none.
+        // No standby exists.
         _ = try run("ALTER SYSTEM SET synchronous_standby_names = '*'")
         _ = try run("SELECT pg_reload_conf()")
         let waiting = "SELECT pid::bigint FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
@@ -238,7 +238,7 @@ struct FaultTests {
         #expect(try store.read(Counters.value(1)) == 0)
     }
 
-    @Test("A damaged row fails the command that reads it, shows, and is looked at again")
+    @Test("A damaged row fails the command that reads it, is reported, and is checked again")
     func damagedRow() async throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
@@ -262,7 +262,7 @@ struct FaultTests {
 }
 
 extension Mutex where Value == Int {
-    /// A count that several threads have.
+    /// A count shared by several threads.
     final class Box: Sendable {
         private let count = Mutex(0)
 

@@ -15,18 +15,18 @@ struct FootprintTests {
     @Test(
         "A read may meet a change unless a column tells them apart",
         arguments: [
-            // By a column that both name.
+            // They share a column and a value in it.
             (Self.number, Counters.insert(.integer(1), .integer(0), .null), true),
             (Self.number, Counters.insert(.integer(2), .integer(0), .null), false),
             (Self.number, Counters.upsert(.integer(2), .integer(0)), false),
             (Self.number, Counters.removeByNumber(.integer(1)), true), (Self.number, Counters.removeByNumber(.integer(2)), false),
-            // Nothing is known of the number of the changed row.
+            // The number of the changed row is unknown.
             (Self.number, Counters.removeByID(.integer(9)), true), (Self.number, Counters.removeLow(.integer(0)), true),
-            // A change may move a row into what is read, or out of it.
+            // A change may move a row into the result of a read, or out of it.
             (Self.owner, Counters.setOwner(.integer(7), .integer(2)), true),
             (Self.owner, Counters.setOwner(.integer(8), .integer(2)), true),
             (Self.owner, Counters.moveAll(.integer(7), .integer(3)), true), (Self.owner, Counters.moveAll(.integer(8), .integer(3)), false),
-            // Of an upsert's row, the columns before are not known.
+            // The previous columns of an upsert's row are unknown.
             (Self.owner, Counters.upsert(.integer(2), .integer(0)), true),
             (Self.among, Counters.removeByID(.integer(5)), true), (Self.among, Counters.removeByID(.integer(6)), false),
             (Self.numbers, Counters.removeByNumber(.integer(5)), true), (Self.numbers, Counters.removeByNumber(.integer(6)), false),
@@ -35,7 +35,7 @@ struct FootprintTests {
         #expect(Footprint(change, RowFacts()).mayMeet(Footprint(read)) == mayMeet)
     }
 
-    @Test("What a command read of a row tells which row it changes by its id")
+    @Test("A change by id is matched to the row that the command read")
     func facts() {
         var facts = RowFacts()
         facts.note(Counters.find(.integer(2)), [Row([.integer(9), .integer(0)])])
@@ -45,13 +45,13 @@ struct FootprintTests {
         #expect(change.mayMeet(Footprint(Counters.countAll())))
     }
 
-    /// What the store sends for these commands, in pieces.
+    /// The number of pieces that the store sends for these commands.
     private func sendings(for commands: [StoreCommand<Int64>]) async throws -> Int {
         let fixture = try StoreFixture()
         let proxy = try PostgreSQLProxy(fixture.server)
         let store = try fixture.open(host: proxy.path)
         try await store.commit(.all((0..<100).map { Counters.add($0) }))
-        // Statements are prepared.
+        // Prepares the statements.
         for result in await store.commitEach([0, 0, 99].map { Counters.increment($0) }) { try _ = result.get() }
         let count = Mutex<Int>.Box()
         proxy.inspect { direction, _ in
@@ -64,11 +64,11 @@ struct FootprintTests {
 
     @Test("Independent commands share exchanges: reads, changes and the commit")
     func independent() async throws {
-        // A large exchange may pass in some pieces.
+        // A large exchange may be sent in several pieces.
         #expect(try await sendings(for: (0..<100).map { Counters.increment($0) }) < 12)
     }
 
-    @Test("Each command that depends on the one before it takes one exchange more")
+    @Test("Each command that depends on the previous one takes one more exchange")
     func dependent() async throws {
         let count = try await sendings(for: (0..<20).map { _ in Counters.increment(1) })
         #expect((22...30).contains(count))

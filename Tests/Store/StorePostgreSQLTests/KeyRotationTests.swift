@@ -11,7 +11,7 @@ struct KeyRotationTests {
         try store.read(.find(Counters.sealedRows()) { .done(try $0.map { try $0.bytes(1) }) })
     }
 
-    @Test("All rows are sealed anew, and open with the same identity")
+    @Test("All rows are re-encrypted, and open with the same identity")
     func rotation() async throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("PostgreSQL as an engine of a store", .timeLimit(.minutes(5)))
 struct PostgreSQLContractTests {
-    @Test("The contract of stores", arguments: StoreContract.all)
+    @Test("StoreContract", arguments: StoreContract.all)
     func contract(requirement: StoreContract) async throws {
         try await requirement.run { folder, storageKey, parts in
             try PostgreSQLStore(PostgreSQLAddress(Database.address(of: folder)), storageKey: storageKey, parts: parts)

@@ -5,7 +5,7 @@ import WakuCrypto
 
 @testable import StorePostgreSQL
 
-@Suite("Tables that are not as declared", .timeLimit(.minutes(5)))
+@Suite("Tables that differ from their declarations", .timeLimit(.minutes(5)))
 struct SchemaCheckTests {
     private static let index = Index("counter_owner", on: [Counters.owner, Counters.count], where: .present(Counters.owner))
     private static let table = Table(

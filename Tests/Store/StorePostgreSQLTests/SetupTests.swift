@@ -12,7 +12,7 @@ struct SetupTests {
         #expect(throws: StoreError.self) { try PostgreSQLStore(address, storageKey: fixture.storageKey, parts: [Counters.part]) }
     }
 
-    @Test("One that may lose commits is refused", arguments: ["off", "local", "remote_write"])
+    @Test("A server that may lose commits is refused", arguments: ["off", "local", "remote_write"])
     func synchronousCommit(value: String) throws {
         let fixture = try StoreFixture()
         let error = try refusal(fixture.address("-csynchronous_commit=\(value)"), fixture)
@@ -20,14 +20,14 @@ struct SetupTests {
         #expect(error?.message.contains("synchronous_commit") == true)
     }
 
-    @Test("A server that does not write to disk is refused")
+    @Test("A server with fsync off is refused")
     func fsync() throws {
         let server = try PostgreSQLServer(settings: ["fsync": "off"])
         let fixture = try StoreFixture(server)
         #expect(try refusal(fixture.address(), fixture)?.message.contains("fsync") == true)
     }
 
-    @Test("An encoding that can't have all texts is refused")
+    @Test("An encoding other than UTF8 is refused")
     func encoding() throws {
         let fixture = try StoreFixture()
         let name = Database.randomSchema()
@@ -37,14 +37,14 @@ struct SetupTests {
         #expect(refusal(address, fixture)?.message.contains("UTF8") == true)
     }
 
-    @Test("A schema that is not there is refused")
+    @Test("A missing schema is refused")
     func schema() throws {
         let fixture = try StoreFixture()
         let address = try PostgreSQLAddress("\(fixture.server.address) options=-csearch_path=missing")
         #expect(refusal(address, fixture)?.code == .unsuitable)
     }
 
-    @Test("A role that may not create tables is told so")
+    @Test("A role without permission to create tables is refused")
     func permission() throws {
         let fixture = try StoreFixture()
         let role = Database.randomSchema()
@@ -58,7 +58,7 @@ struct SetupTests {
     }
 
     /// A pooler gives its clients a process number of its own.
-    @Test("A pooler in between is refused")
+    @Test("A connection pooler is refused")
     func pooler() throws {
         let fixture = try StoreFixture()
         let proxy = try PostgreSQLProxy(fixture.server)
@@ -75,7 +75,7 @@ struct SetupTests {
         #expect(error?.message.contains("pooler") == true)
     }
 
-    @Test("A server that is not there is told in one line")
+    @Test("An unreachable server is reported in one line")
     func unreachable() throws {
         let (fixture, folder) = (try StoreFixture(), try TemporaryFolder())
         let error = try refusal(fixture.address(host: folder.path), fixture)
@@ -83,7 +83,7 @@ struct SetupTests {
         #expect(error?.message.contains("can't be reached") == true && error?.message.contains("\n") == false)
     }
 
-    @Test("An exclusive store keeps others out for as long as it is open, but not commands")
+    @Test("An exclusive store excludes other nodes while it is open, but not commands")
     func exclusive() async throws {
         let fixture = try StoreFixture()
         let first = try fixture.open(access: .exclusive)
@@ -141,19 +141,19 @@ struct SetupTests {
         }
         let first = try open(0)
         try await first.commit(Counters.add(1))
-        // One that runs, and one that starts when the tables are newer.
+        // One store is open, and one is opened after the tables have changed.
         let latest = try open(2)
         let again = try open(0)
         for (number, store) in [first, latest, again].enumerated() { try await store.commit(Counters.add(Int64(number) + 2)) }
         for store in [first, latest, again] { #expect(try store.read(Counters.all()).count == 4) }
-        // What must know every table does not go on.
+        // Operations on the complete database are refused.
         try latest.requireNothingAdded()
         let refusal = #expect(throws: StoreError.self) { try first.requireNothingAdded() }
         #expect(refusal?.code == .newer)
         try again.close()
 
         let address = try fixture.address()
-        // Only a release that has them can.
+        // Only a release with these migrations can finish them.
         #expect(try PostgreSQLStore.finishMigrations(at: address, parts: [Self.releases[1]]) == [])
         #expect(try PostgreSQLStore.finishMigrations(at: address, parts: [Self.releases[2]]) == ["counters 3"])
         #expect(try PostgreSQLStore.finishMigrations(at: address, parts: [Self.releases[2]]) == [])
@@ -166,7 +166,7 @@ struct SetupTests {
         #expect(try fixture.connection().run(Statement(tables)).rows == [Row([.integer(0)])])
     }
 
-    @Test("Migrations are not finished beside a node that has the database for itself")
+    @Test("Migrations are not finished while a node uses the database exclusively")
     func finishingAlone() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open(access: .exclusive)
@@ -178,7 +178,7 @@ struct SetupTests {
         #expect(try PostgreSQLStore.finishMigrations(at: fixture.address(), parts: [Counters.part]) == [])
     }
 
-    @Test("A database of a release that did not tell migrations apart is brought up to date")
+    @Test("A database of a release without the column only_adds is migrated")
     func olderListOfMigrations() throws {
         let fixture = try StoreFixture()
         try PostgreSQLStore(fixture.address(), storageKey: fixture.storageKey, parts: [Self.releases[0]]).close()
@@ -188,7 +188,7 @@ struct SetupTests {
         try PostgreSQLStore(fixture.address(), storageKey: fixture.storageKey, parts: [Self.releases[0]]).close()
     }
 
-    @Test("Commands leave nothing in the list of writers, the daemon its one row")
+    @Test("Commands leave no row in store_writer, a daemon exactly one")
     func writers() async throws {
         let fixture = try StoreFixture()
         for access in [PostgreSQLStore.Access.beside, .exclusive, .exclusive] {

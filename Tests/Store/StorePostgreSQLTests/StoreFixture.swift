@@ -5,7 +5,7 @@ import WakuCrypto
 
 @testable import StorePostgreSQL
 
-/// A schema of its own, in which stores of ``Counters`` are opened.
+/// A separate schema in which stores of ``Counters`` are opened.
 struct StoreFixture {
     let server: PostgreSQLServer
     let schema: String
@@ -17,7 +17,7 @@ struct StoreFixture {
         try Database.create(schema, in: self.server)
     }
 
-    /// - Parameter host: of a proxy; nil for the server itself.
+    /// - Parameter host: the host of a proxy; nil for the server itself.
     func address(host: String? = nil, _ options: String = "") throws -> PostgreSQLAddress {
         try PostgreSQLAddress(
             "host=\(host ?? server.folder) dbname=postgres user=postgres options='-csearch_path=\(schema) \(options)'")

@@ -6,7 +6,7 @@ import WakuCrypto
 
 @testable import StorePostgreSQL
 
-/// A server on TCP with a certificate of a CA of its own, and a role with a password.
+/// A TCP server with a certificate of its own CA, and a role with a password.
 @Suite("PostgreSQL over TLS, with SCRAM", .timeLimit(.minutes(5)))
 struct TransportTests {
     private let folder: TemporaryFolder
@@ -34,7 +34,7 @@ struct TransportTests {
         }
     }
 
-    /// `ca.crt` has signed `server.crt`, for localhost; `other.crt` is another one.
+    /// `ca.crt` has signed `server.crt`, for localhost; `other.crt` is an unrelated CA.
     private func makeCertificates() async throws {
         let path = folder.path
         for name in ["ca", "other"] {
@@ -66,9 +66,9 @@ struct TransportTests {
         try PostgreSQLStore(address, storageKey: .random(), parts: [Counters.part])
     }
 
-    @Test("A store works over it, and what does not fit is refused")
+    @Test("A store works over TLS, and wrong certificates and passwords are refused")
     func transport() async throws {
-        // The server takes its settings soon after it is told to.
+        // The server applies its settings soon after the reload.
         try await eventually { (try? PostgreSQLConnection(to: address())) != nil }
         let store = try open(address())
         try await store.commit(Counters.add(1))

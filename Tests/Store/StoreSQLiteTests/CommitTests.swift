@@ -22,7 +22,7 @@ struct CommitTests {
         #expect(mode.journal == "wal")
     }
 
-    @Test("What one command does wrong takes nothing with it, and nothing of it stays")
+    @Test("A failing command does not affect others, and leaves no changes")
     func isolation() async throws {
         struct Refused: Error {}
         let names = (0..<8).map(String.init)
@@ -39,7 +39,7 @@ struct CommitTests {
         }
     }
 
-    @Test("A second daemon is kept off the folder")
+    @Test("A second daemon can't lock the folder")
     func lock() throws {
         let first = try DataFolder(locking: fixture.folder.path)
         let error = #expect(throws: StoreError.self) { try DataFolder(locking: fixture.folder.path) }
@@ -47,7 +47,7 @@ struct CommitTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test("Another identity is refused, and told so")
+    @Test("Another identity is refused with a clear error")
     func otherIdentity() throws {
         let error = #expect(throws: StoreError.self) {
             try SQLiteStore(folder: fixture.folder.path, storageKey: Sealer.storageKey(of: .generate()), parts: [Records.part])
@@ -69,7 +69,7 @@ struct CommitTests {
         #expect(inspection?.code == .newer)
     }
 
-    @Test("What is no database is refused")
+    @Test("A file that is not a database is refused")
     func damaged() throws {
         try store.close()
         for file in [fixture.path, fixture.path + "-wal", fixture.path + "-shm"] { try? FileManager.default.removeItem(atPath: file) }
@@ -78,7 +78,7 @@ struct CommitTests {
         #expect(error?.code == .damaged)
     }
 
-    @Test("Without a database there is nothing to look into")
+    @Test("Opening a missing database fails")
     func missing() throws {
         let empty = try TemporaryFolder()
         let error = #expect(throws: StoreError.self) { try SQLiteStore(existing: empty.path, storageKey: nil, parts: [Records.part]) }
@@ -104,7 +104,7 @@ struct CommitTests {
         #expect(try store.version(of: "phone") == 2)
     }
 
-    @Test("The files disclose no content, and nobody else may read them")
+    @Test("The files contain no plaintext, and other users may not read them")
     func sealed() async throws {
         let token = "a-token-that-must-not-be-found"
         try await store.put("phone", content: Array(token.utf8))
@@ -117,7 +117,7 @@ struct CommitTests {
         }
     }
 
-    @Test("Texts may hold NULs")
+    @Test("Texts may contain NUL")
     func embeddedNul() async throws {
         let name = "a\0b"
         try await store.commit(.change([Properties.set(name, to: [1])]))

@@ -5,7 +5,7 @@ import Storage
 import TestSupport
 import WakuCrypto
 
-/// A database as versions of this program made it before tables belonged to parts.
+/// A database as created by versions of this program from before tables belonged to parts.
 struct LegacyDatabase {
     static let versionCount = 5
     let folder: TemporaryFolder
@@ -14,7 +14,7 @@ struct LegacyDatabase {
     var path: String { DataFolder.databasePath(in: folder.path) }
     var sealer: Sealer { Sealer(storageKey: storageKey, salt: nil) }
 
-    /// - Parameter version: of the schema: how many of its migrations were applied.
+    /// - Parameter version: the version of the schema: the number of applied migrations.
     init(version: Int) throws {
         folder = try TemporaryFolder()
         let pool = try DatabasePool(path: path)
@@ -23,7 +23,7 @@ struct LegacyDatabase {
         try pool.close()
     }
 
-    /// Changes rows by SQL, on a connection of its own.
+    /// Changes rows by SQL on a separate connection.
     func execute(_ statements: [(sql: String, arguments: [Value])]) throws {
         let queue = try DatabaseQueue(path: path)
         try queue.write { db in
@@ -48,7 +48,7 @@ struct LegacyDatabase {
 
     // MARK: The schema
 
-    /// Never changed.
+    /// Must never change.
     private static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1 registrations, outbox, answers") { db in

@@ -11,7 +11,7 @@ import WakuCrypto
 @testable import StatusServer
 @testable import StoreSQLite
 
-@Suite("Databases from before tables belonged to parts")
+@Suite("Migration of databases from before tables belonged to parts")
 struct LegacyMigrationTests {
     private static let handled = Table("handled", columns: [Column("at", .integer), Column("hashes", .bytes)])
     private static let parts = [DeliveryStorage.part, StorePart("node", tables: [handled]), StatusStorage.part]
@@ -26,7 +26,7 @@ struct LegacyMigrationTests {
         try SQLiteStore(folder: database.folder.path, storageKey: database.storageKey, parts: Self.parts)
     }
 
-    /// Everything that the tables of version 1 can hold, and those of version 3.
+    /// A database with every kind of row that the tables of version 1 can hold, and those of version 3.
     private func filled(version: Int) throws -> LegacyDatabase {
         let database = try LegacyDatabase(version: version)
         let sealer = database.sealer
@@ -42,7 +42,7 @@ struct LegacyMigrationTests {
                 "INSERT INTO registration (id, key_hash, installation, version, changed_at) VALUES (5, ?, ?, 9, 12)",
                 [keyHash, .bytes([2, 0, 3])]
             ),
-            // One row was deleted: its id is not to be assigned again.
+            // One row was deleted: its id must not be assigned again.
             (
                 "INSERT INTO outbox VALUES (41, ?, 3, 1000, ?)",
                 [Self.bytes(1, 32), sealed("waits", in: DeliveryStorage.outbox, Self.bytes(1, 32))]
@@ -106,7 +106,7 @@ struct LegacyMigrationTests {
 
     // MARK: Rows
 
-    @Test("Every row is there in its new form", arguments: 1...LegacyDatabase.versionCount)
+    @Test("Every row is migrated to its new form", arguments: 1...LegacyDatabase.versionCount)
     func rows(version: Int) throws {
         let store = try open(try filled(version: version))
         let (one, two, none) = (Value.integer(1), Value.integer(2), Value.null)
@@ -174,7 +174,7 @@ struct LegacyMigrationTests {
         #expect(inspection.rows == ["registrations": .init(count: 1), "notifications": .init(count: 1)])
     }
 
-    @Test("Commands of today find what older versions stored")
+    @Test("Current commands find rows stored by older versions")
     func commands() async throws {
         let store = try open(try filled(version: 5))
         let device = DeviceID(StatusStorage.protocolNumber, row: 3)
@@ -190,7 +190,7 @@ struct LegacyMigrationTests {
         #expect(try store.read(DeliveryStorage.doubt(of: device)) == nil)
     }
 
-    @Test("Ids of the outbox that were assigned once are not assigned again", arguments: [false, true])
+    @Test("Outbox ids are never reassigned", arguments: [false, true])
     func outboxIDs(isEmpty: Bool) async throws {
         let database = try filled(version: 5)
         if isEmpty { try database.execute([("DELETE FROM outbox", [])]) }
@@ -226,7 +226,7 @@ struct LegacyMigrationTests {
         #expect(try isAutoincrement("outbox", new))
     }
 
-    /// The rows that an index is for.
+    /// The condition of a partial index.
     private func condition(of index: String, _ store: SQLiteStore) throws -> String? {
         guard case .text(let sql)? = try values("SELECT sql FROM sqlite_master WHERE name = '\(index)'", store).first?[0] else {
             return nil
@@ -243,7 +243,7 @@ struct LegacyMigrationTests {
 
     // MARK: Copies
 
-    @Test("A backup of an older version is inspected and restored, and brought up to date when it is opened", arguments: [1, 3, 5])
+    @Test("A backup of an older version is inspected and restored, and migrated when it is opened", arguments: [1, 3, 5])
     func backups(version: Int) throws {
         let database = try filled(version: version)
         let backup = database.folder.path + "/backup.sqlite"

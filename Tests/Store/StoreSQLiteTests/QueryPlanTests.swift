@@ -12,7 +12,7 @@ import WakuCrypto
 @testable import StatusServer
 @testable import StoreSQLite
 
-/// SQLite chooses indexes by the text of a statement: what is done for each message must not look at all rows.
+/// SQLite chooses indexes from the text of a statement: statements of each message must not scan all rows.
 @Suite("Statements of each message use an index")
 struct QueryPlanTests {
     private let store: SQLiteStore
@@ -27,7 +27,7 @@ struct QueryPlanTests {
         store = try SQLiteStore(folder: folder.path, storageKey: .random(), parts: [DeliveryStorage.part, StatusStorage.part])
     }
 
-    /// What SQLite does for a statement, step by step.
+    /// The steps of SQLite's query plan.
     private func plan(_ sql: String, _ arguments: [Value]) throws -> [String] {
         let values = arguments.map { value -> (any DatabaseValueConvertible)? in
             switch value {
@@ -44,7 +44,7 @@ struct QueryPlanTests {
         }
     }
 
-    /// A step that looks at all rows of a table.
+    /// Whether a step scans all rows of a table.
     private func isScan(_ step: String) -> Bool {
         step.hasPrefix("SCAN") && !step.contains(" INDEX ") && !step.contains("json_each")
     }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("SQLite as an engine of a store", .timeLimit(.minutes(5)))
 struct SQLiteContractTests {
-    @Test("The contract of stores", arguments: StoreContract.all)
+    @Test("StoreContract", arguments: StoreContract.all)
     func contract(requirement: StoreContract) async throws {
         try await requirement.run { folder, storageKey, parts in
             try SQLiteStore(folder: folder, storageKey: storageKey, parts: parts)

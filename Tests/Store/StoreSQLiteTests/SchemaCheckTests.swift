@@ -30,7 +30,7 @@ struct SchemaCheckTests {
         try SQLiteStore(folder: folder.path, storageKey: storageKey, parts: parts)
     }
 
-    /// Without hardening, as the author of the file would.
+    /// Changes the file without hardening, as its author would.
     private func change(_ sql: String) throws {
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
@@ -127,7 +127,7 @@ struct SchemaCheckTests {
         #expect(try StoreInspection(of: copy, storageKey: storageKey, parts: [Self.part]).isWhole)
     }
 
-    @Test("A trigger that comes while the daemon runs does not act")
+    @Test("A trigger created while the daemon runs does not fire")
     func laterTrigger() async throws {
         let store = try open()
         try change("CREATE TRIGGER own AFTER INSERT ON thing BEGIN DELETE FROM thing; END")
@@ -145,7 +145,7 @@ struct SchemaCheckTests {
             "thing", columns: [Self.version, Self.content, later], unique: [Self.version], indexes: Self.table.indexes + [index])
         let migrations: [StorePart.Migration] = [[.create(Self.table)], [.addColumn(later, to: new), .createIndex(index, on: new)]]
         let part = StorePart("things", tables: [new], migrations: migrations)
-        // A backup of the release before.
+        // A backup of the previous release.
         #expect(try StoreInspection(of: path, storageKey: storageKey, parts: [part]).isWhole)
         try open([part]).close()
         try open([part]).close()

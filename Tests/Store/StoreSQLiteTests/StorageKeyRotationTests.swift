@@ -8,7 +8,7 @@ import WakuCrypto
 
 @Suite("Rotation of the storage key", .timeLimit(.minutes(5)))
 struct StorageKeyRotationTests {
-    /// A store with records, one without content, and memos, closed.
+    /// A closed store with records, one of them without content, and memos.
     private func filled() async throws -> (StoreFixture, [String]) {
         let fixture = try StoreFixture()
         let names = (0..<1200).map { "record-\($0)" }
@@ -33,7 +33,7 @@ struct StorageKeyRotationTests {
         }
     }
 
-    /// Whether a file has the first 8 bytes of any of these, which are random.
+    /// Whether a file contains the first 8 bytes, which are random, of any of these.
     private func disclosesAny(of secrets: [Data], in path: String) throws -> Bool {
         guard FileManager.default.fileExists(atPath: path) else { return false }
         let beginnings = Set(secrets.map { $0.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) } })
@@ -52,7 +52,7 @@ struct StorageKeyRotationTests {
             let before = try sealed(fixture.path)
             #expect(try disclosesAny(of: before, in: fixture.path))
             #expect(try StorageKeyRotation.run(fixture.storageKey, in: folder, parts: [Records.part]) == 1199)
-            // Neither what was sealed with the old key nor what the old key came from is anywhere.
+            // Neither contents under the old key nor the salt of the old key are in any file.
             for suffix in ["", "-wal"] { #expect(try !disclosesAny(of: before, in: fixture.path + suffix)) }
             let after = try sealed(fixture.path)
             #expect(Set(before).isDisjoint(with: after))
@@ -68,7 +68,7 @@ struct StorageKeyRotationTests {
         try store.close()
     }
 
-    @Test("Rows that only save work are deleted: they are made again under the new key")
+    @Test("Rows of caches are deleted, and recomputed under the new key")
     func cachesAreDeleted() async throws {
         let (fixture, _) = try await filled()
         #expect(try fixture.reopened().read(Records.memos()).count == 2)

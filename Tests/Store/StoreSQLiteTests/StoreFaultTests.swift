@@ -5,7 +5,7 @@ import StoreSQLite
 import TestSupport
 import Testing
 
-/// Nothing is acknowledged that was not kept, what is wrong is told, and what works again is noticed.
+/// Changes that were not stored are not acknowledged, failures are reported, and the recovery is noticed.
 @Suite("A store whose disk fails", .timeLimit(.minutes(5)))
 struct StoreFaultTests {
     let fixture: FaultyStoreFixture
@@ -31,7 +31,7 @@ struct StoreFaultTests {
         ]
     }
 
-    @Test("What can't be written is not acknowledged and not seen; reading goes on; it recovers", arguments: Fault.ofWriting)
+    @Test("A failed write is neither acknowledged nor visible; reads continue, and the store recovers", arguments: Fault.ofWriting)
     func writing(fault: Fault) async throws {
         let store = try fixture.open()
         try await store.put("kept")
@@ -55,7 +55,7 @@ struct StoreFaultTests {
         for name in lost { #expect(try reopened.version(of: name) == nil) }
     }
 
-    @Test("A fault in the middle of a commit: any write or sync of it may be the one that fails", arguments: Fault.ofWriting.prefix(4))
+    @Test("A commit may fail at any of its writes or syncs", arguments: Fault.ofWriting.prefix(4))
     func atAnyCall(fault: Fault) async throws {
         let store = try fixture.open()
         var version: Int64 = 1
@@ -70,7 +70,7 @@ struct StoreFaultTests {
         #expect(faults.hits > 0)
     }
 
-    @Test("When the log can't be moved into the database, commits go on, and it is told")
+    @Test("When the log can't be checkpointed, commits continue, and the failure is reported")
     func checkpoint() async throws {
         let store = try fixture.open()
         faults.add(.code(ResultCode.SQLITE_IOERR_WRITE.rawValue), to: .write, of: .database)
@@ -86,7 +86,7 @@ struct StoreFaultTests {
         #expect(try fixture.open().version(of: "phone") == 2)
     }
 
-    @Test("What can't be read is told until all can be read again", arguments: [ResultCode.SQLITE_IOERR_READ, .SQLITE_CORRUPT])
+    @Test("A read failure is reported until everything can be read again", arguments: [ResultCode.SQLITE_IOERR_READ, .SQLITE_CORRUPT])
     func reading(code: ResultCode) async throws {
         let first = try fixture.open()
         try await first.put("phone")
@@ -94,7 +94,7 @@ struct StoreFaultTests {
 
         let store = try fixture.open()
         faults.add(.code(code.rawValue), to: .read)
-        // Opening has read some pages into memory already: those of this table it has not.
+        // Opening has cached some pages, but none of this table.
         #expect(throws: StoreError.self) { try store.version(of: "phone") }
         #expect(store.failure?.contains("is damaged") == true)
         try await store.commit(.change([Properties.set("alive", to: [1])]))
@@ -108,7 +108,7 @@ struct StoreFaultTests {
         #expect(try store.version(of: "phone") == 1)
     }
 
-    @Test("A row that can't be read fails what concerns it, and nothing else; once it is replaced, all is well")
+    @Test("An unreadable row fails only commands that read it, until it is replaced")
     func alteredRow() async throws {
         let store = try fixture.open()
         try await store.put("bad")
@@ -130,7 +130,7 @@ struct StoreFaultTests {
         }
     }
 
-    @Test("Another program that holds the database delays commits, and fails them after 2 s; reading goes on")
+    @Test("A lock held by another program delays commits, and fails them after 2 s; reads continue")
     func held() async throws {
         let store = try fixture.open()
         try await store.put("phone")
@@ -178,7 +178,7 @@ struct StoreFaultTests {
         for (name, isKept) in kept { #expect((try reopened.version(of: name) != nil) == isKept, "seed \(seed): \(name)") }
     }
 
-    @Test("A power cut loses nothing that was acknowledged", arguments: 1...8)
+    @Test("A power failure loses no acknowledged change", arguments: 1...8)
     func powerCut(seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)
         faults.seed(seed)
@@ -193,7 +193,7 @@ struct StoreFaultTests {
                     #expect(found ?? 0 >= version, "seed \(seed), round \(round)")
                     versions[name] = found
                 }
-                // One sync fails before the power goes, after some commits more.
+                // One sync fails, and the power fails some commits later.
                 faults.add(
                     .code(ResultCode.SQLITE_IOERR_FSYNC.rawValue), to: .sync, of: .log, after: Int.random(in: 0...20, using: &generator),
                     count: 1)

@@ -3,7 +3,7 @@ import StoreSQLite
 import TestSupport
 import WakuCrypto
 
-/// A store with ``Records`` in a folder of its own.
+/// A store with ``Records`` in its own folder.
 struct StoreFixture {
     let folder: TemporaryFolder
     let storageKey = SymmetricKey.random()
@@ -21,7 +21,7 @@ struct StoreFixture {
     }
 }
 
-/// A folder whose disk can be made to fail, and stores in it, one after the other.
+/// A folder on a disk that can be made to fail, and stores opened in it one after the other.
 struct FaultyStoreFixture {
     let folder: TemporaryFolder
     let faults: StoreFaults
@@ -37,7 +37,7 @@ struct FaultyStoreFixture {
     }
 }
 
-/// Named records with encrypted contents, and memos that only save work.
+/// Named records with encrypted contents, and memos as a cache.
 enum Records {
     static let name = Column("name", .bytes)
     static let version = Column("version", .integer)
@@ -60,7 +60,7 @@ enum Records {
     private static let insertMemo = Mutation(memo, .insert([sealedMemo]))
     private static let findMemos = Query(memo, [sealedMemo])
 
-    /// A record's version, once its content was opened; nil when there is none.
+    /// A record's version, after opening its content; nil when there is none.
     static func version(of record: String, _ sealer: Sealer) -> StoreCommand<Int64?> {
         content(of: record, sealer).map { $0?.version }
     }
@@ -76,16 +76,16 @@ enum Records {
     }
 
     /// - Parameters:
-    ///   - record: its name.
-    ///   - version: any.
+    ///   - record: the name of the record.
+    ///   - version: the version to store.
     ///   - content: nil for a record without one.
-    ///   - sealer: of the store.
+    ///   - sealer: the store's sealer.
     static func put(_ record: String, version: Int64 = 1, content: [UInt8]? = [1, 2, 3], _ sealer: Sealer) -> StoreCommand<Void> {
         let key = Value.bytes(Array(record.utf8))
         return .find(find(key)) { rows in
             let sealed = content.map { sealer.seal($0, in: table, boundTo: [key, .integer(version)]) } ?? .null
             guard let row = rows.first else { return .change([insert(key, .integer(version), .integer(1), sealed)]) }
-            // Also over what is damaged.
+            // Also replaces a damaged row.
             return .change([update(.integer(version), .integer(1), sealed, .integer(try row.integer(0)), row.values[1])])
         }
     }

@@ -1,12 +1,12 @@
 import Storage
 import Testing
 
-@Suite("What is known of a store's health")
+@Suite("Store health")
 struct StoreHealthTests {
     private let start = ContinuousClock.now
     private var health = StoreHealth()
 
-    @Test("A commit tells anew each time")
+    @Test("Each commit replaces the result of the previous one")
     mutating func commits() {
         #expect(health.failure(at: start) == nil)
         health.committing(at: start)
@@ -16,7 +16,7 @@ struct StoreHealthTests {
         #expect(health.failure(at: start) == nil)
     }
 
-    @Test("A commit that is on its way for long is told, until it ends")
+    @Test("A commit in progress for too long is reported until it ends")
     mutating func stalled() {
         health.committing(at: start)
         #expect(health.failure(at: start + .seconds(10)) == nil)
@@ -25,7 +25,7 @@ struct StoreHealthTests {
         #expect(health.failure(at: start + .seconds(12)) == nil)
     }
 
-    @Test("A failed read counts until a check finds nothing, whatever commits do; checks come with growing pauses")
+    @Test("A failed read is reported until a check succeeds, regardless of commits; checks run at growing intervals")
     mutating func reads() {
         #expect(!health.wantsCheck(at: start + .seconds(10_000)))
         health.readFailed("damaged", at: start)
@@ -45,7 +45,7 @@ struct StoreHealthTests {
         #expect(!health.wantsCheck(at: start + .seconds(10_000)))
     }
 
-    @Test("A log that can't be moved into the database is told until it can, but what keeps commits from being kept goes first")
+    @Test("A failed checkpoint is reported until one succeeds, but a failed commit takes precedence")
     mutating func checkpoints() {
         health.checkpointed("stuck")
         #expect(health.failure(at: start) == "stuck")
