@@ -1,3 +1,4 @@
+import Storage
 import Foundation
 import GRDB
 import LibP2P

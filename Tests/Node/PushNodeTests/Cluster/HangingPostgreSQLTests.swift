@@ -1,3 +1,4 @@
+import ClusterPostgreSQL
 import Cluster
 import Delivery
 import NodeAPI

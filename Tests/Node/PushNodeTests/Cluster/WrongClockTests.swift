@@ -1,3 +1,4 @@
+import ClusterPostgreSQL
 import Core
 import Cluster
 import Delivery
@@ -35,7 +36,7 @@ import WakuCrypto
         try await fixture.withNodes(["a", "b", "c"], configure: wait, now: clock.now) { members in
             try await Array(members.prefix(2)).waitUntilShared()
             let node = members[2].fed.node
-            #expect(node.cluster?.share == 0)
+            #expect(node.cluster.share == 0)
             #expect(node.obstacles.contains { $0.hasPrefix("clock: 1200") && $0.hasSuffix("the database's") }, "\(node.obstacles)")
             #expect(node.watch.alarms.isActive(.clock))
             #expect(members[0].fed.node.obstacles.isEmpty && self.clock(members[0])?.verdict == .ok)
