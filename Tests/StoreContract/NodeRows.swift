@@ -66,6 +66,8 @@ enum NodeRows {
         let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: 10)
         let requests: [SessionRequest] = [
             .subscribe(account.subscription(device)), .subscribe(account.subscription(gone, at: .now - 1)),
+            // From a phone whose clock is an hour ahead.
+            .subscribe(account.subscription(SessionDevice(), at: .now + 3600)),
             .unsubscribe(account.unsubscription(gone)),
         ]
         for request in requests { try await store.commit(subscriptions.apply([request], rules, at: .now) { nil }) }

@@ -68,7 +68,7 @@ struct IdentityCommand: AsyncParsableCommand {
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows the public key, its hash and its topics.",
-            discussion: "EXAMPLE\n  waku-push identity show --identity id.key")
+            discussion: "EXAMPLES\n  waku-push identity show --identity id.key\n  waku-push identity show --identity id.key --public-key")
 
         @Option(help: "The key file.")
         var identity: String = Environment.string("identity") ?? "id.key"
@@ -76,9 +76,18 @@ struct IdentityCommand: AsyncParsableCommand {
         @Flag(help: "Print JSON.")
         var json = false
 
+        @Flag(help: "Print the public key alone.")
+        var publicKey = false
+
+        func validate() throws {
+            if publicKey, json { throw ValidationError("give one of --json and --public-key") }
+        }
+
         func run() async throws {
             try await reportingFailures {
-                try IdentityOverview(try IdentityFile.read(identity).publicKey).print(asJSON: json)
+                let key = try IdentityFile.read(identity).publicKey
+                if publicKey { return Output.line("0x" + key.hex) }
+                try IdentityOverview(key).print(asJSON: json)
             }
         }
     }

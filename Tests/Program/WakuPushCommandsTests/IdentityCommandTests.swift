@@ -62,6 +62,8 @@ struct IdentityCommandTests {
         #expect(shown.output == made.output)
 
         let overview = try await run("identity", "show", "--identity", file, "--json").json(Overview.self)
+        let key = try await run("identity", "show", "--identity", file, "--public-key")
+        #expect(key.output == overview.publicKey + "\n")
         #expect(shown.field("public key") == overview.publicKey)
         #expect(shown.field("compressed") == overview.compressedPublicKey)
         #expect(shown.field("key hash") == overview.keyHash)

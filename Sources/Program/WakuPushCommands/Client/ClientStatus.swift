@@ -12,15 +12,20 @@ extension Client {
                 contact: devices, servers, and for how many of them the access token is known. Nothing is sent: the options for the \
                 network are accepted, as by the other commands, and not used. A client that runs has its folder for itself.
 
-                EXAMPLE
+                EXAMPLES
                   waku-push client status --state bob
+                  waku-push client status --state bob --public-key
                 """)
 
         @OptionGroup var state: ClientStateOptions
         @OptionGroup var client: ClientOptions
 
+        @Flag(help: "Print the client's public key alone.")
+        var publicKey = false
+
         func validate() throws {
             _ = try state.required()
+            if publicKey, client.json { throw ValidationError("give one of --json and --public-key") }
         }
 
         func run() async throws {
@@ -28,6 +33,7 @@ extension Client {
                 let folder = try state.required()
                 try folder.expectClient()
                 let report = ClientStatusReport(try await folder.open([]))
+                if publicKey { return Output.line("0x" + report.publicKey) }
                 if client.json { try Output.json(report) } else { report.print() }
             }
         }

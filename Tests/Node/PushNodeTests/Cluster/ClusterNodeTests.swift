@@ -308,7 +308,9 @@ import WakuCrypto
             #expect(warning(0)?.hasPrefix("--limit queries is off here and 5/s") == true, "\(warning(0) ?? "")")
             #expect(warning(0)?.hasSuffix(" at b") == true)
             #expect(members.allSatisfy { $0.fed.node.obstacles.isEmpty })
-            members[0].fed.node.cluster.replaceSettings(["--limit queries": members[1].fed.node.clusterNode?.settings["--limit queries"] ?? ""]
+            members[0].fed.node.cluster.replaceSettings([
+                "--limit queries": members[1].fed.node.clusterNode?.settings["--limit queries"] ?? ""
+            ]
             )
             try await members.wait { _ in warning(0) == nil && warning(1) == nil }
         }
