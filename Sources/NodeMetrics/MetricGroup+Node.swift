@@ -19,7 +19,7 @@ extension Metric {
     package static let storeWorks = Metric("waku_push_store_works", help: "1 while the database can be written and read.")
     package static let clockAhead = Metric(
         "waku_push_clock_ahead_seconds",
-        help: "By how much this machine's clock is certainly ahead of the database's (several nodes), or of the Waku node's. Below 0: behind.")
+        help: "By how much this machine's clock is certainly ahead of the database's (several nodes) or the Waku node's. Below 0: behind.")
     package static let ready = Metric("waku_push_ready", help: "1 while the node is ready, as /readyz reports.")
 }
 

@@ -303,7 +303,7 @@ package final class ClusterNode: Sendable {
     /// See ``Configuration/settings``, as of now.
     var settings: [String: String] { state.withLock { $0.member.settings ?? [:] } }
 
-    /// What is not as it should be among the nodes.
+    /// Conflicts among the nodes: see `ClusterConflicts`.
     var conflicts: [String] { state.withLock(\.conflicts) }
 
     private func noteNodes() {
@@ -459,7 +459,7 @@ package final class ClusterNode: Sendable {
 }
 
 extension ClusterNode.State {
-    /// A node that stops, that is drained, or whose clock is wrong takes no share while others can.
+    /// A node takes no share while others can if it stops, if it is drained, or if its clock is wrong.
     fileprivate mutating func updateDraining() {
         member.isDraining = isLeaving || isDrainRequested || isClockWrong
     }

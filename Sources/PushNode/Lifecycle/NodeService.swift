@@ -91,7 +91,8 @@ package final class NodeService: Service {
             isShared: configuration.cluster != nil)
         self.store = store
         let alarms = Alarms(registry: counters.registry, now: now)
-        let clock = ClockMonitor(reference: configuration.cluster == nil ? "the Waku node's" : "the database's", alarms: alarms, logger: logger)
+        let reference = configuration.cluster == nil ? "the Waku node's" : "the database's"
+        let clock = ClockMonitor(reference: reference, alarms: alarms, logger: logger)
         self.clock = clock
         let cluster = try Self.makeCluster(configuration, protocols, gorush, counters, clock, now, logger)
         self.cluster = cluster

@@ -39,13 +39,14 @@ final class ClockMonitor: Sendable {
     /// nil before the first comparison.
     var finding: Finding? {
         let watch = watch.withLock(\.self)
-        return watch.ahead == nil ? nil : NodeChecks.clock(difference(watch), isWrong: watch.state == .wrong, isInStep: watch.state == .inStep)
+        guard watch.ahead != nil else { return nil }
+        return NodeChecks.clock(difference(watch), isWrong: watch.state == .wrong, isInStep: watch.state == .inStep)
     }
 
     /// `1200.0 s behind the database's`
     private func difference(_ watch: ClockWatch) -> String {
         let ahead = watch.ahead ?? .zero
         let tenths = (ahead < .zero ? .zero - ahead : ahead) / .milliseconds(100)
-        return "\((tenths).rounded() / 10) s \(ahead < .zero ? "behind" : "ahead of") \(reference)"
+        return "\(tenths.rounded() / 10) s \(ahead < .zero ? "behind" : "ahead of") \(reference)"
     }
 }

@@ -28,7 +28,8 @@ final class NodeWatch: Sendable {
     private let points = Mutex(StatusHistory())
 
     init(
-        alarms: Alarms, relay: any Relay, clock: ClockMonitor?, store: any Store, counters: Counters, delivery: DeliveryService, silenceAlarm: Duration?,
+        alarms: Alarms, relay: any Relay, clock: ClockMonitor?, store: any Store, counters: Counters, delivery: DeliveryService,
+        silenceAlarm: Duration?,
         logger: Logger,
         now: @escaping @Sendable () -> Timestamp
     ) {
