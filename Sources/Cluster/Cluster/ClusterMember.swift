@@ -185,7 +185,7 @@ package struct ClusterMember: Sendable {
         let partitions = view.partitions.map { row in
             PartitionRow(owner: row.owner.flatMap { live.contains($0) ? $0 : nil }, epoch: row.epoch)
         }
-        // What the node says of itself in its next heartbeat counts already.
+        // The state that the node announces in its next heartbeat counts already.
         let leases = view.leases.map { row in
             var row = row
             if row.node == id, row.state != .ended { row.state = isDraining ? .draining : .live }

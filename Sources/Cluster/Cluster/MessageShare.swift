@@ -17,8 +17,8 @@ package import Core
 ///   rank 0 did not hear, or for the length of a lease after it died.
 /// - A transaction with unknown outcome (COMMIT without a reply, a warning of cancelled replication) is resolved by running it again, with the
 ///   same claim: the insert waits for the first one if that is still running, and says whose claim is there. A read would not wait.
-/// - The database may hang at any step: a message for whose answer a client waits (``expectAnswer(_:at:)``) is answered with an error at the deadline,
-///   whatever it waits for. Its effect may still be committed; then it is finished.
+/// - The database may hang at any step: a message with a waiting client (``expectAnswer(_:at:)``) is answered with an error at the deadline,
+///   in every stage. Its effect may still be committed; then it is finished.
 /// - A message is answered with an error only by a node that tried to store it. Another node may have stored it meanwhile: see the article.
 package struct MessageShare: Sendable {
     package enum Action: Hashable, Sendable {

@@ -28,7 +28,7 @@ extension ClusterDatabase {
         )
     }
 
-    /// Of those that have not ended.
+    /// By node, without leases that have ended.
     private func renewals(ofNodesNamed name: String) throws(StoreError) -> [Int64: Int64] {
         let select = Statement("SELECT node, renewals FROM cluster_node WHERE name = $1 AND state <> 'ended'", [.text(name)])
         return try messages.read([select]) { found in

@@ -1,4 +1,4 @@
-/// What it means that this machine's clock differs from a reference clock, such as the database's.
+/// Judges the difference between this machine's clock and a reference clock, such as the database's.
 ///
 ///     in step ──(beyond 2 s)──▶ differs ──(beyond 30 s)──▶ wrong
 ///        ▲                         ▲                        │

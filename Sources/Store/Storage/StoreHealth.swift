@@ -23,7 +23,7 @@ package struct StoreHealth: Sendable {
     private var failedChecks = 0
     private var nextCheck: ContinuousClock.Instant?
 
-    /// - Parameter responseTimeout: an engine waits for others for 2 s at most: what takes longer by far is the disk, or the server.
+    /// - Parameter responseTimeout: an engine waits for other processes for 2 s at most: a much longer time is due to the disk or the server.
     package init(subject: String = "the disk", remedy: String = "look at what it is doing", responseTimeout: Duration = .seconds(10)) {
         self.subject = subject
         self.remedy = remedy

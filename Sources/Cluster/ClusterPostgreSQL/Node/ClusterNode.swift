@@ -437,7 +437,7 @@ package final class ClusterNode: ClusterMembership {
 }
 
 extension ClusterNode.State {
-    /// A node that stops, that is drained, or whose clock is wrong takes no share while others can.
+    /// A node takes no share while others can if it stops, if it is drained, or if its clock is wrong.
     fileprivate mutating func updateDraining() {
         member.isDraining = isLeaving || isDrainRequested || isClockWrong
     }

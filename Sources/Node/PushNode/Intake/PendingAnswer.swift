@@ -45,7 +45,7 @@ struct AnswerDeadlines {
         return waiting.isEmpty
     }
 
-    /// nil when no answer is open: those that were given are forgotten.
+    /// nil when no answer is open. Removes answers that were given.
     var next: ContinuousClock.Instant? {
         mutating get {
             while let first = waiting.first, !first.answer.isOpen { waiting.removeFirst() }

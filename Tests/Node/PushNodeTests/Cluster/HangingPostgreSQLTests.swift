@@ -15,7 +15,7 @@ import WakuCrypto
 
 @testable import PushNode
 
-/// A database that hangs: requests are answered by the deadline, and what they asked for takes place once, when it goes on.
+/// A database that hangs: requests are answered by the deadline, and their effect takes place once, when the database goes on.
 @Suite("PostgreSQL that hangs", .timeLimit(.minutes(10))) struct HangingPostgreSQLTests {
     private static let requestCount = 30
     /// The deadline, with room for a busy machine.
@@ -26,7 +26,7 @@ import WakuCrypto
         configuration.cluster?.times.lease = .seconds(5)
     }
 
-    /// Requests during a hang, and what became of them.
+    /// Requests during a hang, and their outcomes.
     private func check(
         _ fixture: ClusterFixture, _ members: [ClusterFixture.Member], begin: @Sendable () async throws -> Void,
         end: @Sendable () async throws -> Void, during: @Sendable ([ClusterFixture.Member]) async throws -> Void = { _ in }

@@ -31,7 +31,7 @@ import WakuCrypto
         let fixture = try await ClusterFixture()
         let clients = (0..<30).map { _ in TestClient(of: fixture.identity.publicKey) }
         let clock = Clock(.seconds(seconds))
-        // Nobody takes what another node is slow with.
+        // A slow node keeps its messages.
         func wait(_ configuration: inout ServerConfiguration) { configuration.cluster?.times.rankDelay = .seconds(120) }
         try await fixture.withNodes(["a", "b", "c"], configure: wait, now: clock.now) { members in
             try await Array(members.prefix(2)).waitUntilShared()
