@@ -32,7 +32,7 @@ extension AdminAPI {
         }
     }
 
-    /// What became of a ``TestPush``.
+    /// The result of a ``TestPush``.
     package struct TestedPush: Codable, Sendable {
         /// Why nothing could be posted; nil otherwise.
         package var problem: String?

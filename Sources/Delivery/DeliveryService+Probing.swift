@@ -4,6 +4,8 @@ import Synchronization
 
 /// Whether gorush answers, before anything is posted to it.
 extension DeliveryService {
+    /// So many failures in a row count, as for the circuit breaker: gorush may be starting at the same time.
+    private static let failureLimit = 3
     /// The pause between two health checks of a server that did not answer.
     private static let probePause = ExponentialBackoff(initial: .milliseconds(500), maximum: .seconds(5))
 
@@ -11,15 +13,16 @@ extension DeliveryService {
     func probe(_ endpoint: Int) async {
         var failures = 0
         while !Task.isCancelled, let reason = await gorush[endpoint].posting.healthFailure() {
-            guard table.withLock({ $0.healthCheckFailed(reason, at: endpoint) }) else { return }
-            if failures == 0 {
+            failures += 1
+            guard !table.withLock({ $0.hasAnsweredPost(endpoint) }) else { return }
+            if failures >= Self.failureLimit { table.withLock { $0.setHealthFailure(reason, of: endpoint) } }
+            if failures == Self.failureLimit {
                 logger.warning("gorush does not answer", metadata: ["endpoint": "\(routing.rules[endpoint].name)", "reason": "\(reason)"])
             }
-            failures += 1
             guard (try? await Task.sleep(for: Self.probePause.delay(afterFailures: failures, jitter: .random(in: 0...1)))) != nil else {
                 return
             }
         }
-        table.withLock { $0.healthCheckAnswered(by: endpoint) }
+        table.withLock { $0.setHealthFailure(nil, of: endpoint) }
     }
 }

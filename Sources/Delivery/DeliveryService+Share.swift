@@ -6,8 +6,8 @@ import Waku
 
 /// The outbox that several nodes share: each has the deliveries of its own devices in its queues, and leaves the others alone.
 extension DeliveryService {
-    /// Takes up deliveries that are in the outbox and of this node's devices; of those that it has already nothing changes. Those that a former
-    /// owner marked have the time of the first mark.
+    /// Takes up deliveries that are in the outbox and of this node's devices; a delivery that is in a queue already stays as it is. Deliveries that a
+    /// former owner marked have the time of the first mark.
     package func take(_ waiting: [WaitingDelivery]) async {
         await enqueueFromOutbox(waiting, isAwaited: false, heldUntil: holds(of: waiting))
     }

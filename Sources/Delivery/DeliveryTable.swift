@@ -136,15 +136,11 @@ struct DeliveryTable {
 
     // MARK: Health checks
 
-    /// - Returns: whether to ask again.
-    mutating func healthCheckFailed(_ reason: String, at endpoint: Int) -> Bool {
-        guard !endpoints[endpoint].hasAnswered else { return false }
-        endpoints[endpoint].healthFailure = reason
-        return true
-    }
+    func hasAnsweredPost(_ endpoint: Int) -> Bool { endpoints[endpoint].hasAnswered }
 
-    mutating func healthCheckAnswered(by endpoint: Int) {
-        endpoints[endpoint].healthFailure = nil
+    /// - Parameter reason: nil when it has answered its health check.
+    mutating func setHealthFailure(_ reason: String?, of endpoint: Int) {
+        endpoints[endpoint].healthFailure = endpoints[endpoint].hasAnswered ? nil : reason
     }
 
     // MARK: Posts

@@ -53,7 +53,7 @@ package final class GorushClient: Sendable {
         }
     }
 
-    private static let healthTimeout = Duration.seconds(5)
+    private static let healthTimeout = Duration.seconds(2)
 
     /// Asks gorush for its health. Its path can be configured there, so any answer counts but that of a failing server, or of a proxy without one.
     ///
@@ -61,7 +61,7 @@ package final class GorushClient: Sendable {
     package func healthFailure() async -> String? {
         do throws(HTTPError) {
             let status = try await client.send(HTTPRequest(url: healthURL, timeout: Self.healthTimeout)).status
-            return status < 500 ? nil : "status \(status)"
+            return status < 500 || status == 501 ? nil : "status \(status)"
         } catch {
             return error.message
         }

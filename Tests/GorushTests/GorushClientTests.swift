@@ -20,7 +20,7 @@ struct GorushClientTests {
     }
 
     @Test func anyAnswerOfAServerThatWorksIsHealth() async throws {
-        for (status, isHealthy) in [(200, true), (404, true), (401, true), (500, false), (502, false), (503, false)] {
+        for (status, isHealthy) in [(200, true), (404, true), (401, true), (501, true), (500, false), (502, false), (503, false)] {
             let server = try RawHTTPServer { _ in .status(status) }
             let client = try GorushClient(client: CurlClient(), url: server.url + "/prefix")
             #expect(await (client.healthFailure() == nil) == isHealthy, "\(status)")

@@ -2,7 +2,7 @@ import Gorush
 import PushTypes
 import Testing
 
-/// Which notifications a device shows once when it gets them twice: by what gorush is sent.
+/// Notifications that a device shows once when it gets them twice, by the members that gorush gets.
 struct RepetitionTests {
     private func showsOnce(
         _ platform: Platform, in profile: PayloadProfile = .combined, _ set: (inout NotificationStyle) -> Void = { _ in }

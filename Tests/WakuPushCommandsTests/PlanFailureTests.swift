@@ -76,7 +76,7 @@ struct PlanFailureTests {
         ("--gorush-header", "no colon"), ("--listen", "60000"), ("--listen", "/dns4/localhost/tcp/1"),
         ("--relay", "/ip4/127.0.0.1/tcp/60000"), ("--fleet", "status.none"), ("--fleet", "enrtree://AA@x"), ("--peer-count", "0"),
         ("--exempt-network", "10.0.0.0/33"), ("--exempt-network", "localhost"),
-        ("--reply-delay", "3s"), ("--derive-ahead-limit", "0"), ("--derive-ahead", "perhaps"),
+        ("--reply-delay", "3s"), ("--unknown-hold", "61s"), ("--derive-ahead-limit", "0"), ("--derive-ahead", "perhaps"),
         ("--dns", "localhost:53"), ("--http-host", "push.example:9090"), ("--limit", "registrations=1/d burst 200000"),
         ("--no-such-option", "1"),
     ])

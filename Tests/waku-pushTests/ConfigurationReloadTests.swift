@@ -17,7 +17,9 @@ struct ConfigurationReloadTests {
 
     @Test func sighupAppliesWhatNeedsNoRestart() async throws {
         let data = folder.path + "/data"
-        func text(_ more: String) -> String { "identity: \(key.path)\ndata: \(data)\n\(more)\n" }
+        let gorush = try RawHTTPServer { _ in .status(404) }
+        defer { gorush.stop() }
+        func text(_ more: String) -> String { "identity: \(key.path)\ndata: \(data)\n\(more)\ngorush: \(gorush.url)\n" }
         try write(text("log-level: warning"), to: path)
         let daemon = try await Daemon.start(["--config", path])
         #expect(!daemon.process.errors.contains("node started"))

@@ -13,6 +13,9 @@ struct Daemon: Sendable {
     ///   - arguments: after `serve`, without the addresses to listen on.
     ///   - environment: as it is for the process.
     static func start(_ arguments: [String], environment: [String: String] = [:], shell: String? = nil) async throws -> Daemon {
+        var environment = environment
+        let namesGorush = ["--gorush", "--config"].contains(where: arguments.contains) || environment["WAKU_PUSH_CONFIG"] != nil
+        if !namesGorush, environment["WAKU_PUSH_GORUSH"] == nil { environment["WAKU_PUSH_GORUSH"] = try standInGorush.get().url }
         let (relay, http) = (try freePort(), try freePort())
         let isAlone = !arguments.contains("--relay") || arguments.contains("loopback")
         let listen = isAlone && !arguments.contains("--listen") ? ["--listen", "/ip4/127.0.0.1/tcp/0"] : []
@@ -32,8 +35,14 @@ struct Daemon: Sendable {
         let log: String
     }
 
+    /// For daemons that notify nobody: answers the health check, and no post.
+    private static let standInGorush = Result { try RawHTTPServer { _ in .status(404) } }
+
     private func isReady(hasLoopback: Bool) async -> Bool {
-        guard (try? await get("/readyz").status) == 200 else { return false }
+        guard let answer = try? await get("/readyz") else { return false }
+        // A configuration file may name a gorush that is not there.
+        let obstacles = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
+        guard answer.status == 200 || obstacles.allSatisfy({ $0.contains(": does not answer: ") }) else { return false }
         return hasLoopback ? (try? await Daemon.get(relayURL + "/health").status) == 200 : true
     }
 

@@ -117,7 +117,7 @@ struct FlowTests {
         #expect(try notified.json() == [Result(success: true, installation: "bobs-phone")])
         let repeated = try await notify(daemon, messageID: "c0ffee")
         #expect(repeated.status == 0)
-        let bodies = gorush.requests.map { String(decoding: $0.body, as: UTF8.self) }
+        let bodies = gorush.requests.filter { $0.head.hasPrefix("POST") }.map { String(decoding: $0.body, as: UTF8.self) }
         #expect(bodies.count == 1)
         #expect(bodies.first?.contains(#""tokens":["\#(Self.deviceToken)"]"#) == true)
 
@@ -237,6 +237,6 @@ struct FlowTests {
         #expect(try await register(daemon, "--version", "2").status == 0)
         #expect(try await client(daemon, "query", "--registrant", bob.publicKey).rows.last == ["bobs-phone", "2", "yes"])
         #expect(await daemon.stop().status == 0)
-        #expect(gorush.requests.isEmpty)
+        #expect(!gorush.requests.contains { $0.head.hasPrefix("POST") })
     }
 }

@@ -25,8 +25,8 @@ package struct NodeConfiguration: Sendable {
     package var retention = Duration.seconds(24 * 3600)
     /// Maximum number of notifications in the outbox. Beyond it the oldest are dropped.
     package var outboxLimit = 100_000
-    /// How long a notification whose post has an unknown outcome, after a kill or an unplanned hand-over, is held from its first mark. Those that
-    /// a device shows once are not held.
+    /// How long a notification whose post has an unknown outcome, after a kill or an unplanned hand-over, is held from its first mark. A
+    /// notification that the device shows once is not held.
     package var unknownHold = Duration.seconds(5)
     /// The maximum of ``unknownHold``.
     package static let unknownHoldLimit = Duration.seconds(60)
