@@ -301,7 +301,7 @@ package enum DeliveryStorage {
 
     // MARK: Forgetting
 
-    /// Doubts are kept for 90 days beyond the cutoff; a device notified less often starts without a doubt.
+    /// Doubts whose last failure is more than 90 days before the cutoff are deleted; a device notified less often starts without a doubt.
     private static let doubtMemory = Duration.seconds(90 * 24 * 3600)
 
     private static let acceptedRows = TimedRows(accepted, by: at)
