@@ -56,7 +56,7 @@ extension DeliveryService {
 
     private func find(_ batch: DeliveryQueue.Batch, _ recent: [Int64: PostableDelivery]) -> StoreCommand<Found> {
         sources.versions(of: recent.values.lazy.map(\.waiting.device)).then { [self] versions in
-            // For devices that registered anew or were removed, everything is read again.
+            // If a device registered anew or was removed, its delivery is read again.
             let others = batch.deliveries.filter { id in
                 guard let delivery = recent[id] else { return true }
                 return versions[delivery.waiting.device] != delivery.address.version

@@ -288,7 +288,7 @@ package final class DeliveryService: Sendable {
 
     // MARK: Figures
 
-    /// Notifications in flight, whose outcome is not known yet.
+    /// The number of notifications in unanswered posts.
     package var unansweredCount: Int { table.withLock { $0.unansweredCount } }
 
     /// The number of requests that wait for deliveries.

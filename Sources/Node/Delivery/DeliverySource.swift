@@ -6,8 +6,8 @@ import Waku
 package protocol DeliverySource: Sendable {
     var number: ProtocolNumber { get }
 
-    /// Selects registered devices: the conditions are ``Storage/Condition/idAmong`` and those that exclude removed devices. The first output is the
-    /// id, the second the version of the registration.
+    /// Selects registered devices: its conditions are ``Storage/Condition/idAmong`` and the exclusion of removed devices. The first output is the id,
+    /// the second the version of the registration.
     var devices: Query { get }
 
     /// The push address of a device. Throws when the row can't be decrypted.
@@ -113,7 +113,7 @@ package struct DeliverySources: Sendable {
 
     /// - Parameters:
     ///   - devices: devices of any protocols.
-    ///   - query: the query of a protocol, whose first output is the device's id.
+    ///   - query: the device query of a protocol, with the device's id as the first output.
     ///   - value: extracts the result from a row.
     private func find<Found: Sendable>(
         _ devices: some Sequence<DeviceID>, by query: (ProtocolNumber) -> Query?, _ value: @escaping @Sendable (Row) throws -> Found

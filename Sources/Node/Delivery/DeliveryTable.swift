@@ -76,7 +76,7 @@ struct DeliveryTable {
         }
     }
 
-    /// How a request is handled that wants to wait.
+    /// The result of ``await(_:deadline:now:)``.
     enum Waiting {
         /// The request waits. The unknown deliveries are in no queue and not known to be posted by another node: look them up.
         case waits(unknown: [DeliveryID])
@@ -311,7 +311,7 @@ struct DeliveryTable {
 
     var count: Int { deliveries.count }
     var awaitingCount: Int { awaited.count }
-    /// Notifications in flight, whose outcome is not known yet.
+    /// The number of notifications in unanswered posts.
     var unansweredCount: Int { endpoints.reduce(0) { $0 + $1.queue.deliveriesInFlight.count(where: { _ in true }) } }
 
     func states(_ rules: [EndpointRule], now: Timestamp) -> [EndpointState] {

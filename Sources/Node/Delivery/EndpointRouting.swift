@@ -4,7 +4,7 @@ package import Core
 package struct EndpointRule: Codable, Hashable, Sendable {
     /// The operator's name for the endpoint: in `/readyz`, the log, and on the status page.
     package var name: String
-    /// nil: all.
+    /// The accepted platforms; nil: all.
     package var platforms: Set<Platform>?
     /// The APNs topics of iOS apps, in addition to ``sandboxTopics``; nil: all. Does not apply to Firebase.
     package var apnTopics: Set<String>?
@@ -35,8 +35,8 @@ package struct EndpointRule: Codable, Hashable, Sendable {
 
 /// Routes each notification to the first endpoint whose rule accepts it.
 ///
-/// Once any endpoint has ``EndpointRule/services``, Session notifications go only to endpoints that list their service, and those of other protocols
-/// only to endpoints without services: different apps need different Firebase projects, and tokens do not identify the project.
+/// Once any endpoint has ``EndpointRule/services``, Session notifications go only to endpoints that list their service, and other notifications only
+/// to endpoints without services: different apps need different Firebase projects, and tokens do not identify the project.
 package struct EndpointRouting: Sendable {
     package let rules: [EndpointRule]
     private let isTrivial: Bool

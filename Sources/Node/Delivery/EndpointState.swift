@@ -15,8 +15,8 @@ package struct EndpointState: Sendable {
     /// Why the health check at the start failed; nil once gorush has answered it or a post.
     var healthFailure: String?
 
-    /// Why notifications can't be delivered; nil when they can. After a failure, an endpoint with no waiting notifications and whose pause is over
-    /// counts as available.
+    /// The reason why notifications can't be delivered; nil when they can. After a failure, an endpoint counts as available once its pause is over
+    /// and no notifications wait.
     package var obstacle: String? {
         if !breaker.isClosed, waitingCount > 0 || isOpen { return "takes no notifications, \(waitingCount) wait: \(failure)" }
         if let healthFailure { return "does not answer: \(healthFailure)" }

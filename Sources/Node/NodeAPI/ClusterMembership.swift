@@ -78,7 +78,7 @@ package protocol ClusterMembership: Sendable {
     func setDraining(_ isDraining: Bool)
     /// Starts handing this node's share over to other nodes.
     func beginLeaving()
-    /// Whether other nodes have taken over, or there are none.
+    /// Whether other nodes have taken over this node's share, or there are no other nodes.
     var hasLeft: Bool { get }
     /// Ends the membership.
     func leave() async
@@ -88,7 +88,7 @@ package protocol ClusterMembership: Sendable {
 
     // MARK: Figures
 
-    /// nil while the node is a member whose lease is valid.
+    /// Why the node is not a member with a valid lease; nil while it is.
     var failure: String? { get }
     /// Settings that must be the same at all nodes and differ, one line each.
     var conflicts: [String] { get }
@@ -96,7 +96,7 @@ package protocol ClusterMembership: Sendable {
     var nodeCount: Int { get }
     /// The number of device partitions that this node posts for.
     var share: Int { get }
-    /// For `admin status` and the status page.
+    /// Additional lines for `admin status` and the status page.
     var facts: [ProtocolFact] { get }
 }
 

@@ -18,7 +18,7 @@ package protocol NodeProtocol: Sendable {
     /// The Waku topics it listens on; none by default. ``ProtocolService/run()`` serves other endpoints.
     var topics: any WakuTopics { get }
 
-    /// The column that identifies a registrant, for protocols whose changes all nodes of a cluster must learn of at once: see
+    /// The column that identifies a registrant, if all nodes of a cluster must learn of changed registrants at once: see
     /// ``ProtocolService/registeredElsewhere(_:)``. nil by default.
     var registrants: (table: Table, column: Column)? { get }
 

@@ -85,7 +85,7 @@ package struct FailureGuard: Sendable {
     /// Counts failures and returns for each whether it counts against its token.
     ///
     /// - Parameters:
-    ///   - failures: all failures of a batch, or those that a hook reported together.
+    ///   - failures: all failures of a batch, or all that a hook reported together.
     ///   - batch: the number of tokens posted in their batch, already counted by ``posted(_:at:)``; empty when a hook reported them.
     package mutating func judge(_ failures: [Failure], of batch: [Audience: Int] = [:], at now: Timestamp) -> [Bool] {
         for failure in failures { change(failure.audience, now) { $0.failed[failure.reason, default: 0] += 1 } }

@@ -163,7 +163,7 @@ package final class Feedback: Sendable {
     /// - Parameters:
     ///   - failures: at most one for each delivery.
     ///   - deliveries: the accepted deliveries of their batch; nil when the hook reported the failures.
-    ///   - now: when they were told.
+    ///   - now: the time at which they were reported.
     func judge(_ failures: [TokenFailure], of deliveries: [PostableDelivery]?, at now: Timestamp) -> [TokenFailure] {
         var posted: [FailureGuard.Audience: Int] = [:]
         for delivery in deliveries ?? [] { posted[delivery.audience, default: 0] += 1 }
@@ -200,7 +200,7 @@ package final class Feedback: Sendable {
     /// - Parameters:
     ///   - failures: the failures that count against their tokens.
     ///   - deliveries: accepted deliveries, each of which may end a doubt.
-    ///   - now: when they were told.
+    ///   - now: the time at which they were reported.
     func settle(_ failures: [TokenFailure], besides deliveries: [PostableDelivery] = [], at now: Timestamp) async {
         guard !failures.isEmpty || !deliveries.isEmpty else { return }
         // One command each: a command sees the changes of earlier commands, but not those of its own other parts.

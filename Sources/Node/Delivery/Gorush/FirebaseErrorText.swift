@@ -10,7 +10,7 @@
 ///
 /// The messages of firebase-admin-go 3, which some forks of gorush use, have a code in the middle.
 ///
-/// The verdict is *dead* only if the server says that the token existed and no longer does. A token that the server does not accept is
+/// The verdict is *dead* only if the server says that the token existed and no longer does. A token that the server rejects is
 /// *doubtful*, because with a wrong key or project of the operator the server rejects all tokens in the same way.
 struct FirebaseErrorText: Sendable {
     enum Place: Sendable {

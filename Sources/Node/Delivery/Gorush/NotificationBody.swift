@@ -119,6 +119,6 @@ package struct NotificationBody: Sendable {
     /// The expiry in seconds since 1970, rounded up.
     var expiration: Int64? { deadline.map { Self.roundedUp($0.rawValue) } }
 
-    /// In seconds from now, at least 0; nil if the push service's own default applies.
+    /// The time to live in seconds, at least 0; nil if the push service's own default applies.
     var timeToLive: Int64? { deadline.map { max(0, Self.roundedUp($0.since(now).nanoseconds)) } }
 }

@@ -20,14 +20,14 @@ extension DeliveryQueue {
         /// nothing by waiting. 2 ms is well below a noticeable latency (10 ms are promised from relay to gorush), and at 3,000 notifications a second
         /// makes 500 posts of six.
         package var gathering: Duration = .milliseconds(2)
-        /// How long the answer to a request waits for its deliveries. Older deliveries yield to those that requests still wait for.
+        /// How long the answer to a request waits for its deliveries. Deliveries that have waited longer yield to newer ones.
         package var awaitLimit: Duration = .seconds(2)
         /// The pause before a delivery is retried, by its number of failures.
         package var backoff = ExponentialBackoff(initial: .milliseconds(250), maximum: .seconds(30))
         /// The upper limit for a pause that gorush asks for.
         package var longestRetryAfter: Duration = .seconds(300)
-        /// The maximum number of deliveries in the queue; beyond it, those that expire first are evicted. Only deliveries in flight or about to be
-        /// posted can exceed it.
+        /// The maximum number of deliveries in the queue; beyond it, the first to expire are evicted. Only deliveries in flight or about to be posted
+        /// can exceed it.
         package var limit = 100_000
         package var breaker = CircuitBreaker.Configuration()
 
@@ -58,7 +58,7 @@ extension DeliveryQueue {
     package struct Batch: Sendable, Hashable {
         /// Increases with each batch.
         package let id: UInt64
-        /// At least one, at most ``Configuration/maximumBatchCount``.
+        /// The outbox ids: at least one, at most ``Configuration/maximumBatchCount``.
         package let deliveries: [Int64]
     }
 

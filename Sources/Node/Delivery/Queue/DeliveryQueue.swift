@@ -6,9 +6,9 @@ import Waku
 ///
 ///     add ─▶ held ──(first of its device)──▶ fresh ───(a post is free)───▶ in flight ──(accepted)─────────────▶ accepted
 ///                           │                  │                            ▲  ▲ │ │ └──(refused, alone)───────▶ dropped
-///                           │        (nobody waits for it now)              │  │ │ └────(refused, with others)─▶ halved ─┐
+///                           │        (no request waits by now)              │  │ │ └────(refused, with others)─▶ halved ─┐
 ///                           │                  ▼                            │  │ └──(failed)──┐                          │
-///                           └──(nobody waits)▶ backlog ──(a post is free)───┘  └──────────────┼────(a post is free)──────┘
+///                           └──(not awaited)─▶ backlog ──(a post is free)───┘  └──────────────┼────(a post is free)──────┘
 ///                                              ▲                                              │
 ///                                              └──────────────(after a pause)─────────────────┘
 ///
@@ -34,7 +34,7 @@ package struct DeliveryQueue: Sendable {
         case fresh
         case backlog
         case inFlight(UInt64)
-        /// In the half with this number.
+        /// Part of the half with this number.
         case halved(UInt64)
     }
 

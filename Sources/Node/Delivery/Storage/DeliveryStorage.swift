@@ -31,7 +31,7 @@ package enum DeliveryStorage {
         columns: [
             delivery, at, optional(device), optional(version), postedAs, hasFailed, optional(protocolNumber),
         ], unique: [delivery], indexes: [Index("accepted_posted_as", on: [postedAs], where: .present(postedAs))])
-    /// The delivery whose id it was posted under, if not its own.
+    /// The delivery id under which it was posted; null: its own.
     static let postedAs = Column("posted_as", .bytes, isOptional: true)
     /// 1 once a failure was counted against the token.
     static let hasFailed = Column("has_failed", .integer, isOptional: true)
@@ -79,7 +79,7 @@ package enum DeliveryStorage {
         outbox, [.id, protocolNumber, device, expiresAt, delivery, sealed, markedAt], where: [.idAmong])
     private static let setMark = Mutation(outbox, .updateAny([markedAt], where: [.equal(.id), .absent(markedAt)]))
 
-    /// Accepts a notification by inserting one row, whose id becomes that of the ``WaitingDelivery``.
+    /// Accepts a notification by inserting one row; the row id becomes the ``WaitingDelivery/id``.
     ///
     /// - Parameters:
     ///   - delivery: not in the outbox and not accepted.

@@ -8,11 +8,11 @@ package struct NotificationSettings: Hashable, Sendable {
         /// For each of these properties, nil matches all.
         package var platforms: Set<Platform>?
         package var kinds: Set<ContentKind>?
-        /// APNs topics. A rule with topics matches no other platforms, whose tokens do not identify the app.
+        /// APNs topics. A rule with topics matches no other platforms, because their tokens do not identify the app.
         package var apps: Set<String>?
         /// Names of gorush servers.
         package var endpoints: Set<String>?
-        /// nil: all but those with ``NotificationSubject/isFixed``.
+        /// The protocols; nil: all protocols except those with ``NotificationSubject/isFixed``.
         package var protocols: Set<String>?
         package var style: NotificationStyle
 

@@ -22,6 +22,6 @@ package enum ContentKind: String, Hashable, Sendable, CaseIterable {
     case mention
     case requestToJoinCommunity = "request-to-join-community"
     case contactRequest = "contact-request"
-    /// Any other kind, such as those of later clients.
+    /// Any other kind, for example a kind of a later client.
     case other
 }
