@@ -54,8 +54,8 @@ struct DeliveryTable {
         let endpoint: Int
         /// See ``QueuedDelivery/group``.
         var group: Int64?
-        /// Set when a post by an earlier run or another node has an unknown outcome: unless the device shows a repetition only once, it is not posted
-        /// again before this time, by the queue's clock.
+        /// Set when a post by an earlier run or another node has an unknown outcome: the delivery is not posted again before this time, by the
+        /// queue's clock, unless a repetition replaces the first on the device.
         var heldUntil: Timestamp?
     }
 
@@ -294,7 +294,7 @@ struct DeliveryTable {
         ids.map { $0.filter { deliveries[$0] != nil } } ?? Array(deliveries.keys)
     }
 
-    /// - Parameter ids: nil for all that wait. Returns the number of deliveries that are retried at once.
+    /// - Parameter ids: nil for all that wait. Returns the number of these deliveries that are not in flight.
     mutating func hasten(_ ids: [Int64]?, now: Timestamp) -> Int {
         endpoints.indices.reduce(0) { $0 + endpoints[$1].queue.hasten(ids, now: now) }
     }

@@ -29,7 +29,7 @@ package struct EndpointRule: Codable, Hashable, Sendable {
         return platform != .apn || apnTopics?.contains(apnTopic) ?? true || sandboxTopics.contains(apnTopic)
     }
 
-    /// Whether the rule accepts every notification, apart from ``services``.
+    /// Whether the rule accepts every platform and app; ``services`` are not considered.
     var takesAll: Bool { platforms == nil && apnTopics == nil }
 }
 

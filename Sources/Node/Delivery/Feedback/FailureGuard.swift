@@ -11,8 +11,8 @@ import Waku
 /// - more than a fifth of the posted tokens, either in the hour or in their batch.
 ///
 /// Ten, because one dead token is all of a batch of one, and ordinary: apps are uninstalled singly, and each token is removed at its first failure,
-/// so that their share stays at a few percent. A mistake can thus cost at most the tokens removed before the tenth failure in an hour. An hour,
-/// because a hook reports failures singly, and a small node posts few notifications.
+/// so that their share stays at a few percent. In an hour, a mistake can thus cost at most the tokens removed before the tenth failure for the same
+/// reason. An hour, because a hook reports failures singly, and a small node posts few notifications.
 ///
 /// Clients choose the topics, so only a hundred are counted separately and the others together. Topics without posts for an hour are forgotten.
 package struct FailureGuard: Sendable {

@@ -110,7 +110,7 @@ package final class Feedback: Sendable {
     private func handle(_ failures: [GorushFailure]) async {
         let time = now()
         do throws(StoreError) {
-            // gorush reports each of its attempts: the guard must count one token once, or it would ignore the failures of other tokens too.
+            // With retries, gorush reports each attempt: the guard must count a token once, or it would ignore the failures of other tokens too.
             let (found, repeatedCount) = try await store.onReader { store throws(StoreError) in
                 let posted = try store.read(StoreCommand.each(failures.map(self.posted)))
                 var found: [TokenFailure] = []

@@ -2,7 +2,7 @@ package import Core
 import Waku
 
 extension DeliveryQueue {
-    /// Set while a post is overdue, and afterwards until a post is answered.
+    /// The slowness while a post is overdue, and afterwards until a post is answered; otherwise nil.
     package func slowness(at now: Timestamp) -> Slowness? {
         guard case .slow(let slow) = pace.state else { return nil }
         let (count, age) = pace.outstanding(at: now)
@@ -18,8 +18,8 @@ extension DeliveryQueue {
     /// The maximum number of notifications in the next post.
     package func batchLimit(at now: Timestamp) -> Int { pace.batchLimit(at: now) }
 
-    /// Makes deliveries in the backlog due now, and allows a probe if gorush is unavailable or slow. Returns the number of these deliveries that wait
-    /// to be posted.
+    /// Makes deliveries in the backlog due now, and allows a probe if gorush is unavailable or slow. Returns the number of these deliveries that are
+    /// not in flight.
     ///
     /// - Parameter ids: nil for all.
     package mutating func hasten(_ ids: [Int64]?, now: Timestamp) -> Int {

@@ -16,11 +16,11 @@ extension DeliveryQueue {
         package var slowAfter: Duration = .seconds(2)
         /// A slow gorush that answers nothing for this time is stalled.
         package var stalledAfter: Duration = .seconds(10)
-        /// How long deliveries gather while other posts are in flight. Without posts in flight they go out at once, since a single notification gains
-        /// nothing by waiting. 2 ms is well below a noticeable latency (10 ms are promised from relay to gorush), and at 3,000 notifications a second
-        /// makes 500 posts of six.
+        /// How long deliveries gather while other posts are in flight. Without posts in flight they go out at once: a single notification gains
+        /// nothing by waiting, and under load deliveries gather behind the posts in flight. 2 ms is well below a noticeable latency (10 ms are
+        /// promised from relay to gorush), and at 3,000 notifications a second makes 500 posts of six.
         package var gathering: Duration = .milliseconds(2)
-        /// How long the answer to a request waits for its deliveries. Deliveries that have waited longer yield to newer ones.
+        /// How long the answer to a request waits for its deliveries. Deliveries that have waited longer move to the backlog.
         package var awaitLimit: Duration = .seconds(2)
         /// The pause before a delivery is retried, by its number of failures.
         package var backoff = ExponentialBackoff(initial: .milliseconds(250), maximum: .seconds(30))

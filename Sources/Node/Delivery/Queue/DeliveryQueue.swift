@@ -137,7 +137,7 @@ package struct DeliveryQueue: Sendable {
         }
     }
 
-    /// Removes a delivery that is no longer needed. The outcome of a batch in flight no longer applies to it.
+    /// Removes a delivery that is no longer needed. If it is in flight, the outcome of its batch no longer applies to it.
     package mutating func remove(_ id: Int64) {
         guard let delivery = deliveries[id] else { return }
         leaveLine(id, delivery)
@@ -213,7 +213,7 @@ package struct DeliveryQueue: Sendable {
         pace.ended(batchID, outcome, at: now)
     }
 
-    /// Ends a batch and returns a resolution for each of its deliveries; none for a batch that is not in flight.
+    /// Ends a batch and returns a resolution for each of its deliveries still in the queue; none for a batch that is not in flight.
     ///
     /// - Parameter untaken: deliveries that gorush did not accept though it accepted the batch: they are retried.
     package mutating func finished(

@@ -1,4 +1,4 @@
-/// The style and delivery options of a notification. A nil property is left to the payload profile; an empty text removes the profile's text.
+/// The style and delivery options of a notification. A nil property is left to the payload profile; an empty text removes the profile's value.
 package struct NotificationStyle: Hashable, Sendable {
     package enum Text: Hashable, Sendable {
         case text(String)
