@@ -10,7 +10,7 @@ package protocol DeliverySource: Sendable {
     /// the second the version of the registration.
     var devices: Query { get }
 
-    /// The push address of a device. Throws when the row can't be decrypted.
+    /// The push address of a device. Throws when the row can't be decoded.
     func address(of device: Row) throws -> DeviceAddress
 
     /// The owner of a device; nil when the protocol does not reveal it. The row need not be decrypted.

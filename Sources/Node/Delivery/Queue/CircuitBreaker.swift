@@ -31,9 +31,9 @@ package struct CircuitBreaker: Sendable {
     }
 
     package enum State: Hashable, Sendable {
-        /// - Parameter failures: in a row, below the limit.
+        /// - Parameter failures: the number of failures in a row, below the limit.
         case closed(failures: Int)
-        /// - Parameter attempt: probes that failed since it was closed.
+        /// - Parameter attempt: the number of probes that failed since the breaker was closed.
         case open(until: Timestamp, attempt: Int)
         case halfOpen(probe: UInt64, attempt: Int)
     }
@@ -94,7 +94,7 @@ package struct CircuitBreaker: Sendable {
         state = .closed(failures: 0)
     }
 
-    /// A post ended without evidence about gorush.
+    /// Records a post that ended without evidence about gorush.
     package mutating func cameToNothing(_ number: UInt64, at now: Timestamp) {
         guard case .halfOpen(number, let attempt) = state else { return }
         state = .open(until: now, attempt: attempt)
@@ -102,7 +102,7 @@ package struct CircuitBreaker: Sendable {
 
     /// - Parameters:
     ///   - number: the number of the failed post. Posts are numbered in the order in which they begin.
-    ///   - latest: the number of the latest post.
+    ///   - latest: the number of the post that began last.
     ///   - retryAfter: the pause that gorush asks for.
     package mutating func failed(
         _ number: UInt64, latest: UInt64, retryAfter: Duration?, at now: Timestamp, using generator: inout some RandomNumberGenerator

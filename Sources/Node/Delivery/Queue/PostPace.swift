@@ -40,7 +40,7 @@ struct PostPace: Sendable {
     private let configuration: DeliveryQueue.Configuration
     /// The requests that have left. The time for loading and marking their contents does not count, as it says nothing about gorush.
     private var unanswered: [UInt64: Post] = [:]
-    /// Seconds; nil before the first answer.
+    /// The average time per notification in seconds; nil before the first answer.
     private var timePerNotification: Double?
 
     init(configuration: DeliveryQueue.Configuration) {

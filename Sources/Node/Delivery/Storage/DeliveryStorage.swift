@@ -36,7 +36,7 @@ package enum DeliveryStorage {
     /// 1 once a failure was counted against the token.
     static let hasFailed = Column("has_failed", .integer, isOptional: true)
 
-    /// ``TokenDoubt``.
+    /// The ``TokenDoubt`` of each device in doubt.
     static let doubt = Table(
         "doubt", columns: [protocolNumber, device, version, failures, firstFailure, lastFailure, unfailedSince],
         unique: [protocolNumber, device])
