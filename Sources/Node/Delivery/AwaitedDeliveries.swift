@@ -1,34 +1,34 @@
 package import Core
 import Waku
 
-/// What became of a delivery, as far as whoever asked for it is told.
+/// The outcome of a delivery, as reported to the request that waits for it.
 package enum DeliveryOutcome: Hashable, Sendable {
-    /// gorush took it.
+    /// gorush accepted the notification.
     case accepted
-    /// Not within the time that is waited for it, or given up.
+    /// Not accepted within the wait limit, or given up.
     case failed
-    /// Its device is not registered any more.
+    /// The device is no longer registered.
     case unregistered
 }
 
-/// Deliveries that somebody waits for together.
+/// The deliveries that one request waits for; their outcomes are reported together.
 package struct AwaitedDeliveries: Sendable {
     package struct Results: Sendable {
-        /// Of each delivery.
+        /// The outcome of each delivery.
         package let outcomes: [DeliveryID: DeliveryOutcome]
-        /// Nothing was waited for: gorush is known to take nothing at present.
+        /// The request did not wait: gorush is known to be unavailable.
         package let isImmediate: Bool
     }
 
     let deliveries: Set<DeliveryID>
-    /// When the message that asks for them came in.
+    /// The time at which the requesting message arrived.
     let received: ContinuousClock.Instant?
     let completion: @Sendable (Results) -> Void
 
     /// - Parameters:
     ///   - deliveries: at least one, in the outbox or accepted.
-    ///   - received: when the message that asks for them came in: the time that the store took counts as waiting. nil: now.
-    ///   - completion: called once, on any thread: it must be short.
+    ///   - received: the time at which the requesting message arrived, so that time spent in the store counts as waiting. nil: now.
+    ///   - completion: called once, on any thread; it must return quickly.
     package init(
         _ deliveries: Set<DeliveryID>, receivedAt received: ContinuousClock.Instant? = nil,
         completion: @escaping @Sendable (Results) -> Void
@@ -39,7 +39,7 @@ package struct AwaitedDeliveries: Sendable {
     }
 }
 
-/// Those who wait for deliveries, as a value: outcomes and time come in, who needs to wait no longer goes out.
+/// The requests that wait for deliveries, as a value: outcomes and time go in, completed requests come out.
 struct AwaitedDeliveryTable {
     private struct Entry {
         let awaited: AwaitedDeliveries
@@ -48,23 +48,23 @@ struct AwaitedDeliveryTable {
 
     private var entries: [Int: Entry] = [:]
     private var byDelivery: [DeliveryID: [Int]] = [:]
-    /// In the order of their deadlines, from the first that still counts on. Complete ones stay until their deadline.
+    /// Sorted by time, valid from `firstDeadline` on. A request that completes early keeps its entry until its deadline.
     private var deadlines: [(time: Timestamp, id: Int)] = []
     private var firstDeadline = 0
     private var nextID = 0
 
     var isEmpty: Bool { entries.isEmpty }
     var count: Int { entries.count }
-    /// Deliveries that somebody waits for.
+    /// The deliveries that requests wait for.
     var deliveries: some Collection<DeliveryID> { byDelivery.keys }
 
-    /// Of one that may be complete by now; nil for none.
+    /// The earliest deadline, possibly of a request that is already complete; nil without deadlines.
     var nextDeadline: Timestamp? { firstDeadline < deadlines.count ? deadlines[firstDeadline].time : nil }
 
     /// - Parameters:
-    ///   - awaited: of which at least one is without an outcome.
-    ///   - outcomes: those that are known.
-    ///   - deadline: in most cases not before that of any that was added earlier.
+    ///   - awaited: at least one of its deliveries has no known outcome.
+    ///   - outcomes: the outcomes known so far.
+    ///   - deadline: usually not before any deadline added earlier.
     mutating func add(_ awaited: AwaitedDeliveries, known outcomes: [DeliveryID: DeliveryOutcome] = [:], deadline: Timestamp) {
         defer { nextID += 1 }
         for delivery in awaited.deliveries where outcomes[delivery] == nil { byDelivery[delivery, default: []].append(nextID) }
@@ -74,7 +74,7 @@ struct AwaitedDeliveryTable {
         deadlines.insert((deadline, nextID), at: place)
     }
 
-    /// A delivery ended. Returns those that are complete now.
+    /// Records the outcome of a delivery and returns the requests that it completes.
     mutating func resolve(_ delivery: DeliveryID, as outcome: DeliveryOutcome) -> [Completed] {
         var completed: [Completed] = []
         for id in byDelivery.removeValue(forKey: delivery) ?? [] {
@@ -85,14 +85,14 @@ struct AwaitedDeliveryTable {
         return completed
     }
 
-    /// Time is up for those with deadlines up to now: what is still open failed, as far as they are told.
+    /// Ends the requests whose deadline has passed; their open deliveries are reported as failed.
     mutating func end(before now: Timestamp) -> [Completed] {
         var completed: [Completed] = []
         while firstDeadline < deadlines.count, deadlines[firstDeadline].time <= now {
             if let done = end(deadlines[firstDeadline].id) { completed.append(done) }
             firstDeadline += 1
         }
-        // Moved to the front now and then, at no cost for each.
+        // Compacted occasionally, so that the cost per entry stays constant.
         if firstDeadline > 1000, firstDeadline * 2 > deadlines.count {
             deadlines.removeFirst(firstDeadline)
             firstDeadline = 0
@@ -100,7 +100,7 @@ struct AwaitedDeliveryTable {
         return completed
     }
 
-    /// nil when it is complete already.
+    /// nil when the request is already complete.
     private mutating func end(_ id: Int) -> Completed? {
         guard let entry = entries.removeValue(forKey: id) else { return nil }
         var outcomes = entry.outcomes

@@ -11,7 +11,7 @@ extension PostClassLabel {
 }
 
 extension Counters {
-    /// A post ended.
+    /// Counts a finished post and records its duration.
     func posted(_ result: PostResult, took: Duration) {
         record(took, in: .postTime)
         increment(.posts, PostClassLabel(result), StatusLabel(result.status))

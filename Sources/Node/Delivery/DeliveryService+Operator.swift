@@ -2,7 +2,6 @@ import NodeMetrics
 import Core
 import Synchronization
 
-/// What an operator does to the outbox.
 extension DeliveryService {
     /// - Parameter ids: nil for all that wait.
     package func retry(_ ids: [Int64]?) -> Int {
@@ -12,7 +11,7 @@ extension DeliveryService {
         return count
     }
 
-    /// Gives notifications up. One that is on its way to gorush may still arrive.
+    /// Gives notifications up. One that is already being posted may still arrive.
     ///
     /// - Parameter ids: nil for all that wait.
     package func drop(_ ids: [Int64]?) async -> Int {

@@ -5,7 +5,7 @@ import Storage
 import Synchronization
 import Waku
 
-/// The way of a batch: load, post, note in one commit what gorush took, settle what it said of tokens, tell who waits.
+/// Posting a batch: load it, post it, store in one commit which notifications gorush accepted, apply its token failures, report outcomes.
 extension DeliveryService {
     func post(_ batch: DeliveryQueue.Batch, to endpoint: Int) async {
         guard let loaded = await load(batch, for: endpoint),
@@ -18,11 +18,11 @@ extension DeliveryService {
         let start = ContinuousClock.now
         let sent = steadyNow
         table.withLock { $0.sent(batch, count: notifications.count, by: endpoint, now: sent) }
-        // From now on gorush may become slow.
+        // The request has left, so the run loop must watch for slowness.
         wakeUp.signal()
         let result = await gorush[endpoint].posting.post(notifications)
         let answered = steadyNow
-        // An answer may let other posts go out, before this one's result is stored.
+        // The answer may let other posts go out before its result is stored.
         if table.withLock({ $0.answered(batch, result.outcome, by: endpoint, now: answered) }) { wakeUp.signal() }
         counters.posted(result, took: start.duration(to: .now))
         note(result, deliveries.count, endpoint)
@@ -34,20 +34,20 @@ extension DeliveryService {
 
     // MARK: Loading
 
-    /// What the outbox has of a batch.
+    /// The deliveries of a batch by their state in the outbox.
     private struct Loaded: Sendable {
         var postable: [PostableDelivery] = []
         var unreadable: [Int64] = []
-        /// In the outbox, though their devices are not registered: enqueued by another node while this one ended the device; or the registration has
-        /// ended by its age and is not removed yet.
+        /// In the outbox though their devices are not registered: another node enqueued them while this one removed the device, or the registration
+        /// has expired and is not removed yet.
         var orphaned: [Int64] = []
-        /// For apps that no gorush is configured for.
+        /// For apps without a configured gorush.
         var unroutable: [Int64] = []
         var gone: [(id: Int64, outcome: DeliveryOutcome)] = []
         var replaced: [(id: Int64, by: WaitingDelivery)] = []
     }
 
-    /// What stands for the ids of a batch: rows of the outbox and of devices, and for ids without a row what is known of their deliveries.
+    /// The rows found for a batch in the outbox and of its devices; for ids without a row, the stored state of their deliveries.
     private struct Found: Sendable {
         let stored: [Int64: StoredDelivery]
         let devices: [DeviceID: Row]
@@ -56,7 +56,7 @@ extension DeliveryService {
 
     private func find(_ batch: DeliveryQueue.Batch, _ recent: [Int64: PostableDelivery]) -> StoreCommand<Found> {
         sources.versions(of: recent.values.lazy.map(\.waiting.device)).then { [self] versions in
-            // Of a device that registered anew, or ended, all is read.
+            // If a device registered anew or was removed, its delivery is read again.
             let others = batch.deliveries.filter { id in
                 guard let delivery = recent[id] else { return true }
                 return versions[delivery.waiting.device] != delivery.address.version
@@ -102,8 +102,8 @@ extension DeliveryService {
                 }
                 postable = opened
             } else if let other = found.others[id] {
-                // Accepted before, or deleted at its device's end, after which the device may have been registered anew and the same
-                // request have come again.
+                // Accepted before, or deleted when its device was removed; the device may have registered again since, and the same request may have
+                // been repeated.
                 if let waiting = other.waiting {
                     loaded.replaced.append((id, by: waiting))
                 } else {
@@ -130,7 +130,7 @@ extension DeliveryService {
         return loaded
     }
 
-    /// nil when the row was altered, or is of a version that this one does not know.
+    /// nil when the row was altered, or was written in a format that this version does not know.
     private func open(_ stored: StoredDelivery, _ row: Row) -> PostableDelivery? {
         guard let source = sources[stored.waiting.device.protocol], let address = try? source.address(of: row),
             let payload = try? stored.payload(store.sealer), let content = try? source.content(of: payload, to: row)
@@ -138,13 +138,13 @@ extension DeliveryService {
         return PostableDelivery(stored.waiting, to: address, content)
     }
 
-    /// What of a batch is to be posted, in its order. What is not leaves the queue before the batch is finished: its outcome says nothing of
-    /// that. nil when the outbox can't be read.
+    /// Returns the deliveries of a batch to post, in its order. The others leave the queue before the batch finishes, so that its outcome does not
+    /// apply to them. nil when the outbox can't be read.
     private func load(_ batch: DeliveryQueue.Batch, for endpoint: Int) async -> [PostableDelivery]? {
         let recent = table.withLock { $0.takePostable(of: batch) }
         let loaded: Loaded
         do throws(StoreError) {
-            // Opened on the store's thread, too: it may be a lot.
+            // Rows are decrypted on the store's thread, too, as there may be many.
             loaded = try await store.onReader { store throws(StoreError) in
                 self.sort(batch, recent, try store.read(self.find(batch, recent)), for: endpoint)
             }
@@ -180,9 +180,9 @@ extension DeliveryService {
         await drop(ids, counter)
     }
 
-    // MARK: What gorush said
+    // MARK: Results
 
-    /// Returns those that gorush had no room for.
+    /// Stores the acceptance of a batch and applies its token failures. Returns the deliveries that gorush had no room for.
     private func keepAcceptance(of deliveries: [PostableDelivery], _ result: PostResult) async -> Set<Int64> {
         let time = now()
         let untaken = result.untaken
@@ -202,7 +202,7 @@ extension DeliveryService {
         }
         let hasDoubts = await keep(
             DeliveryStorage.hasDoubts().then { .change(changes, $0) }, "acceptance not stored")
-        // Apart from the acceptance, which must be kept whatever a row about tokens holds.
+        // Separate from the acceptance, which must be stored even if a row about tokens is invalid.
         await feedback.settle(complaints, besides: hasDoubts == true ? taken : [], at: time)
         return left
     }
@@ -231,7 +231,7 @@ extension DeliveryService {
         }
     }
 
-    /// Reports the beginning and the end of a time in which gorush owes answers.
+    /// Reports when an endpoint becomes slow, and when it answers in time again.
     func noteSlowness(at now: Timestamp) {
         let changes = table.withLock { table in
             let changes = table.slownessChanges(now: now)
@@ -257,7 +257,7 @@ extension DeliveryService {
         _ batch: DeliveryQueue.Batch, of endpoint: Int, _ outcome: PostOutcome, except untaken: Set<Int64> = []
     ) async {
         let now = steadyNow
-        // Alarms within the lock: what two batches find of the breakers must not cross on its way.
+        // Alarms change within the lock, so that the breaker changes of two batches are reported in order.
         let finished = table.withLock { table in
             let finished = table.finished(batch, outcome, by: endpoint, except: untaken, now: now)
             switch finished.breakerChange {

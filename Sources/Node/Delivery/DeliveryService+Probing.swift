@@ -2,14 +2,14 @@ import Logging
 import Core
 import Synchronization
 
-/// Whether gorush answers, before anything is posted to it.
+/// Health checks of gorush servers before the first post.
 extension DeliveryService {
     /// So many failures in a row count, as for the circuit breaker: gorush may be starting at the same time.
     private static let failureLimit = 3
     /// The pause between two health checks of a server that did not answer.
     private static let probePause = ExponentialBackoff(initial: .milliseconds(500), maximum: .seconds(5))
 
-    /// Asks a server's health check until it answers, or until it has answered a post. Nothing waits for this.
+    /// Repeats a server's health check until it succeeds or the server has answered a post. Deliveries do not wait for it.
     func probe(_ endpoint: Int) async {
         var failures = 0
         while !Task.isCancelled, let reason = await gorush[endpoint].posting.healthFailure() {

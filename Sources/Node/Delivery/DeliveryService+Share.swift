@@ -4,7 +4,7 @@ package import Storage
 import Synchronization
 import Waku
 
-/// The outbox that several nodes share: each has the deliveries of its own devices in its queues, and leaves the others alone.
+/// An outbox shared by several nodes: each node queues only the deliveries of the devices that it owns.
 extension DeliveryService {
     /// Takes up deliveries that are in the outbox and of this node's devices; a delivery that is in a queue already stays as it is. Deliveries that a
     /// former owner marked have the time of the first mark.
@@ -12,42 +12,42 @@ extension DeliveryService {
         await enqueueFromOutbox(waiting, isAwaited: false, heldUntil: holds(of: waiting))
     }
 
-    /// Those that are in no queue of this node.
+    /// The ids that are in no queue of this node.
     package func unknown(among ids: [Int64]) -> [Int64] {
         table.withLock { table in ids.filter { table.delivery($0) == nil } }
     }
 
-    /// Another node posts for these devices from now on. What is on its way to gorush stays until its outcome is stored: see
+    /// Removes the deliveries of devices that another node now owns. Deliveries in flight stay until their outcome is stored: see
     /// ``isPosting(for:)``.
     package func leave(_ devices: (DeviceID) -> Bool) {
         table.withLock { $0.leave(devices) }
     }
 
-    /// Whether a post for one of these devices has no answer, or its outcome is not stored.
+    /// Whether a post for one of these devices is unanswered, or its outcome is not stored yet.
     package func isPosting(for devices: (DeviceID) -> Bool) -> Bool {
         table.withLock { $0.isPosting(for: devices) }
     }
 
-    /// Those that somebody waits for and that another node posts.
+    /// Deliveries that requests on this node wait for and that another node posts.
     package var awaitedElsewhere: [DeliveryID] { table.withLock { $0.awaitedElsewhere } }
 
-    /// Tells those who wait what the store knows of deliveries that other nodes posted.
+    /// Reports the stored outcomes of deliveries that other nodes posted to the waiting requests.
     package func lookUp(_ deliveries: [DeliveryID]) async throws(StoreError) {
         guard !deliveries.isEmpty else { return }
         let states = try await store.fetch(DeliveryStorage.states(of: deliveries))
         for (delivery, state) in zip(deliveries, states) where state != .waiting {
-            // What is in neither table was given up, or its device has ended.
+            // A delivery in neither table was given up, or its device was unregistered.
             tell(table.withLock { $0.resolve(delivery, as: state == .accepted ? .accepted : .failed) })
         }
     }
 
-    /// Other nodes posted these, and gorush took them: those who wait are told.
+    /// Reports deliveries that other nodes posted and gorush accepted to the waiting requests.
     package func accepted(_ deliveries: [DeliveryID]) {
         for delivery in deliveries { tell(table.withLock { $0.resolve(delivery, as: .accepted) }) }
     }
 
-    /// The deliveries of a batch that may be posted now. The others leave the queue: another node has them, or they come back in their place. nil
-    /// when no mark could be stored.
+    /// Marks the deliveries of a batch and returns those that may be posted now. The others leave the queue: another node owns them, or they are
+    /// enqueued again in their order. nil when the marks could not be stored.
     func marked(_ deliveries: [PostableDelivery]) async -> [PostableDelivery]? {
         guard !deliveries.isEmpty else { return deliveries }
         guard let share else { return await markUnmarked(deliveries) ? deliveries : nil }
@@ -60,7 +60,7 @@ extension DeliveryService {
         return deliveries.filter { marked.contains($0.waiting.id) }
     }
 
-    /// Most entered the outbox with a mark: the exceptions are from an earlier release, or from several nodes that shared the outbox.
+    /// Deliveries normally enter the outbox marked; those without a mark come from an earlier release, or from nodes that shared the outbox.
     private func markUnmarked(_ deliveries: [PostableDelivery]) async -> Bool {
         let ids = deliveries.lazy.filter { $0.waiting.markedAt == nil }.map(\.waiting.id)
         guard !ids.isEmpty else { return true }
@@ -73,7 +73,7 @@ extension DeliveryService {
         }
     }
 
-    /// The deliveries of a batch that may be posted now; the others return to the queue until their time has come.
+    /// Returns the deliveries of a batch that may be posted now; the others return to the queue until their hold ends.
     func withoutPostponed(
         _ deliveries: [PostableDelivery], of batch: DeliveryQueue.Batch, at endpoint: Int
     ) -> [PostableDelivery] {

@@ -5,13 +5,13 @@ package import Storage
 import Synchronization
 import Waku
 
-/// A notification that was put into the outbox just now.
+/// A notification that was just added to the outbox.
 package struct QueuedDelivery: Sendable {
     let postable: PostableDelivery
-    /// Of the message that asked for it.
+    /// The times of the requesting message.
     let times: MessageTimes?
-    /// Those with the same one go into the same post, as far as there is room: their contents make one notification for several devices. The id of
-    /// an outbox row; nil: on its own.
+    /// The id of an outbox row. Deliveries of one group go into the same post while there is room, because they share their content and make one
+    /// notification for several devices. nil: no group.
     let group: Int64?
 
     package init(_ postable: PostableDelivery, times: MessageTimes?, group: Int64? = nil) {
@@ -23,14 +23,14 @@ package struct QueuedDelivery: Sendable {
     package var delivery: DeliveryID { postable.waiting.delivery }
 }
 
-/// Carries out what ``DeliveryTable`` decides: takes notifications from the outbox to gorush, and tells those who wait for them.
+/// Carries out the decisions of ``DeliveryTable``: posts notifications from the outbox to gorush and reports outcomes to the waiting requests.
 package final class DeliveryService: Sendable {
     package struct Configuration: Sendable {
-        /// How long a request's answer waits for gorush.
+        /// How long the answer to a request waits for gorush.
         package var awaitLimit = Duration.seconds(2)
-        /// When it is answered at the latest, after it came in: the store's time included.
+        /// The latest time of the answer, counted from the arrival of the request, so that it includes the store's time.
         package var answerLimit = Duration.milliseconds(2500)
-        /// At most so many notifications wait for gorush; beyond, the oldest are dropped.
+        /// The maximum number of notifications waiting for gorush; beyond it the oldest are dropped.
         package var outboxLimit = 100_000
         /// See ``UnknownOutcome/hold``.
         package var unknownHold = Duration.seconds(5)
@@ -46,17 +46,17 @@ package final class DeliveryService: Sendable {
     let counters: Counters
     let logger: Logger
     let errors: RepeatedErrors
-    /// For what is stored.
+    /// The system clock, for stored times.
     let now: @Sendable () -> Timestamp
     let table: Mutex<DeliveryTable>
-    /// nil: the whole outbox is this node's.
+    /// nil: this node owns the whole outbox.
     let share: (any OutboxShare)?
     private let awaitLimit: Duration
     private let unknownOutcome: UnknownOutcome
     private let answerLimit: Duration
-    /// For the queue, whose time must not go back: where the clock was at the start, and how long that is ago.
+    /// The queue's time must not go back: it is the system time at the start plus the monotonic time since then.
     private let started: (clock: Timestamp, uptime: ContinuousClock.Instant)
-    /// There may be something to do.
+    /// Signalled when the run loop may have work.
     let wakeUp = WakeUpSignal()
 
     package init(
@@ -95,9 +95,9 @@ package final class DeliveryService: Sendable {
         started.clock + (.now - started.uptime)
     }
 
-    // MARK: What comes in
+    // MARK: Arrivals
 
-    /// Takes up the deliveries that an earlier run left in the outbox. Blocks: to be called before the node runs.
+    /// Loads the deliveries that an earlier run left in the outbox. Blocks; call it before the node runs.
     ///
     /// - Throws: `StoreError`
     package func load() throws(StoreError) {
@@ -105,7 +105,7 @@ package final class DeliveryService: Sendable {
         enqueue(waiting, isAwaited: false, heldUntil: holds(of: waiting))
     }
 
-    /// When each may be posted again that an earlier run or another node marked.
+    /// The time from which each delivery that an earlier run or another node marked may be posted again.
     func holds(of waiting: [WaitingDelivery]) -> [Int64: Timestamp] {
         let (clock, now) = (now(), steadyNow)
         return waiting.reduce(into: [:]) { ends, waiting in
@@ -113,7 +113,7 @@ package final class DeliveryService: Sendable {
         }
     }
 
-    /// Notifications that were put into the outbox, in the order of their commits, and that somebody waits for.
+    /// Enqueues notifications that were just added to the outbox, in commit order, for requests that wait for them.
     package func enqueue(_ queued: [QueuedDelivery]) {
         add(
             queued.map {
@@ -123,7 +123,7 @@ package final class DeliveryService: Sendable {
             }, isAwaited: true)
     }
 
-    /// Notifications that are in the outbox now, in the order of their commits. Reads them if there are several endpoints, and blocks.
+    /// Enqueues notifications from the outbox, in commit order. With several endpoints it reads their devices, and blocks.
     ///
     /// - Parameter heldUntil: see ``DeliveryTable/Arrival/heldUntil``.
     private func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool, heldUntil: [Int64: Timestamp] = [:]) {
@@ -135,7 +135,7 @@ package final class DeliveryService: Sendable {
             }, isAwaited: isAwaited)
     }
 
-    /// The same, on one of the store's threads.
+    /// Does the same on one of the store's threads.
     func enqueueFromOutbox(_ waiting: [WaitingDelivery], isAwaited: Bool = true, heldUntil: [Int64: Timestamp] = [:]) async {
         await withCheckedContinuation { continuation in
             store.onReader {
@@ -158,15 +158,15 @@ package final class DeliveryService: Sendable {
         if !own.isEmpty { wakeUp.signal() }
     }
 
-    /// nil: there is none for this app.
+    /// nil when no endpoint is configured for this app.
     func endpoint(for address: DeviceAddress) -> Int? {
         routing.endpoint(for: address.platform, apnTopic: address.apnTopic, service: address.service)
     }
 
     private static let routingChunk = 500
 
-    /// The endpoints of what is in the outbox; one whose app has none any more is given up when it is to be posted: until then it is the first
-    /// one's. Nothing is read when there is nothing to choose.
+    /// The endpoint of each notification in the outbox. One without an endpoint is assigned to the first by the caller, and given up when it is about
+    /// to be posted. Reads nothing when there is no choice.
     private func endpoints(of waiting: [WaitingDelivery]) -> [Int64: Int] {
         guard routing.hasChoice else { return [:] }
         var found: [Int64: Int] = [:]
@@ -181,11 +181,11 @@ package final class DeliveryService: Sendable {
         return found
     }
 
-    /// Waits for deliveries that were enqueued before, for the configured time. Of those that a gorush is known not to take the outcome is known
-    /// at once.
+    /// Waits for deliveries that were enqueued before, up to the configured limit. Deliveries for a gorush that is known to be unavailable fail at
+    /// once.
     package func await(_ awaited: AwaitedDeliveries) {
         let now = steadyNow
-        // Nobody waits for the answer of a message that is older, such as one that is handled after an outage.
+        // A message older than the answer limit, such as one handled after an outage, gets the full wait limit.
         let left = awaited.received.map { answerLimit - ($0.duration(to: .now)) }.flatMap { $0 > .zero ? $0 : nil } ?? awaitLimit
         switch table.withLock({ $0.await(awaited, deadline: now + min(awaitLimit, left), now: now) }) {
         case .refused(let completed): completed.tell()
@@ -195,7 +195,7 @@ package final class DeliveryService: Sendable {
         }
     }
 
-    /// A delivery that is not in the queue: it may have ended meanwhile, or have been left by another process.
+    /// Looks up a delivery that is not in the queue: it may have ended meanwhile, or another process may have left it in the outbox.
     private func lookUp(_ delivery: DeliveryID) {
         if let waiting = try? store.read(DeliveryStorage.waiting(delivery)) {
             enqueue([waiting], isAwaited: true)
@@ -224,7 +224,7 @@ package final class DeliveryService: Sendable {
                 tell(step.completed)
                 noteSlowness(at: now)
                 for (endpoint, action) in step.actions { carryOut(action, at: endpoint, in: &group) }
-                // One timer, and a new one only when there is something to do before it.
+                // There is one timer; it is replaced only when work is due before it fires.
                 if let end = timerEnd, end <= now { timerEnd = nil }
                 if let next = step.next, timerEnd.map({ next < $0 }) ?? true {
                     timer?.cancel()
@@ -254,14 +254,14 @@ package final class DeliveryService: Sendable {
         }
     }
 
-    /// Given up: out of the outbox, and whoever waits is told.
+    /// Gives notifications up: removes them from the outbox and reports them as failed.
     func drop(_ ids: [Int64], _ counter: Counter) async {
         counters.add(counter, ids.count)
         await keep(DeliveryStorage.drop(ids, of: sources, at: now()), "given up notifications not removed")
         tell(table.withLock { table in ids.flatMap { table.end($0, as: .failed) } })
     }
 
-    /// Commits, however long that takes: nobody is told before. Given up only when the node stops.
+    /// Commits, retrying every second until it succeeds or the node stops, so that outcomes are reported only once they are stored.
     @discardableResult
     func keep<Outcome>(_ command: StoreCommand<Outcome>, _ complaint: String) async -> Outcome? {
         var isFirst = true
@@ -278,29 +278,29 @@ package final class DeliveryService: Sendable {
 
     // MARK: Stopping
 
-    /// What is in the outbox stays there from now on.
+    /// Stops posting; notifications in the outbox stay there.
     package func stopPosting() {
         table.withLock { $0.drain() }
     }
 
-    /// After ``stopPosting()``: whether something is still on its way to gorush.
+    /// Whether a post is still in flight after ``stopPosting()``.
     package var isPosting: Bool { table.withLock { !$0.isDrained } }
 
     // MARK: Figures
 
-    /// Notifications whose post has no answer: nobody knows whether gorush takes them.
+    /// The number of notifications in unanswered posts.
     package var unansweredCount: Int { table.withLock { $0.unansweredCount } }
 
-    /// How many wait for deliveries.
+    /// The number of requests that wait for deliveries.
     package var awaitingCount: Int { table.withLock { $0.awaitingCount } }
 
-    /// How each endpoint is, and what waits for it.
+    /// The state of each endpoint, including the number of its waiting notifications.
     package var endpoints: [EndpointState] {
         let now = steadyNow
         return table.withLock { $0.states(routing.rules, now: now) }
     }
 
-    /// Of the endpoint that is worst off.
+    /// The breaker of the endpoint in the worst state.
     package var breaker: CircuitBreaker { endpoints.map(\.breaker).max { $0.severity < $1.severity } ?? CircuitBreaker() }
 
     package var waitingCount: Int { table.withLock { $0.count } }

@@ -2,28 +2,28 @@ package import Core
 package import Storage
 import Waku
 
-/// What a protocol's devices and payloads mean: all that delivery knows of a protocol.
+/// Interprets the devices and payloads of one protocol; delivery knows nothing else about protocols.
 package protocol DeliverySource: Sendable {
     var number: ProtocolNumber { get }
 
-    /// Rows of devices that are registered at present, with the conditions ``Storage/Condition/idAmong`` and what tells them from ended ones.
-    /// The first output is the id, the second the version of the registration.
+    /// Selects registered devices: its conditions are ``Storage/Condition/idAmong`` and the exclusion of removed devices. The first output is the id,
+    /// the second the version of the registration.
     var devices: Query { get }
 
-    /// Where a device is reached. Throws when the row can't be opened.
+    /// The push address of a device. Throws when the row can't be decoded.
     func address(of device: Row) throws -> DeviceAddress
 
-    /// Whose a device is; nil when the protocol does not tell. The row need not be opened.
+    /// The owner of a device; nil when the protocol does not reveal it. The row need not be decrypted.
     func owner(of device: Row) throws -> DeviceOwner?
 
-    /// What a payload from the outbox tells a device. Throws when it can't be read.
+    /// Decodes a payload from the outbox for a device. Throws when it can't be read.
     func content(of payload: [UInt8], to device: Row) throws -> any NotificationContent
 
-    /// Ends a device's registration because its token does not work: as if its owner had, so that a later registration works. Does nothing
-    /// when its version is another one by now. ``DeliveryStorage/forget(_:)`` is part of it.
+    /// Unregisters a device whose token does not work, as if its owner had, so that a later registration succeeds. Does nothing when the stored
+    /// version differs. Includes ``DeliveryStorage/forget(_:)``.
     func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void>
 
-    /// Remembers a delivery that was given up: expired, evicted, or refused by gorush. nil when the same may be asked for again.
+    /// Records a delivery that was given up: expired, evicted, or refused by gorush. nil when the same delivery may be requested again.
     func noteGivenUp(_ delivery: DeliveryID, at now: Timestamp) -> Change?
 }
 
@@ -32,9 +32,9 @@ extension DeliverySource {
     package func owner(of device: Row) throws -> DeviceOwner? { nil }
 }
 
-/// Whose a device is, for operators.
+/// The owner of a device, for operators.
 package struct DeviceOwner: Hashable, Sendable {
-    /// By which the protocol names the registrant.
+    /// The hash by which the protocol identifies the registrant.
     package let keyHash: [UInt8]
     package let installation: String
 
@@ -44,17 +44,17 @@ package struct DeviceOwner: Hashable, Sendable {
     }
 }
 
-/// Where a device is reached, by the registration that is in force.
+/// The push address of a device under its current registration.
 package struct DeviceAddress: Sendable {
-    /// Of the registration.
+    /// The version of the registration.
     package let version: UInt64
     package let platform: Platform
     package let deviceToken: DeviceToken
-    /// The app on APNs.
+    /// The app's APNs topic.
     package let apnTopic: String
-    /// Of a Session device; nil for those of other protocols.
+    /// The push service of a Session device; nil for other protocols.
     package let service: PushService?
-    /// When the registration ends by its age; nil: never. From then on nothing is posted to it, also while its row is not removed yet.
+    /// The expiry of the registration; nil: never. From then on nothing is posted to the device, even before its row is removed.
     package let endsAt: Timestamp?
 
     package init(
@@ -73,7 +73,7 @@ package struct DeviceAddress: Sendable {
 /// The sources of a node's protocols.
 package struct DeliverySources: Sendable {
     private let sources: [ProtocolNumber: any DeliverySource]
-    /// Ids and versions alone, which costs a fraction of what reading what is registered does.
+    /// Queries for ids and versions only, at a fraction of the cost of reading whole registrations.
     private let versions: [ProtocolNumber: Query]
 
     /// - Precondition: no two have the same number.
@@ -92,7 +92,7 @@ package struct DeliverySources: Sendable {
         deliveries.compactMap { sources[$0.number]?.noteGivenUp($0.delivery, at: now) }
     }
 
-    /// Whose the registered devices among these are.
+    /// The owners of the registered devices among these.
     package func owners(of devices: some Sequence<DeviceID>) -> StoreCommand<[DeviceID: DeviceOwner]> {
         rows(of: devices).map { [self] rows in
             rows.reduce(into: [:]) { owners, device in
@@ -101,20 +101,20 @@ package struct DeliverySources: Sendable {
         }
     }
 
-    /// Rows of the devices that are registered, of all protocols; a row each, with the columns of its source.
+    /// The rows of the registered devices among these, of all protocols, with the columns of their sources.
     func rows(of devices: some Sequence<DeviceID>) -> StoreCommand<[DeviceID: Row]> {
         find(devices, by: { sources[$0]?.devices }) { $0 }
     }
 
-    /// Versions of the registrations that are in force.
+    /// The versions of the current registrations.
     func versions(of devices: some Sequence<DeviceID>) -> StoreCommand<[DeviceID: UInt64]> {
         find(devices, by: { versions[$0] }) { try $0.unsigned(1) }
     }
 
     /// - Parameters:
-    ///   - devices: of any protocols.
-    ///   - query: a protocol's, with the device's id as the first output.
-    ///   - value: what is wanted of a row.
+    ///   - devices: devices of any protocols.
+    ///   - query: the device query of a protocol, with the device's id as the first output.
+    ///   - value: extracts the result from a row.
     private func find<Found: Sendable>(
         _ devices: some Sequence<DeviceID>, by query: (ProtocolNumber) -> Query?, _ value: @escaping @Sendable (Row) throws -> Found
     ) -> StoreCommand<[DeviceID: Found]> {

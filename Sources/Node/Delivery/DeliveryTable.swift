@@ -2,26 +2,26 @@ import NodeMetrics
 import Core
 import Waku
 
-/// What is on its way to gorush and who waits for it, as a value: ``DeliveryService`` holds it under one lock.
+/// The queued deliveries of all endpoints and the requests that wait for them, as a value; ``DeliveryService`` holds it under one lock.
 struct DeliveryTable {
-    /// Beyond, deliveries are read from the outbox.
+    /// The number of deliveries kept ready to post; beyond it they are read from the outbox.
     private static let postableLimit = 1_024
     private static let elsewhereCapacity = 10_000
 
     private struct Queued {
         let delivery: DeliveryID
-        /// By the place of its endpoint.
+        /// The index of its endpoint.
         let endpoint: Int
         /// See ``Arrival/heldUntil``.
         let heldUntil: Timestamp?
     }
 
     private struct Endpoint {
-        /// None knows of another's.
+        /// Independent of the queues of other endpoints.
         var queue: DeliveryQueue
         /// Why the last post failed.
         var failure = ""
-        /// Whether it was slow when that was last looked at.
+        /// Whether it was slow at the last call of ``slownessChanges(now:)``.
         var isSlow = false
         /// Whether it has answered a post.
         var hasAnswered = false
@@ -30,22 +30,22 @@ struct DeliveryTable {
     }
 
     private var endpoints: [Endpoint]
-    /// What is in the queues, by both of its names.
+    /// The queued deliveries by their outbox ids, and the endpoint of each by its delivery id.
     private var deliveries: [Int64: Queued] = [:]
     private var endpointByDelivery: [DeliveryID: Int] = [:]
-    /// Of the requests that brought them in this life.
+    /// The times of the requests that enqueued deliveries since this process started.
     private var times: [Int64: MessageTimes] = [:]
-    /// What was just put into the outbox and is likely to be posted next: it need not be read again, as long as its device has not changed.
+    /// Deliveries that were just added to the outbox and will probably be posted next; they are read again only if their device has changed.
     private var postable: [Int64: PostableDelivery] = [:]
     private var awaited = AwaitedDeliveryTable()
-    /// See ``noteElsewhere(_:)``. Each until it is waited for.
+    /// See ``noteElsewhere(_:)``. An entry is removed when a request waits for it.
     private var elsewhere = GenerationalCache<DeliveryID, Void>(capacity: Self.elsewhereCapacity)
 
     init(_ queues: [DeliveryQueue]) {
         endpoints = queues.map { Endpoint(queue: $0) }
     }
 
-    // MARK: What comes in
+    // MARK: Arrivals
 
     struct Arrival {
         let waiting: WaitingDelivery
@@ -54,14 +54,14 @@ struct DeliveryTable {
         let endpoint: Int
         /// See ``QueuedDelivery/group``.
         var group: Int64?
-        /// A post by an earlier run or another node has an unknown outcome: unless the device shows it once, it is not posted again before this
-        /// time, by the queue's clock.
+        /// Set when a post by an earlier run or another node has an unknown outcome: the delivery is not posted again before this time, by the
+        /// queue's clock, unless a repetition replaces the first on the device.
         var heldUntil: Timestamp?
     }
 
     /// - Parameters:
-    ///   - clock: the system's, by which they expire: it may have been set since the start; the queue's time runs on.
-    ///   - isAwaited: somebody waits for them.
+    ///   - clock: the system time, by which deliveries expire. It may have been set since the start, unlike the queue's time.
+    ///   - isAwaited: whether a request waits for them.
     mutating func add(_ arrivals: some Sequence<Arrival>, isAwaited: Bool, clock: Timestamp, now: Timestamp) {
         for arrival in arrivals where endpointByDelivery[arrival.waiting.delivery] == nil {
             let waiting = arrival.waiting
@@ -76,11 +76,11 @@ struct DeliveryTable {
         }
     }
 
-    /// What becomes of somebody who wants to wait.
+    /// The result of ``await(_:deadline:now:)``.
     enum Waiting {
-        /// To look these up: they are in no queue, and not known to wait for another node.
+        /// The request waits. The unknown deliveries are in no queue and not known to be posted by another node: look them up.
         case waits(unknown: [DeliveryID])
-        /// No gorush that they go to takes anything.
+        /// Every gorush concerned is unavailable.
         case refused(AwaitedDeliveryTable.Completed)
     }
 
@@ -106,7 +106,7 @@ struct DeliveryTable {
     struct Step {
         var actions: [(endpoint: Int, action: DeliveryQueue.Action)] = []
         var completed: [AwaitedDeliveryTable.Completed]
-        /// When to look again.
+        /// The time of the next step; nil for none.
         var next: Timestamp?
     }
 
@@ -120,7 +120,7 @@ struct DeliveryTable {
         return step
     }
 
-    /// Endpoints that began to owe answers, or owe none any more, since this was last asked.
+    /// The endpoints that became slow, or stopped being slow, since the last call.
     mutating func slownessChanges(now: Timestamp) -> [(endpoint: Int, slowness: DeliveryQueue.Slowness?)] {
         endpoints.indices.compactMap { index in
             let slowness = endpoints[index].queue.slowness(at: now)
@@ -143,17 +143,17 @@ struct DeliveryTable {
 
     // MARK: Posts
 
-    /// See ``Arrival/heldUntil``; those without are left out.
+    /// See ``Arrival/heldUntil``; deliveries that are not held are left out.
     func heldUntil(_ ids: some Sequence<Int64>) -> [Int64: Timestamp] {
         ids.reduce(into: [:]) { $0[$1] = deliveries[$1]?.heldUntil }
     }
 
-    /// These of a batch are not posted before some time.
+    /// Returns deliveries of a batch to the queue until the given times.
     mutating func postpone(_ due: [Int64: Timestamp], of batch: DeliveryQueue.Batch, at endpoint: Int) {
         endpoints[endpoint].queue.postpone(due, of: batch.id)
     }
 
-    /// Those of a batch that need not be read from the outbox, if their devices have not changed.
+    /// Removes and returns the deliveries of a batch that need not be read from the outbox, provided that their devices have not changed.
     mutating func takePostable(of batch: DeliveryQueue.Batch) -> [Int64: PostableDelivery] {
         batch.deliveries.reduce(into: [:]) { $0[$1] = postable.removeValue(forKey: $1) }
     }
@@ -162,7 +162,7 @@ struct DeliveryTable {
         endpoints[endpoint].queue.sent(batch.id, count: count, now: now)
     }
 
-    /// Returns whether the endpoint was slow: then other posts may go out.
+    /// Returns whether the endpoint was slow, in which case the answer may let other posts go out.
     mutating func answered(_ batch: DeliveryQueue.Batch, _ outcome: PostOutcome, by endpoint: Int, now: Timestamp) -> Bool {
         switch outcome {
         case .accepted, .refused:
@@ -192,7 +192,7 @@ struct DeliveryTable {
         var failure = ""
     }
 
-    /// - Parameter untaken: those that gorush had no room for, though it accepted the post.
+    /// - Parameter untaken: deliveries that gorush had no room for, though it accepted the post.
     mutating func finished(
         _ batch: DeliveryQueue.Batch, _ outcome: PostOutcome, by endpoint: Int, except untaken: Set<Int64>, now: Timestamp
     ) -> Finished {
@@ -220,8 +220,8 @@ struct DeliveryTable {
 
     var areAllBreakersClosed: Bool { endpoints.allSatisfy(\.queue.breaker.isClosed) }
 
-    /// gorush is given up: whoever waits for a notification to be posted would wait in vain. One whose post is unanswered may still be
-    /// accepted in time: for that is waited until the deadline.
+    /// The breaker is open, so deliveries that are not posted yet are reported as failed. Deliveries in flight may still be accepted in time:
+    /// requests wait for them until their deadline.
     private mutating func failAwaited(at endpoint: Int) -> [AwaitedDeliveryTable.Completed] {
         let unanswered = Set(endpoints[endpoint].queue.deliveriesInFlight.compactMap { deliveries[$0]?.delivery })
         var completed: [AwaitedDeliveryTable.Completed] = []
@@ -235,17 +235,17 @@ struct DeliveryTable {
 
     func delivery(_ id: Int64) -> DeliveryID? { deliveries[id]?.delivery }
 
-    /// It is known what became of a delivery that is in no queue.
+    /// Reports the outcome of a delivery that is in no queue.
     mutating func resolve(_ delivery: DeliveryID, as outcome: DeliveryOutcome) -> [AwaitedDeliveryTable.Completed] {
         awaited.resolve(delivery, as: outcome)
     }
 
-    /// It left the queue, or leaves it now. Returns those that are complete by that.
+    /// Removes a delivery from its queue and reports its outcome. Returns the requests that it completes.
     mutating func end(_ id: Int64, as outcome: DeliveryOutcome) -> [AwaitedDeliveryTable.Completed] {
         forget(id).map { awaited.resolve($0, as: outcome) } ?? []
     }
 
-    /// It is not in the queue any more; who waits for it goes on waiting.
+    /// Removes a delivery from its queue without an outcome; requests keep waiting for it.
     @discardableResult
     mutating func forget(_ id: Int64) -> DeliveryID? {
         postable[id] = nil
@@ -256,14 +256,14 @@ struct DeliveryTable {
         return queued.delivery
     }
 
-    /// They leave the queue of an endpoint; they may still be waited for.
+    /// Removes deliveries from the queue of an endpoint; requests may still wait for them.
     mutating func remove(_ ids: [Int64], from endpoint: Int) {
         for id in ids { endpoints[endpoint].queue.remove(id) }
     }
 
     // MARK: Other nodes
 
-    /// The deliveries of these devices leave the queues, except those in flight; who waits for them goes on waiting.
+    /// Removes the deliveries of these devices, except those in flight; requests keep waiting for them.
     mutating func leave(_ devices: (DeviceID) -> Bool) {
         let inFlight = Set(endpoints.lazy.flatMap(\.queue.deliveriesInFlight))
         for (id, queued) in deliveries where !inFlight.contains(id) {
@@ -275,39 +275,39 @@ struct DeliveryTable {
         endpoints.contains { $0.queue.devicesInFlight.contains(where: devices) }
     }
 
-    /// Put into the outbox just now, for other nodes' devices: there is nothing to look up before those have posted.
+    /// Records deliveries just added to the outbox for devices of other nodes, so that the first request that waits for one does not look it up.
     mutating func noteElsewhere(_ deliveries: [DeliveryID]) {
         for delivery in deliveries { elsewhere.set((), of: delivery) }
     }
 
-    /// Those that somebody waits for and that are in no queue.
+    /// The deliveries that requests wait for and that are in no queue.
     var awaitedElsewhere: [DeliveryID] { awaited.deliveries.filter { endpointByDelivery[$0] == nil } }
 
     // MARK: The operator
 
-    /// - Parameter ids: nil for all. Returns those that are in a queue.
+    /// - Parameter ids: nil for all. Returns the ids that are in a queue.
     func waiting(_ ids: [Int64]?) -> [Int64] {
         ids.map { $0.filter { deliveries[$0] != nil } } ?? Array(deliveries.keys)
     }
 
-    /// - Parameter ids: nil for all that wait. Returns how many are tried again at once.
+    /// - Parameter ids: nil for all that wait. Returns the number of these deliveries that are not in flight.
     mutating func hasten(_ ids: [Int64]?, now: Timestamp) -> Int {
         endpoints.indices.reduce(0) { $0 + endpoints[$1].queue.hasten(ids, now: now) }
     }
 
-    /// Nothing new is posted from now on.
+    /// Starts no new posts.
     mutating func drain() {
         for index in endpoints.indices { endpoints[index].queue.drain() }
     }
 
-    /// After ``drain()``.
+    /// Whether all posts have ended after ``drain()``.
     var isDrained: Bool { endpoints.allSatisfy(\.queue.isDrained) }
 
     // MARK: Figures
 
     var count: Int { deliveries.count }
     var awaitingCount: Int { awaited.count }
-    /// Notifications whose post has no answer.
+    /// The number of notifications in unanswered posts.
     var unansweredCount: Int { endpoints.reduce(0) { $0 + $1.queue.deliveriesInFlight.count(where: { _ in true }) } }
 
     func states(_ rules: [EndpointRule], now: Timestamp) -> [EndpointState] {

@@ -1,16 +1,16 @@
 package import Core
 
-/// Which notifications one of several gorush servers is for.
+/// Selects the notifications for one of several gorush servers.
 package struct EndpointRule: Codable, Hashable, Sendable {
-    /// As operators call it: in `/readyz`, the log, and on the status page.
+    /// The operator's name for the endpoint: in `/readyz`, the log, and on the status page.
     package var name: String
-    /// nil: all.
+    /// The accepted platforms; nil: all.
     package var platforms: Set<Platform>?
-    /// Of iOS apps, beside ``sandboxTopics``; nil: all. Firebase knows none.
+    /// The APNs topics of iOS apps, in addition to ``sandboxTopics``; nil: all. Does not apply to Firebase.
     package var apnTopics: Set<String>?
-    /// Apps whose tokens are of Apple's sandbox: gorush is told `development`.
+    /// APNs topics of apps with tokens of Apple's sandbox: gorush is told `development`.
     package var sandboxTopics: Set<String>
-    /// Services of Session's devices. An endpoint that names some is for these alone; see ``EndpointRouting``.
+    /// Services of Session devices. An endpoint with services gets only their notifications; see ``EndpointRouting``.
     package var services: Set<PushService>?
 
     package init(
@@ -29,14 +29,14 @@ package struct EndpointRule: Codable, Hashable, Sendable {
         return platform != .apn || apnTopics?.contains(apnTopic) ?? true || sandboxTopics.contains(apnTopic)
     }
 
-    /// What it takes, it takes without a look at the app.
+    /// Whether the rule accepts every platform and app; ``services`` are not considered.
     var takesAll: Bool { platforms == nil && apnTopics == nil }
 }
 
-/// Where notifications go: to the first endpoint whose rule takes them.
+/// Routes each notification to the first endpoint whose rule accepts it.
 ///
-/// As soon as one endpoint names ``EndpointRule/services``, Session's notifications go only to endpoints that name theirs, and other protocols'
-/// only to endpoints that name none: different apps need different Firebase projects, which tokens do not tell.
+/// Once any endpoint has ``EndpointRule/services``, Session notifications go only to endpoints that list their service, and other notifications only
+/// to endpoints without services: different apps need different Firebase projects, and tokens do not identify the project.
 package struct EndpointRouting: Sendable {
     package let rules: [EndpointRule]
     private let isTrivial: Bool
@@ -51,10 +51,10 @@ package struct EndpointRouting: Sendable {
     }
 
     /// - Parameters:
-    ///   - platform: the device's.
-    ///   - apnTopic: the app on APNs.
-    ///   - service: of a Session device; nil for those of other protocols.
-    /// - Returns: Its place in ``rules``; nil when there is none for this app.
+    ///   - platform: the platform of the device.
+    ///   - apnTopic: the app's APNs topic.
+    ///   - service: the push service of a Session device; nil for other protocols.
+    /// - Returns: The index in ``rules``; nil when no endpoint serves this app.
     package func endpoint(for platform: Platform, apnTopic: String, service: PushService? = nil) -> Int? {
         guard !isTrivial else { return 0 }
         return rules.firstIndex { rule in
@@ -63,6 +63,6 @@ package struct EndpointRouting: Sendable {
         }
     }
 
-    /// Whether the first endpoint takes all: then none is looked for.
+    /// Whether endpoints differ, so that one must be chosen for each notification.
     package var hasChoice: Bool { !isTrivial }
 }

@@ -1,29 +1,29 @@
-/// How a gorush server is, as far as posts tell.
+/// The state of a gorush endpoint, as observed by posts and the health check at the start.
 package struct EndpointState: Sendable {
     package let name: String
     package let breaker: CircuitBreaker
     package let isOpen: Bool
     /// nil while it answers in time.
     package let slowness: DeliveryQueue.Slowness?
-    /// Posts without an answer, and how long the oldest of them.
+    /// The number of unanswered posts, and the age of the oldest.
     package let unanswered: (count: Int, age: Duration)
-    /// Notifications that the next post may have.
+    /// The maximum number of notifications in the next post.
     package let batchLimit: Int
     package let waitingCount: Int
     /// Why the last post failed.
     package let failure: String
-    /// Why its health check failed at the start, until it has answered that or a post.
+    /// Why the health check at the start failed; nil once gorush has answered it or a post.
     var healthFailure: String?
 
-    /// What stands in the way of deliveries; nil when nothing does. A gorush that failed and has got nothing to prove itself by since is
-    /// given the benefit of the doubt.
+    /// The reason why notifications can't be delivered; nil when they can. After a failure, an endpoint counts as available once its pause is over
+    /// and no notifications wait.
     package var obstacle: String? {
         if !breaker.isClosed, waitingCount > 0 || isOpen { return "takes no notifications, \(waitingCount) wait: \(failure)" }
         if let healthFailure { return "does not answer: \(healthFailure)" }
         return slowness.flatMap { $0.isStalled ? delay : nil }
     }
 
-    /// That it is slow; nil when it is not, or nothing waits for it.
+    /// A description of its slowness; nil when it is not slow, or no notifications wait.
     package var delay: String? {
         guard let slowness, waitingCount > 0 else { return nil }
         return "is slow: \(slowness), \(waitingCount) notifications wait"

@@ -1,10 +1,10 @@
 import NodeMetrics
 
-/// Takes notifications to a gorush server, and tells what it said.
+/// Posts notifications to a gorush server and returns its reply.
 package protocol NotificationPosting: Sendable {
     func post(_ notifications: [Notification]) async -> PostResult
 
-    /// Asks for its health: why there was no sensible answer; nil if there was one.
+    /// Checks the server's health. Returns the reason for a failure; nil when it is healthy.
     func healthFailure() async -> String?
 
     /// See `NotificationFormat.showsRepetitionOnce`.
@@ -14,20 +14,20 @@ package protocol NotificationPosting: Sendable {
 extension NotificationPosting {
     package func healthFailure() async -> String? { nil }
 
-    /// As gorush would without settings of the operator.
+    /// Uses the format without operator settings.
     package func showsRepetitionOnce(_ notification: Notification) -> Bool { NotificationFormat().showsRepetitionOnce(notification) }
 }
 
-/// A gorush server, and what it is for.
+/// A gorush server, with its routing rule and limits.
 package struct GorushEndpoint: Sendable {
-    /// So many a node may have.
+    /// The maximum number of endpoints of a node.
     package static let limit = EndpointLabel.allCases.count
 
     package let rule: EndpointRule
     package let posting: any NotificationPosting
-    /// Posts at once.
+    /// The maximum number of concurrent posts.
     package let connections: Int
-    /// Notifications in a post at most.
+    /// The maximum number of notifications in a post.
     package let batch: Int
     /// How long a post waits for its answer.
     package let timeout: Duration

@@ -1,12 +1,12 @@
-/// Which part of the outbox this node posts, where several nodes share it.
+/// The part of a shared outbox that this node posts.
 package protocol OutboxShare: Sendable {
-    /// Whether this node posts for a device at present.
+    /// Whether this node currently posts for a device.
     func owns(_ device: DeviceID) -> Bool
 
-    /// Notes in the store that this node is about to post these, and returns those that it may post now. The others may be another node's by
-    /// now, or stand behind an older one of their device.
+    /// Marks deliveries in the store as about to be posted by this node, and returns those that it may post now. The others may belong to another
+    /// node by now, or wait behind an older delivery of their device.
     ///
-    /// - Parameter deliveries: and whether they were taken with a former owner's mark. One that has such a mark and was taken without it is not
-    ///   posted: it must be taken anew.
+    /// - Parameter deliveries: the deliveries, and whether each was loaded with a former owner's mark. A delivery that has such a mark but was loaded
+    ///   without it is not posted: it must be loaded again.
     func mark(_ deliveries: [(waiting: WaitingDelivery, hasUnknownOutcome: Bool)]) async -> Set<Int64>
 }

@@ -1,7 +1,7 @@
 import Core
 import WakuCrypto
 
-/// A notification that waits, with its device as it is registered now: an update since it was asked for reaches the new token.
+/// A waiting notification with the current registration of its device, so that an updated token is used.
 package struct PostableDelivery: Sendable {
     package let waiting: WaitingDelivery
     package let address: DeviceAddress
@@ -19,7 +19,7 @@ package struct PostableDelivery: Sendable {
 
     var audience: FailureGuard.Audience { address.audience }
 
-    /// - Parameter sandbox: APNs topics whose tokens are of Apple's sandbox.
+    /// - Parameter sandbox: the APNs topics with tokens of Apple's sandbox.
     func notification(sandbox: Set<String>) -> Delivery.Notification {
         Delivery.Notification(
             id: waiting.delivery.notificationID, platform: address.platform, deviceToken: address.deviceToken, apnTopic: address.apnTopic,
@@ -28,17 +28,17 @@ package struct PostableDelivery: Sendable {
 }
 
 extension DeviceAddress {
-    /// Who shares its certificate, key or project.
+    /// The devices that share its certificate, key or project.
     var audience: FailureGuard.Audience { FailureGuard.Audience(platform: platform, topic: apnTopic, service: service) }
 }
 
 extension DeliveryID {
     private static let namedByteCount = 16
 
-    /// gorush's notif_id. Unique among all that this gorush ever gets: derived from what is delivered to whom.
+    /// gorush's `notif_id`, unique for each gorush because it derives from the delivery id.
     package var notificationID: String { hexString(bytes.prefix(Self.namedByteCount)) }
 
-    /// The beginning of the delivery that a notification was named after; nil when it is none of this server's.
+    /// The prefix of the delivery id encoded in a `notif_id`; nil when this server did not create the id.
     static func prefix(of notificationID: String) -> [UInt8]? {
         guard let prefix = WakuCrypto.bytes(hex: notificationID), prefix.count == namedByteCount else { return nil }
         return prefix

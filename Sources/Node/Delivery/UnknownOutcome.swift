@@ -1,22 +1,23 @@
 package import Core
 import Waku
 
-/// Decides when a notification is posted again whose first post has an unknown outcome: an earlier run of this node, or another node that owned
-/// the device's partition before, marked it as possibly posted and did not record an answer.
+/// Decides when a notification whose first post has an unknown outcome is posted again: an earlier run of this node, or the former owner of the
+/// device's partition, marked it as possibly posted and did not record an answer.
 ///
 ///     shown once on the device ──▶ at once
 ///     shown each time          ──▶ after a bounded time from the first mark
 ///
-/// The time from the first mark is stored with the mark, so that no restart and no hand-over begins it anew.
+/// The time of the first mark is stored, so that a restart or a hand-over does not restart the hold.
 package struct UnknownOutcome: Sendable {
-    /// From the first mark.
+    /// The hold, counted from the first mark.
     package let hold: Duration
 
     package init(hold: Duration) {
         self.hold = hold
     }
 
-    /// When a notification that a device would show twice may be posted again, at most ``hold`` from now: the clock may have been set back since.
+    /// The time from which a notification that a device would show twice may be posted again; at most ``hold`` from now, even if the clock was set
+    /// back.
     ///
     /// - Parameters:
     ///   - markedAt: the time of the first mark.

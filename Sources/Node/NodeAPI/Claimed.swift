@@ -5,7 +5,7 @@ package enum Claimed<Outcome: Sendable>: Sendable {
     case here(Outcome)
     /// Nothing was changed, or the message is too old for claims: no other node takes over its answer.
     case unclaimed(Outcome)
-    /// Another node had claimed it: nothing was changed.
+    /// Another node had already claimed the message; nothing was changed.
     case elsewhere(KindLabel)
 
     package var outcome: Outcome? {

@@ -1,10 +1,10 @@
 package import NodeMetrics
 package import Core
 
-/// How many devices a protocol has, by platform: what its gauges and its ``RegistrationCounts`` say.
+/// The number of a protocol's devices by platform, for its gauges and ``RegistrationCounts``.
 package struct DeviceFigures: Hashable, Sendable {
     package var registered: [Platform: Int]
-    /// Of these, with a token in doubt.
+    /// The registered devices with a token in doubt.
     package var inDoubt: [Platform: Int]
     package var unregistered: Int
 
@@ -28,8 +28,8 @@ extension MetricRegistry {
     /// Sets the gauges of a protocol's devices.
     ///
     /// - Parameters:
-    ///   - figures: nil: they can't be read now.
-    ///   - label: The protocol.
+    ///   - figures: the numbers; nil when they can't be read now.
+    ///   - label: the protocol.
     package func set(_ figures: DeviceFigures?, of label: ProtocolLabel) {
         for (platformLabel, platform) in [(PlatformLabel.apn, Platform.apn), (.firebase, .firebase)] {
             let inDoubt = figures.map { $0.inDoubt[platform] ?? 0 }

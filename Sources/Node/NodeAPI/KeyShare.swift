@@ -1,6 +1,6 @@
 /// The part of a protocol's keys that one of several nodes serves, for example the accounts that it monitors.
 package struct KeyShare: Equatable, Sendable {
-    /// Grows with each change of the nodes that share the keys.
+    /// Increases with each change of the nodes that share the keys.
     private let generation: Int
     /// The number of nodes that share the keys; 0 while each serves all.
     package let nodeCount: Int

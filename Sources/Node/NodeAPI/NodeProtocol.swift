@@ -9,16 +9,16 @@ package protocol NodeProtocol: Sendable {
     var name: String { get }
     /// The number that identifies the protocol in stored rows.
     var number: ProtocolNumber { get }
-    /// In metrics.
+    /// The label of its metrics.
     var label: ProtocolLabel { get }
     var part: StorePart { get }
     var metrics: [MetricGroup] { get }
-    /// Those of its counters that count lost messages: the status page lists them.
+    /// The counters of lost messages, which the status page lists.
     var losses: [Counter] { get }
-    /// The Waku topics that it listens on; none by default. Other endpoints are its service's: ``ProtocolService/run()``.
+    /// The Waku topics it listens on; none by default. ``ProtocolService/run()`` serves other endpoints.
     var topics: any WakuTopics { get }
 
-    /// What names a registrant in its rows, where all nodes of a cluster must know of registrants at once: see
+    /// The column that identifies a registrant, if all nodes of a cluster must learn of changed registrants at once: see
     /// ``ProtocolService/registeredElsewhere(_:)``. nil by default.
     var registrants: (table: Table, column: Column)? { get }
 

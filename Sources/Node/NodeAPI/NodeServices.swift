@@ -10,19 +10,19 @@ package struct NodeServices: Sendable {
     package let delivery: DeliveryService
     /// Publishes replies.
     package let replies: any ReplyPublishing
-    /// Messages that are not to be handled again after a restart.
+    /// Records the messages that must not be handled again after a restart.
     package let handled: HandledMessages
     package let drain: Drain
     package let cluster: any ClusterMembership
     package let receivers: any ReceiverMaking
     package let counters: Counters
     package let logger: Logger
-    /// For errors that can come with each message.
+    /// For errors that may occur with every message.
     package let errors: RepeatedErrors
     package let now: @Sendable () -> Timestamp
-    /// Limit of messages that are accepted and not yet stored, in units of 4 KiB.
+    /// The maximum size of messages that are accepted and not yet stored, in units of 4 KiB.
     package let workLimit: Int
-    /// When a request is answered at the latest, after it came in.
+    /// The maximum time from the arrival of a request to its answer.
     package let answerLimit: Duration
 
     package init(
@@ -45,12 +45,12 @@ package struct NodeServices: Sendable {
         self.answerLimit = answerLimit
     }
 
-    /// What receives the messages on a protocol's topics, and handles them by `handler`.
+    /// Makes the receiver for messages on a protocol's topics, which passes them to `handler`.
     package func receiver(_ handler: some WakuHandler) -> any WakuReceiver {
         receivers.receiver(handler, self)
     }
 
-    /// The same at all nodes of an identity, and nobody else can tell from it what it is of: 32 bytes.
+    /// A 32-byte keyed hash that is the same at all nodes of an identity and reveals nothing about `bytes` without the key.
     package func keyedHash(of bytes: [UInt8], for purpose: String) -> [UInt8] {
         store.sealer.lookUpHash(of: bytes, in: purpose)
     }

@@ -12,11 +12,11 @@ package protocol ProtocolService: Sendable {
     /// - Throws: ``NodeError`` if it can't run at all, for example because an address is in use: the node stops with this error.
     func run() async throws
 
-    /// How long accepted deliveries must be known, and how many; nil: as long as the node remembers them for its own sake.
+    /// The required retention of accepted deliveries, as duration and number; nil: the node's own retention suffices.
     var deliveryMemory: DeliveryMemory? { get }
     /// Called once a minute: deletes rows that are older than the cutoff.
     func prune(_ retention: Retention) async
-    /// Called once a minute, on each of several nodes: counts what limits rest on.
+    /// Called once a minute on each node of a cluster: recounts the rows that limits depend on.
     func recount() async
     /// Called once an hour: ends registrations that were not renewed.
     func expire(at now: Timestamp) async
@@ -25,16 +25,16 @@ package protocol ProtocolService: Sendable {
     /// - Throws: `StoreError`
     func reload() async throws(StoreError)
 
-    /// A registrant's rows were changed by another node: its name, as in ``NodeProtocol/registrants``. It may be this node's own change.
+    /// Called when another node, or possibly this one, changed the rows of a registrant, identified as in ``NodeProtocol/registrants``.
     func registeredElsewhere(_ name: [UInt8])
-    /// So many nodes share the messages from now on.
+    /// Called with the number of nodes that share the messages when it changes.
     func shared(by nodeCount: Int)
-    /// Another node has used part of a limit that nodes count together: see ``ClusterMembership/tell(_:taken:)``.
+    /// Called when another node has used part of a limit that nodes count together: see ``ClusterMembership/tell(_:taken:)``.
     func takenElsewhere(_ name: String, cost: Int)
-    /// The part of the protocol's keys that this node serves has changed: see ``ClusterMembership/offerKeys()``.
+    /// Called when this node's share of the protocol's keys changes: see ``ClusterMembership/offerKeys()``.
     func shared(as share: KeyShare)
 
-    /// Its queues with their limits; nil for those without a limit of their own.
+    /// Its queues with their limits; nil for queues without their own limit.
     var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { get }
     /// Sets its gauges. Called when metrics are scraped.
     func updateGauges(_ counters: Counters) async
@@ -65,7 +65,7 @@ extension ProtocolService {
     package func facts() async -> [ProtocolFact] { [] }
 }
 
-/// Which accepted deliveries a protocol needs.
+/// The retention of accepted deliveries that a protocol needs.
 package struct DeliveryMemory: Sendable {
     package let duration: Duration
     /// The maximum number of rows, of all protocols together.
@@ -76,13 +76,13 @@ package struct DeliveryMemory: Sendable {
     }
 }
 
-/// Which rows to keep when tables are pruned.
+/// The rows to keep when tables are pruned.
 package struct Retention: Sendable {
     /// Deliveries and answers before this time are deleted.
     package let cutoff: Timestamp
     /// Maximum number of rows of each kind.
     package let rowLimit: Int
-    /// The current time, for tables with a retention of their own.
+    /// The current time, for tables with their own retention.
     package let now: Timestamp
 
     package init(cutoff: Timestamp, rowLimit: Int, now: Timestamp) {
@@ -91,7 +91,7 @@ package struct Retention: Sendable {
         self.now = now
     }
 
-    /// Keeps what any of them needs, too.
+    /// Extends the retention to cover each of `memories`.
     package func covering(_ memories: [DeliveryMemory]) -> Retention {
         Retention(
             cutoff: memories.map { now - $0.duration }.reduce(cutoff, min), rowLimit: memories.map(\.rowLimit).reduce(rowLimit, max),
@@ -102,7 +102,7 @@ package struct Retention: Sendable {
 package struct RegistrationCounts: Sendable {
     package var apn = 0
     package var firebase = 0
-    /// Those with a token in doubt.
+    /// The number of registered devices with a token in doubt.
     package var inDoubt = 0
     package var unregistered = 0
 

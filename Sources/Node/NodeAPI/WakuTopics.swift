@@ -2,7 +2,7 @@ package import Waku
 
 /// Topics of a protocol: a look-up on 4 bytes decides whether a message is processed.
 package protocol WakuTopics: Sendable {
-    /// The node's own topics, for registrations and requests. Missed messages on them are caught up.
+    /// The node's own topics, for registrations and requests. Messages missed on them are retrieved later.
     var own: [ContentTopic] { get }
     /// The number of other topics that the protocol listens on now.
     var otherCount: Int { get }

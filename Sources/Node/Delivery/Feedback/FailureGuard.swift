@@ -1,41 +1,40 @@
 package import Core
 import Waku
 
-/// Keeps an operator's mistake from emptying the registrations: when too many tokens fail alike, none of those is held against its device.
+/// Prevents an operator's mistake from removing all registrations: when too many tokens fail for the same reason, none of these failures counts.
 ///
-/// A wrong certificate, environment or Firebase project makes APNs and Firebase say of every token what they else say of a dead one. So
-/// failures are judged against what was posted to the same platform and APNs topic in the last hour. Failures for the same reason hold
-/// each other off when there are
+/// With a wrong certificate, environment or Firebase project, APNs and Firebase report the same error for every token as for a dead one. So failures
+/// are compared with the posts to the same platform, APNs topic and service in the last hour. Failures for the same reason do not count when there
+/// are
 ///
 /// - at least ten of them, and
-/// - more than a fifth of the tokens that were posted, either in the hour or in the batch that they came with.
+/// - more than a fifth of the posted tokens, either in the hour or in their batch.
 ///
-/// Ten, because one dead token in a batch of one is all of it, and ordinary: uninstalled apps come singly, and each is removed at its first
-/// failure, so that their share stays at a few percent. What is removed before the tenth failure alike is the most that a mistake can cost in
-/// an hour. An hour, because a hook tells failures one by one, and a small node posts few.
+/// Ten, because one dead token is all of a batch of one, and ordinary: apps are uninstalled singly, and each token is removed at its first failure,
+/// so that their share stays at a few percent. In an hour, a mistake can thus cost at most the tokens removed before the tenth failure for the same
+/// reason. An hour, because a hook reports failures singly, and a small node posts few notifications.
 ///
-/// Topics are what clients chose: a hundred of them are told apart, the others are taken together. Those without posts for an hour are
-/// forgotten.
+/// Clients choose the topics, so only a hundred are counted separately and the others together. Topics without posts for an hour are forgotten.
 package struct FailureGuard: Sendable {
     package struct Configuration: Sendable {
-        /// Of ``slotCount`` slots, the oldest of which is forgotten as a whole.
+        /// The counted time, in ``slotCount`` slots; the oldest slot is dropped as a whole.
         package var window: Duration = .seconds(3600)
         package var slotCount = 12
-        /// Alike.
+        /// The number of failures for the same reason from which they may be ignored.
         package var minimumFailureCount = 10
-        /// Of the tokens that were posted.
+        /// The share of posted tokens above which failures are ignored.
         package var failureShare = 0.2
         package var audienceLimit = 100
 
         package init() {}
     }
 
-    /// Who hears through the same certificate, key or project.
+    /// The devices that are notified with the same certificate, key or project.
     package struct Audience: Hashable, Sendable {
         package let platform: Platform
         /// nil for Firebase, and for the topics beyond the limit.
         package let topic: String?
-        /// Session's devices have other certificates and projects than those of Status; nil for the latter.
+        /// The service of Session devices, which use other certificates and projects than Status; nil for Status.
         package let service: PushService?
 
         package init(platform: Platform, topic: String, service: PushService? = nil) {
@@ -49,7 +48,7 @@ package struct FailureGuard: Sendable {
         }
     }
 
-    /// Of one token.
+    /// A failure of one token.
     package struct Failure: Hashable, Sendable {
         package let audience: Audience
         package let reason: FailureReason
@@ -71,24 +70,23 @@ package struct FailureGuard: Sendable {
     }
 
     private let configuration: Configuration
-    /// By age, oldest first.
+    /// The slots of each audience, oldest first.
     private var slots: [Audience: [Slot]] = [:]
 
     package init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
     }
 
-    /// Tokens that gorush took.
+    /// Counts tokens that gorush accepted.
     package mutating func posted(_ counts: [Audience: Int], at now: Timestamp) {
         for (audience, count) in counts { change(audience, now) { $0.posted += count } }
     }
 
-    /// Which of these failures count: true for each that does.
+    /// Counts failures and returns for each whether it counts against its token.
     ///
     /// - Parameters:
-    ///   - failures: all of a batch, or those that a hook told together.
-    ///   - batch: how many tokens were posted in the batch that they came with; empty when they came by a hook. They are in ``posted(_:at:)``
-    ///     already.
+    ///   - failures: all failures of a batch, or all that a hook reported together.
+    ///   - batch: the number of tokens posted in their batch, already counted by ``posted(_:at:)``; empty when a hook reported them.
     package mutating func judge(_ failures: [Failure], of batch: [Audience: Int] = [:], at now: Timestamp) -> [Bool] {
         for failure in failures { change(failure.audience, now) { $0.failed[failure.reason, default: 0] += 1 } }
         var alike: [Failure: Int] = [:]
@@ -138,7 +136,7 @@ package struct FailureGuard: Sendable {
             }
         }
         var own = slots[audience] ?? []
-        // A clock that was set back adds to the slot that it has.
+        // After the clock was set back, counts go to the latest slot.
         if own.last.map({ $0.number < number }) ?? true {
             own.removeAll { $0.number <= oldest }
             own.append(Slot(number: number))

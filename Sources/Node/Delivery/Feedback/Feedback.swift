@@ -5,25 +5,25 @@ import Storage
 import Synchronization
 import Waku
 
-/// What gorush says of tokens, in the logs of its replies or by its feedback hook, and what follows from it: one way for both.
+/// Handles token failures that gorush reports in its replies or by its feedback hook, both in the same way.
 ///
 ///     reply ──────────────────────────────────▶ TokenFailure ──▶ judge ──▶ settle
 ///     hook ──▶ wait for the post's end ──▶ look up ──▶ TokenFailure ──▶ judge ──▶ settle
 ///
-/// A hook can be faster than the reply to the post that it is about: its failure is kept until that post has ended. gorush tells each failure
-/// once and does not ask what became of it: what is lost in a crash shows again with the next notification for that device.
+/// A hook call can arrive before the reply to its post: its failure is kept until that post has ended. gorush reports each failure once, without an
+/// acknowledgement; a failure lost in a crash occurs again with the next notification for that device.
 package final class Feedback: Sendable {
-    /// Failures from the hook that wait: more are dropped.
+    /// The maximum number of waiting failures from the hook; more are dropped.
     package static let capacity = 10_000
-    /// Failures that are handled in one commit.
+    /// The maximum number of failures handled together.
     private static let batchCount = 500
     private static let alarmPause = Duration.seconds(60)
 
     private struct State {
         var failureGuard = FailureGuard()
-        /// What is on its way to gorush.
+        /// The deliveries of each post in flight.
         var posting: [PostID: [DeliveryID]] = [:]
-        /// Failures of these.
+        /// Failures that the hook reported for posts in flight.
         var early: [PostID: [GorushFailure]] = [:]
         var earlyCount = 0
         var waiting: [GorushFailure] = []
@@ -57,7 +57,7 @@ package final class Feedback: Sendable {
 
     package var waitingCount: Int { state.withLock { $0.waiting.count + $0.earlyCount } }
 
-    /// False when too many wait.
+    /// Queues a failure from the hook. False when too many wait.
     package func take(_ failure: GorushFailure) -> Bool {
         let prefix = failure.notificationID.flatMap(DeliveryID.prefix)
         let hasRoom = state.withLock { state in
@@ -75,12 +75,12 @@ package final class Feedback: Sendable {
         return hasRoom
     }
 
-    /// These are about to be posted.
+    /// Records that these deliveries are about to be posted.
     func began(_ post: PostID, _ deliveries: [DeliveryID]) {
         state.withLock { $0.posting[post] = deliveries }
     }
 
-    /// That post has ended, and what gorush took is durable.
+    /// Records that a post has ended and its acceptance is durable.
     func ended(_ post: PostID) {
         let isNews = state.withLock { state in
             state.posting[post] = nil
@@ -92,7 +92,7 @@ package final class Feedback: Sendable {
         if isNews { wakeUp.signal() }
     }
 
-    /// Handles what the hook told, until cancelled.
+    /// Handles failures from the hook, until cancelled.
     func run() async {
         for await _ in wakeUp {
             while true {
@@ -110,7 +110,7 @@ package final class Feedback: Sendable {
     private func handle(_ failures: [GorushFailure]) async {
         let time = now()
         do throws(StoreError) {
-            // A gorush that retries tells of each attempt: one token must not be several failures for the guard, which would hold off others.
+            // With retries, gorush reports each attempt: the guard must count a token once, or it would ignore the failures of other tokens too.
             let (found, repeatedCount) = try await store.onReader { store throws(StoreError) in
                 let posted = try store.read(StoreCommand.each(failures.map(self.posted)))
                 var found: [TokenFailure] = []
@@ -129,13 +129,13 @@ package final class Feedback: Sendable {
         }
     }
 
-    /// What was posted under the id that a failure names; nil when it names none of this server's.
+    /// The notifications posted under the id of a failure; nil when this server did not create the id.
     private func posted(_ failure: GorushFailure) -> StoreCommand<[PostedNotification]?> {
         guard let prefix = failure.notificationID.flatMap(DeliveryID.prefix) else { return .done(nil) }
         return DeliveryStorage.posted(under: prefix).map { $0 }
     }
 
-    /// Whose token failed; nil when that can't be told, or does not matter any more.
+    /// Finds the token that failed; nil when it is ambiguous, unknown or no longer registered.
     private func match(
         _ failure: GorushFailure, _ posted: [PostedNotification]?, _ store: any Store
     ) throws(StoreError) -> TokenFailure? {
@@ -144,7 +144,7 @@ package final class Feedback: Sendable {
             return nil
         }
         let rows = try store.read(sources.rows(of: posted.map(\.device)))
-        // A row that can't be opened is nobody's.
+        // A row that can't be decrypted is not a candidate.
         var candidates = posted.compactMap { posted in
             rows[posted.device].flatMap { try? sources[posted.device.protocol]?.address(of: $0) }.map { (posted, $0) }
         }
@@ -156,14 +156,14 @@ package final class Feedback: Sendable {
         return TokenFailure(posted, address, failure)
     }
 
-    // MARK: What follows
+    // MARK: Effects
 
-    /// Counts failures, raises alarms, and returns those that are held against their tokens.
+    /// Counts failures, raises alarms, and returns the failures that count against their tokens.
     ///
     /// - Parameters:
-    ///   - failures: each of a delivery of its own.
-    ///   - deliveries: what gorush took with them; nil when they came by the hook.
-    ///   - now: when they were told.
+    ///   - failures: at most one for each delivery.
+    ///   - deliveries: the accepted deliveries of their batch; nil when the hook reported the failures.
+    ///   - now: the time at which they were reported.
     func judge(_ failures: [TokenFailure], of deliveries: [PostableDelivery]?, at now: Timestamp) -> [TokenFailure] {
         var posted: [FailureGuard.Audience: Int] = [:]
         for delivery in deliveries ?? [] { posted[delivery.audience, default: 0] += 1 }
@@ -195,15 +195,15 @@ package final class Feedback: Sendable {
         }
     }
 
-    /// Holds failures against their tokens, in one group of commits. Returns when it is durable, or has failed.
+    /// Applies failures to their tokens, in one group of commits. Returns when the result is durable, or has failed.
     ///
     /// - Parameters:
-    ///   - failures: those that are held against their tokens.
-    ///   - deliveries: what gorush took with them, where it may end a doubt.
-    ///   - now: when they were told.
+    ///   - failures: the failures that count against their tokens.
+    ///   - deliveries: accepted deliveries, each of which may end a doubt.
+    ///   - now: the time at which they were reported.
     func settle(_ failures: [TokenFailure], besides deliveries: [PostableDelivery] = [], at now: Timestamp) async {
         guard !failures.isEmpty || !deliveries.isEmpty else { return }
-        // One by one: a command sees what those before it changed, a part of a command does not.
+        // One command each: a command sees the changes of earlier commands, but not those of its own other parts.
         let acceptances = deliveries.map {
             DeliveryStorage.noteAcceptance(by: $0.waiting.device, version: $0.address.version, at: now).map { TokenFailure.Effect?.none }
         }
@@ -215,7 +215,7 @@ package final class Feedback: Sendable {
             case .success(let effect): if let effect { count(effect) }
             case .failure(let failure):
                 error = failure
-                // Of an acceptance only the end of a doubt is lost: the next one brings it.
+                // A failed acceptance loses only the end of a doubt, which the next acceptance makes up for.
                 if index >= acceptances.count { lostCount += 1 }
             }
         }
@@ -237,7 +237,8 @@ package final class Feedback: Sendable {
         errors.log("failed to store token feedback", reason: error.message, count: count)
     }
 
-    /// For the operator: what is wrong until somebody mends it. Each kind is said once a minute, with the number of times that it was not.
+    /// Raises an alarm about a fault that the operator must fix. Each message is logged at most once a minute, with the number of suppressed
+    /// repetitions.
     func alarm(_ kind: AlarmKind, _ message: String, _ metadata: Logger.Metadata) {
         alarms.raise(kind, metadata.sorted { $0.key < $1.key }.map { "\($0.value)" }.joined(separator: ": "))
         let time = ContinuousClock.now

@@ -1,31 +1,31 @@
 package import Core
 import Waku
 
-/// What is held against the token of a registration whose notifications failed for reasons that may be the operator's own.
+/// The failures of a registration's token for reasons that may be the operator's own mistake.
 ///
 ///     none ──(failure)──▶ in doubt ──(five failures in a row, the first at least a day ago)──▶ unregistered
 ///       ▲                  │  ▲ │
 ///       │                  │  └─┘ (failure)
 ///       └──(success)───────┘
 ///
-/// gorush tells failures alone, so a success is what remains: a notification that it accepted, of which no failure came for ten minutes. That
-/// is looked at when the next notification is accepted, or fails. Ten minutes leave time for gorush's own queue and its tries; notifications in
-/// quick succession, whose failures come after all of them were accepted, are no success.
+/// gorush reports only failures, so a success is inferred: an accepted notification without a failure in the next ten minutes. This is checked when
+/// the next notification is accepted or fails. Ten minutes leave time for gorush's queue and its retries. Notifications in quick succession whose
+/// failures arrive after all of them were accepted do not count as successes.
 package struct TokenDoubt: Hashable, Sendable {
     package static let failureLimit = 5
     package static let period = Duration.seconds(24 * 3600)
     package static let grace = Duration.seconds(600)
 
-    /// Of the registration that has the token. A newer one has none of it.
+    /// The version of the registration with this token. The doubt does not apply to newer versions.
     package let version: UInt64
-    /// In a row.
+    /// The number of failures in a row.
     package private(set) var failureCount = 1
     package private(set) var firstFailure: Timestamp
     package private(set) var lastFailure: Timestamp
-    /// When the first notification after the last failure was accepted.
+    /// The time at which the first notification after the last failure was accepted.
     package private(set) var unfailedSince: Timestamp?
 
-    /// At the first failure.
+    /// Begins a doubt at the first failure.
     package init(version: UInt64, at now: Timestamp) {
         self.version = version
         firstFailure = now
@@ -40,7 +40,7 @@ package struct TokenDoubt: Hashable, Sendable {
         self.unfailedSince = unfailedSince
     }
 
-    /// gorush accepted another notification. Returns whether the doubt is over.
+    /// Records that gorush accepted another notification. Returns whether the doubt is over.
     package mutating func accepted(at now: Timestamp) -> Bool {
         if hasSucceeded(at: now) { return true }
         unfailedSince = unfailedSince ?? now

@@ -2,20 +2,20 @@ import Core
 import Storage
 import Waku
 
-/// A token that a notification did not reach, and whose it is.
+/// A failed notification, with the device of its token.
 struct TokenFailure: Sendable {
     let posted: PostedNotification
     let audience: FailureGuard.Audience
     let reason: FailureReason
 
-    /// - Parameter delivery: what was posted.
+    /// - Parameter delivery: the failed delivery.
     init(_ delivery: PostableDelivery, _ reason: FailureReason) {
         posted = delivery.posted
         audience = delivery.audience
         self.reason = reason
     }
 
-    /// - Parameter address: of the device as it is registered now.
+    /// - Parameter address: the current address of the device.
     init(_ posted: PostedNotification, _ address: DeviceAddress, _ failure: GorushFailure) {
         self.posted = posted
         audience = address.audience
@@ -30,7 +30,7 @@ struct TokenFailure: Sendable {
         case disabled
     }
 
-    /// Carries out what the rules say of it. Needs nothing to be opened, so that it can't fail for what a row holds.
+    /// Applies ``VerdictRules``. Decrypts no rows, so that a damaged row can't make it fail.
     func takeEffect(_ sources: DeliverySources, at now: Timestamp) -> StoreCommand<Effect> {
         let device = posted.device
         let complaint: VerdictRules.Complaint = reason.verdict == .dead ? .dead : .doubtful

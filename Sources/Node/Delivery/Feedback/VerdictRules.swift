@@ -1,27 +1,27 @@
 package import Core
 import Waku
 
-/// What follows when gorush says that a token failed, `PROTOCOL.md` section 6.
+/// The consequences of token failures that gorush reports, `PROTOCOL.md` section 6.
 package enum VerdictRules {
     package enum Complaint: Hashable, Sendable {
         /// The token will never work again.
         case dead
-        /// The token, or something else: to be counted.
+        /// The token may be invalid, or something else failed: to be counted.
         case doubtful
     }
 
     package enum Decision: Hashable, Sendable {
-        /// It is about a token that was replaced, or is of a device that is not registered.
+        /// The token was replaced, or its device is not registered.
         case ignore
-        /// The server unregisters the device, at the version that is stored: a later registration with a higher one works.
+        /// Unregister the device at its stored version, so that a later registration with a higher version succeeds.
         case unregister
         case doubt(TokenDoubt)
     }
 
     /// - Parameters:
-    ///   - storedVersion: of the registration that is in force; nil for none.
-    ///   - notifiedVersion: of the registration whose token was posted.
-    ///   - doubt: what is held against the device so far.
+    ///   - storedVersion: the version of the current registration; nil for none.
+    ///   - notifiedVersion: the version of the registration whose token was posted.
+    ///   - doubt: the current doubt about the device's token.
     package static func decide(
         _ complaint: Complaint, storedVersion: UInt64?, notifiedVersion: UInt64, doubt: TokenDoubt?, at now: Timestamp
     ) -> Decision {

@@ -1,6 +1,6 @@
 package import Core
 
-/// Why APNs or Firebase did not accept a notification, as reported by gorush. Reasons that are not listed are ``other``.
+/// The reason why APNs or Firebase did not accept a notification, as reported by gorush. Unlisted reasons are ``other``.
 ///
 /// The names are constants, so they may be logged, unlike the text from gorush.
 package enum FailureReason: String, Sendable, CaseIterable {
@@ -17,13 +17,13 @@ package enum FailureReason: String, Sendable, CaseIterable {
     case invalidRegistration = "InvalidRegistration"
     case invalidArgument = "invalid argument"
     case senderIDMismatch = "SenderId mismatch"
-    /// A part of the message other than the token.
+    /// A part of the message other than the token was not accepted.
     case message = "message refused"
     /// The push service is overloaded, failing or unreachable.
     case transient = "transient"
     /// The push service does not accept gorush's own certificate, key or account.
     case credentials = "credentials"
-    /// gorush's queue was full: it did not try, although it accepted the post.
+    /// gorush's queue was full: it accepted the post but did not try to deliver the notification.
     case queueFull = "max capacity reached"
     case other = "other"
 

@@ -1,4 +1,4 @@
-/// The error texts of gorush's Firebase libraries, which are in `error` of gorush's logs and feedback, and their meaning.
+/// The error texts of gorush's Firebase libraries, which occur in `error` of gorush's logs and feedback, and their meaning.
 ///
 /// gorush has used three libraries for Firebase. Each row of ``table`` is a text of one of them, or of the server behind it:
 ///
@@ -10,7 +10,7 @@
 ///
 /// The messages of firebase-admin-go 3, which some forks of gorush use, have a code in the middle.
 ///
-/// The verdict is *dead* only if the server says that the token existed and no longer does. A token that the server does not accept is
+/// The verdict is *dead* only if the server says that the token existed and no longer does. A token that the server rejects is
 /// *doubtful*, because with a wrong key or project of the operator the server rejects all tokens in the same way.
 struct FirebaseErrorText: Sendable {
     enum Place: Sendable {
@@ -21,7 +21,7 @@ struct FirebaseErrorText: Sendable {
         case anywhere
     }
 
-    /// In lower case, as is the text that it is compared with.
+    /// Lowercase, like the text that it is compared with.
     let text: String
     let place: Place
     let reason: FailureReason

@@ -4,7 +4,7 @@ import Waku
 
 /// Posts notifications to a gorush server and returns the outcome.
 package final class GorushClient: Sendable {
-    /// Long, because with `core.sync: true` gorush answers after the last notification of a post, and continues if the caller disconnects.
+    /// Long, because with `core.sync: true` gorush answers only after the last notification of a post, and continues if the client disconnects.
     package static let standardTimeout = Duration.seconds(60)
 
     private let client: CurlClient
@@ -15,12 +15,12 @@ package final class GorushClient: Sendable {
     private let now: @Sendable () -> Timestamp
 
     /// - Parameters:
-    ///   - client: has the credentials and the trusted certificates.
+    ///   - client: an HTTP client with the credentials and trusted certificates.
     ///   - url: http or https, with an optional path before gorush's own. `/api/push` is added.
-    ///   - profile: the app's format.
-    ///   - settings: the operator's, for this server.
-    ///   - timeout: limit for the response. After it notifications may have been delivered or not, and are to be posted again.
-    ///   - now: the clock, for dates in Retry-After and for how long notifications live.
+    ///   - profile: the format of notifications that the app expects.
+    ///   - settings: the operator's settings for this server.
+    ///   - timeout: the time limit for the response. After a timeout, notifications may or may not have been delivered, and must be posted again.
+    ///   - now: the clock, for dates in Retry-After and for the time to live of notifications.
     /// - Throws: ``GorushError`` for a URL that can't be posted to.
     package init(
         client: CurlClient, url: String, profile: PayloadProfile = .default, settings: NotificationSettings = .none,
@@ -39,7 +39,7 @@ package final class GorushClient: Sendable {
         self.now = now
     }
 
-    /// Posts once. Does not throw: failures are outcomes.
+    /// Posts once. Does not throw; failures are outcomes.
     ///
     /// - Parameter notifications: at most 100, with distinct ids. An empty list is accepted without a post.
     package func post(_ notifications: [Notification]) async -> PostResult {
@@ -56,9 +56,9 @@ package final class GorushClient: Sendable {
 
     private static let healthTimeout = Duration.seconds(2)
 
-    /// Asks gorush for its health. Its path can be configured there, so any answer counts but that of a failing server, or of a proxy without one.
+    /// Checks gorush's health. The path is configurable in gorush, so any status below 500 counts as healthy.
     ///
-    /// - Returns: why there was no such answer; nil if there was.
+    /// - Returns: the reason for the failure; nil when healthy.
     package func healthFailure() async -> String? {
         do throws(HTTPError) {
             let status = try await client.send(HTTPRequest(url: healthURL, timeout: Self.healthTimeout)).status

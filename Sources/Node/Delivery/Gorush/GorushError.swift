@@ -1,4 +1,4 @@
-/// Why a gorush server can't be used as configured.
+/// The reason why a gorush server can't be used as configured.
 package struct GorushError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Code: String, Hashable, Sendable {
         case notHTTP

@@ -13,14 +13,14 @@ package struct GorushFailure: Sendable, CustomStringConvertible, CustomReflectab
     /// The id of the notification; nil from gorush versions that don't report it.
     package let notificationID: String?
     package let platform: Platform?
-    /// With its first and last ten characters as `*`, unless gorush runs with `hide_token: false`.
+    /// The token with its first and last ten characters replaced by `*`, unless gorush runs with `hide_token: false`.
     package let maskedToken: DeviceToken
     /// The text from APNs or Firebase.
     package let error: String
 
     package var verdict: TokenVerdict { TokenVerdict(platform: platform, error: error) }
 
-    /// The body of a feedback hook; nil unless it is a JSON object about a failure.
+    /// Parses the body of a feedback hook; nil unless it is a JSON object about a failure.
     package init?(parsing bytes: [UInt8]) {
         guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any] else { return nil }
         self.init(object)
@@ -42,13 +42,13 @@ package struct GorushFailure: Sendable, CustomStringConvertible, CustomReflectab
         }
     }
 
-    /// Whether the masked token can be this token's. Masking keeps the length in bytes.
+    /// Whether the masked token matches this token. Masking keeps the length in bytes.
     package func masks(_ token: DeviceToken) -> Bool {
         token.bytes.count == maskedToken.bytes.count
             && zip(token.bytes, maskedToken.bytes).allSatisfy { $0 == $1 || $1 == UInt8(ascii: "*") }
     }
 
-    /// Without the reason, which is text from other servers.
+    /// Omits the reason, which is text from other servers.
     package var description: String { "failure of \(notificationID ?? "unnamed notification"): \(verdict.rawValue)" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,20 +1,20 @@
 package import CurlClient
 import Foundation
 
-/// The health, version and configuration of a gorush server, for diagnosis. Delivers nothing.
+/// The health, version and configuration of a gorush server, for diagnosis. Delivers no notifications.
 package struct GorushInspection: Codable, Sendable {
     /// The response to a post without notifications, which gorush refuses with 400 after it accepted the credentials.
     package enum DryPost: Codable, Hashable, Sendable {
         /// gorush would have accepted notifications.
         case understood
         case status(Int)
-        /// 400, but not with gorush's text.
+        /// The server sent 400, but without gorush's text.
         case otherServer
-        /// There was no response, for this reason.
+        /// There was no response, for the given reason.
         case failed(String)
     }
 
-    /// From `/api/config`, if that is accessible.
+    /// The configuration from `/api/config`, if accessible.
     package struct Configuration: Codable, Hashable, Sendable {
         package let isSync: Bool?
         package let isAPNEnabled: Bool?
@@ -31,17 +31,17 @@ package struct GorushInspection: Codable, Sendable {
 
     /// The status of `/healthz`; nil without a response.
     package let healthStatus: Int?
-    /// Why there was no response.
+    /// The reason why there was no response.
     package let problem: String?
     package let version: String?
     package let configuration: Configuration?
     package let dryPost: DryPost
-    /// How far its clock is ahead of this machine's, to a second or so.
+    /// The time by which its clock is ahead of this machine's, accurate to about a second.
     package let clockAhead: Duration?
 
     /// - Parameters:
-    ///   - client: has the credentials and the trusted certificates.
-    ///   - url: the same as for ``GorushClient``.
+    ///   - client: an HTTP client with the credentials and trusted certificates.
+    ///   - url: the URL, as for ``GorushClient``.
     /// - Throws: ``GorushError`` for a URL that can't be posted to.
     package init(client: CurlClient, url: String) async throws(GorushError) {
         let base: HTTPBaseURL

@@ -7,10 +7,10 @@ import Foundation
 /// `logs` has entries only if gorush runs with `sync: true`; otherwise failures are sent by its feedback hook. Parsed leniently: the status has
 /// already shown that the notifications are accepted, so missing or unexpected parts are ignored.
 package struct GorushReply: Sendable {
-    /// Further entries are ignored. A request has at most 100 tokens.
+    /// The maximum number of entries read from `logs`; further ones are ignored. A request has at most 100 tokens.
     static let maximumFailureCount = 1000
-    /// A body with more values and members is ignored: decoding takes some hundred bytes for each, even for empty objects. A thousand failures have
-    /// 8,000.
+    /// The maximum number of values and members in a body; a larger one is ignored, as decoding takes some hundred bytes for each, even for empty
+    /// objects. A thousand failures have 8,000.
     static let maximumValueCount = 32_768
 
     /// Number of tokens that gorush counted as accepted; nil if it did not report it. Excludes tokens of a disabled platform.

@@ -20,7 +20,7 @@ package struct JSONWriter {
         write(text)
     }
 
-    /// An element of an array, or the value of a ``member(_:_:)``.
+    /// Writes an element of an array, or the value of a ``member(_:_:)``.
     package mutating func element(_ text: String) {
         begin(nil)
         write(text)
@@ -36,7 +36,7 @@ package struct JSONWriter {
         bytes += (flag ? "true" : "false").utf8
     }
 
-    /// Members whose names are values. Names are ASCII without quotes and backslashes.
+    /// Writes a member whose name is a value. Names are ASCII without quotes and backslashes.
     package mutating func member(_ name: String, _ write: (inout JSONWriter) -> Void) {
         if needsComma { bytes.append(UInt8(ascii: ",")) }
         bytes.append(UInt8(ascii: "\""))
@@ -57,7 +57,7 @@ package struct JSONWriter {
         bytes += (flag ? "true" : "false").utf8
     }
 
-    /// A string of `0x` and lower-case digits.
+    /// Writes a string of `0x` and lowercase hexadecimal digits.
     package mutating func value(_ name: StaticString, hex content: [UInt8]) {
         begin(name)
         bytes += "\"0x".utf8

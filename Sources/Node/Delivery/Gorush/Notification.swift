@@ -3,15 +3,15 @@ import Waku
 
 /// A notification for one device. Prints only its id.
 package struct Notification: Sendable, CustomStringConvertible, CustomReflectable {
-    /// gorush's notif_id, unique: failures are matched by it.
+    /// gorush's `notif_id`, unique, by which failures are matched.
     package let id: String
     package let platform: Platform
     package let deviceToken: DeviceToken
-    /// The app on APNs. Never sent for Firebase, where a topic is a broadcast.
+    /// The app's APNs topic. Never sent for Firebase, where a topic is a broadcast.
     package let apnTopic: String
     /// Whether the token belongs to Apple's sandbox: gorush's `development`.
     package let isForSandbox: Bool
-    /// When it is given up; nil if it is not.
+    /// The time at which it is given up; nil if never.
     package let expires: Timestamp?
     package let content: any NotificationContent
 
@@ -37,13 +37,14 @@ package protocol NotificationContent: Sendable {
     /// The text that the device shows unless the app or the operator replaces it.
     func text(in profile: PayloadProfile) -> String
 
-    /// What settings select by. By default none apply.
+    /// The properties by which settings select notifications. By default no settings apply.
     var subject: NotificationSubject { get }
 
-    /// How it looks without the operator's settings. By default only ``text(in:)`` is set.
+    /// Its style without the operator's settings. By default only ``text(in:)`` is set.
     func style(for platform: Platform, in profile: PayloadProfile) -> NotificationStyle
 
-    /// Whether the device shows it without the app's help. By default ``NotificationBody/isVisible``; contents that write their own members say so.
+    /// Whether the device shows it without the app's help. By default ``NotificationBody/isVisible``; contents that write their own members override
+    /// it.
     func isVisible(in body: NotificationBody) -> Bool
 
     /// Notifications of the same platform and topic with equal keys are combined into one for all their devices; nil if it is not to be combined.
@@ -52,7 +53,7 @@ package protocol NotificationContent: Sendable {
     /// Writes the members of `data`.
     ///
     /// - Parameters:
-    ///   - body: with the devices of a group, this content's first.
+    ///   - body: the body, with the devices of a group, of which the first has this content.
     ///   - writer: the output.
     func writeData(for body: NotificationBody, to writer: inout JSONWriter)
 

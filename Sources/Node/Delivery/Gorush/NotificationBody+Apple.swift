@@ -1,7 +1,7 @@
 import Core
 
 extension NotificationBody {
-    /// Limit of a `collapse_id` in bytes: APNs refuses a notification with a longer one.
+    /// The maximum length of a `collapse_id` in bytes: APNs refuses a notification with a longer one.
     private static let maximumCollapseIDByteCount = 64
 
     func writeApple(to writer: inout JSONWriter) {
@@ -24,7 +24,7 @@ extension NotificationBody {
         writer.object("data") { first.content.writeData(for: self, to: &$0) }
     }
 
-    /// For APNs: a device replaces the notification that it shows under the same id, if only the same one that is delivered twice.
+    /// Writes APNs's collapse id: a device replaces a shown notification with the same id, at least when the same notification is delivered twice.
     package func writeCollapseID(to writer: inout JSONWriter) {
         if let collapseID { writer.value("collapse_id", collapseID) }
     }
@@ -35,7 +35,7 @@ extension NotificationBody {
         return (1...Self.maximumCollapseIDByteCount).contains(id.utf8.count) ? id : nil
     }
 
-    /// gorush drops `message` when it writes a key into the alert, so texts and keys stand together.
+    /// Writes texts and keys together in the alert, because gorush drops `message` when it writes a key into the alert.
     private func writeAlert(to writer: inout JSONWriter) {
         writer.object("alert") { writer in
             writeText("title", style.title?.text, to: &writer)

@@ -1,13 +1,13 @@
 import Core
 
 extension NotificationBody {
-    /// Firebase refuses more: 28 days.
+    /// The maximum time to live in seconds that Firebase accepts: 28 days.
     private static let maximumTimeToLive: Int64 = 2_419_200
 
     private var firebaseTimeToLive: Int64? { timeToLive.map { min($0, Self.maximumTimeToLive) } }
 
-    /// A notification replaces the one that is shown under the same tag. A repetition has no collapse key: Firebase keeps only four keys for
-    /// each device that is not connected, and notifications of others would be lost.
+    /// A notification replaces the shown one with the same tag. Repetitions have no collapse key, because Firebase keeps only four keys for a device
+    /// that is not connected, and other notifications would be lost.
     var firebaseTag: String? {
         guard isVisible else { return nil }
         return switch style.collapse {

@@ -1,7 +1,7 @@
 import Core
 
 extension NotificationBody {
-    /// Huawei refuses others: up to 15 days.
+    /// The times to live in seconds that Huawei accepts: up to 15 days.
     private static let timesToLive: ClosedRange<Int64> = 1...1_296_000
     /// Keeps all notifications for a device that is not connected. Without a key gorush sends 0, which keeps only the latest of an app.
     private static let keepAll = -1
@@ -31,7 +31,7 @@ extension NotificationBody {
         writer.value("huawei_data", data)
     }
 
-    /// gorush passes `data` on to Apple and Firebase only; Huawei takes JSON text.
+    /// The data as JSON text for Huawei, since gorush passes `data` on only to Apple and Firebase.
     private var data: String {
         var writer = JSONWriter(capacity: first.content.byteCount)
         writer.object { first.content.writeData(for: self, to: &$0) }

@@ -2,9 +2,9 @@ import Core
 import Waku
 import WakuCrypto
 
-/// The members of one of gorush's notifications beside `notif_id`, `tokens` and `platform`.
+/// The members of a gorush notification other than `notif_id`, `tokens` and `platform`.
 ///
-/// Names of current gorush and of 1.16 and earlier stand side by side: both ignore names that they don't know.
+/// Contains the names of current gorush and those of 1.16 and earlier: each ignores names that it does not know.
 package struct NotificationBody: Sendable {
     /// The first of ``devices``.
     package let first: Notification
@@ -13,11 +13,11 @@ package struct NotificationBody: Sendable {
     package let profile: PayloadProfile
     /// The content's own style, with the operator's settings over it.
     let style: NotificationStyle
-    /// A hash of the chat's hash: discloses less than `data`. nil if nothing needs it, or the request named no chat.
+    /// A hash of the chat's hash, which reveals less than `data`. nil if no setting needs it, or the request named no chat.
     private let chatHash: ArraySlice<UInt8>?
     let now: Timestamp
 
-    /// nil without a device.
+    /// nil when `devices` is empty.
     init?(_ devices: [Notification], _ format: NotificationFormat, at now: Timestamp) {
         guard let first = devices.first else { return nil }
         self.first = first
@@ -32,10 +32,10 @@ package struct NotificationBody: Sendable {
 
     var platform: Platform { first.platform }
 
-    /// The link for `data`; nil if there is none.
+    /// The deep link for `data`; nil if there is none.
     package var deepLink: String? { style.deepLink?.link(for: first.content.subject) }
 
-    /// Everything, for contents that don't prescribe their members.
+    /// Writes all members, for contents that don't prescribe their own.
     package func write(to writer: inout JSONWriter) {
         switch platform {
         case .apn: writeApple(to: &writer)
@@ -44,10 +44,10 @@ package struct NotificationBody: Sendable {
         }
     }
 
-    /// Only settings of delivery, for contents that prescribe their members.
+    /// Writes only the delivery settings, for contents that prescribe their members.
     ///
     /// - Parameters:
-    ///   - priority: the content's own. Firebase's options repeat it, because gorush takes all of them from one object.
+    ///   - priority: the content's priority. It is repeated in Firebase's options, because gorush takes all of them from one object.
     ///   - writer: the output.
     package func writeDelivery(priority: String?, to writer: inout JSONWriter) {
         switch platform {
@@ -66,12 +66,12 @@ package struct NotificationBody: Sendable {
         writeText("title", style.title?.text, to: &writer)
     }
 
-    /// Whether the device shows something without the app's help. If not, nothing that only looks may be sent: it would be shown without a text.
+    /// Whether the device shows text without the app's help. If not, no display properties may be sent: they would be shown without text.
     package var isVisible: Bool {
         [style.title, style.body].contains { $0?.text != nil || $0?.key != nil }
     }
 
-    /// Whether the device shows one notification when it gets the same one twice. Data-only notifications are the app's: it may show both.
+    /// Whether the device shows a notification once when it arrives twice. The app shows data-only notifications, and may show both.
     var showsRepetitionOnce: Bool {
         guard first.content.isVisible(in: self) else { return false }
         return switch platform {
@@ -92,17 +92,17 @@ package struct NotificationBody: Sendable {
 
     var threadID: String? { style.thread == .chat ? chatHash.map { hexString($0) } : nil }
 
-    /// For `collapse: chat`; nil if it is not set or there is no chat.
+    /// The hashed chat for `collapse: chat`; nil if that is not set or there is no chat.
     var collapsingChat: String? { style.collapse == .chat ? chatHash.map { hexString($0) } : nil }
 
-    /// 1 to 100: of each group Huawei keeps one notification for a device that is not connected.
+    /// The Huawei collapse group, 1 to 100. While a device is not connected, Huawei keeps one notification of each group.
     var collapsingChatGroup: Int? { style.collapse == .chat ? chatHash.map { Int($0.first ?? 0) % 100 + 1 } : nil }
 
     // MARK: Time to live
 
     private static let second: Int64 = 1_000_000_000
 
-    /// Of a group, the earliest.
+    /// The expiry; for a group, the earliest.
     private var deadline: Timestamp? {
         switch style.timeToLive {
         case nil: nil
@@ -116,9 +116,9 @@ package struct NotificationBody: Sendable {
         return rest > 0 ? seconds + 1 : seconds
     }
 
-    /// In seconds since 1970.
+    /// The expiry in seconds since 1970, rounded up.
     var expiration: Int64? { deadline.map { Self.roundedUp($0.rawValue) } }
 
-    /// In seconds from now, at least 0; nil if the push service's own default applies.
+    /// The time to live in seconds, at least 0; nil if the push service's own default applies.
     var timeToLive: Int64? { deadline.map { max(0, Self.roundedUp($0.since(now).nanoseconds)) } }
 }

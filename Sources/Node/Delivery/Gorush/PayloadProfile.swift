@@ -2,7 +2,7 @@
 package enum PayloadProfile: String, CaseIterable, Sendable {
     /// The format of servers deployed today.
     case status
-    /// Their format of 2024: without the additions for APNs, and with other texts.
+    /// The format of these servers in 2024: without the additions for APNs, and with other texts.
     case status2024 = "status-2024"
     /// The published format: equal notifications for several devices are combined.
     case rfc

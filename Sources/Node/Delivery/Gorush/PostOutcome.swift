@@ -6,6 +6,6 @@ package enum PostOutcome: Sendable, Hashable {
     /// gorush is failing, unreachable or misconfigured (URL or credentials): the cause is not in the batch.
     /// - Parameter retryAfter: the delay that gorush requests.
     case failed(retryAfter: Duration?)
-    /// There was nothing to post, so this says nothing about gorush.
+    /// Nothing was posted, so the outcome is no evidence about gorush.
     case notPosted
 }

@@ -14,7 +14,7 @@ package struct PostResult: Sendable {
     }
 
     package let outcome: PostOutcome
-    /// For a log line: why the outcome is not `.accepted`.
+    /// The reason why the outcome is not `.accepted`, for the log.
     package let reason: String?
     /// The HTTP status; nil without a response.
     package let status: Int?
@@ -23,11 +23,11 @@ package struct PostResult: Sendable {
     package let postedTokenCount: Int
     /// The number of tokens that gorush counted as accepted; nil if it did not report it.
     package let countedTokenCount: Int?
-    /// Only from a gorush that runs with `sync: true`.
+    /// The failed tokens; reported only by a gorush that runs with `sync: true`.
     package let failures: [Failure]
     /// Number of failures that could not be matched to a notification.
     package let unmatchedFailureCount: Int
-    /// For combined notifications: the id that each was posted under instead of its own.
+    /// For combined notifications: the id under which each was posted, keyed by its own id.
     package let sharedIDs: [String: String]
 
     /// Ids of notifications that gorush dropped because its queue was full, although it accepted the post.

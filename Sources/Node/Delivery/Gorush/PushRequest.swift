@@ -3,12 +3,12 @@ import Waku
 
 /// The body of gorush's `POST /api/push`: a JSON object with one array, `notifications`.
 ///
-/// Each has its own `notif_id`, since gorush masks tokens in its reports. Devices with the same platform, topic and
-/// ``NotificationContent/groupKey(in:)`` share one, the id of the first of them, if the operator's settings are the same for them. Bytes are
-/// written as `0x` and lower-case digits.
+/// Each notification has its own `notif_id`, since gorush masks tokens in its reports. Devices with the same platform, topic,
+/// ``NotificationContent/groupKey(in:)`` and operator settings share one notification, with the id of the first. Bytes are written as `0x` and
+/// lowercase digits.
 ///
-/// Without settings, notifications for APNs are alerts in all profiles, and have their `notif_id` also as `collapse_id`, so that a device
-/// replaces one that is delivered twice; those for Firebase have no equivalent.
+/// Without settings, notifications for APNs are alerts in all profiles, and their `notif_id` is also their `collapse_id`, so that a device replaces
+/// one that is delivered twice; those for Firebase have no equivalent.
 struct PushRequest {
     /// The devices of each entry, at least one.
     let members: [[Notification]]
@@ -19,7 +19,7 @@ struct PushRequest {
         members = Self.grouped(notifications, format)
     }
 
-    /// UTF-8.
+    /// The JSON in UTF-8.
     ///
     /// - Parameter now: the time of the post.
     func encoded(at now: Timestamp) -> [UInt8] {
@@ -48,13 +48,13 @@ struct PushRequest {
         }
     }
 
-    /// In the order of their first members.
+    /// Groups notifications, in the order of their first members.
     private static func grouped(_ notifications: [Notification], _ format: NotificationFormat) -> [[Notification]] {
         struct GroupKey: Hashable {
             let platform: Platform
             let topic: String?
             let content: [UInt8]
-            /// nil without settings, like the kind, which they may name.
+            /// nil without settings, as is the kind, by which settings may select.
             let style: NotificationStyle?
             let kind: ContentKind?
         }

@@ -3,7 +3,7 @@ import Waku
 
 /// The header Retry-After, RFC 9110: seconds, or a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 enum RetryAfter {
-    /// nil if the text is neither. A date in the past gives zero.
+    /// Parses the header; nil if the text has neither form. A date in the past gives zero.
     static func parse(_ text: String, now: Timestamp) -> Duration? {
         if let seconds = number(text[...], digits: 1...18) { return .seconds(seconds) }
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)

@@ -1,14 +1,14 @@
 package import Core
 
-/// What a failure says about a device token.
+/// The conclusion from a failure about a device token.
 package enum TokenVerdict: String, Sendable, CaseIterable {
     /// APNs or Firebase no longer knows the token: it will never work again.
     case dead
-    /// Either the token, or the operator's topic, key or environment, is wrong: failures are counted before the token is removed.
+    /// The token is wrong, or the operator's topic, key or environment: failures are counted before the token is removed.
     case doubtful
-    /// Nothing about the token: gorush can't use the push service until the operator corrects its configuration.
+    /// No evidence about the token: gorush can't use the push service until the operator corrects its configuration.
     case operatorsMistake
-    /// Nothing about the token, for instance a failing push service.
+    /// No evidence about the token, for instance because the push service is failing.
     case other
 
     /// - Parameters:

@@ -1,7 +1,7 @@
 package import Core
 import Waku
 
-/// Decides whether gorush is worth a post. Outcomes and time come in, an admission goes out; whoever holds it does the talking.
+/// Decides whether a post to gorush may go out. Outcomes and time go in, an admission comes out; its owner does the I/O.
 ///
 ///     closed ──(failures in a row = limit, or gorush asks for a pause)──▶ open ◀────────(the probe fails)────────┐
 ///       ▲ ▲                                                               │  ▲                                   │
@@ -10,35 +10,35 @@ import Waku
 ///       │                                                                 └──(time passed, a probe goes out)▶ half-open
 ///       └───────────────────────────────────────(a post works)─────────────────────────────────────────────────┘
 ///
-/// - A post *works* when gorush answers it sensibly: a refusal of what is in it too.
-/// - Posts that were on their way when a failure was counted belong to that failure: eight connections that break at once are one failure.
-/// - A single broken connection opens nothing: three failures in a row do, each within a minute of the one before. A refused connection
-///   comes to that in less than a second.
-/// - While it is open nothing is posted; the pause doubles with each probe that fails, and is as long as gorush asks for (Retry-After).
-/// - While it is half-open there is one small post.
+/// - A post *works* when gorush gives a valid answer, even a refusal of its content.
+/// - Posts in flight when a failure is counted belong to that failure: eight connections that break at once are one failure.
+/// - A single broken connection does not open the breaker; three failures in a row do, each within a minute of the one before. When connections are
+///   refused, this takes less than a second.
+/// - While it is open, nothing is posted. The pause doubles with each failed probe, and is at least as long as gorush asks for (Retry-After).
+/// - While it is half-open, only one small post is in flight.
 package struct CircuitBreaker: Sendable {
     package struct Configuration: Sendable {
-        /// Failures in a row that open it.
+        /// The number of failures in a row that opens the breaker.
         package var failureLimit = 3
-        /// A failure that lies back further than this is not in a row with the next.
+        /// The maximum time between two failures in a row.
         package var failureMemory: Duration = .seconds(60)
-        /// How long it stays open, by the probes that failed.
+        /// The pause while open, by the number of failed probes.
         package var backoff = ExponentialBackoff(initial: .milliseconds(500), maximum: .seconds(5))
-        /// However long gorush asks for.
+        /// The upper limit for a pause that gorush asks for.
         package var longestRetryAfter: Duration = .seconds(300)
 
         package init() {}
     }
 
     package enum State: Hashable, Sendable {
-        /// - Parameter failures: in a row, below the limit.
+        /// - Parameter failures: the number of failures in a row, below the limit.
         case closed(failures: Int)
-        /// - Parameter attempt: probes that failed since it was closed.
+        /// - Parameter attempt: the number of probes that failed since the breaker was closed.
         case open(until: Timestamp, attempt: Int)
         case halfOpen(probe: UInt64, attempt: Int)
     }
 
-    /// What may go out.
+    /// The kind of post that may go out.
     package enum Admission: Hashable, Sendable {
         case posts
         /// One small post; then ``began(probe:)``.
@@ -60,12 +60,12 @@ package struct CircuitBreaker: Sendable {
         if case .closed = state { true } else { false }
     }
 
-    /// Whether whoever waits for a post now waits in vain.
+    /// Whether no post can go out now, so that waiting for one is futile.
     package func isOpen(at now: Timestamp) -> Bool {
         if case .open(let until, _) = state { now < until } else { false }
     }
 
-    /// When a probe may go out, while it is open.
+    /// The time from which a probe may go out, while the breaker is open.
     package var opensAgainAt: Timestamp? {
         if case .open(let until, _) = state { until } else { nil }
     }
@@ -84,7 +84,7 @@ package struct CircuitBreaker: Sendable {
         state = .halfOpen(probe: probe, attempt: attempt)
     }
 
-    /// Somebody knows that gorush is well again: while it is open, a probe may go out at once.
+    /// Lets a probe go out at once while the breaker is open, because the operator reports that gorush works again.
     package mutating func hasten(at now: Timestamp) {
         guard case .open(let until, let attempt) = state, until > now else { return }
         state = .open(until: now, attempt: attempt)
@@ -94,16 +94,16 @@ package struct CircuitBreaker: Sendable {
         state = .closed(failures: 0)
     }
 
-    /// A post ended without saying anything of gorush.
+    /// Records a post that ended without evidence about gorush.
     package mutating func cameToNothing(_ number: UInt64, at now: Timestamp) {
         guard case .halfOpen(number, let attempt) = state else { return }
         state = .open(until: now, attempt: attempt)
     }
 
     /// - Parameters:
-    ///   - number: of the post that failed. Posts are numbered in the order they begin.
-    ///   - latest: of the post that began last.
-    ///   - retryAfter: how long gorush asks to wait.
+    ///   - number: the number of the failed post. Posts are numbered in the order in which they begin.
+    ///   - latest: the number of the post that began last.
+    ///   - retryAfter: the pause that gorush asks for.
     package mutating func failed(
         _ number: UInt64, latest: UInt64, retryAfter: Duration?, at now: Timestamp, using generator: inout some RandomNumberGenerator
     ) {

@@ -1,9 +1,9 @@
 import Core
 import Waku
 
-/// What goes into a batch.
+/// The selection of deliveries for a batch.
 extension DeliveryQueue {
-    /// Takes what goes into the next batch out of where it waits.
+    /// Removes the deliveries of the next batch from the places where they wait.
     mutating func nextIDs(limit: Int, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
         while let half = halves.popLast() {
             let ids = takeHalf(half, now, &expired)
@@ -23,7 +23,7 @@ extension DeliveryQueue {
             }
             if old == nil, new == nil { break }
         }
-        // The rest of a group whose beginning goes out makes the post no longer for gorush by much: it is one notification.
+        // The rest of a group joins its first deliveries: they are one notification, so the post hardly takes longer.
         while ids.count < configuration.maximumBatchCount, let group, let next = fresh.first, deliveries[next.id]?.group == group {
             fresh.remove(next.id)
             ids.append(next.id)
@@ -32,10 +32,9 @@ extension DeliveryQueue {
         return ids
     }
 
-    /// Takes deliveries out of a batch that is in flight and not sent yet: they wait in the backlog, at the head of their device's line. This is no
-    /// failure.
+    /// Returns deliveries from a batch that is not sent yet to the backlog, at the head of their device's line. This does not count as a failure.
     ///
-    /// - Parameter due: until when each of them waits.
+    /// - Parameter due: the time until which each delivery waits.
     mutating func postpone(_ due: [Int64: Timestamp], of batchID: UInt64) {
         for (id, due) in due {
             guard let delivery = deliveries[id], case .inFlight(batchID) = delivery.place else { continue }
@@ -60,7 +59,7 @@ extension DeliveryQueue {
         return ids
     }
 
-    /// - Parameter limit: is lowered to the number that this delivery may go with.
+    /// - Parameter limit: lowered to the batch size that this delivery allows.
     private mutating func popDue(beside count: Int, limit: inout Int, _ now: Timestamp) -> Int64? {
         guard let (due, id) = backlog.first, due <= now, let failureCount = deliveries[id]?.failureCount else { return nil }
         let batchLimit = max(1, configuration.maximumBatchCount >> min(failureCount, 30))

@@ -1,9 +1,9 @@
 import Core
 import Waku
 
-/// The deliveries of a device stand in line: a doubly linked list by their ids, of which only the first may go out.
+/// The deliveries of a device form a line: a doubly linked list sorted by id, of which only the first may be posted.
 extension DeliveryQueue {
-    /// Nearly always at the end. One that was posted before is not overtaken.
+    /// Inserts a delivery by its id, nearly always at the end, and never before a delivery that was posted already.
     mutating func joinLine(_ id: Int64, of device: DeviceID) {
         var line = lines[device] ?? Line()
         var previous = line.last
@@ -35,7 +35,7 @@ extension DeliveryQueue {
         }
     }
 
-    /// Lets the first of a line go out, unless it may already, or one of the line is in flight.
+    /// Releases the first delivery of a line for posting, unless it is released already or one of the line is in flight.
     mutating func releaseFirst(of device: DeviceID) {
         guard let line = lines[device], !line.isPosting else { return }
         guard let id = line.first, let delivery = deliveries[id] else {

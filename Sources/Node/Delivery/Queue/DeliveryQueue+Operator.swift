@@ -2,7 +2,7 @@ package import Core
 import Waku
 
 extension DeliveryQueue {
-    /// nil unless a post is overdue, or was and nothing has been answered since.
+    /// The slowness while a post is overdue, and afterwards until a post is answered; otherwise nil.
     package func slowness(at now: Timestamp) -> Slowness? {
         guard case .slow(let slow) = pace.state else { return nil }
         let (count, age) = pace.outstanding(at: now)
@@ -10,15 +10,16 @@ extension DeliveryQueue {
         return Slowness(postCount: count, age: age, isStalled: isStalled)
     }
 
-    /// Posts without an answer, and how long the oldest of them.
+    /// The number of unanswered posts, and the age of the oldest.
     package func unanswered(at now: Timestamp) -> (count: Int, age: Duration) {
         pace.outstanding(at: now)
     }
 
-    /// Notifications that the next post may have.
+    /// The maximum number of notifications in the next post.
     package func batchLimit(at now: Timestamp) -> Int { pace.batchLimit(at: now) }
 
-    /// What waits for another try is due now, and so is a probe when gorush is given up or slow. Returns how many of them wait for gorush alone.
+    /// Makes deliveries in the backlog due now, and allows a probe if gorush is unavailable or slow. Returns the number of these deliveries that are
+    /// not in flight.
     ///
     /// - Parameter ids: nil for all.
     package mutating func hasten(_ ids: [Int64]?, now: Timestamp) -> Int {

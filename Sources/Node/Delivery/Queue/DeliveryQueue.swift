@@ -1,40 +1,40 @@
 package import Core
 import Waku
 
-/// Decides what is posted to gorush, and when. Ids, time and outcomes come in, batches go out; whoever holds it does the talking, and
-/// loads the contents when a batch is posted, so that a backlog stays small.
+/// Decides which notifications are posted to gorush, and when. Ids, time and outcomes go in, batches come out. Its owner does the I/O and loads the
+/// contents only when a batch is posted, so that a backlog stays small.
 ///
 ///     add ─▶ held ──(first of its device)──▶ fresh ───(a post is free)───▶ in flight ──(accepted)─────────────▶ accepted
 ///                           │                  │                            ▲  ▲ │ │ └──(refused, alone)───────▶ dropped
-///                           │        (nobody waits for it now)              │  │ │ └────(refused, with others)─▶ halved ─┐
+///                           │        (no request waits by now)              │  │ │ └────(refused, with others)─▶ halved ─┐
 ///                           │                  ▼                            │  │ └──(failed)──┐                          │
-///                           └──(nobody waits)▶ backlog ──(a post is free)───┘  └──────────────┼────(a post is free)──────┘
+///                           └──(not awaited)─▶ backlog ──(a post is free)───┘  └──────────────┼────(a post is free)──────┘
 ///                                              ▲                                              │
 ///                                              └──────────────(after a pause)─────────────────┘
 ///
-/// Everything but what is in flight may expire, or be evicted as the oldest when the queue is full. `remove` takes a delivery out wherever it
-/// is: one that is in flight then has no resolution.
+/// Deliveries that are not in flight may expire, or be evicted in the order of expiry when the queue is full. `remove` takes a delivery out at any
+/// stage; one in flight then gets no resolution.
 ///
-/// - **Order.** The deliveries of a device stand in line by their ids. Only the first of a line is posted, so that no two are on their way at
-///   once; while it is tried again the others of its device, and no others, wait.
-/// - Half of a batch are fresh deliveries and half are from the backlog, when there are enough of both: neither waits for the other's.
-/// - A delivery that failed goes with fewer others each time, in the end alone: what breaks gorush breaks nobody else's post for long.
-/// - Halves go out first, the last one first, so that there are few of them.
-/// - What is in flight is not posted again before its post has ended, however long that takes: without an answer its outcome is unknown.
-/// - A delivery of a batch that may not be posted yet returns to the backlog until a given time: see `postpone`.
-/// - How much goes into a post, and how many posts go out while one is overdue, is for ``PostPace`` to say; whether anything goes out at all
-///   is for the ``CircuitBreaker``.
+/// - **Order.** The deliveries of a device form a line, sorted by id. Only the first of a line is posted, so that no two are in flight at once; while
+///   it is retried, only the deliveries of its own device wait.
+/// - With enough of both, half of a batch are fresh deliveries and half come from the backlog: neither has to wait for the other.
+/// - After each failure a delivery goes into a smaller batch, in the end alone, so that a delivery that breaks gorush soon affects no others.
+/// - Halves go out before other deliveries, the latest first, which keeps their number small.
+/// - A delivery in flight is not posted again before its post has ended, however long that takes: without an answer its outcome is unknown.
+/// - A delivery that turns out not to be allowed yet returns from its batch to the backlog until a given time: see `postpone`.
+/// - ``PostPace`` decides how many notifications go into a post, and how many posts go out while one is overdue; ``CircuitBreaker`` decides whether
+///   anything goes out at all.
 ///
-/// Times must not go back: the driver adds a monotonic clock to the time at which it started. Every call takes logarithmic time for each
-/// delivery that it names.
+/// Times must not go back: the driver adds monotonic time to the system time at its start. Each call takes logarithmic time for each delivery that it
+/// names.
 package struct DeliveryQueue: Sendable {
     enum Place {
-        /// Behind another of its device.
+        /// Behind another delivery of its device.
         case held
         case fresh
         case backlog
         case inFlight(UInt64)
-        /// In the half with this number.
+        /// Part of the half with this number.
         case halved(UInt64)
     }
 
@@ -42,14 +42,14 @@ package struct DeliveryQueue: Sendable {
         let device: DeviceID
         let expires: Timestamp
         let arrived: Timestamp
-        /// Whether somebody waits for its outcome.
+        /// Whether a request waits for its outcome.
         let isAwaited: Bool
-        /// Those with the same one go out together when they are fresh.
+        /// Fresh deliveries of one group go out together.
         let group: Int64?
-        /// How often it failed.
+        /// The number of its failures.
         var failureCount = 0
         var place = Place.held
-        /// Its neighbours in the line of its device.
+        /// Its neighbors in the line of its device.
         var previous: Int64?
         var next: Int64?
     }
@@ -58,7 +58,7 @@ package struct DeliveryQueue: Sendable {
     struct Line {
         var first: Int64?
         var last: Int64?
-        /// One of them is in flight; it may have been removed since.
+        /// Whether a delivery of the line is in flight; that delivery may have been removed since.
         var isPosting = false
     }
 
@@ -77,12 +77,12 @@ package struct DeliveryQueue: Sendable {
 
     var deliveries: [Int64: Delivery] = [:]
     var lines: [DeviceID: Line] = [:]
-    /// By their ids.
+    /// Keyed by id.
     var fresh = IndexedHeap<Int64>()
-    /// By the time they are due.
+    /// Keyed by due time.
     var backlog = IndexedHeap<Timestamp>()
     var halves: [Half] = []
-    /// All that are neither in flight nor in a half, by the time they are too old.
+    /// All deliveries neither in flight nor in a half, keyed by expiry.
     var expiring = IndexedHeap<Timestamp>()
     private var evicted: [Int64] = []
     var posts: [UInt64: Post] = [:]
@@ -100,29 +100,29 @@ package struct DeliveryQueue: Sendable {
         pace = PostPace(configuration: configuration)
     }
 
-    /// All in the queue, those in flight included.
+    /// The number of deliveries in the queue, including those in flight.
     package var count: Int { deliveries.count }
     package var batchesInFlight: Int { posts.count }
     /// Deliveries whose post has not ended.
     package var deliveriesInFlight: some Sequence<Int64> { posts.values.lazy.flatMap(\.batch.deliveries) }
-    /// Devices of the posts that have not ended, also of deliveries that were taken out since.
+    /// Devices of the posts that have not ended, including those of deliveries removed since.
     package var devicesInFlight: some Sequence<DeviceID> { posts.values.lazy.flatMap(\.devices) }
     /// Whether a delivery is in the queue, in flight or not.
     package func contains(_ id: Int64) -> Bool { deliveries[id] != nil }
     /// nil when the delivery is not in the queue.
     package func device(of id: Int64) -> DeviceID? { deliveries[id]?.device }
-    /// Nothing is in flight, and nothing will be.
+    /// Whether the queue is draining and all posts have ended.
     package var isDrained: Bool { isDraining && posts.isEmpty }
 
-    /// A new delivery. One that is in the queue already stays as it is.
+    /// Adds a delivery. One that is in the queue already stays unchanged.
     ///
     /// - Parameters:
     ///   - id: higher ones are newer.
-    ///   - device: whom it is for.
-    ///   - expires: when it is given up.
-    ///   - isAwaited: somebody waits for its outcome, for a while.
-    ///   - group: those with the same one, and ids that follow each other, go out together.
-    ///   - now: when.
+    ///   - device: its recipient.
+    ///   - expires: the time at which it is given up.
+    ///   - isAwaited: whether a request waits for its outcome.
+    ///   - group: fresh deliveries of one group with consecutive ids go out together.
+    ///   - now: the present time, by the queue's clock.
     package mutating func add(
         _ id: Int64, device: DeviceID, expires: Timestamp, isAwaited: Bool = true, group: Int64? = nil, now: Timestamp
     ) {
@@ -137,7 +137,7 @@ package struct DeliveryQueue: Sendable {
         }
     }
 
-    /// Takes out a delivery that is no longer wanted. The outcome of a batch that it is in means nothing to it any more.
+    /// Removes a delivery that is no longer needed. If it is in flight, the outcome of its batch no longer applies to it.
     package mutating func remove(_ id: Int64) {
         guard let delivery = deliveries[id] else { return }
         leaveLine(id, delivery)
@@ -148,12 +148,12 @@ package struct DeliveryQueue: Sendable {
         releaseFirst(of: delivery.device)
     }
 
-    /// From now on nothing is posted; what is in flight can finish.
+    /// Stops posting; posts in flight can finish.
     package mutating func drain() {
         isDraining = true
     }
 
-    /// What is to be done now. To be asked after every `add` and `finished`, and at ``nextWake(now:)``.
+    /// Returns the actions that are due. Call it after every `add` and `finished`, and at ``nextWake(now:)``.
     package mutating func actions(now: Timestamp) -> [Action] {
         var expired: [Int64] = []
         while let (expires, id) = expiring.first, expires <= now {
@@ -184,7 +184,7 @@ package struct DeliveryQueue: Sendable {
         return actions
     }
 
-    /// When there is something to do at the latest, if nothing is added and nothing finishes before; nil for never.
+    /// The next time at which an action can be due if nothing is added or finished before; nil for never.
     package func nextWake(now: Timestamp) -> Timestamp? {
         if !evicted.isEmpty { return now }
         var wake = [expiring.first?.key, pace.nextChange].compactMap(\.self).min()
@@ -200,22 +200,22 @@ package struct DeliveryQueue: Sendable {
         return wake.map { max($0, now) }
     }
 
-    /// The contents of a batch are loaded, and the request leaves now.
+    /// Records that the contents of a batch are loaded and its request leaves now.
     ///
-    /// - Parameter count: how many of its deliveries are in the request.
+    /// - Parameter count: the number of its deliveries in the request.
     package mutating func sent(_ batchID: UInt64, count: Int, now: Timestamp) {
         pace.sent(batchID, count: count, at: now)
     }
 
-    /// The request of a batch has ended. What it came to may still have to be stored before ``finished(_:outcome:except:now:)``, which can
-    /// take as long as the disk does; gorush is not to be thought slow for that.
+    /// Records that the request of a batch has ended. Storing its result before ``finished(_:outcome:except:now:)`` may be slow; this does not make
+    /// gorush count as slow.
     package mutating func answered(_ batchID: UInt64, outcome: Outcome, now: Timestamp) {
         pace.ended(batchID, outcome, at: now)
     }
 
-    /// The end of a batch. One that is not in flight has no resolutions.
+    /// Ends a batch and returns a resolution for each of its deliveries still in the queue; none for a batch that is not in flight.
     ///
-    /// - Parameter untaken: those that gorush did not take though it accepted the batch: they are tried again.
+    /// - Parameter untaken: deliveries that gorush did not accept though it accepted the batch: they are retried.
     package mutating func finished(
         _ batchID: UInt64, outcome: Outcome, except untaken: Set<Int64> = [], now: Timestamp
     ) -> [Resolution] {
@@ -272,12 +272,12 @@ package struct DeliveryQueue: Sendable {
         !isDraining && posts.count < configuration.maximumBatchesInFlight && pace.admitsPost
     }
 
-    /// Whether what waits is worth a post, or has waited for others long enough.
+    /// Whether enough deliveries wait for a post, or they have waited long enough.
     private func isBatchReady(now: Timestamp) -> Bool {
         ripeTime(now: now).map { $0 <= now } ?? false
     }
 
-    /// When it will be; nil when nothing waits.
+    /// The time at which a batch is ready; nil when nothing waits.
     private func ripeTime(now: Timestamp) -> Timestamp? {
         if !halves.isEmpty || fresh.count >= pace.batchLimit(at: now) { return now }
         let arrived = fresh.first.flatMap { deliveries[$0.id]?.arrived }

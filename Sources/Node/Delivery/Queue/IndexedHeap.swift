@@ -1,4 +1,4 @@
-/// Ids in the order of a key, smallest first. Adding and removing any one takes logarithmic time; an id is in it once.
+/// A priority queue of unique ids, smallest key first. Inserting and removing an id takes logarithmic time.
 struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     private struct Entry {
         let key: Key
@@ -13,7 +13,7 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     var isEmpty: Bool { entries.isEmpty }
     var first: (key: Key, id: Int64)? { entries.first.map { ($0.key, $0.id) } }
 
-    /// - Precondition: the id is not in it.
+    /// - Precondition: the heap does not contain the id.
     mutating func insert(_ id: Int64, key: Key) {
         precondition(places[id] == nil)
         entries.append(Entry(key: key, id: id))
@@ -21,7 +21,7 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
         siftUp(from: entries.count - 1)
     }
 
-    /// Whether it was in it.
+    /// Removes an id. Returns whether the heap contained it.
     @discardableResult
     mutating func remove(_ id: Int64) -> Bool {
         guard let place = places.removeValue(forKey: id) else { return false }

@@ -1,16 +1,16 @@
 import Core
 import Waku
 
-/// How much gorush is known to take: how many notifications may go into a post, and whether another post may go out while one has been
-/// unanswered for too long. Posts, answers and time come in; limits go out.
+/// Paces posts by gorush's answers: how many notifications go into a post, and whether another post may go out while one is overdue. Posts, answers
+/// and time go in; limits come out.
 ///
 ///     normal ──(a post is unanswered for `slowAfter`)──▶ slow, with an allowance of 1
 ///       ▲                                                 │  a post takes 1 of the allowance
 ///       │                                                 │  an answer adds 1, one within `slowAfter` adds 2
 ///       └──(an answer, and no other post is overdue)──────┘  a failure makes it at least 1
 ///
-/// - A post without an answer has an unknown outcome. While it is overdue, the only evidence of what gorush takes are answers to other posts:
-///   one small post may look for that, and each answer pays for the next posts. A gorush that answers nothing gets nothing more.
+/// - An unanswered post has an unknown outcome. While one is overdue, only answers to other posts show that gorush still works: one small post may
+///   probe that, and each answer permits further posts. A gorush that answers nothing gets no more posts.
 /// - The number of notifications in a post follows an exponentially weighted average of the time that gorush took for each, so that a post
 ///   is answered within ``DeliveryQueue/Configuration/batchTarget``. Before the first answer ``DeliveryQueue/Configuration/assumedTime`` counts.
 struct PostPace: Sendable {
@@ -20,11 +20,11 @@ struct PostPace: Sendable {
     }
 
     struct Slow: Hashable, Sendable {
-        /// When the post that became overdue first was sent.
+        /// The time at which the first overdue post was sent.
         let since: Timestamp
-        /// Posts that may still go out.
+        /// The number of posts that may still go out.
         var allowance: Int
-        /// The last answer to any post since.
+        /// The time of the last answer to any post since then.
         var lastAnswer: Timestamp?
     }
 
@@ -33,14 +33,14 @@ struct PostPace: Sendable {
         let sent: Timestamp
     }
 
-    /// The weight of the newest measurement. A half follows a change within a few posts, in both directions.
+    /// The weight of the newest measurement. One half follows a change within a few posts, in both directions.
     private static let weight = 0.5
 
     private(set) var state = State.normal
     private let configuration: DeliveryQueue.Configuration
-    /// Requests that have left. How long it took to load and mark what is in them says nothing of gorush.
+    /// The requests that have left. The time for loading and marking their contents does not count, as it says nothing about gorush.
     private var unanswered: [UInt64: Post] = [:]
-    /// Seconds; nil before the first answer.
+    /// The average time per notification in seconds; nil before the first answer.
     private var timePerNotification: Double?
 
     init(configuration: DeliveryQueue.Configuration) {
@@ -54,33 +54,33 @@ struct PostPace: Sendable {
         if case .slow(let slow) = state { slow.allowance > 0 } else { true }
     }
 
-    /// Notifications in the next post, at least one.
+    /// The maximum number of notifications in the next post, at least one.
     func batchLimit(at now: Timestamp) -> Int {
         var time = timePerNotification ?? Self.seconds(configuration.assumedTime)
         var limit = configuration.maximumBatchCount
         if case .slow(let slow) = state, slow.lastAnswer == nil {
             limit = min(limit, configuration.probeBatchCount)
-            // Until something is answered, it takes at least what the overdue posts have taken so far.
+            // Until an answer, the time per notification is at least that of the overdue posts so far.
             for post in unanswered.values where isOverdue(post, at: now) { time = max(time, Self.time(of: post, until: now)) }
         }
         guard time > 0 else { return max(1, limit) }
         return max(1, Int(min(Double(limit), Self.seconds(configuration.batchTarget) / time)))
     }
 
-    /// When a post becomes overdue, if it is not answered before; nil when nothing is to change.
+    /// The time at which the oldest unanswered post becomes overdue; nil without one, or while slow.
     var nextChange: Timestamp? {
         guard state == .normal else { return nil }
         return unanswered.values.map(\.sent).min().map { $0 + configuration.slowAfter }
     }
 
-    /// What is unanswered: how many posts, and how long the oldest of them.
+    /// The number of unanswered posts, and the age of the oldest.
     func outstanding(at now: Timestamp) -> (count: Int, age: Duration) {
         (unanswered.count, unanswered.values.map(\.sent).min().map { max(.zero, now.since($0)) } ?? .zero)
     }
 
-    // MARK: What happens
+    // MARK: Events
 
-    /// Time passed.
+    /// Becomes slow when a post is overdue.
     mutating func advance(to now: Timestamp) {
         guard state == .normal, let oldest = unanswered.values.map(\.sent).min(), now.since(oldest) >= configuration.slowAfter else {
             return
@@ -88,19 +88,19 @@ struct PostPace: Sendable {
         state = .slow(Slow(since: oldest, allowance: 1))
     }
 
-    /// A post is prepared: its contents are loaded next.
+    /// Records that a post is prepared; its contents are loaded next.
     mutating func began() {
         guard case .slow(var slow) = state else { return }
         slow.allowance = max(0, slow.allowance - 1)
         state = .slow(slow)
     }
 
-    /// The contents are loaded, and the request leaves now.
+    /// Records that the contents are loaded and the request leaves now.
     mutating func sent(_ id: UInt64, count: Int, at now: Timestamp) {
         unanswered[id] = Post(count: max(1, count), sent: now)
     }
 
-    /// The first word about a post counts.
+    /// Records the end of a post; only the first call for a post counts, except that `notPosted` may restore the allowance.
     mutating func ended(_ id: UInt64, _ outcome: DeliveryQueue.Outcome, at now: Timestamp) {
         guard let post = unanswered.removeValue(forKey: id) else {
             if case .notPosted = outcome { restoreAllowance() }
@@ -113,10 +113,10 @@ struct PostPace: Sendable {
             timePerNotification = timePerNotification.map { $0 + Self.weight * (time - $0) } ?? time
             answered(isLate: isLate, at: now)
         case .refused:
-            // Refused without having tried: how long that took says nothing of deliveries.
+            // A refusal comes before any delivery, so its duration does not count.
             answered(isLate: isLate, at: now)
         case .failed:
-            // It takes at least as long as it was waited for. A failure at once says nothing.
+            // A late failure shows the minimum time needed. An immediate failure shows nothing.
             if isLate { timePerNotification = max(timePerNotification ?? 0, time) }
             restoreAllowance()
         case .notPosted:
@@ -124,7 +124,7 @@ struct PostPace: Sendable {
         }
     }
 
-    /// An operator says that gorush is well again.
+    /// Allows another post, because the operator reports that gorush works again.
     mutating func hasten() {
         restoreAllowance()
     }
@@ -140,7 +140,7 @@ struct PostPace: Sendable {
         state = .slow(slow)
     }
 
-    /// A post that ended without an answer may be followed by another, however many end at once.
+    /// After posts that ended without an answer, one more may go out, however many ended at once.
     private mutating func restoreAllowance() {
         guard case .slow(var slow) = state else { return }
         slow.allowance = max(1, slow.allowance)

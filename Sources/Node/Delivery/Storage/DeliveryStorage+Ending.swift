@@ -2,20 +2,20 @@ package import Core
 package import Storage
 import Waku
 
-/// How notifications leave the outbox without gorush having taken them.
+/// Removal of notifications from the outbox that gorush did not accept.
 extension DeliveryStorage {
     private static let findDeliveries = Query(outbox, [protocolNumber, delivery], where: [.idAmong])
     private static let removeID = Mutation(outbox, .delete(where: [.equal(.id)]))
 
-    /// Given up: expired, evicted, or refused by gorush.
+    /// Gives notifications up: expired, evicted, or refused by gorush.
     ///
     /// - Parameters:
-    ///   - ids: of rows, which may be gone already.
-    ///   - sources: protocols may remember such deliveries.
-    ///   - now: when.
+    ///   - ids: the ids of outbox rows, which may be gone already.
+    ///   - sources: the protocols, which may record such deliveries.
+    ///   - now: the time to record.
     package static func drop(_ ids: [Int64], of sources: DeliverySources, at now: Timestamp) -> StoreCommand<Void> {
         .find(findDeliveries(ids: ids)) { rows in
-            // A damaged row goes as well.
+            // A damaged row is deleted as well.
             let known = rows.compactMap { row -> (number: ProtocolNumber, delivery: DeliveryID)? in
                 guard let number = try? row.integer(0), let delivery = delivery(in: row) else { return nil }
                 return (ProtocolNumber(rawValue: number), delivery)
@@ -24,18 +24,18 @@ extension DeliveryStorage {
         }
     }
 
-    /// The second column; nil when it is damaged.
+    /// The delivery id in the second column; nil when it is damaged.
     private static func delivery(in row: Row) -> DeliveryID? { (try? row.bytes(1)).flatMap { DeliveryID(bytes: $0) } }
 
     private static let findOfDevice = Query(outbox, [.id, delivery], where: [.equal(protocolNumber), .equal(device)])
 
-    /// As ``forget(_:)``, for a protocol that remembers deliveries that were given up. What another node enqueues meanwhile stays, and is dropped when
-    /// it is to be posted.
+    /// Like ``forget(_:)``, for a protocol that records deliveries that were given up. Deliveries that another node enqueues meanwhile stay, and are
+    /// dropped when they are about to be posted.
     ///
     /// - Parameters:
-    ///   - devices: that are not registered any more.
-    ///   - note: remembers a delivery.
-    /// - Returns: the changes, for the command that ends the devices.
+    ///   - devices: devices that are no longer registered.
+    ///   - note: makes the change that records a delivery.
+    /// - Returns: the changes, for the command that removes the devices.
     package static func forget(
         _ devices: [DeviceID], _ note: @escaping @Sendable (DeliveryID) -> Change
     ) -> StoreCommand<[Change]> {
@@ -51,7 +51,7 @@ extension DeliveryStorage {
 
     private static let removeDevice = Mutation(outbox, .delete(where: [.equal(protocolNumber), .equal(device)]))
 
-    /// What waits for a device is dropped, and nothing is held against its token any more: it is not registered any more.
+    /// Drops the waiting notifications and the token doubt of a device that is no longer registered.
     package static func forget(_ device: DeviceID) -> [Change] {
         [removeDevice(.integer(device.protocol.rawValue), .integer(device.row)), setDoubt(nil, of: device)]
     }

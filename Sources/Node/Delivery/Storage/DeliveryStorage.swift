@@ -2,7 +2,7 @@ package import Core
 package import Storage
 import Waku
 
-/// The tables of delivery: what waits for gorush, what it took, and tokens in doubt. Devices and payloads are opaque: see ``DeliverySource``.
+/// The tables of delivery: waiting notifications, accepted ones, and tokens in doubt. Devices and payloads are opaque: see ``DeliverySource``.
 package enum DeliveryStorage {
     static let protocolNumber = Column("protocol", .integer)
     static let device = Column("device", .integer)
@@ -11,10 +11,10 @@ package enum DeliveryStorage {
     static let sealed = Column("sealed", .bytes)
     static let at = Column("at", .integer)
     static let version = Column("version", .integer)
-    /// When the row was first marked as possibly posted; null: never. Null too where several nodes share the outbox: their marks name the node.
+    /// The time at which the row was first marked as possibly posted; null: never, or nodes share the outbox and their marks name the node.
     static let markedAt = Column("marked_at", .integer, isOptional: true)
 
-    /// Notifications that were accepted and not yet taken by gorush.
+    /// Notifications that the node accepted and that gorush has not accepted yet.
     static let outbox = outbox(with: [markedAt])
 
     private static func outbox(with added: [Column]) -> Table {
@@ -24,19 +24,19 @@ package enum DeliveryStorage {
             sealed: SealedColumn(sealed, boundTo: [delivery], label: "notifications"))
     }
 
-    /// Deliveries that gorush took, in the order of time. Device and version are those of the token that was posted, for failures that gorush
-    /// tells of later; rows from before version 2 of the schema have none.
+    /// Deliveries that gorush accepted, in the order of time. Device and version identify the posted token, for failures that gorush reports later;
+    /// rows from before version 2 of the schema lack them.
     static let accepted = Table(
         "accepted",
         columns: [
             delivery, at, optional(device), optional(version), postedAs, hasFailed, optional(protocolNumber),
         ], unique: [delivery], indexes: [Index("accepted_posted_as", on: [postedAs], where: .present(postedAs))])
-    /// The delivery whose id it was posted under, if not its own.
+    /// The delivery id under which it was posted; null: its own.
     static let postedAs = Column("posted_as", .bytes, isOptional: true)
-    /// 1 once a failure was held against the token.
+    /// 1 once a failure was counted against the token.
     static let hasFailed = Column("has_failed", .integer, isOptional: true)
 
-    /// ``TokenDoubt``.
+    /// The ``TokenDoubt`` of each device in doubt.
     static let doubt = Table(
         "doubt", columns: [protocolNumber, device, version, failures, firstFailure, lastFailure, unfailedSince],
         unique: [protocolNumber, device])
@@ -61,7 +61,7 @@ package enum DeliveryStorage {
     package static let deviceColumn = device
     package static let deliveryColumn = delivery
     package static let markedAtColumn = markedAt
-    /// What ``WaitingDelivery`` is read from.
+    /// The columns of a ``WaitingDelivery``.
     package static let waitingColumns = [.id, protocolNumber, device, expiresAt, delivery]
 
     // MARK: The outbox
@@ -79,16 +79,16 @@ package enum DeliveryStorage {
         outbox, [.id, protocolNumber, device, expiresAt, delivery, sealed, markedAt], where: [.idAmong])
     private static let setMark = Mutation(outbox, .updateAny([markedAt], where: [.equal(.id), .absent(markedAt)]))
 
-    /// Accepts a notification. Inserts one row; its id is that of the ``WaitingDelivery``.
+    /// Accepts a notification by inserting one row; the row id becomes the ``WaitingDelivery/id``.
     ///
     /// - Parameters:
     ///   - delivery: not in the outbox and not accepted.
-    ///   - device: whom it is for.
-    ///   - payload: what the protocol makes a notification of.
-    ///   - expires: when it is given up.
-    ///   - markedAt: the present time where one node has the outbox for itself: the row is marked in its own commit, since it is posted at once.
-    ///     nil where nodes share the outbox.
-    ///   - sealer: of the store.
+    ///   - device: its recipient.
+    ///   - payload: the protocol's encoding of the notification.
+    ///   - expires: the time at which it is given up.
+    ///   - markedAt: the present time when one node owns the whole outbox: the row is posted at once, so its own commit marks it. nil when nodes
+    ///     share the outbox.
+    ///   - sealer: the store's sealer.
     package static func enqueue(
         _ delivery: DeliveryID, for device: DeviceID, payload: [UInt8], expires: Timestamp, markedAt: Timestamp? = nil, by sealer: Sealer
     ) -> Change {
@@ -97,17 +97,17 @@ package enum DeliveryStorage {
             sealer.seal(payload, in: outbox, boundTo: [.bytes(delivery.bytes)]), Value(markedAt?.rawValue))
     }
 
-    /// Marks rows as possibly posted, before their first post. Rows that are marked keep the time of their first mark.
+    /// Marks rows as possibly posted, before their first post. Marked rows keep the time of their first mark.
     package static func mark(_ ids: [Int64], at now: Timestamp) -> StoreCommand<Void> {
         .change(ids.map { setMark(.integer(now.rawValue), .integer($0)) })
     }
 
-    /// Each finds a row if the delivery is in the outbox or accepted, respectively.
+    /// Two reads: the first finds a row if the delivery is accepted, the second if it is in the outbox.
     package static func search(for delivery: DeliveryID) -> [Read] {
         [findAccepted(.bytes(delivery.bytes)), findWaiting(.bytes(delivery.bytes))]
     }
 
-    /// What is known of deliveries that were started before; nil when nothing is.
+    /// The states of deliveries; nil for a delivery in neither table.
     package static func states(of deliveries: [DeliveryID]) -> StoreCommand<[DeliveryState?]> {
         .read(deliveries.flatMap(search)) { found in
             .done(
@@ -117,7 +117,7 @@ package enum DeliveryStorage {
         }
     }
 
-    /// nil when it does not wait.
+    /// The waiting delivery; nil when it is not in the outbox.
     package static func waiting(_ delivery: DeliveryID) -> StoreCommand<WaitingDelivery?> {
         .find(findWaiting(.bytes(delivery.bytes))) { rows in
             .done(try rows.first.map { try WaitingDelivery($0, delivery) })
@@ -128,17 +128,17 @@ package enum DeliveryStorage {
         .find(countWaiting()) { .done(Int(try $0[0].integer(0))) }
     }
 
-    /// When the first notification is given up; nil when none waits.
+    /// The earliest expiry in the outbox; nil when it is empty.
     package static func firstExpiry() -> StoreCommand<Timestamp?> {
         .find(minimumExpiry()) { .done(try $0[0].optionalInteger(0).map(Timestamp.init)) }
     }
 
-    /// When the notification that waits for longest is given up; nil when none waits.
+    /// The expiry of the notification that has waited longest; nil when none waits.
     package static func oldestWaitingExpiry() -> StoreCommand<Timestamp?> {
         .find(oldestExpiry(limit: 1)) { .done(try $0.first.map { Timestamp(rawValue: try $0.integer(0)) }) }
     }
 
-    /// All that waits, oldest first; or the first ones.
+    /// All waiting deliveries, or the first `limit`, oldest first.
     package static func waitingDeliveries(limit: Int? = nil) -> StoreCommand<[WaitingDelivery]> {
         .find(all(limit: limit)) { rows in
             .done(try rows.compactMap { row in try waitingDelivery(row, markedAt: try markedAt(row, 5)) })
@@ -146,9 +146,9 @@ package enum DeliveryStorage {
     }
 
     /// - Parameters:
-    ///   - row: with ``waitingColumns``.
+    ///   - row: a row with ``waitingColumns``.
     ///   - markedAt: the time of its first mark.
-    /// - Returns: nil when its name has another form than this release's.
+    /// - Returns: nil when its delivery id does not have the form of this release.
     package static func waitingDelivery(_ row: Row, markedAt: Timestamp?) throws -> WaitingDelivery? {
         try DeliveryID(bytes: row.bytes(4)).map { try WaitingDelivery(row, $0, markedAt: markedAt) }
     }
@@ -158,7 +158,7 @@ package enum DeliveryStorage {
     private static let oldestOfDevices = Query(
         outbox, [.column(device), .minimum(.id)], where: [.equal(protocolNumber), .among(device)], group: device)
 
-    /// The id of what waits for longest for each device.
+    /// The id of the oldest waiting delivery of each device.
     package static func oldest(of devices: [DeviceID]) -> StoreCommand<[DeviceID: Int64]> {
         let byProtocol = Array(Dictionary(grouping: devices, by: \.protocol))
         return .read(byProtocol.map { oldestOfDevices(.integer($0.key.rawValue), ids: $0.value.map(\.row)) }) { found in
@@ -170,7 +170,7 @@ package enum DeliveryStorage {
         }
     }
 
-    /// What is in the outbox under some ids; others are left out.
+    /// The outbox rows with these ids; ids without a row are left out.
     package static func stored(_ ids: [Int64]) -> StoreCommand<[StoredDelivery]> {
         .find(contents(ids: ids)) { rows in
             .done(
@@ -183,7 +183,7 @@ package enum DeliveryStorage {
         }
     }
 
-    // MARK: What gorush took
+    // MARK: Accepted deliveries
 
     private static let insertAccepted = Mutation(
         accepted, .insertOrIgnore([delivery, at, protocolNumber, device, version, postedAs]))
@@ -194,24 +194,24 @@ package enum DeliveryStorage {
     private static let findFailure = Query(accepted, [hasFailed], where: [.equal(delivery)])
     private static let setFailure = Mutation(accepted, .update([hasFailed], where: [.equal(delivery), .absent(hasFailed)]))
 
-    /// gorush took a notification: it leaves the outbox, and is known not to be delivered again.
+    /// Moves a notification that gorush accepted from the outbox to the accepted deliveries, so that it is not delivered again.
     ///
     /// - Parameters:
-    ///   - posted: it is noted even if the device's end emptied the outbox meanwhile.
-    ///   - shared: the delivery under whose id it was posted, if not under its own.
-    ///   - now: when.
+    ///   - posted: the notification, recorded even if its device was removed and its outbox rows were deleted meanwhile.
+    ///   - shared: the delivery under whose id it was posted, if not its own.
+    ///   - now: the time of the acceptance.
     package static func accept(_ posted: PostedNotification, postedAs shared: DeliveryID?, at now: Timestamp) -> [Change] {
         let delivery = Value.bytes(posted.delivery.bytes)
         return [
             insertAccepted(
                 delivery, .integer(now.rawValue), .integer(posted.device.protocol.rawValue), .integer(posted.device.row),
                 .integer(Int64(bitPattern: posted.version)), Value(shared?.bytes)),
-            // By its name: the row may be another one by now, if the device ended and registered anew while this was on its way.
+            // By delivery id: the row may be a different one if the device was removed and registered again during the post.
             removeDelivery(delivery),
         ]
     }
 
-    /// What was posted under an id: the delivery that begins with these bytes, and those that were posted together with it.
+    /// The notifications posted under an id: the delivery whose id begins with `prefix`, and those posted together with it.
     package static func posted(under prefix: [UInt8]) -> StoreCommand<[PostedNotification]> {
         let prefix = prefix.prefix(DeliveryID.byteCount)
         let (low, high) = (fill(prefix, with: 0), fill(prefix, with: 0xFF))
@@ -231,15 +231,15 @@ package enum DeliveryStorage {
         .bytes(prefix + Array(repeating: byte, count: DeliveryID.byteCount - prefix.count))
     }
 
-    /// Whether failures were held already against the tokens that deliveries were posted with.
+    /// Whether a failure was already counted for each delivery against the token that it was posted with.
     package static func haveFailures(_ deliveries: [DeliveryID]) -> StoreCommand<[Bool]> {
         .read(deliveries.map { findFailure(.bytes($0.bytes)) }) { found in
             .done(found.map { rows in rows.first.map { !$0.isNull(0) } ?? false })
         }
     }
 
-    /// Holds a failure against the token that a delivery was posted with. False when one was already, or the delivery is not known: gorush may
-    /// tell the same twice, in its reply and by its hook, and two nodes of a database may be told at once.
+    /// Counts a failure against the token that a delivery was posted with. False when one was counted before, or the delivery is unknown: gorush may
+    /// report a failure twice, in its reply and by its hook, and to two nodes of a database at once.
     static func noteFailure(of delivery: DeliveryID) -> StoreCommand<Bool> {
         .find(findFailure(.bytes(delivery.bytes))) { rows in
             guard let row = rows.first, row.isNull(0) else { return .done(false) }
@@ -280,8 +280,8 @@ package enum DeliveryStorage {
     }
 
     /// - Parameters:
-    ///   - doubt: nil to forget it.
-    ///   - device: whose token it is about.
+    ///   - doubt: the new doubt; nil deletes it.
+    ///   - device: the device that has the token.
     package static func setDoubt(_ doubt: TokenDoubt?, of device: DeviceID) -> Change {
         let (number, row) = (Value.integer(device.protocol.rawValue), Value.integer(device.row))
         guard let doubt else { return removeDoubt(number, row) }
@@ -290,7 +290,7 @@ package enum DeliveryStorage {
             .integer(doubt.firstFailure.rawValue), .integer(doubt.lastFailure.rawValue), Value(doubt.unfailedSince?.rawValue))
     }
 
-    /// gorush accepted a notification for a device whose token may be in doubt.
+    /// Updates the doubt about a device's token after gorush accepted a notification for it.
     static func noteAcceptance(by device: DeviceID, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
         doubt(of: device).then { doubt in
             guard var doubt else { return .change([]) }
@@ -301,12 +301,12 @@ package enum DeliveryStorage {
 
     // MARK: Forgetting
 
-    /// A device that is notified so seldom is not worth a row: it begins anew.
+    /// Doubts whose last failure is more than 90 days before the cutoff are deleted; a device notified less often starts without a doubt.
     private static let doubtMemory = Duration.seconds(90 * 24 * 3600)
 
     private static let acceptedRows = TimedRows(accepted, by: at)
 
-    /// Forgets deliveries from before `cutoff`, and the oldest beyond `limit`.
+    /// Deletes accepted deliveries from before `cutoff`, and the oldest beyond `limit`.
     package static func prune(before cutoff: Timestamp, keeping limit: Int) -> StoreCommand<Void> {
         acceptedRows.prune(before: cutoff.rawValue, keeping: limit).then {
             .change([removeOldDoubts(.integer((cutoff - doubtMemory).rawValue))])

@@ -2,14 +2,14 @@ package import Core
 import Storage
 import Waku
 
-/// Which notification waits, for which device, and until when.
+/// A waiting notification: its ids, device and expiry.
 package struct WaitingDelivery: Hashable, Sendable {
-    /// Of the outbox' row: later ones are higher.
+    /// The id of its outbox row; later rows have higher ids.
     package let id: Int64
     package let delivery: DeliveryID
     package let device: DeviceID
     package let expires: Timestamp
-    /// When it was first marked as possibly posted; nil: never, or not known.
+    /// The time at which it was first marked as possibly posted; nil: never, or unknown.
     package let markedAt: Timestamp?
 
     package init(id: Int64, delivery: DeliveryID, device: DeviceID, expires: Timestamp, markedAt: Timestamp? = nil) {
@@ -20,10 +20,10 @@ package struct WaitingDelivery: Hashable, Sendable {
         self.expires = expires
     }
 
-    /// Without the time of its mark: no post of it has an unknown outcome.
+    /// A copy without a mark: no post of it has an unknown outcome.
     package var unmarked: WaitingDelivery { WaitingDelivery(id: id, delivery: delivery, device: device, expires: expires) }
 
-    /// Of id, protocol, device and expiry.
+    /// - Parameter row: id, protocol, device and expiry.
     init(_ row: Row, _ delivery: DeliveryID, markedAt: Timestamp? = nil) throws(UnexpectedValue) {
         self.init(
             id: try row.integer(0), delivery: delivery,
@@ -37,17 +37,17 @@ package struct StoredDelivery: Sendable {
     package let waiting: WaitingDelivery
     let sealed: [UInt8]
 
-    /// As the protocol made it.
+    /// The decrypted payload, as encoded by the protocol.
     func payload(_ sealer: Sealer) throws -> [UInt8] {
         try sealer.open(sealed, in: DeliveryStorage.outbox, boundTo: [.bytes(waiting.delivery.bytes)])
     }
 }
 
-/// A notification that gorush took, and whom its token belongs to.
+/// A notification that gorush accepted, and the device that has its token.
 package struct PostedNotification: Hashable, Sendable {
     package let delivery: DeliveryID
     package let device: DeviceID
-    /// Of the registration whose token was posted.
+    /// The version of the registration whose token was posted.
     package let version: UInt64
 
     package init(delivery: DeliveryID, device: DeviceID, version: UInt64) {

@@ -21,7 +21,7 @@ package struct Finding: Codable, Hashable, Sendable {
     package let verdict: Verdict
     /// The result in words, without a full stop.
     package let text: String
-    /// What to do about it; nil if there is no problem, or the text says it.
+    /// How to fix the problem; nil if there is none, or `text` says it.
     package let remedy: String?
 
     package init(_ check: String, _ verdict: Verdict, _ text: String, remedy: String? = nil) {

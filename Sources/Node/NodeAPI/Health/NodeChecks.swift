@@ -20,12 +20,12 @@ package enum NodeChecks {
         failure.map { Finding("store", .fail, $0) } ?? Finding("store", .ok, "readable and writable")
     }
 
-    /// - Parameter failure: why other nodes take this one's share; nil if they don't.
+    /// - Parameter failure: the reason why other nodes take over this node's share; nil if they don't.
     package static func lease(failure: String?) -> Finding {
         failure.map { Finding("cluster", .fail, $0) } ?? Finding("cluster", .ok, "the node has its share of the work")
     }
 
-    /// - Parameter conflicts: in which several nodes differ, or are alike, and must not.
+    /// - Parameter conflicts: settings in which nodes must not differ but do, or must differ but don't.
     package static func nodes(_ conflicts: [String]) -> Finding? {
         conflicts.isEmpty
             ? nil
@@ -35,9 +35,9 @@ package enum NodeChecks {
     }
 
     /// - Parameters:
-    ///   - difference: from a reference clock, in words.
-    ///   - isWrong: whether it is too much for the node to work.
-    ///   - isInStep: whether it is too little to mention.
+    ///   - difference: the difference from a reference clock, in words.
+    ///   - isWrong: whether the difference is too large for the node to work.
+    ///   - isInStep: whether the difference is too small to mention.
     package static func clock(_ difference: String, isWrong: Bool, isInStep: Bool) -> Finding {
         if isInStep { return Finding("clock", .ok, "in step") }
         return Finding("clock", isWrong ? .fail : .warn, difference, remedy: "synchronise this machine's clock by NTP")

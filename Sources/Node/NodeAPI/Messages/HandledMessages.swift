@@ -2,8 +2,8 @@ package import Core
 import Synchronization
 package import Waku
 
-/// Own messages that were handled to the end: answered, if they get an answer, or dropped for good. They are stored soon after, and along with
-/// the relay's cursors, so that the catch-up after a restart, which overlaps by a minute, answers nothing twice.
+/// Messages on the node's own topics that were handled completely: answered, if they get an answer, or dropped for good. They are stored soon after,
+/// and along with the relay's cursors, so that the catch-up after a restart, which overlaps by a minute, answers no message twice.
 ///
 /// Not included are messages that wait for their answer, messages that were shed, and segments of incomplete messages.
 package final class HandledMessages: Sendable {
@@ -15,7 +15,7 @@ package final class HandledMessages: Sendable {
     /// Signals that there are unsaved hashes, after there were none.
     package let wakeUp = WakeUpSignal()
 
-    /// - Parameter observer: is told of each of them.
+    /// - Parameter observer: called with each hash.
     package init(observer: (@Sendable (MessageHash) -> Void)? = nil) {
         self.observer = observer
     }

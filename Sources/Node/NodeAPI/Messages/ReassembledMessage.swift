@@ -2,13 +2,13 @@ package import Core
 package import Waku
 import WakuCrypto
 
-/// What was put together from segments: for nodes that share the work, a message of its own.
+/// A message reassembled from segments, which nodes that share the work treat as a message of its own.
 package struct ReassembledMessage: Sendable {
-    /// The same at every node, whichever segment came last. When the same is sent again, later, it has another.
+    /// The same at every node, regardless of which segment arrived last. Differs when the same content is sent again later.
     package let hash: MessageHash
-    /// When the first of its segments was sent.
+    /// The time at which its first segment was sent.
     package let sentAt: Timestamp
-    /// In units of 4 KiB.
+    /// Its share of the work limit, in units of 4 KiB.
     package let cost: Int
 
     package init(_ bytes: [UInt8], sentAt: Timestamp) {

@@ -6,8 +6,8 @@ package import Waku
 package struct Reply: Sendable {
     /// The kind of the message that it answers.
     package let kind: KindLabel
-    /// Whether it is held for the reply delay: the client subscribes only now to the topic of the key that it made for the
-    /// answer. Registrations are answered on a topic that the client is subscribed to already.
+    /// Whether it is held for the reply delay, because the client subscribes only now to the topic of the key that it created for the answer.
+    /// Registrations are answered on a topic to which the client is already subscribed.
     package let isHeld: Bool
     /// The pubsub topic of the message that it answers.
     package let pubsubTopic: PubsubTopic

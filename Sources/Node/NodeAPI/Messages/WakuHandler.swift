@@ -11,7 +11,7 @@ package struct Incoming: Sendable {
     package let hash: MessageHash
     package let tag: TopicTag
     package let times: MessageTimes
-    /// Its first turn, at this or another of several nodes, came to nothing, or nobody knows what it came to: it may have been counted then.
+    /// A retry: an earlier attempt, on this or another node, failed or has an unknown outcome, and may have consumed rate limits already.
     package var isLaterTurn = false
 
     package init(received: ReceivedMessage, hash: MessageHash, tag: TopicTag, times: MessageTimes) {
@@ -46,7 +46,7 @@ package struct Decoded<Command: Sendable>: Sendable {
     package let cost: Int
     package let times: MessageTimes?
 
-    /// - Parameter whole: what the message completed, as the last one of its segments.
+    /// - Parameter whole: the reassembled message, when `incoming` was its last segment.
     package init(_ command: Command, _ kind: KindLabel, from incoming: Incoming, whole: ReassembledMessage? = nil) {
         self.init(
             command, kind, hash: incoming.hash, whole: whole, sentAt: whole?.sentAt ?? incoming.received.message.timestamp,
@@ -67,7 +67,7 @@ package struct Decoded<Command: Sendable>: Sendable {
         self.times = times
     }
 
-    /// The same at every node, whichever segment came last: of the whole, if there were segments.
+    /// The hash of the reassembled message if there were segments, otherwise of the message: the same at every node.
     package var wholeHash: MessageHash { whole?.hash ?? hash }
 }
 
@@ -113,7 +113,7 @@ extension WakuHandler {
 /// The reason for dropping a message, as the counter that is incremented.
 package struct Drop: Error {
     package let counter: Counter
-    /// Another of several nodes may handle it: one whose part of a limit is not used up.
+    /// Whether another node may handle the message, because its share of a limit is not used up.
     package let isLeftToOthers: Bool
 
     package init(_ counter: Counter, isLeftToOthers: Bool = false) {
@@ -124,8 +124,7 @@ package struct Drop: Error {
 
 /// Receives messages on a protocol's topics.
 package protocol WakuReceiver: Sendable {
-    /// Returns when all messages have been submitted to the store, except for those that wait for topic keys: later commits come after
-    /// them.
+    /// Returns when all messages have been submitted to the store, except those waiting for topic keys: later commits come after them.
     func take(_ incoming: [Incoming]) async
     /// Whether no message is being processed.
     var isIdle: Bool { get }
@@ -135,7 +134,7 @@ package protocol WakuReceiver: Sendable {
     var waitingForKeys: (depth: Int, limit: Int) { get }
 }
 
-/// Of a protocol that listens on no topic.
+/// The receiver of a protocol without topics.
 package struct NoReceiver: WakuReceiver {
     package init() {}
     package func take(_ incoming: [Incoming]) async {}

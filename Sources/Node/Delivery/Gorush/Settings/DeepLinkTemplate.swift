@@ -1,9 +1,9 @@
 import WakuCrypto
 
-/// The link that an app opens for a notification, with placeholders for what the notification's data has anyway:
+/// A template of the link that an app opens for a notification. Its placeholders contain only values that are also in the notification's data:
 ///
 /// - `{kind}`: the raw value of ``ContentKind``.
-/// - `{chat}`: the hash of the chat as in `chatId`, hexadecimal without `0x`; empty if the request named none.
+/// - `{chat}`: the hash of the chat as in `chatId`, hexadecimal without `0x`; empty if the request named no chat.
 package struct DeepLinkTemplate: Hashable, Sendable {
     private enum Part: Hashable, Sendable {
         case literal(String)
@@ -12,7 +12,7 @@ package struct DeepLinkTemplate: Hashable, Sendable {
     }
 
     package enum Problem: Error, Hashable, Sendable {
-        /// - Parameter name: what is between the braces.
+        /// - Parameter name: the text between the braces.
         case unknownPlaceholder(_ name: String)
         case unpairedBrace
     }

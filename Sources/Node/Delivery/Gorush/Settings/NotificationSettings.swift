@@ -1,18 +1,18 @@
 package import Core
 
-/// The operator's settings of how notifications look and travel: `notifications` in the configuration file.
+/// The operator's settings for the style and delivery of notifications: `notifications` in the configuration file.
 ///
-/// Every matching rule applies; of several that set the same property, the last one.
+/// Every matching rule applies; if several set the same property, the last one wins.
 package struct NotificationSettings: Hashable, Sendable {
     package struct Rule: Hashable, Sendable {
-        /// nil in each of these: all.
+        /// For each of these properties, nil matches all.
         package var platforms: Set<Platform>?
         package var kinds: Set<ContentKind>?
-        /// APNs topics. A rule that names some does not match other platforms, whose tokens don't tell the app.
+        /// APNs topics. A rule with topics matches no other platforms, because their tokens do not identify the app.
         package var apps: Set<String>?
         /// Names of gorush servers.
         package var endpoints: Set<String>?
-        /// nil: all but those with ``NotificationSubject/isFixed``.
+        /// The protocols; nil: all protocols except those with ``NotificationSubject/isFixed``.
         package var protocols: Set<String>?
         package var style: NotificationStyle
 
@@ -42,7 +42,7 @@ package struct NotificationSettings: Hashable, Sendable {
         NotificationSettings(rules.filter { $0.endpoints?.contains(name) ?? true })
     }
 
-    /// What the rules say about a notification.
+    /// The combined style of the rules that match a notification.
     func style(for notification: Notification) -> NotificationStyle {
         let subject = notification.content.subject
         let style = rules.reduce(NotificationStyle()) { style, rule in

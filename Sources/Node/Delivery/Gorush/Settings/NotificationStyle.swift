@@ -1,4 +1,4 @@
-/// How a notification looks and travels. A nil property is left to the payload profile; an empty text removes what the profile has.
+/// The style and delivery options of a notification. A nil property is left to the payload profile; an empty text removes the profile's value.
 package struct NotificationStyle: Hashable, Sendable {
     package enum Text: Hashable, Sendable {
         case text(String)
@@ -21,7 +21,7 @@ package struct NotificationStyle: Hashable, Sendable {
         case normal
     }
 
-    /// Apple's, from iOS 15. `critical` needs an entitlement.
+    /// Apple's interruption level, from iOS 15. `critical` needs an entitlement.
     package enum InterruptionLevel: String, Sendable, CaseIterable {
         case passive
         case active
@@ -30,22 +30,22 @@ package struct NotificationStyle: Hashable, Sendable {
     }
 
     package enum TimeToLive: Hashable, Sendable {
-        /// From the post. Zero: only devices that are connected are notified.
+        /// The time after the post. Zero notifies only devices that are connected.
         case seconds(Int)
         /// Until the notification would expire in the outbox.
         case remaining
     }
 
-    /// Which notifications a later one replaces.
+    /// The notifications that a later one replaces.
     package enum Collapse: String, Sendable, CaseIterable {
         case never = "none"
-        /// Only its own repetition.
+        /// Only a repetition of the same notification.
         case message
-        /// Those of the same chat.
+        /// Notifications of the same chat.
         case chat
     }
 
-    /// Which notifications a device shows as one group.
+    /// The notifications that a device shows as one group.
     package enum Thread: String, Sendable, CaseIterable {
         case never = "none"
         case chat
@@ -66,7 +66,7 @@ package struct NotificationStyle: Hashable, Sendable {
     package var timeToLive: TimeToLive?
     package var collapse: Collapse?
     package var thread: Thread?
-    /// Apple's sandbox; nil: as ``Notification/isForSandbox`` says.
+    /// Whether to use Apple's sandbox; nil: ``Notification/isForSandbox`` decides.
     package var isForSandbox: Bool?
     package var deepLink: DeepLinkTemplate?
     /// Huawei's tag for delivery reports.
@@ -78,7 +78,7 @@ package struct NotificationStyle: Hashable, Sendable {
         self.body = .text(body)
     }
 
-    /// These properties where the other has none.
+    /// Returns a copy in which the properties set in `other` replace these.
     package func overlaid(by other: NotificationStyle) -> NotificationStyle {
         var style = self
         style.title = other.title ?? title
@@ -101,7 +101,7 @@ package struct NotificationStyle: Hashable, Sendable {
         return style
     }
 
-    /// Only what does not change texts and data.
+    /// Only the properties that do not change texts and data.
     var delivery: NotificationStyle {
         var style = NotificationStyle()
         style.timeToLive = timeToLive

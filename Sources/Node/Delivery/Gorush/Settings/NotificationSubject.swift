@@ -1,11 +1,11 @@
-/// What a notification is about, as far as settings select by it.
+/// The properties of a notification by which settings select it.
 package struct NotificationSubject: Hashable, Sendable {
-    /// Of `NodeProtocol.name`; empty if the protocol has no settings.
+    /// `NodeProtocol.name`; empty if the protocol has no settings.
     package let protocolName: String
     package let kind: ContentKind
-    /// The hash by which the request named the chat; empty if it named none.
+    /// The hash of the chat in the request; empty if the request named no chat.
     package let chat: [UInt8]
-    /// Whether the protocol prescribes texts and data. Then only settings of delivery apply, from entries that name the protocol.
+    /// Whether the protocol prescribes texts and data. Then only delivery settings apply, from rules that name the protocol.
     package let isFixed: Bool
 
     package init(protocolName: String, kind: ContentKind, chat: [UInt8] = [], isFixed: Bool = false) {
@@ -16,12 +16,12 @@ package struct NotificationSubject: Hashable, Sendable {
     }
 }
 
-/// What happened. The raw values are those of the configuration file and of `{kind}` in deep links.
+/// The event that a notification announces. The raw values are used in the configuration file and for `{kind}` in deep links.
 package enum ContentKind: String, Hashable, Sendable, CaseIterable {
     case message
     case mention
     case requestToJoinCommunity = "request-to-join-community"
     case contactRequest = "contact-request"
-    /// Kinds of later clients.
+    /// Any other kind, for example a kind of a later client.
     case other
 }
