@@ -5,13 +5,13 @@ package import Storage
 import StorePostgreSQL
 
 extension ClusterDatabase {
-    /// Two heartbeats, and some more for a slow database.
+    /// Two heartbeat intervals, and some time for a slow database.
     private static let nameObservation = Duration.milliseconds(2500)
     private static let nameReadingInterval = 0.25
 
-    /// Waits for a former node with this name: until its lease has ended, or it has renewed the lease no more for 2.5 s (it was killed). Blocks.
+    /// Waits until each former node with this name has ended its lease, or has not renewed it for 2.5 s (the node was killed). Blocks.
     ///
-    /// - Throws: `StoreError` with `locked` when a node with this name goes on renewing its lease.
+    /// - Throws: `StoreError` with `locked` if a node with this name keeps renewing its lease.
     package func requireFreeName(_ name: String) throws(StoreError) {
         let before = try renewals(ofNodesNamed: name)
         let end = Instant.now + Self.nameObservation
@@ -28,7 +28,7 @@ extension ClusterDatabase {
         )
     }
 
-    /// Of those that have not ended.
+    /// The renewal counts of the nodes with this name that have not ended, by node id.
     private func renewals(ofNodesNamed name: String) throws(StoreError) -> [Int64: Int64] {
         let select = Statement("SELECT node, renewals FROM cluster_node WHERE name = $1 AND state <> 'ended'", [.text(name)])
         return try messages.read([select]) { found in
