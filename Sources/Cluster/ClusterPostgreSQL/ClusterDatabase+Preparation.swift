@@ -27,7 +27,7 @@ extension ClusterDatabase {
         }
     }
 
-    /// Moves the marks of a node that used the database alone from the outbox to `cluster_mark`, without an owner and with the time of the first mark.
+    /// Moves the marks of a node that used the database alone from the outbox to `cluster_mark`, without an owner, with the time of the first mark.
     private func adoptMarks(_ connection: PostgreSQLConnection) throws {
         let (table, markedAt) = (outbox.table.quoted, outbox.markedAt.quoted)
         _ = try connection.run([
@@ -40,8 +40,8 @@ extension ClusterDatabase {
         ])
     }
 
-    /// Prepares the database for a single node: moves the cluster's marks into the outbox, with the time of the first mark, and removes the triggers and
-    /// the logged changes, since no node listens or deletes old changes. ``prepare(notices:)`` creates the triggers again.
+    /// Prepares the database for a single node: moves the cluster's marks into the outbox, with the time of the first mark, and removes the triggers
+    /// and the logged changes, since no node listens or deletes old changes. ``prepare(notices:)`` creates the triggers again.
     ///
     /// - Parameters:
     ///   - address: the address of the database, which need not have been used by a cluster.

@@ -130,8 +130,8 @@ extension ClusterNode {
         }
     }
 
-    /// Adds the claim of a message to the transaction of its effect. Messages outside the claim window are stored without a claim: duplicates are then
-    /// recognised by the stored registration, or by the deliveries of a request.
+    /// Adds the claim of a message to the transaction of its effect. Messages outside the claim window get no claim: duplicates are then recognised
+    /// by the stored registration, or by the deliveries of a request.
     ///
     /// - Parameters:
     ///   - hash: the message's hash; of a segmented message, the hash of the whole, which is the same on every node.

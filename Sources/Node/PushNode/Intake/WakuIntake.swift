@@ -133,7 +133,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     }
 
     private func drop(_ hash: MessageHash, _ counter: Counter, isLeftToOthers: Bool = false) {
-        // Whoever sees the count may stop the node.
+        // Recorded before the counter, since tests and operators may stop the node once they see the count.
         if counter.mayBeHandledLater || (isLeftToOthers && node.cluster.isShared) {
             node.cluster.abandoned(hash)
         } else {
@@ -145,7 +145,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     // MARK: Rules and commit
 
-    /// All nodes hear the segments, each as a message of its own, and each puts the whole together: which one handles it is decided then.
+    /// All nodes receive each segment as a separate message, and each reassembles the whole. Only then is it decided which node handles it.
     private func submit(_ messages: [Message]) async {
         await accept(
             messages.filter { message in
@@ -232,7 +232,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
             if answer.take() { handler.finish(message, .success(outcome)) }
         case .success(.unclaimed(let outcome)):
             node.counters.reached(.durable, message.kind, message.times)
-            // Before its answer, which may be held, so that nobody else handles it meanwhile.
+            // Before the answer, which may be delayed, so that no other node handles the message meanwhile.
             node.cluster.finished(message.hash)
             if answer.take() { handler.finish(message, .success(outcome)) }
         case .success(.elsewhere(let kind)): node.cluster.claimedElsewhere(message.hash, kind)
@@ -259,7 +259,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         }
     }
 
-    /// A query sees every change that was submitted before it, and so nothing older than what other clients have seen.
+    /// Answers the waiting queries. A query sees all changes submitted before it, so its answer is never older than the answers to other clients.
     private func answerWaiting() {
         let end = queries.withLock { $0.begin(at: .now) }
         node.store.afterCommits { self.answerWaiting(upTo: end) }

@@ -13,8 +13,8 @@ package struct NodeConfiguration: Sendable {
     package var maximumRequestAge = Duration.seconds(600)
     /// How long a request's answer waits for gorush. Clients wait 3 s.
     package var answerDeadline = Duration.seconds(2)
-    /// When a request is answered at the latest, after it came in: with an error if the store has not told by then what became of it. Before
-    /// clients give up waiting, and after ``answerDeadline``, so that gorush has its time if the store answers within half a second.
+    /// The maximum time from the arrival of a request to its answer, which is an error if the store has not reported the outcome by then. Shorter than
+    /// the clients' timeout, and longer than ``answerDeadline``, so that gorush has its full time if the store answers within half a second.
     package var answerLimit: Duration { answerDeadline + .milliseconds(500) }
     /// The minimum time between a query or request and its reply: light clients subscribe to the reply's topic only some 300 ms after they asked.
     /// Registrations are answered at once.
@@ -25,8 +25,8 @@ package struct NodeConfiguration: Sendable {
     package var retention = Duration.seconds(24 * 3600)
     /// Maximum number of notifications in the outbox. Beyond it the oldest are dropped.
     package var outboxLimit = 100_000
-    /// How long a notification whose post has an unknown outcome, after a kill or an unplanned hand-over, is held from its first mark. Those that
-    /// a device shows once are not held.
+    /// How long a notification is held, from its first mark, if the outcome of its post is unknown after a kill or an unplanned hand-over. A
+    /// notification that replaces its first copy on the device is not held.
     package var unknownHold = Duration.seconds(5)
     /// The maximum of ``unknownHold``.
     package static let unknownHoldLimit = Duration.seconds(60)
@@ -38,13 +38,13 @@ package struct NodeConfiguration: Sendable {
     /// The time from the first handled message to the commit that stores its hash: messages that are handled meanwhile share the commit. A node
     /// that is killed before handles them again. Several nodes wait so many times longer.
     package var handledInterval = Duration.milliseconds(50)
-    /// Whether it is attached to a Waku network: Session's push server needs none.
+    /// Whether the node is attached to a Waku network. Session's push server needs none.
     package var hasRelay = true
     /// Time without any message on the pubsub topics after which an alarm is raised; nil disables it.
     package var silenceAlarm: Duration?
     /// Address of `/`, `/metrics`, `/healthz`, `/readyz` and `/feedback`; nil disables HTTP.
     package var httpAddress: SocketAddress?
-    /// Host names allowed besides loopback names and the HTTP address's own: others get 421.
+    /// Host names allowed besides loopback names and the HTTP address's own. Requests with other names get 421.
     package var httpHosts: [String] = []
     /// The secret that posts to `/feedback` must carry; nil disables it.
     package var feedbackSecret: FeedbackSecret?
