@@ -33,7 +33,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     private let reserved: (fromRequests: Int, fromQueries: Int)
     private let waiting = Mutex((total: 0, byTopic: [TopicTag: Int]()))
     private let queries = Mutex(WaitingQueries<Message>())
-    /// Of a node alone; with several nodes `MessageShare` decides.
+    /// Used only by a single node; with several nodes `MessageShare` decides.
     private let deadlines = Mutex(AnswerDeadlines())
 
     package init(_ handler: Handler, _ node: NodeServices) {
@@ -193,8 +193,8 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         }
     }
 
-    /// Requests are answered within ``NodeServices/answerLimit``, however long the store takes. A registration's answer waits for its outcome: one that
-    /// was answered with an error must not be stored.
+    /// Requests are answered within ``NodeServices/answerLimit``, even if the store takes longer. A registration's answer waits for the outcome: a
+    /// registration that was answered with an error must not be stored.
     private func expect(_ answers: [PendingAnswer], to messages: [Message]) {
         var timed: [(answer: PendingAnswer, deadline: ContinuousClock.Instant)] = []
         for (message, answer) in zip(messages, answers) where message.kind == .request {
@@ -239,7 +239,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         case .failure(let error):
             node.counters.add(.failedStore)
             node.errors.log("message not stored", reason: error.message)
-            // Another node may still take it.
+            // Another node may still handle the message.
             node.cluster.failed(message.hash) { _ = answer.fail(error) }
         }
     }
@@ -286,7 +286,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
                         node.cluster.failed(message.hash) {}
                         continue
                     }
-                    // As above.
+                    // As above: without a lease the rows may be outdated.
                     node.cluster.finished(message.hash)
                     handler.answered(message, reply)
                     if let reply { node.replies.publish(reply) } else { node.handled.note(message.hash) }
@@ -316,7 +316,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 enum IntakeLimits {
     /// Limit of messages that wait for a topic key, in units of 4 KiB, at least one for each. More are shed.
     static let waiting = 16_384
-    /// The same for a single topic. A larger flood of junk on it, while its key is derived, causes valid queries on it to be shed.
+    /// The same limit for a single topic. While a topic's key is derived, more junk than this on the topic causes its valid queries to be shed.
     static let waitingOnTopic = 8_192
     /// Messages decoded without a suspension, so that other tasks get their turn.
     static let decodingChunk = 16

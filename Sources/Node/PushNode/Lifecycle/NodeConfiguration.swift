@@ -35,8 +35,8 @@ package struct NodeConfiguration: Sendable {
     package var workLimit = 16_384
     /// The interval of maintenance, within which the node notices that the store can be written or read again.
     package var maintenanceInterval = Duration.seconds(5)
-    /// The time from the first handled message to the commit that stores its hash: messages that are handled meanwhile share the commit. A node
-    /// that is killed before handles them again. Several nodes wait so many times longer.
+    /// The time from the first handled message to the commit that stores its hash. Messages that are handled meanwhile share the commit. A node that
+    /// is killed before the commit handles them again. With several nodes the time is multiplied by their number.
     package var handledInterval = Duration.milliseconds(50)
     /// Whether the node is attached to a Waku network. Session's push server needs none.
     package var hasRelay = true

@@ -5,7 +5,7 @@ import Storage
 import Core
 import Waku
 
-/// A node as one of several.
+/// The connection of a node to its cluster.
 extension NodeService {
     /// Passes other nodes' notifications and this node's share of the work to the protocols.
     static func duties(

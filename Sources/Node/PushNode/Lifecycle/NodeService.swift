@@ -72,7 +72,7 @@ package final class NodeService: Service {
     ///   - logger: the node's logger.
     ///   - now: the system's clock.
     ///   - openStore: opens the store, with these tables. The data folder is locked by then.
-    ///   - makeCluster: makes the membership of one of several nodes with the same identity; by default the node works alone.
+    ///   - makeCluster: creates the membership in a cluster of nodes with the same identity; by default the node works alone.
     ///   - makeRelay: creates the relay.
     /// - Throws: `StoreError`, and errors of the closures.
     package init(
