@@ -67,7 +67,7 @@ extension ClusterNode: OutboxShare {
 
     // MARK: Looking for deliveries
 
-    /// Until cancelled.
+    /// Scans the outbox, and looks up the outcomes of other nodes' posts. Runs until cancelled.
     func shareDeliveries() async {
         await withDiscardingTaskGroup { group in
             group.addTask {

@@ -23,7 +23,7 @@ extension ClusterNode {
         takesWakeUp.signal()
     }
 
-    /// Until cancelled.
+    /// Sends the usage of shared limits to the other nodes. Runs until cancelled.
     func tellTakes() async {
         for await _ in takesWakeUp {
             while true {

@@ -153,7 +153,7 @@ extension ClusterNode {
 
     // MARK: Time
 
-    /// Until cancelled.
+    /// Executes the actions of `MessageShare` when they are due. Runs until cancelled.
     func shareMessages() async {
         await withDiscardingTaskGroup { group in
             var leftCount = 0

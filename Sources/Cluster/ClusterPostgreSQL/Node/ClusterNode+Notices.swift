@@ -30,7 +30,7 @@ extension ClusterNode {
             }
     }
 
-    /// Until cancelled.
+    /// Receives other nodes' notifications. Runs until cancelled.
     func listen() async {
         let listener = database.listener(on: notices.map(\.channel) + [Self.takesChannel])
         await withTaskCancellationHandler {

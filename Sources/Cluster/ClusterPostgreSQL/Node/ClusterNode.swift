@@ -193,7 +193,7 @@ package final class ClusterNode: ClusterMembership {
 
     // MARK: Running
 
-    /// Until cancelled.
+    /// Runs the node's tasks in the cluster until cancelled.
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.beat() }
@@ -362,7 +362,7 @@ package final class ClusterNode: ClusterMembership {
         }
     }
 
-    /// Whether other nodes own all of this node's former partitions, or there is no other node.
+    /// Whether this node owns no partition any more, or there is no other live node to take its partitions.
     package var hasLeft: Bool {
         state.withLock { state in
             guard let view = state.member.view else { return true }

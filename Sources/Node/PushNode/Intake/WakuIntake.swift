@@ -286,7 +286,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
                         node.cluster.failed(message.hash) {}
                         continue
                     }
-                    // As above: without a lease the rows may be outdated.
+                    // Before the answer, so that no other node handles the query meanwhile.
                     node.cluster.finished(message.hash)
                     handler.answered(message, reply)
                     if let reply { node.replies.publish(reply) } else { node.handled.note(message.hash) }
