@@ -1,13 +1,13 @@
 package import Storage
 import StorePostgreSQL
 
-/// What was notified of, and can be read afterwards: see ``Notice/isLogged``.
+/// Logged notifications, which can be read later: see ``Notice/isLogged``.
 package struct LoggedChanges: Hashable, Sendable {
-    /// By channel, each once.
+    /// The payloads by channel, without duplicates.
     package var payloads: [String: [String]] = [:]
-    /// When they were read: microseconds since 1970 by the database's clock.
+    /// The time of the read: microseconds since 1970 by the database's clock.
     package let readAt: Int64
-    /// After which more follow; nil when there are no more than these.
+    /// The place from which to continue reading; nil if all were read.
     package let next: Place?
 
     package struct Place: Hashable, Sendable {
@@ -17,18 +17,20 @@ package struct LoggedChanges: Hashable, Sendable {
 }
 
 extension ClusterDatabase {
-    /// Changes that are read at once, at most.
+    /// The default maximum number of changes in a read.
     package static let changeLimit = 100_000
 
+    /// Reads logged changes.
+    ///
     /// - Parameters:
-    ///   - start: microseconds since 1970 by the database's clock; nil: all that are kept.
-    ///   - place: ``LoggedChanges/next`` of those that were read before; nil: from the beginning.
-    ///   - limit: how many are read at most.
+    ///   - start: the earliest time, in microseconds since 1970 by the database's clock; nil reads all changes that are kept.
+    ///   - place: ``LoggedChanges/next`` of the previous read; nil reads from the beginning.
+    ///   - limit: the maximum number of changes to read.
     /// - Throws: `StoreError`
     package func changes(
         since start: Int64?, after place: LoggedChanges.Place? = nil, limit: Int = changeLimit
     ) throws(StoreError) -> LoggedChanges {
-        // The clock comes first: what is logged later is read the next time.
+        // The clock is read first, so that the next read includes changes that are logged after this one.
         let select = Statement(
             """
             SELECT DISTINCT channel, payload FROM cluster_change \

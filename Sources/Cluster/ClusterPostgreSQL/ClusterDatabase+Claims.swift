@@ -3,23 +3,23 @@ import Storage
 import StorePostgreSQL
 
 extension ClusterDatabase {
-    /// What the database has of claims, its row of `cluster` locked until the end of the transaction.
+    /// The state of the claim partitions. Reading it locks the row of `cluster` until the end of the transaction.
     private struct State {
-        /// As it is stored.
+        /// The first hour that is kept, as stored.
         let firstHour: ClaimWindow.Hour
         /// Hours that have a partition.
         let hours: Set<ClaimWindow.Hour>
-        /// What is to be done now.
+        /// The partitions to create and to drop now.
         let plan: (create: ClosedRange<ClaimWindow.Hour>, dropBefore: ClaimWindow.Hour)
     }
 
-    /// In a transaction. Only hours from the first one on are created: one that was dropped does not come back.
+    /// Creates missing partitions, in the connection's transaction. No partition before the first hour is created, so a dropped one does not return.
     func createClaimPartitions(_ connection: PostgreSQLConnection) throws {
         let state = try lockClaims(connection)
         _ = try connection.run(state.plan.create.filter { !state.hours.contains($0) }.flatMap(ClaimPartition.creation))
     }
 
-    /// In a transaction: drops the old ones, and stores the first hour that is kept.
+    /// Drops old partitions and stores the first hour that is kept, in the connection's transaction.
     func dropClaimPartitions(_ connection: PostgreSQLConnection) throws {
         let state = try lockClaims(connection)
         guard state.plan.dropBefore > state.firstHour || state.hours.contains(where: { $0 < state.firstHour }) else { return }
@@ -40,7 +40,7 @@ extension ClusterDatabase {
     }
 }
 
-/// A table with the claims of an hour.
+/// A partition of the table of claims, with the claims of an hour.
 private enum ClaimPartition {
     private static let prefix = "claim_"
 
@@ -48,7 +48,7 @@ private enum ClaimPartition {
         name.hasPrefix(prefix) ? ClaimWindow.Hour(name.dropFirst(prefix.count)) : nil
     }
 
-    /// A table that is attached does not lock out those that insert claims, as one that is created in its place would.
+    /// Attaches a new table, because `CREATE TABLE … PARTITION OF` would block inserts of claims.
     static func creation(of hour: ClaimWindow.Hour) -> [Statement] {
         [
             Statement("CREATE TABLE \(quoted(hour)) (LIKE claim INCLUDING DEFAULTS INCLUDING INDEXES)", isPrepared: false),

@@ -4,12 +4,12 @@ package import Storage
 import StorePostgreSQL
 
 extension ClusterDatabase {
-    /// One transaction with the parts that `Cluster/Heartbeat` lists.
+    /// Executes a heartbeat, with the parts that `Cluster/Heartbeat` lists, in a transaction.
     ///
-    /// Rows that another transaction has locked are not waited for, except for the node's own: an end or a take of such a row is left out, and
-    /// the view shows that. So a node that was stopped in a transaction does not hold up the heartbeats of those that take over from it.
+    /// Except for the node's own row, it does not wait for rows that another transaction has locked: it skips changes of such rows, and the returned
+    /// view shows that. So a node that was stopped in a transaction does not delay the heartbeats of the nodes that take over.
     ///
-    /// - Throws: `StoreError` when it was not committed, or that is not known.
+    /// - Throws: `StoreError` if the transaction was not committed, or its outcome is unknown.
     package func heartbeat(_ heartbeat: Heartbeat) throws(StoreError) -> ClusterView {
         try heartbeats.transaction { connection in
             guard try connection.run(renewal(heartbeat)).changedCount == 1 else {
@@ -17,7 +17,7 @@ extension ClusterDatabase {
             }
             let changes = try changes(of: heartbeat, connection)
             let partitions = Statement("SELECT partition, owner, epoch FROM cluster_partition ORDER BY partition")
-            // After the partitions: an owner without a lease has ended.
+            // Read after the partitions, so that an owner without a lease has ended.
             let leases = Statement(
                 "SELECT node, renewals, state, name, hashing_version, gorush_timeout, "
                     + "coalesce(monitors_accounts, false)::integer::bigint, settings FROM cluster_node ORDER BY node")
@@ -35,7 +35,7 @@ extension ClusterDatabase {
         let update =
             "renewals = cluster_node.renewals + 1, state = $2, name = $3, version = $4, hashing_version = $5, gorush_timeout = $6, "
             + "monitors_accounts = $7::bigint = 1, settings = $8, renewed_at = clock_timestamp()"
-        // The first one may be repeated: its outcome was unknown.
+        // The first heartbeat may be a repetition after an unknown outcome.
         let sql =
             if heartbeat.isFirst {
                 """
@@ -56,7 +56,7 @@ extension ClusterDatabase {
             ])
     }
 
-    /// What the heartbeat changes besides the node's own lease, of rows that it has now locked.
+    /// The heartbeat's changes apart from the node's own lease, limited to the rows that could be locked.
     private func changes(of heartbeat: Heartbeat, _ connection: PostgreSQLConnection) throws -> [Statement] {
         let numbers = heartbeat.releases.map(\.partition) + heartbeat.takes.map(\.partition)
         guard !heartbeat.ends.isEmpty || !numbers.isEmpty else { return [] }
@@ -87,7 +87,7 @@ extension ClusterDatabase {
             """, [.integers(ends.map(\.node.stored)), .integers(ends.map { Int64(bitPattern: $0.renewals) })])
     }
 
-    /// Before the release: only as long as the partition is the node's.
+    /// Removes the node's marks in released partitions. Must precede the release, since it applies only to partitions that the node owns.
     private func removeMarks(_ releases: [Heartbeat.Release], of own: NodeID) -> Statement {
         Statement(
             """
@@ -127,7 +127,7 @@ extension ClusterDatabase {
             ])
     }
 
-    /// The highest timeline that a node was connected to: see ``PrimaryGuard``.
+    /// Stores the highest timeline to which a node was connected: see ``PrimaryGuard``.
     private func storeTimeline(of connection: PostgreSQLConnection) -> Statement {
         Statement("UPDATE cluster SET timeline = $1 WHERE timeline < $1", [.integer(Int64(connection.timelineNumber))])
     }

@@ -4,25 +4,26 @@ package import Storage
 import StorePostgreSQL
 
 extension ClusterDatabase {
-    /// How long leases that ended are kept.
+    /// How long ended leases are kept.
     private static let endedRetention = Duration.seconds(3600)
-    /// Dropping a partition waits for everybody who uses claims, and others who want to use them wait for it.
+    /// The maximum time to wait for a lock when dropping a claim partition: the drop waits for all transactions that use claims, and new ones wait
+    /// for the drop.
     private static let lockLimit = Duration.milliseconds(300)
 
-    /// What only one node may do, in transactions that have the ownership of the partition for maintenance as their condition: partitions of
-    /// claims, leases that ended an hour ago, finished messages of nodes that are gone, and old logged changes.
+    /// Runs the maintenance that only one node may run: creates and drops claim partitions, and deletes leases that ended an hour ago, finished
+    /// messages of ended nodes and old logged changes. Each transaction checks the ownership of the maintenance partition.
     ///
     /// - Parameters:
-    ///   - owner: of the partition for maintenance.
-    ///   - epoch: of that ownership: see `Cluster/ClusterMember/maintenanceMark(at:)`.
-    /// - Returns: false when that is not the owner any more; then nothing is changed.
-    /// - Throws: `StoreError` when not all was committed, or that is not known. May be repeated.
+    ///   - owner: the owner of the maintenance partition.
+    ///   - epoch: the epoch of that ownership: see `Cluster/ClusterMember/maintenanceMark(at:)`.
+    /// - Returns: false if the node is no longer the owner; a transaction that finds this changes nothing.
+    /// - Throws: `StoreError` if a transaction was not committed, or its outcome is unknown. The call may be repeated.
     package func maintain(owner: NodeID, epoch: UInt64) throws(StoreError) -> Bool {
         let isOwner = try maintenance.transaction { connection in
             guard try isOwned(owner, epoch, connection) else { return false }
             try createClaimPartitions(connection)
             _ = try connection.run([
-                // A process that joined again goes on under its first id: only old rows are deleted.
+                // A process that joined again keeps using its first id, so only old rows are deleted.
                 prune(
                     """
                     DELETE FROM cluster_finished f WHERE written_at < now() - $1 * interval '1 second' \
@@ -35,7 +36,7 @@ extension ClusterDatabase {
             return true
         }
         guard isOwner else { return false }
-        // By itself: a backup may be using the old partitions for longer than new ones can wait.
+        // In a separate transaction: a backup may hold locks on old partitions longer than the creation of new ones can wait.
         return try maintenance.transaction(lockLimit: Self.lockLimit) { connection in
             guard try isOwned(owner, epoch, connection) else { return false }
             try dropClaimPartitions(connection)
@@ -43,7 +44,7 @@ extension ClusterDatabase {
         }
     }
 
-    /// Whether the partition for maintenance is this ownership's, until the end of the transaction.
+    /// Whether the node owns the maintenance partition in this epoch. If so, this holds until the end of the transaction.
     private func isOwned(_ owner: NodeID, _ epoch: UInt64, _ connection: PostgreSQLConnection) throws -> Bool {
         let select = Statement(
             "SELECT partition FROM cluster_partition WHERE partition = $1 AND owner = $2 AND epoch = $3 FOR SHARE",
@@ -51,7 +52,7 @@ extension ClusterDatabase {
         return try !connection.run(select).rows.isEmpty
     }
 
-    /// Ends a lease before it runs out: whoever holds it does nothing under it any more.
+    /// Ends a lease before it expires. The node must have stopped all work that needs the lease.
     ///
     /// - Throws: `StoreError`
     package func leave(_ node: NodeID) throws(StoreError) {

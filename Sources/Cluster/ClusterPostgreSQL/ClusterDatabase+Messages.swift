@@ -3,7 +3,7 @@ import Core
 package import Storage
 import StorePostgreSQL
 
-/// A row of finished messages, as another node reads it: see `Cluster/FinishedLog`.
+/// A row of finished messages written by another node: see `Cluster/FinishedLog`.
 package struct FinishedRow: Hashable, Sendable {
     package let node: NodeID
     package let sequence: Int64
@@ -11,12 +11,12 @@ package struct FinishedRow: Hashable, Sendable {
 }
 
 extension ClusterDatabase {
-    /// Rows that ``finishedRows(after:except:)`` returns at most.
+    /// The maximum number of rows that ``finishedRows(after:except:)`` returns.
     package static let finishedRowLimit = 256
 
-    /// Writes a row of finished messages, unless it is there, and deletes the node's old ones.
+    /// Writes a row of finished messages, unless it exists already, and deletes the node's old rows.
     ///
-    /// - Throws: `StoreError` when it was not committed, or that is not known.
+    /// - Throws: `StoreError` if the transaction was not committed, or its outcome is unknown.
     package func write(_ row: FinishedLog.Row) throws(StoreError) {
         try finished.transaction { connection in
             let prefixes = row.prefixes.flatMap { withUnsafeBytes(of: $0.bigEndian, Array.init) }
@@ -31,12 +31,12 @@ extension ClusterDatabase {
         }
     }
 
-    /// Rows of other nodes that were added since the last read, each node's in their order. When there are as many as
-    /// ``finishedRowLimit``, more may follow.
+    /// Rows that other nodes have added since the last read, ordered by node and sequence number. If the result has ``finishedRowLimit`` rows, more
+    /// may follow.
     ///
     /// - Parameters:
-    ///   - sequences: the last row that was read of each node. Of others all rows are returned.
-    ///   - own: a node whose rows are left out.
+    ///   - sequences: the sequence number of the last row read, by node. All rows of a node that is missing here are returned.
+    ///   - own: the node that reads; its rows are left out.
     /// - Throws: `StoreError`
     package func finishedRows(after sequences: [NodeID: Int64], except own: NodeID) throws(StoreError) -> [FinishedRow] {
         let known = Array(sequences)
@@ -54,12 +54,12 @@ extension ClusterDatabase {
         }
     }
 
-    /// Those that are claimed.
+    /// The claims of the messages that are claimed.
     ///
     /// - Throws: `StoreError`
     package func claims(_ keys: [(hour: ClaimWindow.Hour, key: MessageKey)]) throws(StoreError) -> [MessageKey: Claim] {
         guard !keys.isEmpty else { return [:] }
-        // Each statement looks into one partition.
+        // A statement for each hour, so that each reads only one partition.
         let selects = Dictionary(grouping: keys, by: \.hour).map { hour, keys in
             Statement(
                 "SELECT key, node, kind FROM claim WHERE hour = $1 AND key = ANY($2)",
@@ -77,7 +77,7 @@ extension ClusterDatabase {
         }
     }
 
-    /// Seconds since 1970 by the database's clock.
+    /// The time of the database's clock, in whole seconds since 1970.
     ///
     /// - Throws: `StoreError`
     package func now() throws(StoreError) -> Int64 {
@@ -103,7 +103,7 @@ extension ClusterDatabase {
 }
 
 extension Row {
-    /// 8 bytes each, big-endian.
+    /// Decodes prefixes of 8 bytes each, big-endian.
     fileprivate func prefixes(_ index: Int) throws(UnexpectedValue) -> [UInt64] {
         let bytes = try bytes(index)
         guard bytes.count.isMultiple(of: 8) else { throw UnexpectedValue() }

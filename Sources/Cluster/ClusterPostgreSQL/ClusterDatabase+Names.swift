@@ -5,13 +5,13 @@ package import Storage
 import StorePostgreSQL
 
 extension ClusterDatabase {
-    /// Two heartbeats, and some more for a slow database.
+    /// Two heartbeat intervals, and some time for a slow database.
     private static let nameObservation = Duration.milliseconds(2500)
     private static let nameReadingInterval = 0.25
 
-    /// Waits for a former node with this name: until its lease has ended, or it has renewed the lease no more for 2.5 s (it was killed). Blocks.
+    /// Waits until each former node with this name has ended its lease, or has not renewed it for 2.5 s (the node was killed). Blocks.
     ///
-    /// - Throws: `StoreError` with `locked` when a node with this name goes on renewing its lease.
+    /// - Throws: `StoreError` with `locked` if a node with this name keeps renewing its lease.
     package func requireFreeName(_ name: String) throws(StoreError) {
         let before = try renewals(ofNodesNamed: name)
         let end = Instant.now + Self.nameObservation

@@ -3,14 +3,14 @@ package import Storage
 package import StorePostgreSQL
 
 extension ClusterDatabase {
-    /// With the schema's id: keeps two processes from changing the tables at once.
+    /// The key of the advisory lock, together with the schema's id, that prevents two processes from changing the tables at the same time.
     private static let lock = 0x7761_6b63
 
-    /// Makes the tables, those of the present hours' claims too, and triggers. What is there is left as it is. The tables that are notified of
-    /// and the outbox must exist.
+    /// Creates the tables, the claim partitions of the current hours and the triggers that do not exist yet. The outbox and the tables of the notices
+    /// must exist.
     ///
-    /// - Parameter notices: triggers that notify other nodes of new rows: see ``ClusterListener``. A channel's former definition is replaced.
-    /// - Throws: `StoreError` with `unsuitable` when the nodes of this database divide devices in another way.
+    /// - Parameter notices: the triggers that notify other nodes of new rows: see ``ClusterListener``. A channel's former definition is replaced.
+    /// - Throws: `StoreError` with `unsuitable` if the database has another number of partitions.
     package func prepare(notices: [Notice]) throws(StoreError) {
         precondition(configuration.partitionCount > 0 && configuration.partitionCount & (configuration.partitionCount - 1) == 0)
         try maintenance.transaction { connection in
@@ -27,7 +27,7 @@ extension ClusterDatabase {
         }
     }
 
-    /// Marks of a node that had the database for itself become marks of no node, with the time of the first mark.
+    /// Moves the marks of a node that used the database alone from the outbox to `cluster_mark`, without an owner, with the time of the first mark.
     private func adoptMarks(_ connection: PostgreSQLConnection) throws {
         let (table, markedAt) = (outbox.table.quoted, outbox.markedAt.quoted)
         _ = try connection.run([
@@ -40,12 +40,12 @@ extension ClusterDatabase {
         ])
     }
 
-    /// For a node that has the database for itself. Marks of the nodes that shared it move into the outbox, with the time of the first mark. Nobody
-    /// listens, and nobody prunes the logged changes: ``prepare(notices:)`` makes the triggers again.
+    /// Prepares the database for a single node: moves the cluster's marks into the outbox, with the time of the first mark, and removes the triggers
+    /// and the logged changes, since no node listens or deletes old changes. ``prepare(notices:)`` creates the triggers again.
     ///
     /// - Parameters:
-    ///   - address: of a database, which need not have been prepared.
-    ///   - outbox: its table of notifications that wait.
+    ///   - address: the address of the database, which need not have been used by a cluster.
+    ///   - outbox: the table of waiting notifications.
     /// - Throws: `StoreError`
     package static func leaveCluster(at address: PostgreSQLAddress, outbox: Outbox) throws(StoreError) {
         let connection = try PostgreSQLConnection.open(address, name: "waku-push")
@@ -65,7 +65,7 @@ extension ClusterDatabase {
                 FROM cluster_mark m WHERE m.row_id = o.id
                 """, "DELETE FROM cluster_mark",
             ]
-            // What fails is rolled back with the connection.
+            // After an error the server rolls back when the connection closes.
             _ = try connection.run((["BEGIN"] + statements + ["COMMIT"]).map { Statement($0, isPrepared: false) })
         } catch {
             throw StoreError(explaining: error, at: address)
@@ -89,10 +89,10 @@ extension ClusterDatabase {
         guard count == [Row([.integer(Int64(configuration.partitionRowCount))])] else { throw otherPartitionCount }
     }
 
-    /// By which rows of a partition are found.
+    /// Creates the index for finding the outbox rows of a partition.
     private func createIndex(_ connection: PostgreSQLConnection) throws {
         let name = SharedObjects.partitionIndexPrefix + outbox.table.name
-        // Looked up first: even what exists already would wait for everybody who writes to the table.
+        // Checked first: `CREATE INDEX`, even with `IF NOT EXISTS`, would wait for all transactions that write to the table.
         let find = Statement(
             "SELECT indexname::text FROM pg_indexes WHERE schemaname = current_schema() AND indexname = $1", [.text(name)],
             isPrepared: false)
@@ -101,8 +101,8 @@ extension ClusterDatabase {
             Statement("CREATE INDEX \"\(name)\" ON \(outbox.table.quoted) (\(partition(of: outbox.device)), id)", isPrepared: false))
     }
 
-    /// A delivery that was accepted is not enqueued again. A node that decides to enqueue it may have looked before another node enqueued it, and
-    /// write after that one has posted it: the insert then fails as one with a known key does, and is decided again.
+    /// Creates a trigger that prevents an accepted delivery from being enqueued again. A node may check for the delivery before another node enqueues
+    /// it, and insert it after that node has posted it. The insert then fails with a unique violation, and the node decides again.
     private func createGuard(_ connection: PostgreSQLConnection) throws {
         let name = SharedObjects.guardName
         let function = Statement(
@@ -117,7 +117,7 @@ extension ClusterDatabase {
             "SELECT oid::bigint FROM pg_trigger WHERE tgname = $1 AND tgrelid = $2::regclass", [.text(name), .text(outbox.table.quoted)],
             isPrepared: false)
         guard try connection.run(find).rows.isEmpty else { return }
-        // After the insert, when it has waited for whoever had the same key: the look at what was accepted is then a later one.
+        // An AFTER trigger: the insert has then waited for a concurrent one with the same key, and the check sees its outcome.
         _ = try connection.run(
             Statement(
                 "CREATE TRIGGER \(name) AFTER INSERT ON \(outbox.table.quoted) FOR EACH ROW EXECUTE FUNCTION \(name)()",
@@ -127,7 +127,7 @@ extension ClusterDatabase {
     private func create(_ notice: Notice, _ connection: PostgreSQLConnection) throws {
         guard case .text(let function)? = try connection.run(function(of: notice)).rows.first?.values.first else { throw UnexpectedValue() }
         _ = try connection.run(Statement(function, isPrepared: false))
-        // The function is replaced at any time, the trigger only by locking the table.
+        // Replacing the function needs no lock on the table, but replacing the trigger does.
         let find = Statement(
             "SELECT oid::bigint FROM pg_trigger WHERE tgname = $1 AND tgrelid = $2::regclass AND tgtype = $3",
             [.text(notice.function), .text(notice.table.quoted), .integer(notice.triggerType)], isPrepared: false)
@@ -135,7 +135,7 @@ extension ClusterDatabase {
         _ = try connection.run(Statement(notice.trigger, isPrepared: false))
     }
 
-    /// The text of a statement, with the id of this schema in the channel's name.
+    /// A query that returns the statement for creating the function, with the id of this schema in the channel's name.
     private func function(of notice: Notice) -> Statement {
         let log = "INSERT INTO %4$I.cluster_change (channel, payload) VALUES (%2$L, \(notice.payload)) ON CONFLICT DO NOTHING;"
         return Statement(

@@ -2,10 +2,10 @@ package import Cluster
 package import Storage
 package import StorePostgreSQL
 
-/// What nodes of one identity share in a database of PostgreSQL: leases, partitions, finished messages and claims. Each call is what the
-/// article of `Cluster` describes; the state machines there decide what is called.
+/// The data that nodes of one identity share in a PostgreSQL database: leases, partitions, finished messages and claims. The article of `Cluster`
+/// describes each operation; the state machines there decide when to call it.
 ///
-/// Calls block, on a thread that may be blocked. Each kind has a connection of its own, so that heartbeats wait for nothing else.
+/// Calls block, so they need a thread that may be blocked. Each kind of operation has its own connection, so that heartbeats wait for no other work.
 package final class ClusterDatabase: Sendable {
     let address: PostgreSQLAddress
     let configuration: ClusterConfiguration
@@ -19,20 +19,20 @@ package final class ClusterDatabase: Sendable {
     let deliveries: GuardedConnection
     let maintenance: GuardedConnection
 
-    /// Connects when it is used.
+    /// Opens no connection; each is opened by its first use.
     ///
     /// - Parameters:
-    ///   - address: of the database, whose store is open or was.
-    ///   - configuration: of the cluster.
-    ///   - outbox: the table of notifications that wait.
-    ///   - version: the program's, for operators.
+    ///   - address: the address of the database, which a store must have opened at least once.
+    ///   - configuration: the configuration of the cluster.
+    ///   - outbox: the table of waiting notifications.
+    ///   - version: the version of the program, for operators.
     package init(_ address: PostgreSQLAddress, configuration: ClusterConfiguration, outbox: Outbox, version: String = "") {
         self.address = address
         self.configuration = configuration
         self.outbox = outbox
         self.version = version
         primary = PrimaryGuard(address)
-        // A renewal that is committed later extends nothing: see `Cluster/OwnLease`.
+        // A renewal that is committed later does not extend the lease: see `Cluster/OwnLease`.
         let limit = configuration.lease - configuration.leaseMargin
         heartbeats = GuardedConnection(address, for: "heartbeats", primary, timeLimit: limit)
         finished = GuardedConnection(address, for: "finished messages", primary, timeLimit: limit)
@@ -41,9 +41,9 @@ package final class ClusterDatabase: Sendable {
         maintenance = GuardedConnection(address, for: "maintenance", primary)
     }
 
-    /// Notifies whoever listens to a channel; nothing is stored.
+    /// Notifies the listeners of a channel; nothing is stored.
     ///
-    /// - Parameter payloads: each once.
+    /// - Parameter payloads: the payloads to send, without duplicates.
     /// - Throws: `StoreError`
     package func notify(_ channel: String, _ payloads: [String]) throws(StoreError) {
         let notify = Statement(
@@ -52,22 +52,22 @@ package final class ClusterDatabase: Sendable {
         _ = try messages.transaction { connection in try connection.run([notify]) }
     }
 
-    /// Of the channels of ``Notice``s, and of ``notify(_:_:)``.
+    /// A listener for channels of ``Notice``s and of ``notify(_:_:)``.
     package func listener(on channels: [String]) -> ClusterListener {
         ClusterListener(address, channels: channels, primary)
     }
 
-    /// Calls that are under way are finished, later ones fail.
+    /// Closes the connections. Calls in progress are completed; later calls fail.
     package func close() {
         for connection in [heartbeats, finished, messages, deliveries, maintenance] { connection.close() }
     }
 
-    /// Ids of the rows that are in some partitions, ascending.
+    /// The ids of the rows in the given partitions, ascending.
     ///
     /// - Parameters:
-    ///   - table: with the rows.
-    ///   - column: whose lowest bits are the partition: see ``Outbox/device``.
-    ///   - partitions: their numbers.
+    ///   - table: the table to search.
+    ///   - column: the column with the partition in its lowest bits: see ``Outbox/device``.
+    ///   - partitions: the numbers of the partitions.
     /// - Throws: `StoreError`
     package func ids(of table: Table, by column: Column, in partitions: [PartitionNumber]) throws(StoreError) -> [Int64] {
         let select = Statement(
@@ -78,9 +78,9 @@ package final class ClusterDatabase: Sendable {
     /// Rows of the outbox with their marks, in the order of their ids.
     ///
     /// - Parameters:
-    ///   - ids: of the rows; others are left out.
-    ///   - columns: what is wanted of each.
-    ///   - value: makes a value of a row, its mark and the time since its first mark; nil to leave the row out.
+    ///   - ids: the ids of the rows to read.
+    ///   - columns: the columns to read.
+    ///   - value: converts a row, its mark and the time since its first mark; returns nil to leave the row out.
     /// - Throws: `StoreError`
     package func waiting<Value: Sendable>(
         _ ids: [Int64], _ columns: [Column], _ value: (Row, _ mark: (mark: DeliveryMark, age: Duration)?) throws -> Value?
@@ -104,7 +104,7 @@ package final class ClusterDatabase: Sendable {
         }
     }
 
-    /// Those of these deliveries that were accepted.
+    /// The subset of these deliveries that gorush has accepted.
     ///
     /// - Throws: `StoreError`
     package func accepted(among deliveries: [[UInt8]]) throws(StoreError) -> [[UInt8]] {
@@ -114,9 +114,9 @@ package final class ClusterDatabase: Sendable {
         return try self.deliveries.read([select]) { found in try found[0].map { try $0.bytes(0) } }
     }
 
-    /// The partition of a row, as the index on it has it.
+    /// The SQL expression for the partition of a row, the same as in the index.
     ///
-    /// - Parameter alias: of the table in the statement.
+    /// - Parameter alias: the alias of the table in the statement.
     func partition(of column: Column, in alias: String? = nil) -> String {
         let qualifier = alias.map { $0 + "." } ?? ""
         return "(\(qualifier)\(column.quoted) & \(configuration.partitionCount - 1)::bigint)"

@@ -3,34 +3,34 @@ package import Storage
 import StorePostgreSQL
 import Synchronization
 
-/// Receives what other nodes' transactions notify of (``Notice``), on a connection of its own. What is missed while there is no connection is
-/// found by reading, where it is stored.
+/// Receives notifications of other nodes' transactions (``Notice``) on a separate connection. Stored changes that are notified while there is no
+/// connection must be found by reading.
 ///
-/// A thread of the caller's waits in ``next(timeout:)``; any thread may call ``close()``.
+/// The caller's thread waits in ``next(timeout:)``; any thread may call ``close()``.
 package final class ClusterListener: Sendable {
     package enum Event: Hashable, Sendable {
-        /// It listens, on a new connection. What was committed before may have been missed, and is seen by whoever reads from now on.
+        /// The listener has a new connection. Notifications of earlier commits may have been missed; a read from now on sees these commits.
         case reconnected
-        /// Payloads by channel, in the order of their commits. None when the timeout has passed.
+        /// Payloads by channel, in the order of their commits; empty after the timeout.
         case notified([String: [String]])
         case closed
     }
 
     private struct Session {
         let connection: PostgreSQLConnection
-        /// By the names that they have in the database.
+        /// The channels by their names in the database.
         let channels: [String: String]
     }
 
     private let address: PostgreSQLAddress
     private let channels: [String]
     private let primary: PrimaryGuard
-    /// Ends of a pipe, by which ``close()`` interrupts waiting.
+    /// The ends of a pipe with which ``close()`` interrupts the wait.
     private let reading: FileHandle
     private let writing: FileHandle
     private let isClosed = Atomic(false)
     private let lock = Mutex(())
-    /// Only whoever holds the lock uses it.
+    /// Accessed only while holding the lock.
     private nonisolated(unsafe) var session: Session?
 
     init(_ address: PostgreSQLAddress, channels: [String], _ primary: PrimaryGuard) {
@@ -41,9 +41,9 @@ package final class ClusterListener: Sendable {
         (reading, writing) = (pipe.fileHandleForReading, pipe.fileHandleForWriting)
     }
 
-    /// Waits for what happens next, connecting first where there is no connection.
+    /// Waits for the next event; connects first if there is no connection.
     ///
-    /// - Throws: `StoreError` when it can't connect: try again after a pause.
+    /// - Throws: `StoreError` if it can't connect; call again after a pause.
     package func next(timeout: Duration) throws(StoreError) -> Event {
         do {
             return try lock.withLock { _ in
@@ -69,7 +69,7 @@ package final class ClusterListener: Sendable {
         }
     }
 
-    /// Ends waiting at once; an attempt to connect is finished first. From now on there is only ``Event/closed``.
+    /// Ends the wait at once, except that an attempt to connect is completed first. From now on ``next(timeout:)`` returns only ``Event/closed``.
     package func close() {
         guard !isClosed.exchange(true, ordering: .sequentiallyConsistent) else { return }
         try? writing.write(contentsOf: [0])

@@ -2,7 +2,7 @@ package import Cluster
 package import Storage
 import StorePostgreSQL
 
-/// The nodes and what they own, for operators.
+/// The nodes and their partitions, for operators.
 package struct ClusterOverview: Hashable, Sendable {
     package struct Node: Hashable, Sendable {
         package let id: NodeID
@@ -10,26 +10,26 @@ package struct ClusterOverview: Hashable, Sendable {
         package let state: LeaseRow.State
         package let version: String
         package let hashingVersion: Int
-        /// Since the last renewal, by the database's clock.
+        /// The time since the last renewal, by the database's clock.
         package let secondsSinceRenewal: Int64
-        /// Of the devices.
+        /// The number of device partitions that the node owns.
         package let partitionCount: Int
-        /// Does what only one node may do at a time.
+        /// Whether the node runs the maintenance that only one node may run at a time.
         package let isMaintainer: Bool
     }
 
-    /// By name; those too that ended within the last hour.
+    /// The nodes, sorted by name, including nodes that ended within the last hour.
     package let nodes: [Node]
-    /// Partitions of the devices whose owner is none of these nodes, or has ended.
+    /// The number of device partitions without an owner, or with one that has ended.
     package let unownedPartitionCount: Int
-    /// Whether a node does maintenance.
+    /// Whether a node runs maintenance.
     package let hasMaintainer: Bool
 }
 
 extension ClusterDatabase {
-    /// The nodes as of now.
+    /// Reads the current overview.
     ///
-    /// - Throws: `StoreError`; `missing` when no node has run with this database.
+    /// - Throws: `StoreError`; with `missing` if no node of a cluster has used this database.
     package func overview() throws(StoreError) -> ClusterOverview {
         let maintenance = Statement.Argument.integer(Int64(configuration.maintenancePartition))
         let nodes = Statement(

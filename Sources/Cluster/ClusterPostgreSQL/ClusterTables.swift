@@ -1,8 +1,8 @@
 package import Storage
 import StorePostgreSQL
 
-/// Claims of messages: see `Cluster/Claim`. ``ClusterDatabase`` makes the table, divided by hour; effects insert rows by the store's commands.
-/// An hour without a partition fails the command that inserts into it, alone.
+/// Claims of messages: see `Cluster/Claim`. ``ClusterDatabase`` creates the table, partitioned by hour; the store's commands insert rows together
+/// with the messages' effects. An insert into an hour without a partition fails only its own command.
 package enum ClaimTable {
     package static let hour = Column("hour", .integer)
     package static let key = Column("key", .bytes)
@@ -11,24 +11,24 @@ package enum ClaimTable {
     package static let table = Table("claim", columns: [hour, key, node, kind], unique: [hour, key], ordersInserts: true)
 }
 
-/// Marks of rows of the outbox: see `Cluster/DeliveryMark`. A mark is deleted with its row.
+/// Marks of outbox rows: see `Cluster/DeliveryMark`. A mark is deleted with its row.
 package enum MarkTable {
-    /// Id of the outbox row.
+    /// The id of the outbox row.
     package static let row = Column("row_id", .integer)
     package static let node = Column("node", .integer)
     package static let epoch = Column("epoch", .integer)
     package static let table = Table("cluster_mark", columns: [row, node, epoch], unique: [row])
 }
 
-/// The table of notifications that wait, and that of those that were accepted, which a part of the store has made. A delivery is in one of them.
+/// The table of waiting notifications and the table of accepted ones, both created by the store. A delivery is in one of them.
 package struct Outbox: Sendable {
     package let table: Table
     package let accepted: Table
     /// A number whose lowest bits are the partition: see `partitionCount`, which is a power of two.
     package let device: Column
-    /// What names a delivery in both tables.
+    /// The delivery id, in both tables.
     package let delivery: Column
-    /// When a node that had the table for itself marked a row first, in nanoseconds since 1970; null while nodes share it.
+    /// The time when a node that uses the table alone first marked a row, in nanoseconds since 1970; null while nodes share the table.
     package let markedAt: Column
 
     package init(_ table: Table, accepted: Table, device: Column, delivery: Column, markedAt: Column) {
@@ -40,8 +40,8 @@ package struct Outbox: Sendable {
     }
 }
 
-/// Statements that make the tables of a cluster, in the first schema of `search_path`. Node ids, epochs and renewals are unsigned 64-bit
-/// numbers, kept as the signed numbers with the same bits.
+/// Statements that create the tables of a cluster in the first schema of `search_path`. Node ids, epochs and renewals are unsigned 64-bit
+/// numbers, stored as signed numbers with the same bits.
 enum ClusterTables {
     static func statements(_ outbox: Outbox) -> [String] {
         [
@@ -50,7 +50,7 @@ enum ClusterTables {
                 id boolean PRIMARY KEY DEFAULT true CHECK (id), first_hour bigint NOT NULL, timeline bigint NOT NULL
             )
             """,
-            // Each row is updated once a second: with room beside it, indexes need no change.
+            // Each row is updated once a second: free space in its page lets PostgreSQL update it without changing the indexes.
             """
             CREATE TABLE IF NOT EXISTS cluster_node (
                 node bigint PRIMARY KEY, renewals bigint NOT NULL, state text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,
@@ -58,9 +58,9 @@ enum ClusterTables {
                 renewed_at timestamptz NOT NULL, ended_at timestamptz
             ) WITH (fillfactor = 50)
             """,
-            // Null: written by a release that does not monitor accounts.
+            // Null in rows of releases that do not monitor accounts.
             "ALTER TABLE cluster_node ADD COLUMN IF NOT EXISTS monitors_accounts boolean",
-            // Null: written by a release that does not tell.
+            // Null in rows of releases that do not publish their settings.
             "ALTER TABLE cluster_node ADD COLUMN IF NOT EXISTS settings text COLLATE \"C\"",
             """
             CREATE TABLE IF NOT EXISTS cluster_partition (partition bigint PRIMARY KEY, owner bigint, epoch bigint NOT NULL)
@@ -72,8 +72,8 @@ enum ClusterTables {
                 PRIMARY KEY (node, sequence)
             )
             """,
-            // Nobody misses it when the database has crashed: then nodes connect anew, and read everything. It has no id, because the sequence of an
-            // unlogged table can be unusable on a promoted standby.
+            // Unlogged: after a crash of the database nodes reconnect and read everything, so its contents are not needed. No id column, because the
+            // sequence of an unlogged table can be unusable on a promoted standby.
             """
             CREATE UNLOGGED TABLE IF NOT EXISTS cluster_change (
                 at timestamptz DEFAULT clock_timestamp(), channel text COLLATE "C", payload text COLLATE "C", PRIMARY KEY (at, channel, payload)

@@ -3,10 +3,10 @@ import Storage
 import StorePostgreSQL
 import Synchronization
 
-/// A connection for one purpose, opened by its first use and again after it was lost. One thread at a time uses it.
+/// A connection for one purpose, opened on first use and reopened after a loss. Threads use it one at a time.
 final class GuardedConnection: Sendable {
     private static let attemptLimit = 3
-    /// A process that is stopped in a transaction must not keep its rows locked for longer.
+    /// The maximum time that a process which is suspended in a transaction can keep rows locked.
     private static let idleLimit = Duration.seconds(2)
 
     private let address: PostgreSQLAddress
@@ -15,15 +15,15 @@ final class GuardedConnection: Sendable {
     private let timeLimit: Duration?
     private let isClosed = Atomic(false)
     private let lock = Mutex(())
-    /// Only whoever holds the lock uses it.
+    /// Accessed only while holding the lock.
     private nonisolated(unsafe) var connection: PostgreSQLConnection?
 
     /// - Parameters:
-    ///   - address: of the database.
-    ///   - purpose: for `pg_stat_activity`.
+    ///   - address: the address of the database.
+    ///   - purpose: shown in `pg_stat_activity`.
     ///   - primary: decides whether a connection may be used.
-    ///   - timeLimit: after which a transaction is not begun or repeated any more, and the longest silence of the server. Connecting may take
-    ///     longer. nil: the address's limit of silence only.
+    ///   - timeLimit: the time after which a transaction is not begun or repeated any more, and the maximum silence of the server. Connecting may
+    ///     take longer. nil applies only the silence limit of the address.
     init(_ address: PostgreSQLAddress, for purpose: String, _ primary: PrimaryGuard, timeLimit: Duration? = nil) {
         var address = address
         if let timeLimit { address.silenceLimit = min(address.silenceLimit, timeLimit) }
@@ -33,9 +33,9 @@ final class GuardedConnection: Sendable {
         self.timeLimit = timeLimit
     }
 
-    // MARK: Using it
+    // MARK: Statements
 
-    /// The rows of statements that change nothing, in one exchange.
+    /// Runs read-only statements in one round trip, and converts their rows.
     ///
     /// - Throws: `StoreError`
     func read<Result: Sendable>(
@@ -44,13 +44,13 @@ final class GuardedConnection: Sendable {
         try use { connection in try result(connection.run(statements).map(\.rows)) }
     }
 
-    /// Changes in a transaction, which is repeated as long as nothing can have been committed: after a deadlock or serialization failure, and
-    /// on a new connection.
+    /// Runs a transaction. It is repeated only if nothing can have been committed: after a deadlock or serialization failure, or on a new connection
+    /// if the old one was lost before the commit.
     ///
     /// - Parameters:
-    ///   - lockLimit: how long a statement waits for another transaction.
-    ///   - body: its statements.
-    /// - Throws: `StoreError`; also when it is not known whether the transaction was committed.
+    ///   - lockLimit: how long a statement waits for a lock of another transaction; zero sets no limit.
+    ///   - body: runs the statements; may be called again.
+    /// - Throws: `StoreError`; also if it is not known whether the transaction was committed.
     func transaction<Result: Sendable>(
         lockLimit: Duration = .zero, _ body: (PostgreSQLConnection) throws -> Result
     ) throws(StoreError) -> Result {
@@ -69,7 +69,7 @@ final class GuardedConnection: Sendable {
         }
     }
 
-    /// Ends the connection once nobody uses it. It is not opened again.
+    /// Closes the connection after its current use. It is not opened again.
     func close() {
         isClosed.store(true, ordering: .sequentiallyConsistent)
         lock.withLock { _ in connection = nil }
@@ -114,7 +114,7 @@ final class GuardedConnection: Sendable {
     }
 
     private func beginning(_ lockLimit: Duration) -> [String] {
-        // Less than the silence that the client bears, so that the server's answer comes before that.
+        // Shorter than the client's silence limit, so that the server reports its own timeout first.
         let statementLimit = timeLimit.map { $0 * 0.75 } ?? .zero
         func set(_ name: String, _ limit: Duration) -> String { "SET LOCAL \(name) = \(Int64(limit / .milliseconds(1)))" }
         return [
@@ -148,7 +148,7 @@ final class GuardedConnection: Sendable {
 }
 
 extension PostgreSQLError {
-    /// Nothing was committed: the same transaction may be run again.
+    /// Whether nothing was committed, so that the transaction may be repeated.
     fileprivate var isRepeatable: Bool {
         switch self {
         case .connectionLost: true

@@ -1,15 +1,15 @@
 package import Storage
 
-/// A change of a table that the nodes are to be notified of: each row that is inserted sends one column's value to a channel.
+/// A trigger that notifies the nodes of changes of a table: each inserted row sends the value of one column to a channel.
 package struct Notice: Sendable {
-    /// Lower case letters, digits and underscores. Each has one notice.
+    /// The name of the channel: lower case letters, digits and underscores. Each channel has one notice.
     package let channel: String
     package let table: Table
-    /// Integers and texts are sent as text, bytes in hexadecimal digits.
+    /// The column to send: integers and text as text, bytes as hexadecimal digits.
     package let column: Column
-    /// Rows that are updated are sent too.
+    /// Whether updated rows are sent too.
     package let includesUpdates: Bool
-    /// Whether it can be read afterwards too: see ``ClusterDatabase/changes(since:)``.
+    /// Whether changes are also logged, and can be read later: see ``ClusterDatabase/changes(since:after:limit:)``.
     package let isLogged: Bool
 
     package init(_ channel: String, of column: Column, in table: Table, includesUpdates: Bool = false, isLogged: Bool = false) {

@@ -3,7 +3,7 @@ import Storage
 import StorePostgreSQL
 import Synchronization
 
-/// What all connections of a node know of the primary: see `Cluster/PrimaryCheck`.
+/// The check of the primary that all connections of a node share: see `Cluster/PrimaryCheck`.
 final class PrimaryGuard: Sendable {
     private let check = Mutex(PrimaryCheck())
     private let address: PostgreSQLAddress
@@ -12,13 +12,13 @@ final class PrimaryGuard: Sendable {
         self.address = address
     }
 
-    /// Whether a connection that was accepted may still be used: another one may have found a newer primary.
+    /// Whether an accepted connection may still be used: another connection may have found a newer primary.
     func isCurrent(_ connection: PostgreSQLConnection) -> Bool {
         check.withLock { $0.timeline } == connection.timelineNumber
     }
 
-    /// Before anything else is done with a connection. That the server is no standby and syncs its commits was seen by
-    /// `PostgreSQLConnection.open`.
+    /// Checks the server of a new connection, before any other use. `PostgreSQLConnection.open` has already checked that the server is not a standby,
+    /// and that it syncs commits.
     ///
     /// - Throws: `StoreError`
     func accept(_ connection: PostgreSQLConnection) throws(StoreError) {
@@ -32,7 +32,7 @@ final class PrimaryGuard: Sendable {
             throw StoreError(explaining: error, at: address)
         }
         let refusal = check.withLock { check in
-            // A node that was connected to this timeline has stored it.
+            // Stored by a node that was connected to this timeline.
             if stored > check.timeline { _ = check.check(server(identifier, timeline: stored)) }
             return check.check(server(identifier, timeline: connection.timelineNumber))
         }
@@ -44,7 +44,7 @@ final class PrimaryGuard: Sendable {
         PrimaryCheck.Server(isInRecovery: false, systemIdentifier: identifier, timeline: timeline, synchronousCommit: "on")
     }
 
-    /// 0 in a database that was not prepared.
+    /// The stored timeline; 0 in a database that was not prepared.
     private func storedTimeline(_ connection: PostgreSQLConnection) throws -> UInt32 {
         do {
             let rows = try connection.run(Statement("SELECT timeline FROM cluster", isPrepared: false)).rows

@@ -7,23 +7,23 @@ import Storage
 import Synchronization
 import Waku
 
-/// Deliveries: which devices this node posts for, and since when.
+/// Deliveries: the devices for which this node posts notifications, and the marks that it sets before a post.
 extension ClusterNode: OutboxShare {
     package var outboxShare: (any OutboxShare)? { self }
 
-    /// Between two looks at the outbox, when no other node gives notice.
+    /// The interval of scans of the whole outbox, without notifications by other nodes.
     private static let scanInterval = Duration.seconds(1)
-    /// With more in the outbox than this, looks are rarer.
+    /// The number of rows in the outbox above which scans use ``busyScanInterval``.
     private static let smallOutbox = 5_000
     private static let busyScanInterval = Duration.seconds(10)
-    /// For notices of what this node has put into the outbox itself, and has in its queue soon.
+    /// The pause between two scans. Deliveries that this node itself has put into the outbox are in its queue by then.
     private static let noticePause = Duration.milliseconds(20)
-    /// Between two looks for outcomes of other nodes' posts without a notice.
+    /// The interval of look-ups of outcomes of other nodes' posts, without notifications.
     private static let lookUpInterval = Duration.milliseconds(500)
     private static let maintenanceInterval = Duration.seconds(60)
     private static let scanChunk = 1_000
 
-    /// Rows of devices follow each other, so their lowest bits are distributed evenly.
+    /// The row ids of devices are consecutive, so their lowest bits are evenly distributed.
     func partition(of device: DeviceID) -> PartitionNumber {
         partition(ofRow: device.row)
     }
@@ -54,7 +54,7 @@ extension ClusterNode: OutboxShare {
             errors.log("notifications not marked for posting", reason: error.message, count: requests.count)
             return []
         }
-        // Asked after the commit: a node whose lease is over would find that others post by now.
+        // Checked after the commit: if this node's lease has expired meanwhile, another node may post already.
         return state.withLock { state in
             let now = Instant.now
             return requests.reduce(into: []) { ids, request in
@@ -67,7 +67,7 @@ extension ClusterNode: OutboxShare {
 
     // MARK: Looking for deliveries
 
-    /// Until cancelled.
+    /// Scans the outbox, and looks up the outcomes of other nodes' posts. Runs until cancelled.
     func shareDeliveries() async {
         await withDiscardingTaskGroup { group in
             group.addTask {
@@ -95,9 +95,9 @@ extension ClusterNode: OutboxShare {
         }
     }
 
-    /// Takes up what is in the outbox for this node's devices.
+    /// Queues the deliveries in the outbox that belong to this node's devices.
     ///
-    /// - Returns: how many deliveries there are.
+    /// - Returns: the number of deliveries in the outbox for this node's devices.
     private func scan(_ partitions: Set<PartitionNumber>) async -> Int {
         guard let delivery else { return 0 }
         let own = state.withLock { state in
@@ -115,7 +115,7 @@ extension ClusterNode: OutboxShare {
                 let chunk = Array(unknown[start..<min(start + Self.scanChunk, unknown.count)])
                 let waiting = await onThread(deliveryThread) { [database] () throws(StoreError) in
                     try database.waiting(chunk, DeliveryStorage.waitingColumns) { row, mark in
-                        // By this node's clock, so that both ends of the age are by the database's.
+                        // The age is measured by the database's clock alone, and subtracted from this node's time.
                         try DeliveryStorage.waitingDelivery(row, markedAt: mark.map { .now() - $0.age }).map {
                             (delivery: $0, mark: mark?.mark)
                         }
@@ -130,7 +130,7 @@ extension ClusterNode: OutboxShare {
         }
     }
 
-    /// Those of this node's devices; with the time of the mark if it is a former owner's.
+    /// The deliveries of this node's devices. A delivery has the time of its mark only if a former owner has set it.
     private func ownDeliveries(_ waiting: [(delivery: WaitingDelivery, mark: DeliveryMark?)]) -> [WaitingDelivery] {
         state.withLock { state in
             let now = Instant.now
@@ -144,9 +144,9 @@ extension ClusterNode: OutboxShare {
         }
     }
 
-    // MARK: Giving up partitions
+    // MARK: Releasing partitions
 
-    /// Partitions of which nothing is on its way to gorush any more can be released.
+    /// Reports the partitions without unanswered posts to gorush as settled, so that they can be released.
     private func settle() {
         guard let delivery else { return }
         for partition in state.withLock(\.stopping) where !delivery.isPosting(for: { self.partition(of: $0) == partition }) {
@@ -176,13 +176,13 @@ extension ClusterNode: OutboxShare {
             }
             delivery.accepted(try accepted.get().compactMap { DeliveryID(bytes: $0) })
         } catch {
-            // Tried again soon; whoever waits is told after the deadline in any case.
+            // Retried at the next look-up; the clients are answered at their deadline in any case.
         }
     }
 
     // MARK: Maintenance
 
-    /// Claims and what ended nodes left, by one node at a time.
+    /// Maintains the claim partitions and removes the rows of ended nodes, as the node that owns maintenance. Runs until cancelled.
     private func maintain() async {
         while !Task.isCancelled {
             if let mark = state.withLock({ $0.member.maintenanceMark(at: .now) }) {

@@ -6,15 +6,16 @@ import Core
 import Storage
 import Synchronization
 
-/// Limits that are too low to divide: what this node takes from them, others are told by the database's notifications. Nothing of it is stored.
+/// Rate limits that are too low to divide between nodes: each node counts the usage of all nodes, which notify each other through the database.
+/// Nothing is stored.
 extension ClusterNode {
     static let takesChannel = "limits"
     private static let pause = Duration.milliseconds(10)
     private static let pauseAfterFailure = Duration.seconds(1)
 
     /// - Parameters:
-    ///   - number: of the protocol whose limits they are.
-    ///   - takes: names that mean the same to all nodes, and how much was taken.
+    ///   - number: the protocol that the limits belong to.
+    ///   - takes: names of limits, the same on all nodes, each with the cost that was charged.
     package func tell(_ number: ProtocolNumber, taken takes: [(String, Int)]) {
         self.takes.withLock { waiting in
             for (name, cost) in takes { waiting.add(name, of: number, cost) }
@@ -22,7 +23,7 @@ extension ClusterNode {
         takesWakeUp.signal()
     }
 
-    /// Until cancelled.
+    /// Sends the usage of shared limits to the other nodes. Runs until cancelled.
     func tellTakes() async {
         for await _ in takesWakeUp {
             while true {
@@ -43,20 +44,20 @@ extension ClusterNode {
         for payload in payloads {
             guard let take = TakesToTell.parse(payload), take.node != first else { continue }
             attached?.taken(take.number, take.name, take.cost)
-            // After it counts: whoever sees the count may rely on that.
+            // Counted last, so that the usage is in effect when the metric shows it.
             counters.add(.clusterTake, take.cost)
         }
     }
 }
 
-/// Takes that wait to be told, added up: of equal notifications in a transaction PostgreSQL sends one.
+/// Usage of shared limits that waits to be sent to other nodes, summed by limit: PostgreSQL sends equal notifications of a transaction only once.
 struct TakesToTell {
     struct Name: Hashable {
         let number: ProtocolNumber
         let name: String
     }
 
-    /// Others are not told of more at once: whoever takes so much has other limits.
+    /// Maximum number of limits that wait to be sent; usage of further ones is not sent. Other limits apply at such rates.
     static let limit = 10_000
 
     private(set) var costs: [Name: Int] = [:]
@@ -83,7 +84,7 @@ struct TakesToTell {
         costs.map { key, cost in "\(node) \(key.number.rawValue) \(cost) \(key.name)" }
     }
 
-    /// nil for what is none.
+    /// Returns nil unless the payload has the format of ``payloads(from:)``.
     static func parse(_ payload: String) -> (node: NodeID, number: ProtocolNumber, name: String, cost: Int)? {
         let parts = payload.split(separator: " ", maxSplits: 3)
         guard parts.count == 4, let node = UInt64(parts[0], radix: 16), let number = Int64(parts[1]), let cost = Int(parts[2]), cost > 0

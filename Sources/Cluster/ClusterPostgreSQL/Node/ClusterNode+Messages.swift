@@ -7,17 +7,17 @@ package import Storage
 import Synchronization
 package import Waku
 
-/// Messages: which node handles them, and when another one has to.
+/// Messages: which node handles each, and when another node takes over.
 extension ClusterNode {
-    /// How long an outcome is waited for. Nobody waits for an answer any more.
+    /// How long a message's outcome is awaited. After that no client waits for an answer any more.
     private static let entryLifetime = Duration.seconds(60)
     private static let sweepInterval = Duration.seconds(1)
-    /// The longest pause while something is open.
+    /// The interval of checks while the outcome of any message is unknown.
     private static let pace = Duration.milliseconds(50)
 
-    /// Messages that came in, and for each the protocols that listen on its topic.
+    /// Receives messages, each with the protocols that listen on its topic.
     ///
-    /// - Returns: those that this node handles at once, in their order.
+    /// - Returns: the messages that this node handles at once, in the given order.
     package func hear(_ messages: [(hash: MessageHash, arrivals: [(place: Int, incoming: Incoming)])]) -> [(place: Int, incoming: Incoming)]
     {
         let now = Instant.now
@@ -35,19 +35,19 @@ extension ClusterNode {
         return taken
     }
 
-    /// A message that was put together from segments, which others may have put together too. From now on, what becomes of the segment that
-    /// came last is what becomes of the whole.
+    /// Receives a message that was reassembled from segments, possibly by other nodes too. From now on the outcome that is reported for the last
+    /// segment is the outcome of the whole message.
     ///
     /// - Parameters:
-    ///   - hash: of that segment.
-    ///   - handle: called when it is this node's turn later.
-    /// - Returns: whether this node handles it at once.
+    ///   - hash: the hash of the segment that arrived last.
+    ///   - handle: called if it becomes this node's turn later.
+    /// - Returns: whether this node handles the message at once.
     package func hear(_ whole: ReassembledMessage, completedBy hash: MessageHash, handle: @escaping @Sendable () -> Void) -> Bool {
         guard let key = MessageKey(whole.hash.bytes), let segment = MessageKey(hash.bytes) else { return true }
         let now = Instant.now
         let entry = Entry(turn: .reassembled(handle), heardAt: now, sentAt: whole.sentAt, cost: whole.cost)
         let reception = state.withLock { state in
-            // A node that lacks another segment has to hear this one too.
+            // The segment is not marked as finished: a node that lacks another segment still needs this one.
             state.share.abandon(segment)
             state.entries[segment] = nil
             let reception = state.hear(key, entry, waitingLimit: waitingLimit, at: now)
@@ -58,16 +58,16 @@ extension ClusterNode {
         return reception == .handle
     }
 
-    // MARK: What became of them here
+    // MARK: Outcomes at this node
 
-    /// Handled to the end: answered, or without an answer.
+    /// The message was handled completely, with or without an answer.
     package func finished(_ hash: MessageHash) {
         settle(hash) { _ in }
     }
 
-    /// Its effect is being stored, and a client waits for the answer.
+    /// The message's effect is being stored, and a client waits for the answer.
     ///
-    /// - Parameter giveUp: answers with an error, when the outcome is not known in time. The effect may still take place.
+    /// - Parameter giveUp: answers with an error if the outcome is not known in time. The effect may still take place.
     package func handling(_ hash: MessageHash, _ giveUp: @escaping @Sendable () -> Void) {
         state.withLock { state in
             guard let key = state.key(of: hash), state.entries[key] != nil else { return }
@@ -76,7 +76,7 @@ extension ClusterNode {
         }
     }
 
-    /// Its effect is durable; the answer is not out. It is not handled here again: its contents are let go.
+    /// The message's effect is durable, but the answer is not sent yet. This node does not handle the message again, and releases its contents.
     package func committed(_ hash: MessageHash) {
         state.withLock { state in
             guard let key = state.key(of: hash) else { return }
@@ -85,7 +85,7 @@ extension ClusterNode {
         }
     }
 
-    /// Not handled, for lack of room or because it is a segment: others take it.
+    /// The message was not handled, for lack of room or because it is a segment. Other nodes handle it.
     package func abandoned(_ hash: MessageHash) {
         settle(hash) { $0.isAbandoned = true }
     }
@@ -96,9 +96,9 @@ extension ClusterNode {
         settle(hash) { $0.outcome = .claimedElsewhere(kind) }
     }
 
-    /// It could not be stored, and is tried again.
+    /// The message's effect could not be stored; handling it is retried.
     ///
-    /// - Parameter giveUp: answers with an error, when nobody else has answered in time.
+    /// - Parameter giveUp: answers with an error if no other node has answered in time.
     package func failed(_ hash: MessageHash, _ giveUp: @escaping @Sendable () -> Void) {
         settle(hash) {
             $0.outcome = .failed
@@ -116,9 +116,9 @@ extension ClusterNode {
             guard entry.open == 0 else { return }
             if let outcome = entry.outcome {
                 state.share.handled(key, outcome, at: now)
-                // Unless it was answered with an error already.
+                // Keep the entry, unless the client was already answered with an error.
                 if case .failed = outcome, state.share.isOpen(key) { return }
-                // Another node's: an old one that comes again is not answered again.
+                // Claimed by another node: keep the entry, unless the message is old. An old message that is received again is not answered again.
                 if Timestamp.now().since(entry.sentAt) < Self.entryLifetime { return }
                 state.share.abandon(key)
             } else if entry.isAbandoned {
@@ -130,12 +130,12 @@ extension ClusterNode {
         }
     }
 
-    /// A message's effect, with its claim. What is too old for claims is known by other marks: registrations by their own, requests by their
-    /// deliveries.
+    /// Adds the claim of a message to the transaction of its effect. Messages outside the claim window get no claim: duplicates are then recognised
+    /// by the stored registration, or by the deliveries of a request.
     ///
     /// - Parameters:
-    ///   - hash: the same at every node: of the whole, if there were segments.
-    ///   - sentAt: likewise.
+    ///   - hash: the message's hash; of a segmented message, the hash of the whole, which is the same on every node.
+    ///   - sentAt: the message's timestamp; of a segmented message, that of the whole.
     package func claim<Outcome>(
         _ hash: MessageHash, _ kind: KindLabel, sentAt: Timestamp, for command: StoreCommand<Outcome>
     ) -> StoreCommand<Claimed<Outcome>> {
@@ -153,7 +153,7 @@ extension ClusterNode {
 
     // MARK: Time
 
-    /// Until cancelled.
+    /// Executes the actions of `MessageShare` when they are due. Runs until cancelled.
     func shareMessages() async {
         await withDiscardingTaskGroup { group in
             var leftCount = 0
@@ -161,7 +161,7 @@ extension ClusterNode {
                 while true {
                     let now = Instant.now
                     let (actions, row) = state.withLock { ($0.share.advance(to: now), $0.share.finishedRow(at: now)) }
-                    // The database may hang: answers with an error don't wait for it.
+                    // In separate tasks: the database may hang, and error answers must not wait for it.
                     if let row { group.addTask { await self.write(row) } }
                     if !actions.isEmpty { group.addTask { await self.carryOut(actions) } }
                     let (isIdle, left) = state.withLock { state in
@@ -185,7 +185,7 @@ extension ClusterNode {
         messageWakeUp.signal()
     }
 
-    /// What other nodes have finished is not kept.
+    /// Removes entries that have expired or that other nodes have finished.
     private func forgetOld(_ state: inout State, at now: Instant) {
         state.nextSweep = now + Self.sweepInterval
         state.entries = state.entries.filter { key, entry in
@@ -236,7 +236,7 @@ extension ClusterNode {
     private func answerFailure(_ key: MessageKey) {
         let giveUp = state.withLock { state in
             let giveUp = state.entries[key]?.giveUp
-            // One whose outcome is unknown stays until it is known.
+            // A message with an unknown outcome is kept until the outcome is known.
             if state.share.isOpen(key) { state.entries[key]?.giveUp = nil } else { state.entries[key] = nil }
             return giveUp
         }
@@ -260,7 +260,7 @@ extension ClusterNode {
         }
     }
 
-    /// Before the node leaves: what it has finished is not handled again.
+    /// Writes all finished messages before the node leaves, so that other nodes do not handle them again.
     func writeFinished() async {
         let later = Instant.now + configuration.times.finishedInterval
         while let row = state.withLock({ $0.share.finishedRow(at: later) }) {
@@ -289,7 +289,7 @@ extension ClusterNode {
         }
     }
 
-    /// - Returns: how it is to be handled now.
+    /// - Returns: how to handle the message now.
     private func begin(_ key: MessageKey, takesOver: Bool) -> Turn {
         state.withLock { state in
             guard var entry = state.entries[key] else {
@@ -306,7 +306,7 @@ extension ClusterNode {
 }
 
 extension ClusterNode.State {
-    /// By which the message is known, or the whole that it completed.
+    /// The key of the message; of a last segment, the key of the reassembled message.
     fileprivate func key(of hash: MessageHash) -> MessageKey? {
         MessageKey(hash.bytes).map { wholes[$0] ?? $0 }
     }

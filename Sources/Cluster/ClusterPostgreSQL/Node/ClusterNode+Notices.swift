@@ -7,8 +7,8 @@ import Storage
 import Synchronization
 import WakuCrypto
 
-/// What nodes tell each other by the database's notifications. These only save time: what they tell of is looked for without them too. What is taken
-/// from limits alone is told in no other way: see `takeLimits(_:)`.
+/// Notifications between nodes through the database (`LISTEN` and `NOTIFY`). They only save time: the changes are also found by periodic reads. The
+/// exception is the usage of shared limits, which is sent in no other way: see `takeLimits(_:)`.
 extension ClusterNode {
     private static let outboxChannel = "outbox"
     private static let acceptedChannel = "accepted"
@@ -16,7 +16,7 @@ extension ClusterNode {
     private static let listenTimeout = Duration.seconds(60)
     private static let endedLimit = 100_000
     private static let listenPause = Duration.seconds(1)
-    /// With more changes in a reading, everything is read anew.
+    /// Maximum number of pages of logged changes in a read; with more changes, all registrants are loaded again.
     private static let changePages = 10
 
     /// - Parameter registrants: see ``NodeProtocol/registrants``.
@@ -30,7 +30,7 @@ extension ClusterNode {
             }
     }
 
-    /// Until cancelled.
+    /// Receives other nodes' notifications. Runs until cancelled.
     func listen() async {
         let listener = database.listener(on: notices.map(\.channel) + [Self.takesChannel])
         await withTaskCancellationHandler {
@@ -38,7 +38,7 @@ extension ClusterNode {
                 let result = await onThread(listenerThread) { () throws(StoreError) in try listener.next(timeout: Self.listenTimeout) }
                 switch result {
                 case .success(.reconnected):
-                    // What was missed while nobody listened.
+                    // Notifications may have been missed without a connection: scan all partitions, and load all registrants again.
                     state.withLock { $0.toScan = Set(0..<configuration.times.partitionCount) }
                     deliveryWakeUp.signal()
                     while await attached?.reload() == false, (try? await Task.sleep(for: Self.listenPause)) != nil {}
@@ -54,7 +54,7 @@ extension ClusterNode {
         }
     }
 
-    /// Notifications may be missed: by a node whose connection hangs, as long as it does not know. Until cancelled.
+    /// Reads the logged changes periodically, because a node misses notifications while its connection hangs unnoticed. Runs until cancelled.
     func readChanges() async {
         var reader = ChangeReader(configuration.times, at: .now)
         var isToReload = false
@@ -65,7 +65,7 @@ extension ClusterNode {
         }
     }
 
-    /// - Returns: when the first of them were read, and whether these are all; nil when some could not be read.
+    /// - Returns: the time of the first read, in microseconds since 1970, and whether all changes were read; nil if a read failed.
     private func takeChanges(since start: Int64?) async -> (readAt: Int64, isComplete: Bool)? {
         var place: LoggedChanges.Place?
         var readAt: Int64?
@@ -82,7 +82,7 @@ extension ClusterNode {
         return readAt.map { ($0, false) }
     }
 
-    /// - Parameter payloads: by channel.
+    /// - Parameter payloads: notification payloads, by channel.
     private func take(_ payloads: [String: [String]]) {
         for (channel, names) in payloads where channel.hasPrefix(Self.registrantPrefix) {
             guard let number = Int64(channel.dropFirst(Self.registrantPrefix.count)) else { continue }
@@ -95,7 +95,7 @@ extension ClusterNode {
         guard !partitions.isEmpty || !ended.isEmpty else { return }
         state.withLock { state in
             state.toScan.formUnion(partitions)
-            // Beyond, all that is waited for is looked up.
+            // Deliveries over the limit are found by the periodic look-up of all awaited ones.
             if state.ended.count < Self.endedLimit { state.ended.formUnion(ended) }
         }
         deliveryWakeUp.signal()

@@ -10,18 +10,18 @@ package import StorePostgreSQL
 import Synchronization
 import Waku
 
-/// This node as one of several with the same identity and database: carries out what `ClusterMember` and `MessageShare` decide.
+/// This node as a member of a cluster of nodes with the same identity and database. Executes the decisions of `ClusterMember` and `MessageShare`.
 ///
-/// Statements of its own go through ``ClusterDatabase``, on threads of its own; what belongs to a message's effect or to a delivery goes through
-/// the store. See the articles of `Cluster`.
+/// The cluster's own statements go through ``ClusterDatabase``, on dedicated threads. Claims and delivery marks are written through the store, in
+/// the transaction of the message's effect or of the delivery. See the articles of `Cluster`.
 package final class ClusterNode: ClusterMembership {
     package struct Configuration: Sendable {
-        /// For operators: the host's, as a rule.
+        /// The name shown to operators, usually the host name. Must be unique in the cluster.
         package var name: String
-        /// Of the program.
+        /// The version of the program.
         package var version = ""
         package var times = ClusterConfiguration()
-        /// Options that must be the same at all nodes, by their names.
+        /// The options that must be the same on all nodes, by name.
         package var settings: [String: String] = [:]
 
         package init(name: String) {
@@ -29,34 +29,34 @@ package final class ClusterNode: ClusterMembership {
         }
     }
 
-    /// A message whose outcome is open here.
+    /// A message whose outcome this node does not know yet.
     struct Entry: Sendable {
-        /// What handles it; none once its effect is durable.
+        /// How to handle the message; `none` once its effect is durable.
         var turn: Turn
         let heardAt: Instant
         let sentAt: Timestamp
         /// In units of 4 KiB.
         let cost: Int
-        /// Protocols that have not said yet what became of it.
+        /// The number of protocols that have not reported the outcome yet.
         var open = 0
-        /// What one of them said, other than that it has handled it to the end.
+        /// The outcome that a protocol reported, unless it finished handling the message.
         var outcome: MessageShare.Outcome?
-        /// Given up: see `MessageShare.abandon`.
+        /// Whether a protocol gave up the message: see `MessageShare.abandon`.
         var isAbandoned = false
         var takesOver = false
-        /// Answers with an error.
+        /// Answers the client with an error.
         var giveUp: (@Sendable () -> Void)?
     }
 
-    /// How a message is handled at this node.
+    /// How this node handles a message.
     enum Turn: Sendable {
-        /// Decoded by these protocols.
+        /// These protocols decode and handle it.
         case arrivals([(place: Int, incoming: Incoming)])
-        /// Put together from segments and decoded: goes on from there.
+        /// Reassembled from segments and decoded; the closure continues from there.
         case reassembled(@Sendable () -> Void)
         case none
 
-        /// Protocols that handle it.
+        /// The number of protocols that handle the message.
         var count: Int {
             switch self {
             case .arrivals(let arrivals): arrivals.count
@@ -70,33 +70,33 @@ package final class ClusterNode: ClusterMembership {
         var member: ClusterMember
         var share: MessageShare
         var entries: [MessageKey: Entry] = [:]
-        /// What was put together from segments, by the segment that came last.
+        /// The keys of reassembled messages, by the key of the segment that arrived last.
         var wholes: [MessageKey: MessageKey] = [:]
-        /// Of the messages that wait for other nodes, in units of 4 KiB.
+        /// The total cost of the messages that wait for other nodes, in units of 4 KiB.
         var waitingCost = 0
-        /// When entries that nobody needs any more are looked for.
+        /// The time of the next search for expired entries.
         var nextSweep = Instant(sinceEpoch: .zero)
         var window: ClaimWindow
-        /// The database's clock is so many seconds ahead of this one's.
+        /// How far the database's clock is ahead of this node's, in seconds.
         var clockOffset: Int64 = 0
-        /// The last row of finished messages that was read of each node.
+        /// For each node, the sequence number of the last row of finished messages that was read.
         var finishedUpTo: [NodeID: Int64] = [:]
-        /// Partitions whose rows are to be looked for.
+        /// Partitions whose outbox rows the next scan reads.
         var toScan: Set<PartitionNumber> = []
         var stopping: Set<PartitionNumber> = []
-        /// Deliveries that have left the outbox, by their ids' bytes.
+        /// Deliveries that gorush has accepted, from other nodes' notifications; not looked up yet.
         var ended: Set<DeliveryID> = []
         var isLeaving = false
-        /// By the operator.
+        /// Whether the operator requested the drain.
         var isDrainRequested = false
         var isClockWrong = false
-        /// Why the last heartbeat was not committed; nil when it was, or none has ended yet.
+        /// Why the last heartbeat was not committed; nil if it was, or before the first one has ended.
         var heartbeatFailure: String?
         /// See `ClusterConflicts`.
         var conflicts: [String] = []
-        /// Nodes that share the messages, as protocols know it.
+        /// The number of nodes that share the messages, as last passed to the protocols.
         var nodeCount = 1
-        /// The accounts of this node, likewise.
+        /// This node's share of the accounts, as last passed to the protocols.
         var accounts: AccountShare?
         /// Counts the changes of ``accounts``.
         var accountGeneration = 0
@@ -115,29 +115,29 @@ package final class ClusterNode: ClusterMembership {
     private let clockCompared: @Sendable (_ ahead: Duration) -> Bool
     private let now: @Sendable () -> Timestamp
     let state: Mutex<State>
-    /// The id that the process began with, in its claims and rows of finished messages: it stays when the node joins again.
+    /// The first node id of the process, used in its claims and rows of finished messages. It does not change when the node joins again.
     let first: NodeID
     private let duties = Mutex<ClusterDuties?>(nil)
     private let parts = Mutex<(store: any Store, delivery: DeliveryService)?>(nil)
     let waitingLimit: Int
     let notices: [Notice]
-    /// Threads of their own, since the database may hang: leases must be renewed whatever else waits.
+    /// Separate threads, because the database may hang and other waiting work must not delay lease renewals.
     let heartbeatThread = DispatchQueue(label: "waku-push.cluster.heartbeat")
     let messageThread = DispatchQueue(label: "waku-push.cluster.messages")
     let deliveryThread = DispatchQueue(label: "waku-push.cluster.deliveries")
     let maintenanceThread = DispatchQueue(label: "waku-push.cluster.maintenance")
     let listenerThread = DispatchQueue(label: "waku-push.cluster.listener")
-    /// What other nodes are to be told that this one has taken from limits.
+    /// Usage of shared limits at this node that the other nodes have not been notified of yet.
     let takes = Mutex(TakesToTell())
     let takesWakeUp = WakeUpSignal()
     let messageWakeUp = WakeUpSignal()
     let deliveryWakeUp = WakeUpSignal()
 
-    /// Creates the tables if necessary. Blocks.
+    /// Creates the cluster's tables if necessary. Blocks.
     ///
     /// - Parameters:
-    ///   - configuration: times that all nodes must have the same, and this node's name.
-    ///   - address: of the database, whose tables the store has created.
+    ///   - configuration: this node's name, and the times, which must be the same on all nodes.
+    ///   - address: the address of the database, in which the store has already created its tables.
     ///   - needs: of the node.
     /// - Throws: `StoreError`
     package init(_ configuration: Configuration, _ address: PostgreSQLAddress, for needs: ClusterNeeds) throws(StoreError) {
@@ -161,7 +161,7 @@ package final class ClusterNode: ClusterMembership {
         let asked = now()
         let time = try database.now()
         let received = now()
-        // Known before the first heartbeat, so that a node whose clock is wrong begins without a share.
+        // Compared before the first heartbeat, so that a node with a wrong clock starts without a share.
         let isClockWrong = clockCompared(Self.difference(toSecond: time, from: asked, until: received))
         var member = ClusterMember(first, name: configuration.name, configuration: configuration.times, at: .now)
         member.isDraining = isClockWrong
@@ -172,7 +172,7 @@ package final class ClusterNode: ClusterMembership {
                 clockOffset: time - Timestamp.now().wholeSeconds, isClockWrong: isClockWrong))
     }
 
-    /// - Parameter second: the database's time since 1970, rounded down.
+    /// - Parameter second: the database's time, in whole seconds since 1970, rounded down.
     private static func difference(toSecond second: Int64, from start: Timestamp, until end: Timestamp) -> Duration {
         let (start, end) = (Duration.nanoseconds(start.rawValue), Duration.nanoseconds(end.rawValue))
         return max(
@@ -193,7 +193,7 @@ package final class ClusterNode: ClusterMembership {
 
     // MARK: Running
 
-    /// Until cancelled.
+    /// Runs the node's tasks in the cluster until cancelled.
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.beat() }
@@ -272,15 +272,15 @@ package final class ClusterNode: ClusterMembership {
         for conflict in new { logger.warning("nodes differ", metadata: ["reason": "\(conflict)"]) }
     }
 
-    /// Options that must be the same at all nodes were changed while the node runs.
+    /// Replaces options that must be the same on all nodes and were changed while the node runs.
     package func replaceSettings(_ settings: [String: String]) {
         state.withLock { $0.member.settings = $0.member.settings?.merging(settings) { $1 } ?? settings }
     }
 
-    /// See ``Configuration/settings``, as of now.
+    /// The current ``Configuration/settings``.
     var settings: [String: String] { state.withLock { $0.member.settings ?? [:] } }
 
-    /// What is not as it should be among the nodes.
+    /// Conflicts between the nodes, such as different settings: see `ClusterConflicts`.
     package var conflicts: [String] { state.withLock(\.conflicts) }
 
     private func noteNodes() {
@@ -288,7 +288,7 @@ package final class ClusterNode: ClusterMembership {
             let workers = state.member.workers
             let count = max(1, workers.count)
             let accounts = state.member.accounts
-            // Without a view nobody is known: what was known still holds.
+            // Before the first membership view no node is known: keep the former share.
             let isOther = state.member.view != nil && accounts != state.accounts
             defer { (state.nodeCount, state.accounts) = (count, isOther ? accounts : state.accounts) }
             if isOther { state.accountGeneration += 1 }
@@ -347,14 +347,14 @@ package final class ClusterNode: ClusterMembership {
             at: .now)
     }
 
-    /// This node can have storage servers report the messages of a part of the accounts.
+    /// Declares that this node can monitor its share of the accounts at Session's storage servers.
     package func offerKeys() {
         state.withLock { $0.member.monitorsAccounts = true }
     }
 
     // MARK: Stopping
 
-    /// From now on others take this node's share, as soon as they know.
+    /// Marks this node as leaving. The other nodes take over its share once they have read this from its lease.
     package func beginLeaving() {
         state.withLock { state in
             state.isLeaving = true
@@ -362,7 +362,7 @@ package final class ClusterNode: ClusterMembership {
         }
     }
 
-    /// Whether other nodes have all of this node's partitions, or there are none.
+    /// Whether this node owns no partition any more, or there is no other live node to take its partitions.
     package var hasLeft: Bool {
         state.withLock { state in
             guard let view = state.member.view else { return true }
@@ -372,7 +372,7 @@ package final class ClusterNode: ClusterMembership {
         }
     }
 
-    /// Ends the lease, so that nobody waits for it to run out.
+    /// Ends the lease, so that other nodes need not wait until it expires.
     package func leave() async {
         await writeFinished()
         let id = state.withLock(\.member.id)
@@ -384,20 +384,20 @@ package final class ClusterNode: ClusterMembership {
 
     // MARK: Figures
 
-    /// Whether this node does at present what only one node may do.
+    /// Whether this node currently runs the maintenance that only one node may run at a time.
     package var isMaintainer: Bool { state.withLock { $0.member.maintenanceMark(at: .now) != nil } }
 
-    /// nil while the node is a member whose lease is valid.
+    /// The reason why the node has no valid lease; nil while it has one.
     package var failure: String? {
         state.withLock { state in
-            // Whether others take its share, a node can't know that does not reach the database.
+            // A node that can't reach the database can't know whether other nodes have taken over its share.
             state.member.lease.isValid(at: .now)
                 ? nil
                 : "the lease in the database is not renewed, and nothing is posted until it is: \(state.heartbeatFailure ?? "no answer yet")"
         }
     }
 
-    /// How many of the devices' partitions this node posts for.
+    /// The number of device partitions for which this node posts notifications.
     package var share: Int {
         state.withLock { state in
             let now = Instant.now
@@ -407,16 +407,16 @@ package final class ClusterNode: ClusterMembership {
         }
     }
 
-    /// Nodes that share the messages.
+    /// The number of nodes that share the messages.
     package var nodeCount: Int { state.withLock(\.nodeCount) }
 
-    /// See `Primitives/Pacing/interval`.
+    /// The value for `Core/Pacing/interval`; zero if this is the only node.
     package var transactionInterval: Duration {
         let count = nodeCount
         return count > 1 ? configuration.times.transactionInterval * count : .zero
     }
 
-    /// Messages whose outcome is open here.
+    /// The number of messages whose outcome this node does not know yet.
     var openCount: Int { state.withLock(\.share.openCount) }
 
     /// For `admin status` and the status page.
@@ -450,6 +450,6 @@ extension KeyShare {
 }
 
 extension Timestamp {
-    /// Since 1970.
+    /// Whole seconds since 1970.
     var wholeSeconds: Int64 { rawValue / 1_000_000_000 }
 }

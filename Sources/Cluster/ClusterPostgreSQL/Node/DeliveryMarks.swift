@@ -2,17 +2,17 @@ import Cluster
 import Delivery
 import Storage
 
-/// Marks of deliveries that are about to be posted, as rows: each names the node, and the epoch of its partition.
+/// Writes marks for deliveries that are about to be posted. A mark has the id of the node and the epoch of the partition.
 enum DeliveryMarks {
     private static let find = Query(
         MarkTable.table, [MarkTable.row, MarkTable.node, MarkTable.epoch], where: [.among(MarkTable.row)])
     private static let insert = Mutation(MarkTable.table, .insert([MarkTable.row, MarkTable.node, MarkTable.epoch]))
-    /// `marked_at` stays: the time of the first mark.
+    /// Keeps `marked_at`, the time of the first mark.
     private static let replace = Mutation(
         MarkTable.table,
         .update([MarkTable.node, MarkTable.epoch], where: [.equal(MarkTable.row), .equal(MarkTable.node), .equal(MarkTable.epoch)]))
 
-    /// The marks of deliveries by their ids in the outbox.
+    /// The marks of deliveries, by their ids in the outbox.
     private static func marks(of ids: [Int64]) -> StoreCommand<[Int64: DeliveryMark]> {
         .find(find(ids: ids)) { rows in
             .done(
@@ -26,13 +26,13 @@ enum DeliveryMarks {
     struct Request: Sendable {
         let waiting: WaitingDelivery
         let mark: DeliveryMark
-        /// Whether a former owner's mark may be replaced: it is time to repeat its post, whose outcome is unknown.
+        /// Whether to replace a former owner's mark: the outcome of that owner's post is unknown, and the post is now to be repeated.
         let replacesOthers: Bool
     }
 
-    /// Marks deliveries that are in the outbox, and the oldest of their devices there. Those that have the mark already need no change.
+    /// Marks each delivery that is the oldest of its device in the outbox. A delivery that already has the mark is not changed.
     ///
-    /// - Returns: the ids of those that are marked now.
+    /// - Returns: the ids of the deliveries that have the requested mark.
     static func mark(_ requests: [Request]) -> StoreCommand<Set<Int64>> {
         let ids = requests.map(\.waiting.id)
         return DeliveryStorage.oldest(of: requests.map(\.waiting.device)).and(marks(of: ids)).then { oldest, marks in

@@ -3,7 +3,7 @@ import NodeAPI
 import NodeMetrics
 import Storage
 
-/// Claims as rows: the first change of the transaction in which a message takes effect.
+/// Writes the claim of a message, as the first change of the transaction in which the message takes effect.
 enum MessageClaims {
     private static let find = Query(
         ClaimTable.table, [ClaimTable.node, ClaimTable.kind], where: [.equal(ClaimTable.hour), .equal(ClaimTable.key)])
@@ -13,24 +13,24 @@ enum MessageClaims {
         ClaimTable.table, .update([ClaimTable.node], where: [.equal(ClaimTable.hour), .equal(ClaimTable.key)]))
 
     /// - Parameters:
-    ///   - key: of the message.
-    ///   - hour: see `ClaimWindow`.
-    ///   - claim: with the id that the process began with.
-    ///   - takesOver: whether to take the claim over, if it is another node's, to answer the message. The command must be one that finds what
-    ///     it would change, and changes it not again.
-    ///   - command: the message's effect. One that changes nothing claims nothing either.
+    ///   - key: the key of the message.
+    ///   - hour: the hour of the claim: see `ClaimWindow`.
+    ///   - claim: the claim to insert, with the first node id of the process.
+    ///   - takesOver: whether to take over another node's claim, in order to answer the message. The command must then be idempotent: it finds
+    ///     its changes already stored, and does not repeat them.
+    ///   - command: the message's effect. A command without changes inserts no claim.
     static func command<Outcome>(
         _ key: MessageKey, _ hour: ClaimWindow.Hour, _ claim: Claim, takesOver: Bool, _ command: StoreCommand<Outcome>
     ) -> StoreCommand<Claimed<Outcome>> {
         let (hour, bytes) = (Value.integer(hour), Value.bytes(key.bytes))
         let node = Value.integer(Int64(bitPattern: claim.node.rawValue))
-        // Most messages are not claimed yet: what the effect reads first is read along.
+        // Most messages are not claimed yet, so the first read of the effect goes to the server together with that of the claim.
         let found = StoreCommand.find(find(hour, bytes)) { .done($0.first) }
         return found.then(besides: command.map(Claimed.here)) { row, effect in
             guard let row else {
                 return try effect().claimed { $0.isEmpty ? [] : [insert(hour, bytes, node, .integer(Int64(claim.kind.rawValue)))] }
             }
-            // Known, because an earlier transaction of this process was committed without its reply.
+            // An earlier transaction of this process was committed, but its reply was lost.
             if try row.unsigned(0) == claim.node.rawValue { return try effect() }
             guard takesOver else { return .done(.elsewhere((Claim.Kind(rawValue: Int(try row.integer(1))) ?? claim.kind).label)) }
             return try effect().claimed { _ in [takeOver(node, hour, bytes)] }
@@ -39,7 +39,9 @@ enum MessageClaims {
 }
 
 extension StoreCommand {
-    /// Adds changes before the command's own, which it gets.
+    /// Inserts changes before the command's own.
+    ///
+    /// - Parameter claim: returns the changes to insert, given those of the command.
     fileprivate func claimed<Inner>(
         _ claim: @escaping @Sendable ([Change]) -> [Change]
     ) -> StoreCommand where Outcome == Claimed<Inner> {

@@ -2,7 +2,7 @@ import DequeModule
 import Storage
 import Synchronization
 
-/// The answer to a message whose effect is being stored. It is given once: by the outcome, or with an error.
+/// The answer to a message whose effect is being stored. It is sent only once: with the outcome, or with an error.
 final class PendingAnswer: Sendable {
     private let failure: Mutex<(@Sendable (StoreError) -> Void)?>
 
@@ -13,7 +13,7 @@ final class PendingAnswer: Sendable {
 
     var isOpen: Bool { failure.withLock { $0 != nil } }
 
-    /// - Returns: whether the caller is to answer; false when it was answered with an error.
+    /// - Returns: whether the caller must answer; false if an error was sent already.
     func take() -> Bool {
         failure.withLock { failure in
             defer { failure = nil }
@@ -21,7 +21,7 @@ final class PendingAnswer: Sendable {
         }
     }
 
-    /// - Returns: false when it was answered already.
+    /// - Returns: false if the message was answered already.
     func fail(_ error: StoreError) -> Bool {
         let answer = failure.withLock { failure in
             defer { failure = nil }
@@ -32,14 +32,14 @@ final class PendingAnswer: Sendable {
     }
 }
 
-/// Answers that must be given by a deadline. Messages come in, and so deadlines are added, in their order.
+/// Answers with deadlines. Deadlines must be added in ascending order, as messages come in.
 struct AnswerDeadlines {
-    /// Deadlines within so long of each other are met together.
+    /// Deadlines within this time of each other are handled together.
     static let interval = Duration.milliseconds(50)
 
     private var waiting: Deque<(answer: PendingAnswer, deadline: ContinuousClock.Instant)> = []
 
-    /// - Returns: whether nothing waited before: ``next`` is to be looked at from now on.
+    /// - Returns: whether no answer was waiting before, so that the caller must start to observe ``next``.
     mutating func add(_ answers: [(answer: PendingAnswer, deadline: ContinuousClock.Instant)]) -> Bool {
         defer { waiting += answers }
         return waiting.isEmpty

@@ -1,12 +1,12 @@
 import DequeModule
 import Core
 
-/// Queries that wait for a read. With several nodes under load, a read answers what has come in a while: each node gets a few of the queries that
-/// come at once (``Primitives/Pacing``).
+/// Queries that wait for a read. With several nodes under load, each node gets only a few queries at a time, so it collects queries for a while
+/// (`Core/Pacing`) and answers them together.
 ///
-///     add ──(delay)──▶ begin: what has come until now ──(all that was submitted before is durable)──▶ take, take … ──(more has come)──▶ begin
+///     add ──(delay)──▶ begin: all waiting queries ──(all earlier changes are durable)──▶ take, take … ──(more queries)──▶ begin
 struct WaitingQueries<Query> {
-    /// So many are answered by a read: what they find is in memory at once.
+    /// The maximum number of queries that a read answers. Limits memory, since the results of all of them are in memory at the same time.
     static var limit: Int { 32 }
 
     private var waiting: Deque<Query> = []
@@ -16,16 +16,16 @@ struct WaitingQueries<Query> {
     /// - Parameters:
     ///   - interval: the mean time between two turns under load.
     ///   - now: the time.
-    /// - Returns: after which time ``begin(at:)`` is to be called; nil when it will be anyway.
+    /// - Returns: the delay after which to call ``begin(at:)``; nil if a call is already due.
     mutating func add(_ queries: [Query], interval: Duration, at now: Instant) -> Duration? {
         if pacing.interval != interval { pacing = Pacing(interval: interval) }
         defer { waiting += queries }
         return waiting.isEmpty ? pacing.delay(at: now) : nil
     }
 
-    /// Begins a turn: what was submitted before is waited for next.
+    /// Begins a turn with all waiting queries. The caller then waits until all changes submitted before are durable.
     ///
-    /// - Returns: for ``take(upTo:at:)``. What comes later may have to wait for what is submitted later.
+    /// - Returns: the end of the turn, for ``take(upTo:at:)``. Later queries may depend on later changes, so they belong to the next turn.
     mutating func begin(at now: Instant) -> Int {
         pacing.begin(at: now)
         return takenCount + waiting.count
@@ -33,13 +33,13 @@ struct WaitingQueries<Query> {
 
     struct Taken {
         let queries: [Query]
-        /// To be called again for the same turn, at once.
+        /// Whether to call ``WaitingQueries/take(upTo:at:)`` again at once for the same turn.
         let isMore: Bool
-        /// After which time the next turn is to begin; nil when ``WaitingQueries/add(_:interval:at:)`` tells.
+        /// The delay after which to begin the next turn; nil if ``WaitingQueries/add(_:interval:at:)`` returns it.
         let next: Duration?
     }
 
-    /// What a read of this turn answers.
+    /// Takes the queries that the next read of this turn answers.
     mutating func take(upTo end: Int, at now: Instant) -> Taken {
         let count = max(0, min(Self.limit, end - takenCount))
         let taken = Array(waiting.prefix(count))

@@ -33,7 +33,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     private let reserved: (fromRequests: Int, fromQueries: Int)
     private let waiting = Mutex((total: 0, byTopic: [TopicTag: Int]()))
     private let queries = Mutex(WaitingQueries<Message>())
-    /// Of a node alone; with several nodes `MessageShare` decides.
+    /// Used only by a single node; with several nodes `MessageShare` decides.
     private let deadlines = Mutex(AnswerDeadlines())
 
     package init(_ handler: Handler, _ node: NodeServices) {
@@ -133,7 +133,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     }
 
     private func drop(_ hash: MessageHash, _ counter: Counter, isLeftToOthers: Bool = false) {
-        // Whoever sees the count may stop the node.
+        // Recorded before the counter, since tests and operators may stop the node once they see the count.
         if counter.mayBeHandledLater || (isLeftToOthers && node.cluster.isShared) {
             node.cluster.abandoned(hash)
         } else {
@@ -145,7 +145,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     // MARK: Rules and commit
 
-    /// All nodes hear the segments, each as a message of its own, and each puts the whole together: which one handles it is decided then.
+    /// All nodes receive each segment as a separate message, and each reassembles the whole. Only then is it decided which node handles it.
     private func submit(_ messages: [Message]) async {
         await accept(
             messages.filter { message in
@@ -193,8 +193,8 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         }
     }
 
-    /// Requests are answered within ``NodeServices/answerLimit``, however long the store takes. A registration's answer waits for its outcome: one that
-    /// was answered with an error must not be stored.
+    /// Requests are answered within ``NodeServices/answerLimit``, even if the store takes longer. A registration's answer waits for the outcome: a
+    /// registration that was answered with an error must not be stored.
     private func expect(_ answers: [PendingAnswer], to messages: [Message]) {
         var timed: [(answer: PendingAnswer, deadline: ContinuousClock.Instant)] = []
         for (message, answer) in zip(messages, answers) where message.kind == .request {
@@ -232,14 +232,14 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
             if answer.take() { handler.finish(message, .success(outcome)) }
         case .success(.unclaimed(let outcome)):
             node.counters.reached(.durable, message.kind, message.times)
-            // Before its answer, which may be held, so that nobody else handles it meanwhile.
+            // Before the answer, which may be delayed, so that no other node handles the message meanwhile.
             node.cluster.finished(message.hash)
             if answer.take() { handler.finish(message, .success(outcome)) }
         case .success(.elsewhere(let kind)): node.cluster.claimedElsewhere(message.hash, kind)
         case .failure(let error):
             node.counters.add(.failedStore)
             node.errors.log("message not stored", reason: error.message)
-            // Another node may still take it.
+            // Another node may still handle the message.
             node.cluster.failed(message.hash) { _ = answer.fail(error) }
         }
     }
@@ -259,7 +259,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         }
     }
 
-    /// A query sees every change that was submitted before it, and so nothing older than what other clients have seen.
+    /// Answers the waiting queries. A query sees all changes submitted before it, so its answer is never older than the answers to other clients.
     private func answerWaiting() {
         let end = queries.withLock { $0.begin(at: .now) }
         node.store.afterCommits { self.answerWaiting(upTo: end) }
@@ -286,7 +286,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
                         node.cluster.failed(message.hash) {}
                         continue
                     }
-                    // As above.
+                    // Before the answer, so that no other node handles the query meanwhile.
                     node.cluster.finished(message.hash)
                     handler.answered(message, reply)
                     if let reply { node.replies.publish(reply) } else { node.handled.note(message.hash) }
@@ -316,7 +316,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 enum IntakeLimits {
     /// Limit of messages that wait for a topic key, in units of 4 KiB, at least one for each. More are shed.
     static let waiting = 16_384
-    /// The same for a single topic. A larger flood of junk on it, while its key is derived, causes valid queries on it to be shed.
+    /// The same limit for a single topic. While a topic's key is derived, more junk than this on the topic causes its valid queries to be shed.
     static let waitingOnTopic = 8_192
     /// Messages decoded without a suspension, so that other tasks get their turn.
     static let decodingChunk = 16

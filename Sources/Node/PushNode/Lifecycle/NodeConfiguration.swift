@@ -13,8 +13,8 @@ package struct NodeConfiguration: Sendable {
     package var maximumRequestAge = Duration.seconds(600)
     /// How long a request's answer waits for gorush. Clients wait 3 s.
     package var answerDeadline = Duration.seconds(2)
-    /// When a request is answered at the latest, after it came in: with an error if the store has not told by then what became of it. Before
-    /// clients give up waiting, and after ``answerDeadline``, so that gorush has its time if the store answers within half a second.
+    /// The maximum time from the arrival of a request to its answer, which is an error if the store has not reported the outcome by then. Shorter
+    /// than the clients' timeout, and longer than ``answerDeadline``, so that gorush has its full time if the store answers within half a second.
     package var answerLimit: Duration { answerDeadline + .milliseconds(500) }
     /// The minimum time between a query or request and its reply: light clients subscribe to the reply's topic only some 300 ms after they asked.
     /// Registrations are answered at once.
@@ -35,16 +35,16 @@ package struct NodeConfiguration: Sendable {
     package var workLimit = 16_384
     /// The interval of maintenance, within which the node notices that the store can be written or read again.
     package var maintenanceInterval = Duration.seconds(5)
-    /// The time from the first handled message to the commit that stores its hash: messages that are handled meanwhile share the commit. A node
-    /// that is killed before handles them again. Several nodes wait so many times longer.
+    /// The time from the first handled message to the commit that stores its hash. Messages that are handled meanwhile share the commit. A node that
+    /// is killed before the commit handles them again. With several nodes the time is multiplied by their number.
     package var handledInterval = Duration.milliseconds(50)
-    /// Whether it is attached to a Waku network: Session's push server needs none.
+    /// Whether the node is attached to a Waku network. Session's push server needs none.
     package var hasRelay = true
     /// Time without any message on the pubsub topics after which an alarm is raised; nil disables it.
     package var silenceAlarm: Duration?
     /// Address of `/`, `/metrics`, `/healthz`, `/readyz` and `/feedback`; nil disables HTTP.
     package var httpAddress: SocketAddress?
-    /// Host names allowed besides loopback names and the HTTP address's own: others get 421.
+    /// Host names allowed besides loopback names and the HTTP address's own. Requests with other names get 421.
     package var httpHosts: [String] = []
     /// The secret that posts to `/feedback` must carry; nil disables it.
     package var feedbackSecret: FeedbackSecret?

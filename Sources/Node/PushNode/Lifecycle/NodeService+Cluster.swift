@@ -5,9 +5,9 @@ import Storage
 import Core
 import Waku
 
-/// A node as one of several.
+/// The connection of a node to its cluster.
 extension NodeService {
-    /// Passes to the protocols what other nodes tell, and this node's part of the work.
+    /// Passes other nodes' notifications and this node's share of the work to the protocols.
     static func duties(
         _ protocols: [(spoken: any NodeProtocol, service: any ProtocolService)], _ sorter: MessageSorter, _ logger: Logger
     ) -> ClusterDuties {

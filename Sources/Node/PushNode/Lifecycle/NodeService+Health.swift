@@ -5,7 +5,7 @@ import NodeMetrics
 import Storage
 import Synchronization
 
-/// What a node serves to its operator.
+/// The endpoints for operators: health, metrics, status page and admin socket.
 extension NodeService {
     func serveHealth() async throws {
         guard let address = configuration.httpAddress else { return }

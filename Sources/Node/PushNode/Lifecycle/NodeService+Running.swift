@@ -7,13 +7,13 @@ import Storage
 import Waku
 import WakuCrypto
 
-/// From the start of a node to its end.
+/// Running a node, from start to shutdown.
 extension NodeService {
     /// Limits during shutdown: for answering requests, for posts to gorush, for publishing answers. Together below 10 s.
     private static let answerLimit = Duration.milliseconds(2500)
     private static let postLimit = Duration.milliseconds(5200)
     private static let publishLimit = Duration.milliseconds(1500)
-    /// After the beginning of the shutdown: until when other nodes' taking this one's devices over is waited for.
+    /// How long after the beginning of the shutdown the node waits for other nodes to take over its devices.
     private static let handoverEnd = Duration.seconds(8)
 
     /// Number of topics besides the node's own.

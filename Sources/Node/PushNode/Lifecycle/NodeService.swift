@@ -72,7 +72,7 @@ package final class NodeService: Service {
     ///   - logger: the node's logger.
     ///   - now: the system's clock.
     ///   - openStore: opens the store, with these tables. The data folder is locked by then.
-    ///   - makeCluster: makes the membership of one of several nodes with the same identity; by default the node works alone.
+    ///   - makeCluster: creates the membership in a cluster of nodes with the same identity; by default the node works alone.
     ///   - makeRelay: creates the relay.
     /// - Throws: `StoreError`, and errors of the closures.
     package init(
@@ -140,7 +140,7 @@ package final class NodeService: Service {
             answerLimit: configuration.answerLimit)
         let services = try protocols.map { try $0.makeService(nodeServices) }
         self.services = services
-        // One of several takes up what its devices have once it knows which these are.
+        // In a cluster, a node loads the deliveries of its devices once it knows its partitions.
         if !cluster.isShared { try delivery.load() }
         sorter = MessageSorter(
             zip(protocols, services).map { ($0.label, $0.topics, $1.receiver) }, seen: seen, handled: handled, cluster: cluster,

@@ -72,20 +72,20 @@ struct Maintenance: Sendable {
     /// Stores the hashes of handled messages soon after they were handled. Runs until cancelled.
     func saveHandledMessages() async {
         for await _ in handled.wakeUp {
-            // Several nodes store theirs more rarely, so that all of them together do it as often.
+            // With several nodes each stores its hashes less often, so that the total rate is that of a single node.
             guard (try? await Task.sleep(for: handledInterval * cluster.nodeCount)) != nil else { return }
             let hashes = handled.take()
             guard !hashes.isEmpty else { continue }
             do throws(StoreError) {
                 try await store.commit(StoreCommand.change(NodeStorage.remember(hashes, at: now())))
             } catch {
-                // They are stored with the next cursors, whose failure is logged.
+                // Retried with the next cursors; a failure there is logged.
                 handled.putBack(hashes)
             }
         }
     }
 
-    /// Stores up to when no message was missed, and which messages were handled.
+    /// Stores the cursors of the relay, up to which no message was missed, and the hashes of handled messages.
     func saveCursors() async {
         let (seenUntil, now, handled) = (relay.seenUntil, now(), handled.take())
         // A catch-up begins some time before the cursor.

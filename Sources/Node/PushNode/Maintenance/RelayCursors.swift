@@ -2,13 +2,13 @@ package import Storage
 package import Core
 import Waku
 
-/// The stored cursors: up to when each pubsub topic was seen, in a property for each topic.
+/// The stored cursors: the time up to which no message of a pubsub topic was missed, in a property for each topic.
 package enum RelayCursors {
     private static let prefix = "relay seen until "
     /// Older databases have a single cursor for all topics.
     private static let common = "relay seen until"
 
-    /// The cursors of these topics, except those that the node never listened on.
+    /// The cursors of these topics, without topics that the node never listened on.
     static func read(of topics: [PubsubTopic]) -> StoreCommand<[PubsubTopic: Timestamp]> {
         StoreCommand.each(([common] + topics.map { prefix + $0.rawValue }).map(Properties.property)).map { values in
             // It may be older than the topic's own position; then the catch-up covers more than was missed.

@@ -2,7 +2,7 @@ import Core
 import Waku
 
 extension Confirmations {
-    /// What the stores' findings say about a message.
+    /// Whether a message was published, according to the stores' findings.
     ///
     /// The store of a relay that did not publish the message is a witness: if one has the message, it was published. The publisher's own store,
     /// or its report that a peer took the message, is a claim: it counts only if there is no witness.

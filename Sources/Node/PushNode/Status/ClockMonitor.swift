@@ -31,7 +31,7 @@ final class ClockMonitor: Sendable {
     /// - Parameters:
     ///   - ahead: by how much this clock is certainly ahead of the reference.
     ///   - reference: the other clock, for operators.
-    /// - Returns: whether it is wrong.
+    /// - Returns: whether the clock is wrong.
     @discardableResult
     func compared(ahead: Duration, of reference: String) -> Bool {
         let (change, state) = state.withLock { state in

@@ -4,17 +4,17 @@ extension AdminAPI {
     /// A test notification: that of a Status request for a random chat, without content.
     package struct TestPush: Codable, Sendable {
         package let platform: Platform
-        /// In a preview it may be a stand-in.
+        /// The device token; a preview may use a placeholder.
         package let deviceToken: String
         package let apnTopic: String
-        /// Of the registrant: the hash in the notification, hexadecimal.
+        /// The hash of the registrant's key, as in the notification, hexadecimal.
         package let keyHash: String
         package let installation: String
         /// A raw value of `ContentKind`.
         package let kind: String
-        /// In seconds: how long a request lives.
+        /// The lifetime of a request, in seconds.
         package let lifetime: Int
-        /// Nothing is posted.
+        /// Whether to return the JSON for gorush without posting it.
         package let isPreview: Bool
 
         package init(
@@ -41,11 +41,11 @@ extension AdminAPI {
         /// accepted, refused or failed; nil if nothing was posted.
         package var outcome: String?
         package var reason: String?
-        /// Tokens that gorush counted, of one; nil when its reply has no count.
+        /// The number of tokens in gorush's reply, 1 for a single token; nil if the reply has no count.
         package var counted: Int?
         /// The token failure in gorush's reply, its own or that of Apple or Google.
         package var tokenFailure: String?
-        /// How the node would judge that failure.
+        /// How the node would classify the failure.
         package var tokenVerdict: String?
 
         package init() {}

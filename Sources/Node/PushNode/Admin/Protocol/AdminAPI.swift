@@ -30,7 +30,7 @@ package enum AdminAPI {
 
     /// The libp2p peers of the relay, if it uses libp2p.
     package struct Peers: Codable, Sendable {
-        /// The addresses at which others can dial the node.
+        /// The addresses at which other peers can dial the node.
         package let addresses: [String]
         package let peers: [RelayPeer]
 
@@ -107,15 +107,15 @@ package enum AdminAPI {
         package var store: String?
         /// The values of `--relay`.
         package var relays: [String] = []
-        /// Whether it is attached to a Waku network; nil from an older node, which always is.
+        /// Whether the node is attached to a Waku network; nil from an older node, which always is.
         package var hasRelay: Bool?
         /// The values of `--fleet`.
         package var fleets: [String] = []
         package var pubsubTopics: [String] = []
         package var gorush: [Endpoint] = []
-        /// Whether it serves `/feedback`.
+        /// Whether the node serves `/feedback`.
         package var takesFeedback = false
-        /// Whether it speaks version 0.1; nil from an older node.
+        /// Whether the node speaks version 0.1; nil from an older node.
         package var speaksStatusV01: Bool?
         /// nil: Session's push server is off.
         package var session: Session?
