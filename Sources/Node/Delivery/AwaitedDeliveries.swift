@@ -117,7 +117,7 @@ struct AwaitedDeliveryTable {
         let outcomes: [DeliveryID: DeliveryOutcome]
         var isImmediate = false
 
-        func tell() {
+        func notify() {
             awaited.completion(AwaitedDeliveries.Results(outcomes: outcomes, isImmediate: isImmediate))
         }
     }

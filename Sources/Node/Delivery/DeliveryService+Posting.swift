@@ -26,10 +26,10 @@ extension DeliveryService {
         if table.withLock({ $0.answered(batch, result.outcome, by: endpoint, now: answered) }) { wakeUp.signal() }
         counters.posted(result, took: start.duration(to: .now))
         note(result, deliveries.count, endpoint)
-        var untaken: Set<Int64> = []
-        if case .accepted = result.outcome { untaken = await keepAcceptance(of: deliveries, result) }
+        var notAccepted: Set<Int64> = []
+        if case .accepted = result.outcome { notAccepted = await keepAcceptance(of: deliveries, result) }
         feedback.ended(post)
-        await finished(batch, of: endpoint, result.outcome, except: untaken)
+        await finished(batch, of: endpoint, result.outcome, except: notAccepted)
     }
 
     // MARK: Loading
@@ -160,7 +160,7 @@ extension DeliveryService {
             }
             await enqueueFromOutbox(loaded.replaced.map(\.by), heldUntil: held)
         }
-        if !loaded.gone.isEmpty { tell(table.withLock { table in loaded.gone.flatMap { table.end($0.id, as: $0.outcome) } }) }
+        if !loaded.gone.isEmpty { notifyWaiters(table.withLock { table in loaded.gone.flatMap { table.end($0.id, as: $0.outcome) } }) }
         if !loaded.orphaned.isEmpty {
             await keep(DeliveryStorage.drop(loaded.orphaned, of: sources, at: now()), "notifications of ended devices not removed")
         }
@@ -185,11 +185,11 @@ extension DeliveryService {
     /// Stores the acceptance of a batch and applies its token failures. Returns the deliveries that gorush had no room for.
     private func keepAcceptance(of deliveries: [PostableDelivery], _ result: PostResult) async -> Set<Int64> {
         let time = now()
-        let untaken = result.untaken
+        let notAccepted = result.notAccepted
         let byID =
             result.failures.isEmpty && result.sharedIDs.isEmpty
             ? [:] : Dictionary(deliveries.map { ($0.waiting.delivery.notificationID, $0) }, uniquingKeysWith: { first, _ in first })
-        let left = Set(untaken.compactMap { byID[$0]?.waiting.id })
+        let left = Set(notAccepted.compactMap { byID[$0]?.waiting.id })
         let taken = left.isEmpty ? deliveries : deliveries.filter { !left.contains($0.waiting.id) }
         let failures = result.failures.compactMap { failure in
             byID[failure.notificationID].map { TokenFailure($0, failure.reason) }
@@ -254,12 +254,12 @@ extension DeliveryService {
     }
 
     private func finished(
-        _ batch: DeliveryQueue.Batch, of endpoint: Int, _ outcome: PostOutcome, except untaken: Set<Int64> = []
+        _ batch: DeliveryQueue.Batch, of endpoint: Int, _ outcome: PostOutcome, except notAccepted: Set<Int64> = []
     ) async {
         let now = steadyNow
         // Alarms change within the lock, so that the breaker changes of two batches are reported in order.
         let finished = table.withLock { table in
-            let finished = table.finished(batch, outcome, by: endpoint, except: untaken, now: now)
+            let finished = table.finished(batch, outcome, by: endpoint, except: notAccepted, now: now)
             switch finished.breakerChange {
             case .opened: feedback.alarms.raise(.gorushGivenUp, finished.failure)
             case .closed: if table.areAllBreakersClosed { feedback.alarms.clear(.gorushGivenUp) }
@@ -271,7 +271,7 @@ extension DeliveryService {
         let name: Logger.MetadataValue = "\(routing.rules[endpoint].name)"
         counters.add(.notificationAccepted, finished.accepted.count)
         counters.add(.notificationRetried, finished.retriedCount)
-        tell(finished.completed)
+        notifyWaiters(finished.completed)
         switch finished.breakerChange {
         case .opened:
             counters.add(.gorushOpened)

@@ -37,13 +37,13 @@ extension DeliveryService {
         let states = try await store.fetch(DeliveryStorage.states(of: deliveries))
         for (delivery, state) in zip(deliveries, states) where state != .waiting {
             // A delivery in neither table was given up, or its device was unregistered.
-            tell(table.withLock { $0.resolve(delivery, as: state == .accepted ? .accepted : .failed) })
+            notifyWaiters(table.withLock { $0.resolve(delivery, as: state == .accepted ? .accepted : .failed) })
         }
     }
 
     /// Reports deliveries that other nodes posted and gorush accepted to the waiting requests.
     package func accepted(_ deliveries: [DeliveryID]) {
-        for delivery in deliveries { tell(table.withLock { $0.resolve(delivery, as: .accepted) }) }
+        for delivery in deliveries { notifyWaiters(table.withLock { $0.resolve(delivery, as: .accepted) }) }
     }
 
     /// Marks the deliveries of a batch and returns those that may be posted now. The others leave the queue: another node owns them, or they are

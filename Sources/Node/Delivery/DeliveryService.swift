@@ -151,7 +151,7 @@ package final class DeliveryService: Sendable {
         table.withLock { table in
             if isAwaited, own.count < arrivals.count {
                 let ids = Set(own.lazy.map(\.waiting.id))
-                table.noteElsewhere(arrivals.lazy.filter { !ids.contains($0.waiting.id) }.map(\.waiting.delivery))
+                table.markRemote(arrivals.lazy.filter { !ids.contains($0.waiting.id) }.map(\.waiting.delivery))
             }
             table.add(own, isAwaited: isAwaited, clock: clock, now: now)
         }
@@ -188,7 +188,7 @@ package final class DeliveryService: Sendable {
         // A message older than the answer limit, such as one handled after an outage, gets the full wait limit.
         let left = awaited.received.map { answerLimit - ($0.duration(to: .now)) }.flatMap { $0 > .zero ? $0 : nil } ?? awaitLimit
         switch table.withLock({ $0.await(awaited, deadline: now + min(awaitLimit, left), now: now) }) {
-        case .refused(let completed): completed.tell()
+        case .refused(let completed): completed.notify()
         case .waits(let unknown):
             wakeUp.signal()
             for delivery in unknown { store.onReader { self.lookUp(delivery) } }
@@ -201,12 +201,12 @@ package final class DeliveryService: Sendable {
             enqueue([waiting], isAwaited: true)
         } else {
             let state = try? store.read(DeliveryStorage.states(of: [delivery]))[0]
-            tell(table.withLock { $0.resolve(delivery, as: state == .accepted ? .accepted : .failed) })
+            notifyWaiters(table.withLock { $0.resolve(delivery, as: state == .accepted ? .accepted : .failed) })
         }
     }
 
-    func tell(_ completed: [AwaitedDeliveryTable.Completed]) {
-        for one in completed { one.tell() }
+    func notifyWaiters(_ completed: [AwaitedDeliveryTable.Completed]) {
+        for one in completed { one.notify() }
     }
 
     // MARK: Running
@@ -221,7 +221,7 @@ package final class DeliveryService: Sendable {
             for await _ in wakeUp {
                 let now = steadyNow
                 let step = table.withLock { $0.step(now: now) }
-                tell(step.completed)
+                notifyWaiters(step.completed)
                 noteSlowness(at: now)
                 for (endpoint, action) in step.actions { carryOut(action, at: endpoint, in: &group) }
                 // There is one timer; it is replaced only when work is due before it fires.
@@ -258,7 +258,7 @@ package final class DeliveryService: Sendable {
     func drop(_ ids: [Int64], _ counter: Counter) async {
         counters.add(counter, ids.count)
         await keep(DeliveryStorage.drop(ids, of: sources, at: now()), "given up notifications not removed")
-        tell(table.withLock { table in ids.flatMap { table.end($0, as: .failed) } })
+        notifyWaiters(table.withLock { table in ids.flatMap { table.end($0, as: .failed) } })
     }
 
     /// Commits, retrying every second until it succeeds or the node stops, so that outcomes are reported only once they are stored.

@@ -38,7 +38,7 @@ struct DeliveryTable {
     /// Deliveries that were just added to the outbox and will probably be posted next; they are read again only if their device has changed.
     private var postable: [Int64: PostableDelivery] = [:]
     private var awaited = AwaitedDeliveryTable()
-    /// See ``noteElsewhere(_:)``. An entry is removed when a request waits for it.
+    /// See ``markRemote(_:)``. An entry is removed when a request waits for it.
     private var elsewhere = GenerationalCache<DeliveryID, Void>(capacity: Self.elsewhereCapacity)
 
     init(_ queues: [DeliveryQueue]) {
@@ -192,13 +192,13 @@ struct DeliveryTable {
         var failure = ""
     }
 
-    /// - Parameter untaken: deliveries that gorush had no room for, though it accepted the post.
+    /// - Parameter notAccepted: deliveries that gorush had no room for, though it accepted the post.
     mutating func finished(
-        _ batch: DeliveryQueue.Batch, _ outcome: PostOutcome, by endpoint: Int, except untaken: Set<Int64>, now: Timestamp
+        _ batch: DeliveryQueue.Batch, _ outcome: PostOutcome, by endpoint: Int, except notAccepted: Set<Int64>, now: Timestamp
     ) -> Finished {
         var finished = Finished()
         let before = endpoints[endpoint].queue.breaker
-        for resolution in endpoints[endpoint].queue.finished(batch.id, outcome: outcome, except: untaken, now: now) {
+        for resolution in endpoints[endpoint].queue.finished(batch.id, outcome: outcome, except: notAccepted, now: now) {
             switch resolution {
             case .accepted(let id):
                 finished.accepted.append(times[id])
@@ -276,7 +276,7 @@ struct DeliveryTable {
     }
 
     /// Records deliveries just added to the outbox for devices of other nodes, so that the first request that waits for one does not look it up.
-    mutating func noteElsewhere(_ deliveries: [DeliveryID]) {
+    mutating func markRemote(_ deliveries: [DeliveryID]) {
         for delivery in deliveries { elsewhere.set((), of: delivery) }
     }
 

@@ -17,7 +17,7 @@ package struct PostableDelivery: Sendable {
         PostedNotification(delivery: waiting.delivery, device: waiting.device, version: address.version)
     }
 
-    var audience: FailureGuard.Audience { address.audience }
+    var credentialScope: FailureGuard.CredentialScope { address.credentialScope }
 
     /// - Parameter sandbox: the APNs topics with tokens of Apple's sandbox.
     func notification(sandbox: Set<String>) -> Delivery.Notification {
@@ -29,7 +29,9 @@ package struct PostableDelivery: Sendable {
 
 extension DeviceAddress {
     /// The devices that share its certificate, key or project.
-    var audience: FailureGuard.Audience { FailureGuard.Audience(platform: platform, topic: apnTopic, service: service) }
+    var credentialScope: FailureGuard.CredentialScope {
+        FailureGuard.CredentialScope(platform: platform, topic: apnTopic, service: service)
+    }
 }
 
 extension DeliveryID {

@@ -17,9 +17,9 @@ package protocol ClusterMembership: Sendable {
     ///
     /// - Parameters:
     ///   - number: the protocol that has the limits.
-    ///   - takes: the limits, by names that are the same at all nodes, and the amount used of each.
-    func tell(_ number: ProtocolNumber, taken takes: [(String, Int)])
-    /// Announces that this node can serve a share of the protocol's keys: see ``ProtocolService/shared(as:)``.
+    ///   - usage: the limits, by names that are the same at all nodes, and the amount used of each.
+    func publishUsage(_ usage: [(String, Int)], of number: ProtocolNumber)
+    /// Announces that this node can serve a share of the protocol's keys: see ``ProtocolService/keyShareChanged(_:)``.
     func offerKeys()
 
     // MARK: Messages
@@ -106,26 +106,27 @@ package struct ClusterDuties: Sendable {
     package let deliver: @Sendable ([(place: Int, incoming: Incoming)]) async -> Void
     /// Called when another node changed the devices of a registrant, identified as in ``NodeProtocol/registrants``.
     package let registered: @Sendable (ProtocolNumber, _ name: [UInt8]) -> Void
-    /// Called when other nodes have used part of a limit: see ``ProtocolService/takenElsewhere(_:cost:)``.
-    package let taken: @Sendable (ProtocolNumber, _ name: String, _ cost: Int) -> Void
+    /// Called when other nodes have used part of a limit: see ``ProtocolService/recordSharedLimitUsage(_:cost:)``.
+    package let recordUsage: @Sendable (ProtocolNumber, _ name: String, _ cost: Int) -> Void
     /// Called with the number of nodes when it changes.
-    package let shared: @Sendable (Int) -> Void
+    package let nodeCountChanged: @Sendable (Int) -> Void
     /// Called with this node's share of the keys when it changes.
-    package let sharedKeys: @Sendable (KeyShare) -> Void
+    package let keyShareChanged: @Sendable (KeyShare) -> Void
     /// Reloads rows that other nodes changed. False when that failed.
     package let reload: @Sendable () async -> Bool
 
     package init(
         deliver: @escaping @Sendable ([(place: Int, incoming: Incoming)]) async -> Void,
         registered: @escaping @Sendable (ProtocolNumber, _ name: [UInt8]) -> Void,
-        taken: @escaping @Sendable (ProtocolNumber, _ name: String, _ cost: Int) -> Void, shared: @escaping @Sendable (Int) -> Void,
-        sharedKeys: @escaping @Sendable (KeyShare) -> Void, reload: @escaping @Sendable () async -> Bool
+        recordUsage: @escaping @Sendable (ProtocolNumber, _ name: String, _ cost: Int) -> Void,
+        nodeCountChanged: @escaping @Sendable (Int) -> Void,
+        keyShareChanged: @escaping @Sendable (KeyShare) -> Void, reload: @escaping @Sendable () async -> Bool
     ) {
         self.deliver = deliver
         self.registered = registered
-        self.taken = taken
-        self.shared = shared
-        self.sharedKeys = sharedKeys
+        self.recordUsage = recordUsage
+        self.nodeCountChanged = nodeCountChanged
+        self.keyShareChanged = keyShareChanged
         self.reload = reload
     }
 }

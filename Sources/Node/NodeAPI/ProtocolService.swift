@@ -28,11 +28,11 @@ package protocol ProtocolService: Sendable {
     /// Called when another node, or possibly this one, changed the rows of a registrant, identified as in ``NodeProtocol/registrants``.
     func registeredElsewhere(_ name: [UInt8])
     /// Called with the number of nodes that share the messages when it changes.
-    func shared(by nodeCount: Int)
-    /// Called when another node has used part of a limit that nodes count together: see ``ClusterMembership/tell(_:taken:)``.
-    func takenElsewhere(_ name: String, cost: Int)
+    func nodeCountChanged(_ nodeCount: Int)
+    /// Called when another node has used part of a limit that nodes count together: see ``ClusterMembership/publishUsage(_:of:)``.
+    func recordSharedLimitUsage(_ name: String, cost: Int)
     /// Called when this node's share of the protocol's keys changes: see ``ClusterMembership/offerKeys()``.
-    func shared(as share: KeyShare)
+    func keyShareChanged(_ share: KeyShare)
 
     /// Its queues with their limits; nil for queues without their own limit.
     var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { get }
@@ -55,9 +55,9 @@ extension ProtocolService {
     package func expire(at now: Timestamp) async {}
     package func reload() async throws(StoreError) {}
     package func registeredElsewhere(_ name: [UInt8]) {}
-    package func shared(by nodeCount: Int) {}
-    package func takenElsewhere(_ name: String, cost: Int) {}
-    package func shared(as share: KeyShare) {}
+    package func nodeCountChanged(_ nodeCount: Int) {}
+    package func recordSharedLimitUsage(_ name: String, cost: Int) {}
+    package func keyShareChanged(_ share: KeyShare) {}
     package var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [] }
     package func updateGauges(_ counters: Counters) async {}
     package func registrations() async -> RegistrationCounts? { nil }

@@ -9,7 +9,7 @@ package struct SoleMembership: ClusterMembership {
     package init() {}
 
     package var isShared: Bool { false }
-    package func tell(_ number: ProtocolNumber, taken takes: [(String, Int)]) {}
+    package func publishUsage(_ usage: [(String, Int)], of number: ProtocolNumber) {}
     package func offerKeys() {}
 
     package func hear(

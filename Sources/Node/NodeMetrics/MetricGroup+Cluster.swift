@@ -2,7 +2,7 @@ extension MetricGroup {
     /// Cluster metrics: the node's lease, its share, and messages handled in place of other nodes. Without values on a single node.
     package static let cluster = MetricGroup(
         metrics: [.clusterLease, .clusterNodes, .clusterPartitions, .clusterMaintenance, .clusterMessages, .clusterTakes],
-        counters: [.clusterTaken, .clusterLeft, .clusterElsewhere, .clusterAnswered, .clusterTake])
+        counters: [.clusterTaken, .clusterLeft, .clusterElsewhere, .clusterAnswered, .clusterLimitUsage])
 }
 
 extension Metric {
@@ -26,7 +26,7 @@ extension Counter {
     package static let clusterLeft = Counter("cluster: handled by another node", .clusterMessages, ClusterLabel.left)
     package static let clusterElsewhere = Counter("cluster: claimed by another node meanwhile", .clusterMessages, ClusterLabel.claimed)
     package static let clusterAnswered = Counter("cluster: answered in place of another node", .clusterMessages, ClusterLabel.answered)
-    package static let clusterTake = Counter("cluster: taken from limits by other nodes", .clusterTakes)
+    package static let clusterLimitUsage = Counter("cluster: taken from limits by other nodes", .clusterTakes)
 }
 
 package enum ClusterLabel: String, MetricLabel {

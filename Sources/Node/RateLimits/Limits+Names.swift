@@ -13,7 +13,7 @@ extension Limits {
     ]
 
     /// The option name of a rate; nil for limits that are not rates.
-    static func name(of refusal: Admission.Refusal) -> String? {
+    static func name(of refusal: RateLimitTable.Refusal) -> String? {
         guard let path = ratesByRefusal[refusal] else { return nil }
         return rates.first { $0.path == path }?.name
     }

@@ -50,14 +50,14 @@ package struct Limits: Hashable, Sendable {
         return limits
     }()
 
-    static let ratesByRefusal: [Admission.Refusal: any WritableKeyPath<Limits, RateLimit?> & Sendable] = [
+    static let ratesByRefusal: [RateLimitTable.Refusal: any WritableKeyPath<Limits, RateLimit?> & Sendable] = [
         .messagesBySender: \.messagesBySender, .registrationsBySender: \.registrationsBySender, .queriesBySender: \.queriesBySender,
         .requestsBySender: \.requestsBySender, .queriesByTarget: \.queriesByTarget, .notificationsByTarget: \.notificationsByTarget,
         .newRegistrations: \.newRegistrations, .registrations: \.registrations, .queries: \.queries, .requests: \.requests,
         .answerKiBByTarget: \.answerKiBByTarget, .answerKiB: \.answerKiB,
     ]
 
-    var tooLowToDivide: Set<Admission.Refusal> {
+    var tooLowToDivide: Set<RateLimitTable.Refusal> {
         Set(Self.ratesByRefusal.filter { self[keyPath: $0.value]?.isTooLowToDivide == true }.keys)
     }
 

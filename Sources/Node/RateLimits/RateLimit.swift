@@ -65,7 +65,7 @@ package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Whether the rate is lower than one per minute. Every node's share of such a rate would be nearly the whole, so it is not divided; nodes report
-    /// their usage to each other instead: see ``SharedTake``.
+    /// their usage to each other instead: see ``SharedLimitUsage``.
     var isTooLowToDivide: Bool { Int64(count) * 60 < unit.seconds }
 
     /// The share of one of `nodeCount` nodes that count usage independently. A rate that ``isTooLowToDivide`` stays whole.

@@ -39,12 +39,12 @@ package struct SessionPush: NodeProtocol {
     }
 
     private let configuration: Configuration
-    private let gate: SessionGate
+    private let limits: SessionLimits
     let running = RunningSession()
 
     package init(_ configuration: Configuration) {
         self.configuration = configuration
-        gate = SessionGate(configuration.limits)
+        limits = SessionLimits(configuration.limits)
     }
 
     static let protocolName = "session"
@@ -63,14 +63,14 @@ package struct SessionPush: NodeProtocol {
     }
 
     package func makeService(_ node: NodeServices) throws -> any ProtocolService {
-        let service = SessionService(configuration, gate, node)
+        let service = SessionService(configuration, limits, node)
         running.service = service
         return service
     }
 
     /// Replaces the limits.
     package func replaceLimits(_ limits: Limits) {
-        gate.replace(limits)
+        self.limits.replace(limits)
     }
 
     /// Reads the list of storage servers again.

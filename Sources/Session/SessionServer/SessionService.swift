@@ -41,7 +41,7 @@ final class SessionService: ProtocolService {
 
     let node: NodeServices
     let configuration: SessionPush.Configuration
-    let gate: SessionGate
+    let limits: SessionLimits
     let monitor: any SubscriptionMonitoring
     /// Equal to `monitor` if several nodes share the accounts; nil otherwise.
     let sharedMonitoring: SharedMonitoring?
@@ -57,9 +57,9 @@ final class SessionService: ProtocolService {
     private let boundPort = Mutex<Int?>(nil)
     var httpPort: Int? { boundPort.withLock(\.self) }
 
-    init(_ configuration: SessionPush.Configuration, _ gate: SessionGate, _ node: NodeServices) {
+    init(_ configuration: SessionPush.Configuration, _ limits: SessionLimits, _ node: NodeServices) {
         self.configuration = configuration
-        self.gate = gate
+        self.limits = limits
         self.node = node
         let routing = node.delivery.routing
         services = Set(
@@ -69,10 +69,11 @@ final class SessionService: ProtocolService {
                         for: service.platform, apnTopic: service.isApple ? configuration.apnsTopic : "", service: service) != nil
             })
         preparation = RequestPreparation(SignatureVerifier(sodium: configuration.sodium), services: services)
-        gate.count(with: node.counters)
+        limits.count(with: node.counters)
         if node.cluster.isShared {
-            gate.limiter.exchangeTakes(
-                by: TakeExchange(hash: node.keyedHash) { [cluster = node.cluster] in cluster.tell(SessionStorage.protocolNumber, taken: $0)
+            limits.limiter.exchangeUsage(
+                by: LimitUsageExchange(hash: node.keyedHash) { [cluster = node.cluster] in
+                    cluster.publishUsage($0, of: SessionStorage.protocolNumber)
                 })
         }
         let store = node.store
@@ -80,7 +81,7 @@ final class SessionService: ProtocolService {
         figures = ThrottledReading { try await store.fetch(Subscriptions.figures(at: now().seconds)) }
         let entries = StoredEntries(store, now: now)
         let source = SessionDeliverySource(store.sealer, apnsTopic: configuration.apnsTopic)
-        intake = SessionIntake(node, source, gate, configuration.sodium, ageLimit: configuration.ageLimit)
+        intake = SessionIntake(node, source, limits, configuration.sodium, ageLimit: configuration.ageLimit)
         let monitor = configuration.makeMonitor(entries, intake, node.logger) { [counters = node.counters] in counters.add($0) }
         sharedMonitoring = node.cluster.isShared ? SharedMonitoring(monitor) : nil
         self.monitor = sharedMonitoring ?? monitor
@@ -128,7 +129,7 @@ final class SessionService: ProtocolService {
     private func serve() async throws {
         let address = configuration.httpAddress
         let commits = SubscriptionCommits(
-            node, gate, services: services, monitor: monitor, timeout: configuration.storeTimeout,
+            node, limits, services: services, monitor: monitor, timeout: configuration.storeTimeout,
             pendingByteLimit: configuration.pendingByteLimit)
         let responder = SessionResponder(
             preparation: preparation, commits: commits, onionKey: configuration.onionKey,
@@ -168,7 +169,7 @@ final class SessionService: ProtocolService {
         while true {
             do throws(StoreError) {
                 let count = try await loadOnce()
-                if gate.countsSubscriptions { gate.counted(subscriptions: count) }
+                if limits.countsSubscriptions { limits.counted(subscriptions: count) }
                 return true
             } catch {
                 if isFirst { node.logger.error("subscriptions not read", metadata: ["reason": "\(error.message)"]) }
@@ -217,20 +218,20 @@ final class SessionService: ProtocolService {
     /// Reads all subscriptions again after another process imported or removed some. Removed ones are noticed at their next renewal.
     func reload() async throws(StoreError) {
         let count = try await loadOnce()
-        if gate.countsSubscriptions { gate.counted(subscriptions: count) }
+        if limits.countsSubscriptions { limits.counted(subscriptions: count) }
     }
 
     // MARK: Several nodes
 
-    func shared(by nodeCount: Int) {
-        gate.share(among: nodeCount)
+    func nodeCountChanged(_ nodeCount: Int) {
+        limits.share(among: nodeCount)
     }
 
-    func takenElsewhere(_ name: String, cost: Int) {
-        gate.limiter.takenElsewhere(name, cost: cost, at: node.now())
+    func recordSharedLimitUsage(_ name: String, cost: Int) {
+        limits.limiter.recordSharedLimitUsage(name, cost: cost, at: node.now())
     }
 
-    func shared(as share: KeyShare) {
+    func keyShareChanged(_ share: KeyShare) {
         sharedMonitoring?.share = share
         shareChanged.signal()
     }
@@ -263,7 +264,7 @@ final class SessionService: ProtocolService {
                 former = share
                 handover = Task { [configuration] in
                     guard (try? await Task.sleep(for: configuration.handoverTime)) != nil else { return }
-                    shared.letGo()
+                    shared.releaseAccounts()
                 }
             }
         }
@@ -342,7 +343,7 @@ final class SessionService: ProtocolService {
     }
 
     func recount() async {
-        if gate.countsSubscriptions, let count = await figures.value()?.total { gate.counted(subscriptions: count) }
+        if limits.countsSubscriptions, let count = await figures.value()?.total { limits.counted(subscriptions: count) }
     }
 }
 

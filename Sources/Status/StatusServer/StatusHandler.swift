@@ -29,7 +29,7 @@ struct StatusHandler: WakuHandler {
     let registration: RegistrationHandler
     let request: RequestHandler
     let queries: QueryRules
-    let gate: Gate
+    let limits: StatusLimits
     let replies: StatusReplies
 
     // MARK: Decoding
@@ -49,7 +49,7 @@ struct StatusHandler: WakuHandler {
 
     func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<StatusCommand> {
         let (command, whole) = try decoder.decode(
-            incoming.received, isOwnTopic: topics.isOwn(incoming.tag), keys: keys, isLaterTurn: incoming.isLaterTurn, at: now)
+            incoming.received, isOwnTopic: topics.isOwn(incoming.tag), keys: keys, isRetry: incoming.isRetry, at: now)
         return Decoded(command, command.kind, from: incoming, whole: whole)
     }
 
@@ -150,12 +150,12 @@ struct StatusHandler: WakuHandler {
     func answer(_ message: Decoded<StatusCommand>, at now: Timestamp) -> StoreCommand<Reply?> {
         guard case .query(let query, let envelope) = message.command else { return .done(nil) }
         let registrants = queries.registrants(in: query).filter { registrant in
-            !gate.refuses { $0.query(about: registrant, at: now) }
+            !limits.refuses { $0.query(about: registrant, at: now) }
         }
         return registration.registrations.registrations(of: registrants, within: QueryBudget()).map { found in
             guard let response = queries.answer(withinLimits(found, at: now), messageID: envelope.id) else { return nil }
             let payload = response.encoded()
-            if gate.refuses({ $0.answer(byteCount: payload.count, at: now) }) { return nil }
+            if limits.refuses({ $0.answer(byteCount: payload.count, at: now) }) { return nil }
             return replies.reply(
                 .queryResponse, payload, to: envelope.sender, on: message.pubsubTopic, times: message.times, question: message.hash)
         }
@@ -169,7 +169,7 @@ struct StatusHandler: WakuHandler {
     private func withinLimits(_ found: [StoredRegistration], at now: Timestamp) -> [StoredRegistration] {
         var byteCounts: [KeyHash: Int] = [:]
         for stored in found { byteCounts[stored.key.keyHash, default: 0] += QueryBudget.byteCount(of: stored) }
-        let refused = byteCounts.filter { registrant, count in gate.refuses { $0.answer(byteCount: count, about: registrant, at: now) } }
+        let refused = byteCounts.filter { registrant, count in limits.refuses { $0.answer(byteCount: count, about: registrant, at: now) } }
         return refused.isEmpty ? found : found.filter { refused[$0.key.keyHash] == nil }
     }
 }

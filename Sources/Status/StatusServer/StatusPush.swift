@@ -33,13 +33,13 @@ package struct StatusPush: NodeProtocol {
     private let identity: PrivateKey
     private let configuration: Configuration
     private let table: TopicTable
-    private let gate: Gate
+    private let limits: StatusLimits
 
     package init(identity: PrivateKey, _ configuration: Configuration = Configuration()) {
         self.identity = identity
         self.configuration = configuration
         table = TopicTable(server: identity.publicKey)
-        gate = Gate(configuration.limits)
+        limits = StatusLimits(configuration.limits)
     }
 
     static let protocolName = "status"
@@ -56,11 +56,11 @@ package struct StatusPush: NodeProtocol {
     }
 
     package func makeService(_ node: NodeServices) throws -> any ProtocolService {
-        try StatusService(identity, configuration, table, gate, node)
+        try StatusService(identity, configuration, table, limits, node)
     }
 
     /// Replaces the limits, and the keys that may register.
     package func replaceLimits(_ limits: Limits) {
-        gate.replace(limits)
+        self.limits.replace(limits)
     }
 }

@@ -22,29 +22,32 @@ struct StatusService: ProtocolService {
     private let topics: TopicTable
     private let topicKeys: TopicKeys
     private let precomputation: TopicKeyPrecomputation?
-    private let gate: Gate
+    private let limits: StatusLimits
     let receiver: any WakuReceiver
     private let figures: ThrottledReading<RegistrationFigures>
 
     /// - Throws: `StoreError`
     init(
-        _ identity: PrivateKey, _ configuration: StatusPush.Configuration, _ topics: TopicTable, _ gate: Gate, _ node: NodeServices
+        _ identity: PrivateKey, _ configuration: StatusPush.Configuration, _ topics: TopicTable, _ limits: StatusLimits,
+        _ node: NodeServices
     ) throws {
         self.node = node
         self.configuration = configuration
         self.topics = topics
-        self.gate = gate
+        self.limits = limits
         let store = node.store
         try topics.load(from: store)
-        gate.count(with: node.counters)
+        limits.count(with: node.counters)
         if node.cluster.isShared {
-            gate.limiter.exchangeTakes(
-                by: TakeExchange(hash: node.keyedHash) { [cluster = node.cluster] in cluster.tell(StatusStorage.protocolNumber, taken: $0) }
+            limits.limiter.exchangeUsage(
+                by: LimitUsageExchange(hash: node.keyedHash) { [cluster = node.cluster] in
+                    cluster.publishUsage($0, of: StatusStorage.protocolNumber)
+                }
             )
         }
         // Creates the series, so that results that did not occur are shown as 0.
         for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
-        if gate.countsRegistrations { gate.counted(registrations: try store.read(Registrations.countedRegistrations())) }
+        if limits.countsRegistrations { limits.counted(registrations: try store.read(Registrations.countedRegistrations())) }
         topicKeys = TopicKeys(store: store, counters: node.counters)
         precomputation = configuration.deriveAheadLimit.map {
             TopicKeyPrecomputation(
@@ -62,11 +65,11 @@ struct StatusService: ProtocolService {
             StatusHandler(
                 node: node, topics: topics, topicKeys: topicKeys, precomputation: precomputation,
                 decoder: StatusDecoder(
-                    identity: identity, registrations: rules, requests: requestRules, versions: versions, gate: gate),
+                    identity: identity, registrations: rules, requests: requestRules, versions: versions, limits: limits),
                 versions: versions,
-                registration: RegistrationHandler(rules: rules, registrations: registrations, gate: gate, drain: node.drain),
-                request: RequestHandler(rules: requestRules, registrations: registrations, gate: gate, isShared: node.cluster.isShared),
-                queries: QueryRules(server: identity.publicKey), gate: gate, replies: StatusReplies(identity: identity)))
+                registration: RegistrationHandler(rules: rules, registrations: registrations, limits: limits, drain: node.drain),
+                request: RequestHandler(rules: requestRules, registrations: registrations, limits: limits, isShared: node.cluster.isShared),
+                queries: QueryRules(server: identity.publicKey), limits: limits, replies: StatusReplies(identity: identity)))
     }
 
     func run() async {
@@ -88,8 +91,8 @@ struct StatusService: ProtocolService {
     }
 
     func recount() async {
-        if gate.countsRegistrations, let count = try? await node.store.fetch(Registrations.countedRegistrations()) {
-            gate.counted(registrations: count)
+        if limits.countsRegistrations, let count = try? await node.store.fetch(Registrations.countedRegistrations()) {
+            limits.counted(registrations: count)
         }
     }
 
@@ -124,12 +127,12 @@ struct StatusService: ProtocolService {
         topics.insert(queryTopics)
     }
 
-    func shared(by nodeCount: Int) {
-        gate.share(among: nodeCount)
+    func nodeCountChanged(_ nodeCount: Int) {
+        limits.share(among: nodeCount)
     }
 
-    func takenElsewhere(_ name: String, cost: Int) {
-        gate.limiter.takenElsewhere(name, cost: cost, at: node.now())
+    func recordSharedLimitUsage(_ name: String, cost: Int) {
+        limits.limiter.recordSharedLimitUsage(name, cost: cost, at: node.now())
     }
 
     // MARK: Figures

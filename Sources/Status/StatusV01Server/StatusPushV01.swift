@@ -29,13 +29,13 @@ package struct StatusPushV01: NodeProtocol {
 
     private let identity: PrivateKey
     private let configuration: Configuration
-    private let gate: V01Gate
+    private let limits: V01Limits
     package let topics: any WakuTopics
 
     package init(identity: PrivateKey, _ configuration: Configuration = Configuration()) {
         self.identity = identity
         self.configuration = configuration
-        gate = V01Gate(configuration.limits)
+        limits = V01Limits(configuration.limits)
         topics = ServerTopic(own: [ContentTopic(TopicTag(of: V01.serverTopic(identity.publicKey)))])
     }
 
@@ -52,11 +52,11 @@ package struct StatusPushV01: NodeProtocol {
     }
 
     package func makeService(_ node: NodeServices) throws -> any ProtocolService {
-        try V01Service(identity, configuration, gate, node)
+        try V01Service(identity, configuration, limits, node)
     }
 
     /// Replaces the limits, and the keys that may register.
     package func replaceLimits(_ limits: Limits) {
-        gate.replace(limits)
+        self.limits.replace(limits)
     }
 }

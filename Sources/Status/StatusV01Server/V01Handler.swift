@@ -22,11 +22,11 @@ struct V01Handler: WakuHandler {
     let decoder: V01Decoder
     let register: V01RegisterHandler
     let request: V01RequestHandler
-    let gate: V01Gate
+    let limits: V01Limits
     let replies: V01Replies
 
     func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<V01Command> {
-        let (command, whole) = try decoder.decode(incoming.received.message, isLaterTurn: incoming.isLaterTurn, at: now)
+        let (command, whole) = try decoder.decode(incoming.received.message, isRetry: incoming.isRetry, at: now)
         return Decoded(command, command.kind, from: incoming, whole: whole)
     }
 
@@ -102,7 +102,7 @@ struct V01Handler: WakuHandler {
     func answer(_ message: Decoded<V01Command>, at now: Timestamp) -> StoreCommand<Reply?> {
         guard case .query(let query, let sender) = message.command else { return .done(nil) }
         let registrants = V01.QueryRules.registrants(in: query).filter { registrant in
-            !gate.refuses { $0.query(about: registrant.bytes, at: now) }
+            !limits.refuses { $0.query(about: registrant.bytes, at: now) }
         }
         return register.records.records(of: registrants).map { found in
             let rows = found.flatMap { record -> [V01.QueryInfo] in
@@ -111,13 +111,13 @@ struct V01Handler: WakuHandler {
                 // A registrant over its limit is left out with all of its rows.
                 let isRefused =
                     !rows.isEmpty
-                    && gate.refuses {
+                    && limits.refuses {
                         $0.answer(byteCount: byteCount, about: record.registrant.bytes, at: now)
                     }
                 return isRefused ? [] : rows
             }
             guard let payload = V01.QueryRules.answer(rows)?.encoded() else { return nil }
-            if gate.refuses({ $0.answer(byteCount: payload.count, at: now) }) { return nil }
+            if limits.refuses({ $0.answer(byteCount: payload.count, at: now) }) { return nil }
             return replies.reply(.queryResponse, payload, to: sender, message, isHeld: true)
         }
     }

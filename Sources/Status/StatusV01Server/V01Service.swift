@@ -20,25 +20,27 @@ struct V01Service: ProtocolService {
     private let node: NodeServices
     private let configuration: StatusPushV01.Configuration
     private let topic: ContentTopic
-    private let gate: V01Gate
+    private let limits: V01Limits
     let receiver: any WakuReceiver
     private let figures: ThrottledReading<RecordFigures>
 
     /// - Throws: `StoreError`
-    init(_ identity: PrivateKey, _ configuration: StatusPushV01.Configuration, _ gate: V01Gate, _ node: NodeServices) throws {
+    init(_ identity: PrivateKey, _ configuration: StatusPushV01.Configuration, _ limits: V01Limits, _ node: NodeServices) throws {
         self.node = node
         self.configuration = configuration
-        self.gate = gate
+        self.limits = limits
         topic = ContentTopic(TopicTag(of: V01.serverTopic(identity.publicKey)))
         let store = node.store
-        gate.count(with: node.counters)
+        limits.count(with: node.counters)
         if node.cluster.isShared {
-            gate.limiter.exchangeTakes(
-                by: TakeExchange(hash: node.keyedHash) { [cluster = node.cluster] in cluster.tell(V01Storage.protocolNumber, taken: $0) })
+            limits.limiter.exchangeUsage(
+                by: LimitUsageExchange(hash: node.keyedHash) { [cluster = node.cluster] in
+                    cluster.publishUsage($0, of: V01Storage.protocolNumber)
+                })
         }
         // Creates the series, so that results that did not occur are shown as 0.
         for label in AcknowledgementLabel.allCases { node.counters.increment(.acknowledgements, label, by: 0) }
-        if gate.countsDevices { gate.counted(devices: try store.read(Records.deviceCount())) }
+        if limits.countsDevices { limits.counted(devices: try store.read(Records.deviceCount())) }
         figures = ThrottledReading { try await store.fetch(Records.figures()) }
 
         let records = Records(store.sealer)
@@ -48,11 +50,11 @@ struct V01Service: ProtocolService {
         let ages = RequestRules(maximumAge: configuration.requestAgeLimit)
         receiver = node.receiver(
             V01Handler(
-                node: node, decoder: V01Decoder(identity: identity, rules: rules, ages: ages, gate: gate),
-                register: V01RegisterHandler(rules: rules, records: records, gate: gate, drain: node.drain),
+                node: node, decoder: V01Decoder(identity: identity, rules: rules, ages: ages, limits: limits),
+                register: V01RegisterHandler(rules: rules, records: records, limits: limits, drain: node.drain),
                 request: V01RequestHandler(
-                    records: records, gate: gate, apnsTopic: configuration.apnsTopic, isShared: node.cluster.isShared),
-                gate: gate,
+                    records: records, limits: limits, apnsTopic: configuration.apnsTopic, isShared: node.cluster.isShared),
+                limits: limits,
                 replies: V01Replies(identity: identity)))
     }
 
@@ -71,8 +73,8 @@ struct V01Service: ProtocolService {
     }
 
     func recount() async {
-        guard gate.countsDevices, let count = try? await node.store.fetch(Records.deviceCount()) else { return }
-        gate.counted(devices: count)
+        guard limits.countsDevices, let count = try? await node.store.fetch(Records.deviceCount()) else { return }
+        limits.counted(devices: count)
     }
 
     /// Removes records that were not renewed, as if the client had unregistered, so that old messages don't restore them.
@@ -97,12 +99,12 @@ struct V01Service: ProtocolService {
         await recount()
     }
 
-    func shared(by nodeCount: Int) {
-        gate.share(among: nodeCount)
+    func nodeCountChanged(_ nodeCount: Int) {
+        limits.share(among: nodeCount)
     }
 
-    func takenElsewhere(_ name: String, cost: Int) {
-        gate.limiter.takenElsewhere(name, cost: cost, at: node.now())
+    func recordSharedLimitUsage(_ name: String, cost: Int) {
+        limits.limiter.recordSharedLimitUsage(name, cost: cost, at: node.now())
     }
 
     // MARK: Figures

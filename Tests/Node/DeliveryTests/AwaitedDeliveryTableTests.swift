@@ -91,7 +91,7 @@ struct AwaitedDeliveryTableTests {
     mutating func told() {
         let count = Atomic(0)
         table.add(AwaitedDeliveries([first]) { _ in count.add(1, ordering: .relaxed) }, deadline: time(1))
-        for completed in table.resolve(first, as: .accepted) + table.end(before: time(9)) { completed.tell() }
+        for completed in table.resolve(first, as: .accepted) + table.end(before: time(9)) { completed.notify() }
         #expect(count.load(ordering: .relaxed) == 1)
     }
 }

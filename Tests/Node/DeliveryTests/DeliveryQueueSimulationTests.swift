@@ -187,8 +187,8 @@ struct DeliveryQueueSimulationTests {
         mutating func finishOne() throws {
             guard let id = posted.keys.sorted().randomElement(using: &generator), let post = posted[id] else { return }
             let batch = post.batch
-            var untaken: Set<Int64> = []
-            guard let outcome = end(of: post, &untaken) else { return }
+            var notAccepted: Set<Int64> = []
+            guard let outcome = end(of: post, &notAccepted) else { return }
             posted[id] = nil
             // Answered, the connection ended, or the timeout passed.
             for delivery in batch.deliveries { unknownUntil[delivery] = nil }
@@ -196,10 +196,10 @@ struct DeliveryQueueSimulationTests {
             // Sometimes the outcome is stored first.
             if chance(3) { queue.answered(id, outcome: outcome, now: now) }
             let wasOpen = queue.breaker.isOpen(at: now)
-            for resolution in queue.finished(id, outcome: outcome, except: untaken, now: now) {
+            for resolution in queue.finished(id, outcome: outcome, except: notAccepted, now: now) {
                 switch resolution {
                 case .accepted(let delivery):
-                    try check(outcome == .accepted && !untaken.contains(delivery), "\(delivery) counts as accepted")
+                    try check(outcome == .accepted && !notAccepted.contains(delivery), "\(delivery) counts as accepted")
                     try check(known[delivery]?.place == .inFlight(id), "\(delivery) is accepted by another batch")
                     acceptedCount += 1
                     resolve(delivery)
@@ -218,12 +218,12 @@ struct DeliveryQueueSimulationTests {
         }
 
         /// How a post ends now; nil if it does not.
-        mutating func end(of post: Outstanding, _ untaken: inout Set<Int64>) -> PostOutcome? {
+        mutating func end(of post: Outstanding, _ notAccepted: inout Set<Int64>) -> PostOutcome? {
             if now.since(post.began) >= timeout { return .failed(retryAfter: nil) }
             switch weather {
             case .hanging: return chance(300) ? .failed(retryAfter: nil) : nil
             case .slow where post.due > now: return nil
-            default: return outcome(of: post.batch, &untaken)
+            default: return outcome(of: post.batch, &notAccepted)
             }
         }
 
@@ -235,7 +235,7 @@ struct DeliveryQueueSimulationTests {
             }
         }
 
-        mutating func outcome(of batch: DeliveryQueue.Batch, _ untaken: inout Set<Int64>) -> PostOutcome {
+        mutating func outcome(of batch: DeliveryQueue.Batch, _ notAccepted: inout Set<Int64>) -> PostOutcome {
             if chance(60) { return .notPosted }
             if batch.deliveries.contains(where: deadly.contains) { return .failed(retryAfter: nil) }
             switch weather {
@@ -243,7 +243,7 @@ struct DeliveryQueueSimulationTests {
             case .asking: return .failed(retryAfter: .seconds(Int.random(in: 0...20, using: &generator)))
             case .flaky where chance(3): return .failed(retryAfter: nil)
             case .refusing where chance(2): return .refused
-            case .full: untaken = Set(batch.deliveries.filter { _ in Bool.random(using: &generator) })
+            case .full: notAccepted = Set(batch.deliveries.filter { _ in Bool.random(using: &generator) })
             default: break
             }
             return batch.deliveries.contains(where: poisoned.contains) ? .refused : .accepted

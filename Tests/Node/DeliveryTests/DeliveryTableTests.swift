@@ -20,7 +20,7 @@ struct DeliveryTableTests {
 
     @Test("What another node is to post is not looked up at once by those who enqueued it")
     mutating func elsewhere() {
-        table.noteElsewhere([delivery])
+        table.markRemote([delivery])
         #expect(lookedUp(at: 1) == [])
         #expect(table.awaitedElsewhere == [delivery])
         #expect(table.resolve(delivery, as: .accepted).map(\.outcomes) == [[delivery: .accepted]])

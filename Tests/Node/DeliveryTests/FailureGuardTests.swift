@@ -5,22 +5,23 @@ import Testing
 import Waku
 
 struct FailureGuardTests {
-    private typealias Audience = FailureGuard.Audience
+    private typealias CredentialScope = FailureGuard.CredentialScope
 
     private let start = Timestamp(rawValue: 1_700_000_000_000_000_000)
-    private let app = FailureGuard.Audience(platform: .apn, topic: "app")
+    private let app = FailureGuard.CredentialScope(platform: .apn, topic: "app")
     private var failureGuard = FailureGuard()
 
     private mutating func judge(
-        _ failures: [FailureGuard.Failure], of batch: [FailureGuard.Audience: Int] = [:], at now: Timestamp
+        _ failures: [FailureGuard.Failure], of batch: [FailureGuard.CredentialScope: Int] = [:], at now: Timestamp
     ) -> [Bool] {
         failureGuard.judge(failures, of: batch, at: now)
     }
 
-    private func failures(_ count: Int, _ audience: FailureGuard.Audience, _ reason: FailureReason = .badDeviceToken) -> [FailureGuard
+    private func failures(_ count: Int, _ credentialScope: FailureGuard.CredentialScope, _ reason: FailureReason = .badDeviceToken)
+        -> [FailureGuard
         .Failure]
     {
-        Array(repeating: FailureGuard.Failure(audience: audience, reason: reason), count: count)
+        Array(repeating: FailureGuard.Failure(credentialScope: credentialScope, reason: reason), count: count)
     }
 
     @Test mutating func oneDeadTokenInABatchOfOneIsRemoved() {
@@ -58,27 +59,29 @@ struct FailureGuardTests {
     }
 
     @Test mutating func onlyEqualFailuresAreSetAside() {
-        let firebase = Audience(platform: .firebase, topic: "ignored")
-        let other = Audience(platform: .apn, topic: "other app")
+        let firebase = CredentialScope(platform: .firebase, topic: "ignored")
+        let other = CredentialScope(platform: .apn, topic: "other app")
         failureGuard.posted([app: 30, other: 30, firebase: 30], at: start)
         #expect(judge(failures(20, app), at: start).allSatisfy { !$0 })
         #expect(judge(failures(2, app, .unregistered), at: start) == [true, true])
         #expect(judge(failures(1, other), at: start) == [true])
         #expect(judge(failures(1, firebase, .entityNotFound), at: start) == [true])
-        #expect(firebase == Audience(platform: .firebase, topic: "else"))
+        #expect(firebase == CredentialScope(platform: .firebase, topic: "else"))
     }
 
     /// Clients choose topics: with thousands of them the guard's memory is bounded, and it still works.
     @Test mutating func theNumberOfTrackedTopicsIsBounded() {
         failureGuard.posted([app: 40], at: start)
-        for index in 0..<5000 { failureGuard.posted([Audience(platform: .apn, topic: "\(index)"): 1], at: start) }
+        for index in 0..<5000 { failureGuard.posted([CredentialScope(platform: .apn, topic: "\(index)"): 1], at: start) }
         #expect(judge(failures(20, app), at: start).allSatisfy { !$0 })
         // Topics beyond the first hundred are counted together.
-        let rest = (0..<2000).map { FailureGuard.Failure(audience: Audience(platform: .apn, topic: "\(3000 + $0)"), reason: .badTopic) }
+        let rest = (0..<2000).map {
+            FailureGuard.Failure(credentialScope: CredentialScope(platform: .apn, topic: "\(3000 + $0)"), reason: .badTopic)
+        }
         #expect(judge(rest, at: start).allSatisfy { !$0 })
         // An hour later there is room for others.
         let late = start + .seconds(7200)
-        let new = Audience(platform: .apn, topic: "new")
+        let new = CredentialScope(platform: .apn, topic: "new")
         failureGuard.posted([new: 100], at: late)
         #expect(judge(failures(15, new), at: late).allSatisfy { $0 })
     }

@@ -37,7 +37,7 @@ private final class SyncGorush: Sendable {
         worker.withLock { isStopped.withLock { $0 = true } }
     }
 
-    func goOn() {
+    func resume() {
         worker.withLock {
             isStopped.withLock { $0 = false }
             worker.broadcast()
@@ -68,17 +68,17 @@ private final class SyncGorush: Sendable {
 /// Answers when a test tells it to, notification by notification.
 private final class GatedGorush: NotificationPosting {
     let held: KeyHash
-    private let gate = AsyncStream.makeStream(of: Void.self)
+    private let limits = AsyncStream.makeStream(of: Void.self)
 
     init(holding held: KeyHash) {
         self.held = held
     }
 
-    func open() { gate.continuation.finish() }
+    func open() { limits.continuation.finish() }
 
     func post(_ notifications: [Delivery.Notification]) async -> PostResult {
         guard notifications.contains(where: { $0.registrant == held }) else { return result(.failed(retryAfter: nil), nil, notifications) }
-        for await _ in gate.stream {}
+        for await _ in limits.stream {}
         return result(.accepted, nil, notifications)
     }
 }
@@ -147,7 +147,7 @@ struct SlowGorushNodeTests {
         try await fixture.withNode(configure: configure, posting: client) { node async throws in
             let clients = try await registered(20, at: node)
             gorush.stop()
-            defer { gorush.goOn() }
+            defer { gorush.resume() }
             #expect(try await notify([clients[0]], at: node, messageID: randomBytes(32)).map(\.error) == [.internalError])
             try await node.wait { node.node.findings.contains { $0.check == "gorush" && $0.verdict == .warn } }
             for client in clients.dropFirst() {
@@ -167,7 +167,7 @@ struct SlowGorushNodeTests {
             let page = String(decoding: try await node.get("/").body, as: UTF8.self)
             #expect(page.contains("gorush is slow: 2 posts unanswered for 1"))
 
-            gorush.goOn()
+            gorush.resume()
             try await node.wait { node.count(.notificationAccepted) == 20 }
             #expect(gorush.notified.count == 20)
             #expect(gorush.notified.values.allSatisfy { $0 == 1 })
@@ -185,10 +185,10 @@ struct SlowGorushNodeTests {
         try await fixture.withNode(configure: { $0.answerDeadline = .milliseconds(100) }, posting: client) { node async throws in
             let clients = try await registered(1, at: node)
             gorush.stop()
-            defer { gorush.goOn() }
+            defer { gorush.resume() }
             #expect(try await notify(clients, at: node, messageID: randomBytes(32)).map(\.error) == [.internalError])
             try await node.wait { gorush.postSizes.count >= 2 }
-            gorush.goOn()
+            gorush.resume()
             // On a busy machine the timeout may pass once more before gorush goes on.
             try await node.wait { node.count(.notificationAccepted) == 1 && gorush.notified["token-0"] == gorush.postSizes.count }
             #expect(gorush.collapseIDs.count == 1)
@@ -202,13 +202,13 @@ struct SlowGorushNodeTests {
         defer { server.stop() }
         let client = try GorushClient(client: CurlClient(), url: server.url)
         gorush.stop()
-        defer { gorush.goOn() }
+        defer { gorush.resume() }
         try await fixture.withNode(configure: { $0.answerDeadline = .milliseconds(100) }, posting: client) { node async throws in
             let clients = try await registered(1, at: node)
             #expect(try await notify(clients, at: node, messageID: randomBytes(32)).map(\.error) == [.internalError])
             #expect(gorush.postSizes == [1])
         }
-        gorush.goOn()
+        gorush.resume()
         try await fixture.withNode(posting: client) { node async throws in
             try await node.wait { node.count(.notificationAccepted) == 1 && gorush.notified["token-0"] == 2 }
         }

@@ -92,11 +92,12 @@ struct StoreSimulation {
         faults.seed(seed)
         faults.trackSyncs()
         store = try NodeAssembly.store(in: folder.path, of: identity)
-        let (registrations, gate) = (Registrations(store.sealer), Gate(.none))
+        let (registrations, limits) = (Registrations(store.sealer), StatusLimits(.none))
         registrationHandler = RegistrationHandler(
-            rules: RegistrationRules(identity: identity, isIdempotent: seed.isMultiple(of: 2)), registrations: registrations, gate: gate,
+            rules: RegistrationRules(identity: identity, isIdempotent: seed.isMultiple(of: 2)), registrations: registrations,
+            limits: limits,
             drain: Drain())
-        requestHandler = RequestHandler(rules: RequestRules(maximumAge: .seconds(600)), registrations: registrations, gate: gate)
+        requestHandler = RequestHandler(rules: RequestRules(maximumAge: .seconds(600)), registrations: registrations, limits: limits)
         keys = owners.flatMap { owner in
             ["phone", "tablet"].map { RegistrationKey(keyHash: KeyHash(of: owner), installationID: InstallationID($0)) }
         }

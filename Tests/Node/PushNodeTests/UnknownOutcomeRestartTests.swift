@@ -111,13 +111,13 @@ struct UnknownOutcomeRestartTests {
     func plannedRestart(engine: StoreEngine) async throws {
         let test = try await KilledNode(engine)
         let clients = try await test.registered([.firebase])
-        let gate = AsyncStream.makeStream(of: Void.self)
-        test.fixture.gorush.whilePosting { _ in for await _ in gate.stream {} }
+        let limits = AsyncStream.makeStream(of: Void.self)
+        test.fixture.gorush.whilePosting { _ in for await _ in limits.stream {} }
         try await test.withNode(at: Self.start) { node async throws in
             Task { try await node.notify(clients[0], messageID: [1]) }
             try await node.wait { node.node.delivery.unansweredCount == 1 }
             // While it stops.
-            Task { gate.continuation.finish() }
+            Task { limits.continuation.finish() }
         }
         try await test.withNode(at: Self.start + .seconds(1)) { node async throws in
             #expect(node.node.delivery.waitingCount == 0)

@@ -92,7 +92,7 @@ struct ClientTests {
         }
     }
 
-    @Test func oneShotCommandsTakeTheSameWishes() async throws {
+    @Test func oneShotCommandsAcceptThePreferences() async throws {
         try await LoopbackPushServer.run { server in
             let bob = try KeyFile(in: folder, "bob.key")
             let registered = try await client(

@@ -37,8 +37,8 @@ final class FakeMonitor: SubscriptionMonitoring {
     func load(_ all: [MonitoredSubscription]) { state.withLock { state in for one in all { state.monitored[one.id] = one } } }
     func set(_ subscription: MonitoredSubscription) { state.withLock { $0.monitored[subscription.id] = subscription } }
     func remove(_ id: SubscriptionID) { state.withLock { $0.monitored[id] = nil } }
-    func unload(where isOthers: @escaping @Sendable (AccountID) -> Bool) {
-        state.withLock { $0.monitored = $0.monitored.filter { !isOthers($0.value.account) } }
+    func removeAccounts(where isAssignedElsewhere: @escaping @Sendable (AccountID) -> Bool) {
+        state.withLock { $0.monitored = $0.monitored.filter { !isAssignedElsewhere($0.value.account) } }
     }
     func run() async throws { while (try? await Task.sleep(for: .seconds(3600))) != nil {} }
     func reloadServers() { state.withLock { $0.reloads += 1 } }

@@ -311,7 +311,7 @@ struct SubscriptionStorageTests {
         #expect(try await target.commit(subscriptions.merge(try fixture.records(of: account)[0], .firebase, at: .now)))
         // The name of an ended subscription ends an older one in the target, and prevents its import.
         try await fixture.apply([.unsubscribe(account.unsubscription(device, at: .now + 5))])
-        var names: [LeftNameExport] = []
+        var names: [UnsubscribedNameExport] = []
         try Subscriptions.forEachLeftName(in: fixture.store) {
             names.append($0); return true
         }

@@ -76,7 +76,7 @@ import WakuCrypto
         let events = Events()
         let connections = OxenMQClient(library: try .load()) { _, event in
             events.append(event)
-            return .goOn
+            return .proceed
         }
         let connection = OxenMQClient.Connection(rawValue: 1)
         let description = try #require(server.descriptions.first)
@@ -118,7 +118,7 @@ import WakuCrypto
         let events = Events()
         let connections = OxenMQClient(library: try .load()) { connection, event in
             if connection.rawValue == 2 { events.append(event) }
-            return .goOn
+            return .proceed
         }
         for (number, server) in servers.descriptions.enumerated() {
             connections.connect(.init(rawValue: UInt64(number)), to: OxenAddress(endpoint: server.endpoint, serverKey: server.publicKey))
@@ -144,7 +144,7 @@ import WakuCrypto
         let events = Events()
         let connections = OxenMQClient(library: try .load()) { _, event in
             events.append(event)
-            return .goOn
+            return .proceed
         }
         let description = try #require(server.descriptions.first)
         connections.connect(.init(rawValue: 1), to: OxenAddress(endpoint: description.endpoint, serverKey: description.publicKey))

@@ -50,7 +50,7 @@ struct RateLimiterTests {
     }
 
     @Test("admit no more when times arrive out of order")
-    func lateTimes() {
+    func timesOutOfOrderAdmitNoMore() {
         var limiter = RateLimiter<Int>(RateLimit(1, per: .day, burst: 10))
         let admitted = (0..<1000).filter { limiter.admits(1, at: start + .milliseconds($0.isMultiple(of: 2) ? $0 : $0 - 5)) }.count
         #expect(admitted == 10)
@@ -113,10 +113,10 @@ struct LimitsTests {
         for text in ["registrations-by-sender=1/h", "queries-by-sender=2/h", "requests-by-sender=3/h", "messages-by-sender=4/h"] {
             try limits.set(text)
         }
-        var admission = Admission(limits)
+        var admission = RateLimitTable(limits)
         for (kind, count, refusal) in [
             (.registration, 1, .registrationsBySender), (.query, 2, .queriesBySender), (.request, 3, .requestsBySender),
-        ] as [(MessageKind, Int, Admission.Refusal)] {
+        ] as [(MessageKind, Int, RateLimitTable.Refusal)] {
             for _ in 0..<count { #expect(admission.message(kind, from: one, at: now) == nil) }
             #expect(admission.message(kind, from: one, at: now) == refusal)
             #expect(admission.message(kind, from: other, at: now) == nil)
@@ -131,8 +131,8 @@ struct LimitsTests {
     func unsigned() throws {
         var limits = Limits.none
         for text in ["requests-by-sender=3/h", "messages-by-sender=4/h"] { try limits.set(text) }
-        for shared in [[], [.requestsBySender, .messagesBySender]] as [Set<Admission.Refusal>] {
-            var admission = Admission(limits, sharing: shared)
+        for shared in [[], [.requestsBySender, .messagesBySender]] as [Set<RateLimitTable.Refusal>] {
+            var admission = RateLimitTable(limits, sharing: shared)
             let requests = (0..<9).map { _ in admission.message(MessageClass.request, from: nil, at: now) }
             #expect(requests.count { $0 == nil } == 3 && requests.last == .requestsBySender)
             let messages = (0..<9).map { _ in admission.message(from: nil, at: now) }
@@ -146,7 +146,7 @@ struct LimitsTests {
     func totals() throws {
         var limits = Limits.none
         for text in ["queries=3/h", "queries-by-sender=2/h"] { try limits.set(text) }
-        var admission = Admission(limits)
+        var admission = RateLimitTable(limits)
         let refusals = (0..<9).map { _ in admission.message(MessageClass.query, from: one, at: now) }
         #expect(refusals.count { $0 == nil } == 2)
         #expect(admission.message(MessageClass.query, from: other, at: now) == nil)
@@ -157,7 +157,7 @@ struct LimitsTests {
     func targets() throws {
         var limits = Limits.none
         for text in ["queries-by-target=1/h", "notifications-by-target=1/h"] { try limits.set(text) }
-        var admission = Admission(limits)
+        var admission = RateLimitTable(limits)
         let (hash, otherHash) = (KeyHash(of: one), KeyHash(of: other))
         #expect(admission.query(about: hash, at: now) == nil)
         #expect(admission.query(about: hash, at: now) == .queriesByTarget)
@@ -172,7 +172,7 @@ struct LimitsTests {
     func counts() throws {
         var limits = Limits.none
         for text in ["installations-by-key=2", "registration-count=5", "new-registrations=1/h"] { try limits.set(text) }
-        var admission = Admission(limits)
+        var admission = RateLimitTable(limits)
         #expect(admission.newRegistration(installations: 2, count: 2, at: now) == .installationsByKey)
         #expect(admission.newRegistration(installations: 1, count: 5, at: now) == .registrationCount)
         #expect(admission.newRegistration(installations: 1, count: 4, at: now) == nil)
@@ -280,7 +280,7 @@ struct LimitsTests {
     @Test func gateCountsItsPart() {
         var limits = Limits.none
         limits.requests = RateLimit(10, per: .minute, burst: 10)
-        let gate = LimitGate(limits)
+        let gate = RateLimits(limits)
         gate.share(among: 4)
         #expect(gate.limits.requests == limits.requests?.share(among: 4))
         limits.requests = RateLimit(100, per: .minute, burst: 100)

@@ -21,7 +21,7 @@ struct V01UnsignedRequestTests {
         for text in texts { try limits.set(text) }
         return V01Decoder(
             identity: server, rules: V01.RegisterRules(server: server.publicKey), ages: RequestRules(maximumAge: .seconds(600)),
-            gate: V01Gate(limits))
+            limits: V01Limits(limits))
     }
 
     private func request(envelopeSigner: PrivateKey?, frameSigner: PrivateKey?) -> WakuMessage {

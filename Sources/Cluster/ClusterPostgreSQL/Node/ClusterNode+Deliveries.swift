@@ -78,7 +78,7 @@ extension ClusterNode: OutboxShare {
             for await _ in deliveryWakeUp {
                 settle()
                 let now = Instant.now
-                await tellOutcomes(ofAll: now >= fullLookUp)
+                await publishOutcomes(ofAll: now >= fullLookUp)
                 if now >= fullLookUp { fullLookUp = now + Self.lookUpInterval }
                 let partitions = state.withLock { state -> Set<PartitionNumber> in
                     defer { state.toScan = [] }
@@ -159,7 +159,7 @@ extension ClusterNode: OutboxShare {
 
     // MARK: Outcomes of other nodes' posts
 
-    private func tellOutcomes(ofAll: Bool) async {
+    private func publishOutcomes(ofAll: Bool) async {
         guard let delivery else { return }
         let ended = state.withLock { state in
             defer { state.ended = [] }

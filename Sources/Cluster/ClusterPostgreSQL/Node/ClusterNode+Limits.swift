@@ -9,49 +9,49 @@ import Synchronization
 /// Rate limits that are too low to divide between nodes: each node counts the usage of all nodes, which notify each other through the database.
 /// Nothing is stored.
 extension ClusterNode {
-    static let takesChannel = "limits"
+    static let limitsChannel = "limits"
     private static let pause = Duration.milliseconds(10)
     private static let pauseAfterFailure = Duration.seconds(1)
 
     /// - Parameters:
     ///   - number: the protocol that the limits belong to.
-    ///   - takes: names of limits, the same on all nodes, each with the cost that was charged.
-    package func tell(_ number: ProtocolNumber, taken takes: [(String, Int)]) {
-        self.takes.withLock { waiting in
-            for (name, cost) in takes { waiting.add(name, of: number, cost) }
+    ///   - usage: names of limits, the same on all nodes, each with the cost that was charged.
+    package func publishUsage(_ usage: [(String, Int)], of number: ProtocolNumber) {
+        unpublishedUsage.withLock { waiting in
+            for (name, cost) in usage { waiting.add(name, of: number, cost) }
         }
-        takesWakeUp.signal()
+        limitUsageWakeUp.signal()
     }
 
     /// Sends the usage of shared limits to the other nodes. Runs until cancelled.
-    func tellTakes() async {
-        for await _ in takesWakeUp {
+    func publishLimitUsage() async {
+        for await _ in limitUsageWakeUp {
             while true {
-                let taken = takes.withLock { $0.take() }
+                let taken = unpublishedUsage.withLock { $0.take() }
                 guard !taken.isEmpty else { break }
                 let payloads = taken.payloads(from: first)
                 let result = await onThread(messageThread) { [database] () throws(StoreError) in
-                    try database.notify(Self.takesChannel, payloads)
+                    try database.notify(Self.limitsChannel, payloads)
                 }
-                if case .failure = result { takes.withLock { $0.putBack(taken) } }
+                if case .failure = result { unpublishedUsage.withLock { $0.putBack(taken) } }
                 let pause = if case .failure = result { Self.pauseAfterFailure } else { Self.pause }
                 guard (try? await Task.sleep(for: pause)) != nil else { return }
             }
         }
     }
 
-    func takeLimits(_ payloads: [String]) {
+    func recordLimitUsage(_ payloads: [String]) {
         for payload in payloads {
-            guard let take = TakesToTell.parse(payload), take.node != first else { continue }
-            attached?.taken(take.number, take.name, take.cost)
+            guard let take = UnpublishedLimitUsage.parse(payload), take.node != first else { continue }
+            attached?.recordUsage(take.number, take.name, take.cost)
             // Counted last, so that the usage is in effect when the metric shows it.
-            counters.add(.clusterTake, take.cost)
+            counters.add(.clusterLimitUsage, take.cost)
         }
     }
 }
 
 /// Usage of shared limits that waits to be sent to other nodes, summed by limit: PostgreSQL sends equal notifications of a transaction only once.
-struct TakesToTell {
+struct UnpublishedLimitUsage {
     struct Name: Hashable {
         let number: ProtocolNumber
         let name: String
@@ -70,12 +70,12 @@ struct TakesToTell {
         costs[key] = min(costs[key, default: 0] + cost, Int(Int32.max))
     }
 
-    mutating func take() -> TakesToTell {
+    mutating func take() -> UnpublishedLimitUsage {
         defer { costs = [:] }
         return self
     }
 
-    mutating func putBack(_ others: TakesToTell) {
+    mutating func putBack(_ others: UnpublishedLimitUsage) {
         for (key, cost) in others.costs { add(key.name, of: key.number, cost) }
     }
 

@@ -223,7 +223,7 @@ extension ClusterNode {
             case .arrivals(let more):
                 arrivals += more.map { arrival in
                     var arrival = arrival
-                    arrival.incoming.isLaterTurn = true
+                    arrival.incoming.isRetry = true
                     return arrival
                 }
             case .reassembled(let handle): handle()

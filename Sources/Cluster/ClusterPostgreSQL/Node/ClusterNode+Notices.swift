@@ -8,7 +8,7 @@ import Synchronization
 import WakuCrypto
 
 /// Notifications between nodes through the database (`LISTEN` and `NOTIFY`). They only save time: the changes are also found by periodic reads. The
-/// exception is the usage of shared limits, which is sent in no other way: see `takeLimits(_:)`.
+/// exception is the usage of shared limits, which is sent in no other way: see `recordLimitUsage(_:)`.
 extension ClusterNode {
     private static let outboxChannel = "outbox"
     private static let acceptedChannel = "accepted"
@@ -32,7 +32,7 @@ extension ClusterNode {
 
     /// Receives other nodes' notifications. Runs until cancelled.
     func listen() async {
-        let listener = database.listener(on: notices.map(\.channel) + [Self.takesChannel])
+        let listener = database.listener(on: notices.map(\.channel) + [Self.limitsChannel])
         await withTaskCancellationHandler {
             while !Task.isCancelled {
                 let result = await onThread(listenerThread) { () throws(StoreError) in try listener.next(timeout: Self.listenTimeout) }
@@ -43,7 +43,7 @@ extension ClusterNode {
                     deliveryWakeUp.signal()
                     while await attached?.reload() == false, (try? await Task.sleep(for: Self.listenPause)) != nil {}
                 case .success(.notified(let payloads)):
-                    takeLimits(payloads[Self.takesChannel] ?? [])
+                    recordLimitUsage(payloads[Self.limitsChannel] ?? [])
                     take(payloads)
                 case .success(.closed): return
                 case .failure: try? await Task.sleep(for: Self.listenPause)

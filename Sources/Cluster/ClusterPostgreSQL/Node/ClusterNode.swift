@@ -128,8 +128,8 @@ package final class ClusterNode: ClusterMembership {
     let maintenanceThread = DispatchQueue(label: "waku-push.cluster.maintenance")
     let listenerThread = DispatchQueue(label: "waku-push.cluster.listener")
     /// Usage of shared limits at this node that the other nodes have not been notified of yet.
-    let takes = Mutex(TakesToTell())
-    let takesWakeUp = WakeUpSignal()
+    let unpublishedUsage = Mutex(UnpublishedLimitUsage())
+    let limitUsageWakeUp = WakeUpSignal()
     let messageWakeUp = WakeUpSignal()
     let deliveryWakeUp = WakeUpSignal()
 
@@ -201,7 +201,7 @@ package final class ClusterNode: ClusterMembership {
             group.addTask { await self.shareDeliveries() }
             group.addTask { await self.listen() }
             group.addTask { await self.readChanges() }
-            group.addTask { await self.tellTakes() }
+            group.addTask { await self.publishLimitUsage() }
         }
     }
 
@@ -294,10 +294,10 @@ package final class ClusterNode: ClusterMembership {
             if isOther { state.accountGeneration += 1 }
             return (count == state.nodeCount ? nil : count, isOther ? accounts : nil, state.accountGeneration)
         }
-        if let accounts { attached?.sharedKeys(KeyShare(accounts, generation: generation)) }
+        if let accounts { attached?.keyShareChanged(KeyShare(accounts, generation: generation)) }
         guard let count else { return }
         logger.info("nodes share the work", metadata: ["nodes": "\(count)"])
-        attached?.shared(count)
+        attached?.nodeCountChanged(count)
         store?.paceCommits(transactionInterval)
     }
 

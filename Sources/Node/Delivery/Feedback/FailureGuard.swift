@@ -30,7 +30,7 @@ package struct FailureGuard: Sendable {
     }
 
     /// The devices that are notified with the same certificate, key or project.
-    package struct Audience: Hashable, Sendable {
+    package struct CredentialScope: Hashable, Sendable {
         package let platform: Platform
         /// nil for Firebase, and for the topics beyond the limit.
         package let topic: String?
@@ -50,11 +50,11 @@ package struct FailureGuard: Sendable {
 
     /// A failure of one token.
     package struct Failure: Hashable, Sendable {
-        package let audience: Audience
+        package let credentialScope: CredentialScope
         package let reason: FailureReason
 
-        package init(audience: Audience, reason: FailureReason) {
-            self.audience = audience
+        package init(credentialScope: CredentialScope, reason: FailureReason) {
+            self.credentialScope = credentialScope
             self.reason = reason
         }
     }
@@ -70,16 +70,16 @@ package struct FailureGuard: Sendable {
     }
 
     private let configuration: Configuration
-    /// The slots of each audience, oldest first.
-    private var slots: [Audience: [Slot]] = [:]
+    /// The slots of each credentialScope, oldest first.
+    private var slots: [CredentialScope: [Slot]] = [:]
 
     package init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
     }
 
     /// Counts tokens that gorush accepted.
-    package mutating func posted(_ counts: [Audience: Int], at now: Timestamp) {
-        for (audience, count) in counts { change(audience, now) { $0.posted += count } }
+    package mutating func posted(_ counts: [CredentialScope: Int], at now: Timestamp) {
+        for (credentialScope, count) in counts { change(credentialScope, now) { $0.posted += count } }
     }
 
     /// Counts failures and returns for each whether it counts against its token.
@@ -87,16 +87,16 @@ package struct FailureGuard: Sendable {
     /// - Parameters:
     ///   - failures: all failures of a batch, or all that a hook reported together.
     ///   - batch: the number of tokens posted in their batch, already counted by ``posted(_:at:)``; empty when a hook reported them.
-    package mutating func judge(_ failures: [Failure], of batch: [Audience: Int] = [:], at now: Timestamp) -> [Bool] {
-        for failure in failures { change(failure.audience, now) { $0.failed[failure.reason, default: 0] += 1 } }
+    package mutating func judge(_ failures: [Failure], of batch: [CredentialScope: Int] = [:], at now: Timestamp) -> [Bool] {
+        for failure in failures { change(failure.credentialScope, now) { $0.failed[failure.reason, default: 0] += 1 } }
         var alike: [Failure: Int] = [:]
         for failure in failures { alike[failure, default: 0] += 1 }
         let isHeldOff = alike.map { failure, count in
-            let lately = tally(of: failure.audience, now)
+            let lately = tally(of: failure.credentialScope, now)
             return (
                 failure,
                 isTooMany(lately.failed[failure.reason, default: 0], of: lately.posted)
-                    || batch[failure.audience].map { isTooMany(count, of: $0) } ?? false
+                    || batch[failure.credentialScope].map { isTooMany(count, of: $0) } ?? false
             )
         }
         let verdicts = Dictionary(uniqueKeysWithValues: isHeldOff)
@@ -111,37 +111,38 @@ package struct FailureGuard: Sendable {
         now.rawValue / max(1, configuration.window.nanoseconds / Int64(max(1, configuration.slotCount)))
     }
 
-    private func tally(of audience: Audience, _ now: Timestamp) -> Tally {
+    private func tally(of credentialScope: CredentialScope, _ now: Timestamp) -> Tally {
         let oldest = number(at: now) - Int64(configuration.slotCount)
         var sum = Tally()
-        for slot in slots[known(audience)] ?? [] where slot.number > oldest {
+        for slot in slots[known(credentialScope)] ?? [] where slot.number > oldest {
             sum.posted += slot.tally.posted
             sum.failed.merge(slot.tally.failed, uniquingKeysWith: +)
         }
         return sum
     }
 
-    private func known(_ audience: Audience) -> Audience {
-        slots[audience] == nil ? Audience(platform: audience.platform, anyTopic: nil, service: audience.service) : audience
+    private func known(_ credentialScope: CredentialScope) -> CredentialScope {
+        slots[credentialScope] == nil
+            ? CredentialScope(platform: credentialScope.platform, anyTopic: nil, service: credentialScope.service) : credentialScope
     }
 
-    private mutating func change(_ audience: Audience, _ now: Timestamp, _ change: (inout Tally) -> Void) {
+    private mutating func change(_ credentialScope: CredentialScope, _ now: Timestamp, _ change: (inout Tally) -> Void) {
         let number = number(at: now)
         let oldest = number - Int64(configuration.slotCount)
-        var audience = audience
-        if slots[audience] == nil, slots.count >= configuration.audienceLimit {
+        var credentialScope = credentialScope
+        if slots[credentialScope] == nil, slots.count >= configuration.audienceLimit {
             slots = slots.filter { $0.value.last.map { $0.number > oldest } ?? false }
             if slots.count >= configuration.audienceLimit {
-                audience = Audience(platform: audience.platform, anyTopic: nil, service: audience.service)
+                credentialScope = CredentialScope(platform: credentialScope.platform, anyTopic: nil, service: credentialScope.service)
             }
         }
-        var own = slots[audience] ?? []
+        var own = slots[credentialScope] ?? []
         // After the clock was set back, counts go to the latest slot.
         if own.last.map({ $0.number < number }) ?? true {
             own.removeAll { $0.number <= oldest }
             own.append(Slot(number: number))
         }
         change(&own[own.count - 1].tally)
-        slots[audience] = own
+        slots[credentialScope] = own
     }
 }

@@ -165,15 +165,15 @@ package final class Feedback: Sendable {
     ///   - deliveries: the accepted deliveries of their batch; nil when the hook reported the failures.
     ///   - now: the time at which they were reported.
     func judge(_ failures: [TokenFailure], of deliveries: [PostableDelivery]?, at now: Timestamp) -> [TokenFailure] {
-        var posted: [FailureGuard.Audience: Int] = [:]
-        for delivery in deliveries ?? [] { posted[delivery.audience, default: 0] += 1 }
+        var posted: [FailureGuard.CredentialScope: Int] = [:]
+        for delivery in deliveries ?? [] { posted[delivery.credentialScope, default: 0] += 1 }
         let isHeld = state.withLock { state in
             state.failureGuard.posted(posted, at: now)
             return state.failureGuard.judge(
-                failures.map { FailureGuard.Failure(audience: $0.audience, reason: $0.reason) }, of: posted, at: now)
+                failures.map { FailureGuard.Failure(credentialScope: $0.credentialScope, reason: $0.reason) }, of: posted, at: now)
         }
         return zip(failures, isHeld).compactMap { failure, isHeld in
-            let metadata: Logger.Metadata = ["platform": "\(failure.audience.platform)", "reason": "\(failure.reason.rawValue)"]
+            let metadata: Logger.Metadata = ["platform": "\(failure.credentialScope.platform)", "reason": "\(failure.reason.rawValue)"]
             switch failure.reason.verdict {
             case .other:
                 counters.add(.tokenFailedOtherwise)

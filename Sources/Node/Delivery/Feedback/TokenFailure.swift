@@ -5,20 +5,20 @@ import Waku
 /// A failed notification, with the device of its token.
 struct TokenFailure: Sendable {
     let posted: PostedNotification
-    let audience: FailureGuard.Audience
+    let credentialScope: FailureGuard.CredentialScope
     let reason: FailureReason
 
     /// - Parameter delivery: the failed delivery.
     init(_ delivery: PostableDelivery, _ reason: FailureReason) {
         posted = delivery.posted
-        audience = delivery.audience
+        credentialScope = delivery.credentialScope
         self.reason = reason
     }
 
     /// - Parameter address: the current address of the device.
     init(_ posted: PostedNotification, _ address: DeviceAddress, _ failure: GorushFailure) {
         self.posted = posted
-        audience = address.audience
+        credentialScope = address.credentialScope
         reason = FailureReason(platform: address.platform, error: failure.error)
     }
 

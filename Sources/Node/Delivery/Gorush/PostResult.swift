@@ -31,7 +31,7 @@ package struct PostResult: Sendable {
     package let sharedIDs: [String: String]
 
     /// Ids of notifications that gorush dropped because its queue was full, although it accepted the post.
-    package var untaken: [String] { failures.filter { $0.reason == .queueFull }.map(\.notificationID) }
+    package var notAccepted: [String] { failures.filter { $0.reason == .queueFull }.map(\.notificationID) }
 
     /// Number of tokens that gorush ignored because their platform is disabled there.
     package var ignoredTokenCount: Int {

@@ -215,9 +215,9 @@ package struct DeliveryQueue: Sendable {
 
     /// Ends a batch and returns a resolution for each of its deliveries still in the queue; none for a batch that is not in flight.
     ///
-    /// - Parameter untaken: deliveries that gorush did not accept though it accepted the batch: they are retried.
+    /// - Parameter notAccepted: deliveries that gorush did not accept though it accepted the batch: they are retried.
     package mutating func finished(
-        _ batchID: UInt64, outcome: Outcome, except untaken: Set<Int64> = [], now: Timestamp
+        _ batchID: UInt64, outcome: Outcome, except notAccepted: Set<Int64> = [], now: Timestamp
     ) -> [Resolution] {
         guard let post = posts.removeValue(forKey: batchID) else { return [] }
         pace.ended(batchID, outcome, at: now)
@@ -230,7 +230,7 @@ package struct DeliveryQueue: Sendable {
         let ids = post.batch.deliveries.filter { id in
             if case .inFlight(batchID) = deliveries[id]?.place { true } else { false }
         }
-        let resolutions = resolve(ids, outcome, untaken, wasAlone: post.batch.deliveries.count == 1, now)
+        let resolutions = resolve(ids, outcome, notAccepted, wasAlone: post.batch.deliveries.count == 1, now)
         for device in post.devices {
             lines[device]?.isPosting = false
             releaseFirst(of: device)
@@ -239,12 +239,12 @@ package struct DeliveryQueue: Sendable {
     }
 
     private mutating func resolve(
-        _ ids: [Int64], _ outcome: Outcome, _ untaken: Set<Int64>, wasAlone: Bool, _ now: Timestamp
+        _ ids: [Int64], _ outcome: Outcome, _ notAccepted: Set<Int64>, wasAlone: Bool, _ now: Timestamp
     ) -> [Resolution] {
         switch outcome {
         case .accepted:
             return ids.map { id in
-                if untaken.contains(id) {
+                if notAccepted.contains(id) {
                     retry(id, after: nil, now: now)
                     return .retrying(id)
                 }

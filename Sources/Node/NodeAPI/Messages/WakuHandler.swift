@@ -12,7 +12,7 @@ package struct Incoming: Sendable {
     package let tag: TopicTag
     package let times: MessageTimes
     /// A retry: an earlier attempt, on this or another node, failed or has an unknown outcome, and may have consumed rate limits already.
-    package var isLaterTurn = false
+    package var isRetry = false
 
     package init(received: ReceivedMessage, hash: MessageHash, tag: TopicTag, times: MessageTimes) {
         self.received = received

@@ -18,9 +18,9 @@ extension NodeService {
         return ClusterDuties(
             deliver: { await sorter.deliver($0) },
             registered: { number, name in for service in services(of: number) { service.registeredElsewhere(name) } },
-            taken: { number, name, cost in for service in services(of: number) { service.takenElsewhere(name, cost: cost) } },
-            shared: { count in for service in all { service.shared(by: count) } },
-            sharedKeys: { share in for service in all { service.shared(as: share) } },
+            recordUsage: { number, name, cost in for service in services(of: number) { service.recordSharedLimitUsage(name, cost: cost) } },
+            nodeCountChanged: { count in for service in all { service.nodeCountChanged(count) } },
+            keyShareChanged: { share in for service in all { service.keyShareChanged(share) } },
             reload: {
                 do throws(StoreError) {
                     for service in all { try await service.reload() }

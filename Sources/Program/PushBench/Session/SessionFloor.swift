@@ -158,7 +158,7 @@ struct SessionFloor: Sendable {
         let received = Atomic(0)
         let client = OxenMQClient(library: library) { _, event in
             if case .command = event { received.add(1, ordering: .relaxed) }
-            return .goOn
+            return .proceed
         }
         client.connect(
             .init(rawValue: 1), to: OxenAddress(endpoint: "tcp://127.0.0.1:\(listener.port)", serverKey: listener.publicKey))

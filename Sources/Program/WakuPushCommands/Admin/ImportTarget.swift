@@ -66,7 +66,7 @@ final class ImportTarget {
         case .v01(let record): StatusV01Server.Records(store.sealer).merge(record)
         case .subscription(let record, let service):
             SessionServer.Subscriptions(store.sealer).merge(record, service, at: Timestamp.now().rawValue / 1_000_000_000)
-        case .leftName(let left): SessionServer.Subscriptions.merge(left, at: .now())
+        case .unsubscribedName(let left): SessionServer.Subscriptions.merge(left, at: .now())
         case .aheadTime(let ahead): SessionServer.Subscriptions.merge(ahead)
         }
     }

@@ -49,7 +49,7 @@ enum RegistrationsFile {
         }
 
         /// The name of an ended subscription.
-        struct LeftName: Codable {
+        struct UnsubscribedName: Codable {
             let name: Data
             let signedAt: Int64
             let expiresAt: Int64
@@ -66,16 +66,21 @@ enum RegistrationsFile {
         var record: Record?
         var v01: V01Record?
         var subscription: Subscription?
-        var leftName: LeftName?
+        var unsubscribedName: UnsubscribedName?
         var aheadTime: AheadTime?
         var end: Int?
+
+        private enum CodingKeys: String, CodingKey {
+            case record, v01, subscription, aheadTime, end
+            case unsubscribedName = "leftName"
+        }
     }
 
     enum Entry {
         case registration(RegistrationRecord)
         case v01(RecordExport)
         case subscription(SubscriptionRecord, PushService)
-        case leftName(LeftNameExport)
+        case unsubscribedName(UnsubscribedNameExport)
         case aheadTime(AheadTimeExport)
 
         /// The approximate size in memory.
@@ -83,7 +88,7 @@ enum RegistrationsFile {
             switch self {
             case .registration(let record): record.registration?.count ?? 0
             case .v01(let record): record.preferences?.count ?? 0
-            case .subscription, .leftName, .aheadTime: 0
+            case .subscription, .unsubscribedName, .aheadTime: 0
             }
         }
     }
@@ -144,9 +149,9 @@ struct RegistrationsFileWriter {
         count += 1
     }
 
-    mutating func add(_ left: LeftNameExport) throws {
-        let content = RegistrationsFile.Line.LeftName(name: Data(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt)
-        try seal(RegistrationsFile.Line(leftName: content))
+    mutating func add(_ left: UnsubscribedNameExport) throws {
+        let content = RegistrationsFile.Line.UnsubscribedName(name: Data(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt)
+        try seal(RegistrationsFile.Line(unsubscribedName: content))
         count += 1
     }
 
@@ -239,9 +244,9 @@ struct RegistrationsFileReader {
             count += 1
             return .subscription(record, service)
         }
-        if let left = line.leftName {
+        if let left = line.unsubscribedName {
             count += 1
-            return .leftName(LeftNameExport(name: Array(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt))
+            return .unsubscribedName(UnsubscribedNameExport(name: Array(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt))
         }
         if let ahead = line.aheadTime {
             count += 1

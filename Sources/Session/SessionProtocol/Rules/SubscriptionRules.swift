@@ -22,7 +22,7 @@ package struct StoredSubscription: Hashable, Sendable {
 }
 
 /// The name of an ended subscription, kept so that an older subscription cannot be replayed.
-package struct LeftName: Hashable, Sendable {
+package struct UnsubscribedName: Hashable, Sendable {
     /// Subscriptions with a lower `sig_ts` are refused. Unix seconds.
     package let signedAt: Int64
     /// Unix seconds.
@@ -79,7 +79,7 @@ package struct SubscriptionRules: Sendable {
     /// The change that an unsubscription makes to the store.
     package enum Removal: Hashable, Sendable {
         /// Deletes the row and its notifications in the outbox, and keeps the name.
-        case remove(leaving: LeftName)
+        case remove(leaving: UnsubscribedName)
         case nothingToRemove
     }
 
@@ -118,7 +118,8 @@ package struct SubscriptionRules: Sendable {
     ///   - now: Unix seconds.
     /// - Throws: ``RequestError/Code/error`` for a replay, or if the account has too many devices.
     package func decideSubscription(
-        signedAt: Int64, stored: StoredSubscription?, left: LeftName?, used: AheadTimes = AheadTimes(), deviceCount: Int, at now: Int64
+        signedAt: Int64, stored: StoredSubscription?, left: UnsubscribedName?, used: AheadTimes = AheadTimes(), deviceCount: Int,
+        at now: Int64
     ) throws(RequestError) -> Change {
         if let stored, !stored.isExpired(at: now) {
             guard signedAt >= stored.order else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
@@ -154,6 +155,6 @@ package struct SubscriptionRules: Sendable {
         try checkUnused(.unsubscription, signedAt, used)
         // Both times may be up to a day in the future; keeping such a time would lock the device out until then.
         let latest = min(max(signedAt, stored.signedAt), now)
-        return .remove(leaving: LeftName(signedAt: latest, expiresAt: now + SessionTimes.nameRetention))
+        return .remove(leaving: UnsubscribedName(signedAt: latest, expiresAt: now + SessionTimes.nameRetention))
     }
 }

@@ -12,7 +12,7 @@ import Synchronization
 final class SubscriptionCommits: Sendable {
     private let node: NodeServices
     private let subscriptions: Subscriptions
-    private let gate: SessionGate
+    private let limits: SessionLimits
     private let services: Set<PushService>
     private let monitor: any SubscriptionMonitoring
     private let timeout: AnswerTimeout
@@ -20,18 +20,18 @@ final class SubscriptionCommits: Sendable {
 
     /// - Parameters:
     ///   - node: provides the store.
-    ///   - gate: the rate limits.
+    ///   - limits: the rate limits.
     ///   - services: push services with a gorush endpoint.
     ///   - monitor: informed of changes.
     ///   - timeout: maximum wait for the store.
     ///   - pendingByteLimit: limit of all bodies waiting for the store, in bytes.
     init(
-        _ node: NodeServices, _ gate: SessionGate, services: Set<PushService>, monitor: any SubscriptionMonitoring, timeout: Duration,
+        _ node: NodeServices, _ limits: SessionLimits, services: Set<PushService>, monitor: any SubscriptionMonitoring, timeout: Duration,
         pendingByteLimit: Int
     ) {
         pending = Mutex(PendingBodies(byteLimit: pendingByteLimit))
         self.node = node
-        self.gate = gate
+        self.limits = limits
         self.services = services
         self.monitor = monitor
         self.timeout = AnswerTimeout(timeout)
@@ -59,8 +59,8 @@ final class SubscriptionCommits: Sendable {
 
     private func submit(_ requests: [SessionRequest], _ byteCount: Int, _ answer: FirstAnswer) {
         let now = node.now()
-        let rules = SubscriptionRules(availableServices: services, maximumDevicesPerAccount: gate.maximumDevicesPerAccount)
-        let command = subscriptions.apply(requests, rules, at: now.seconds) { [gate] in gate.admitsNew(at: now) }
+        let rules = SubscriptionRules(availableServices: services, maximumDevicesPerAccount: limits.maximumDevicesPerAccount)
+        let command = subscriptions.apply(requests, rules, at: now.seconds) { [limits] in limits.admitsNew(at: now) }
         node.store.submit([command]) { [self] results in
             pending.withLock { $0.remove(byteCount: byteCount) }
             guard let result = results.first else { return answer.give(.failure(.storeFailed)) }
@@ -68,7 +68,7 @@ final class SubscriptionCommits: Sendable {
             case .success(let applied):
                 // Even after the timeout, because the changes are stored.
                 for change in applied.monitoring { monitor.apply(change) }
-                gate.count(applied.answers)
+                limits.count(applied.answers)
                 answer.give(.success(applied.answers))
             case .failure(let error):
                 node.errors.log("subscriptions not stored", reason: error.message, count: requests.count)

@@ -8,16 +8,16 @@ final class NotificationAdmission: Sendable {
     /// About 100 bytes per entry; at most twice as many entries are kept.
     private static let capacity = 20_000
 
-    private let gate: SessionGate
+    private let limits: SessionLimits
     private let admitted = Mutex(GenerationalCache<DeliveryID, Void>(capacity: capacity))
 
-    init(_ gate: SessionGate) {
-        self.gate = gate
+    init(_ limits: SessionLimits) {
+        self.limits = limits
     }
 
     func admits(_ notification: PreparedMessage.Notification, at now: Timestamp) -> Bool {
-        if gate.limiter.isUnlimited || admitted.withLock({ $0.contains(notification.delivery) }) { return true }
-        guard gate.admitsNotification(for: notification.row, at: now) else { return false }
+        if limits.limiter.isUnlimited || admitted.withLock({ $0.contains(notification.delivery) }) { return true }
+        guard limits.admitsNotification(for: notification.row, at: now) else { return false }
         admitted.withLock { $0.set((), of: notification.delivery) }
         return true
     }

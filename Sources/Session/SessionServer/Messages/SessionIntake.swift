@@ -31,10 +31,10 @@ final class SessionIntake: SessionMessageReceiver {
     /// Enqueues notifications in the order of their commits, without blocking the store's thread.
     private let queueing = DispatchQueue(label: "waku-push.session.intake")
 
-    init(_ node: NodeServices, _ source: SessionDeliverySource, _ gate: SessionGate, _ sodium: Sodium, ageLimit: Duration) {
+    init(_ node: NodeServices, _ source: SessionDeliverySource, _ limits: SessionLimits, _ sodium: Sodium, ageLimit: Duration) {
         self.node = node
         self.source = source
-        admission = NotificationAdmission(gate)
+        admission = NotificationAdmission(limits)
         self.sodium = sodium
         self.ageLimit = ageLimit
         subscriptions = Subscriptions(node.store.sealer, isShared: node.cluster.isShared)

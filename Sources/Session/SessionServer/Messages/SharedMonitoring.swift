@@ -20,7 +20,7 @@ final class SharedMonitoring: SubscriptionMonitoring {
         set { current.withLock { $0 = newValue } }
     }
 
-    /// Monitors the stored subscriptions of this node's share. Does not remove others: see ``letGo()``.
+    /// Monitors the stored subscriptions of this node's share. Does not remove others: see ``releaseAccounts()``.
     func load(_ all: [MonitoredSubscription]) {
         guard let share else { return }
         monitor.load(all.filter { share.contains($0.account) })
@@ -32,11 +32,11 @@ final class SharedMonitoring: SubscriptionMonitoring {
     }
 
     /// Stops monitoring accounts of other nodes. Called after these have had time to connect to storage servers.
-    func letGo() {
+    func releaseAccounts() {
         // Within the lock, so that accounts that move to this node are loaded afterwards.
         current.withLock { current in
             guard let share = current else { return }
-            monitor.unload { !share.contains($0) }
+            monitor.removeAccounts { !share.contains($0) }
         }
     }
 
@@ -48,7 +48,9 @@ final class SharedMonitoring: SubscriptionMonitoring {
 
     func set(_ subscription: MonitoredSubscription) {}
     func remove(_ id: SubscriptionID) { monitor.remove(id) }
-    func unload(where isOthers: @escaping @Sendable (AccountID) -> Bool) { monitor.unload(where: isOthers) }
+    func removeAccounts(where isAssignedElsewhere: @escaping @Sendable (AccountID) -> Bool) {
+        monitor.removeAccounts(where: isAssignedElsewhere)
+    }
     func run() async throws { try await monitor.run() }
     func reloadServers() { monitor.reloadServers() }
     var figures: SubscriptionMonitor.Figures { monitor.figures }

@@ -11,7 +11,7 @@ package protocol SubscriptionMonitoring: Sendable {
     /// Removes an ended subscription.
     func remove(_ id: SubscriptionID)
     /// Stops monitoring the accounts that meet a condition. Takes effect in order with calls of ``load(_:)``.
-    func unload(where isOthers: @escaping @Sendable (AccountID) -> Bool)
+    func removeAccounts(where isAssignedElsewhere: @escaping @Sendable (AccountID) -> Bool)
     /// Runs until cancelled.
     func run() async throws
     /// Reads the list of storage servers again.

@@ -8,8 +8,8 @@ package enum SessionStorage {
     package static let protocolNumber = ProtocolNumber(rawValue: 3)
 
     package static let part = StorePart(
-        "session", tables: [subscription, leftName, seen, aheadTime],
-        migrations: [[.create(subscription), .create(leftName), .create(seen)], [.create(aheadTime)]])
+        "session", tables: [subscription, unsubscribedName, seen, aheadTime],
+        migrations: [[.create(subscription), .create(unsubscribedName), .create(seen)], [.create(aheadTime)]])
 
     // MARK: Subscriptions
 
@@ -42,7 +42,7 @@ package enum SessionStorage {
     static let expiresAt = Column("expires_at", .integer)
 
     /// Names of ended subscriptions, kept for 15 days so that an older subscription cannot be replayed.
-    static let leftName = Table(
+    static let unsubscribedName = Table(
         "session_left_name", columns: [name, signedAt, expiresAt], unique: [name],
         indexes: [Index("session_left_name_expires", on: [expiresAt])])
 

@@ -45,7 +45,7 @@ extension Subscriptions {
         }
     }
 
-    private static let removeNames = Mutation(SessionStorage.leftName, .delete(where: [.less(SessionStorage.expiresAt)]))
+    private static let removeNames = Mutation(SessionStorage.unsubscribedName, .delete(where: [.less(SessionStorage.expiresAt)]))
 
     private static let removeAhead = Mutation(SessionStorage.aheadTime, .delete(where: [.less(SessionStorage.signedAt)]))
 

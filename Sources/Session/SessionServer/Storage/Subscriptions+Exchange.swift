@@ -4,7 +4,7 @@ package import Storage
 import Waku
 
 /// The name of an ended subscription, exported for another database of the same node.
-package struct LeftNameExport: Hashable, Sendable {
+package struct UnsubscribedNameExport: Hashable, Sendable {
     package let name: [UInt8]
     /// Subscriptions with a lower `sig_ts` are refused. Unix seconds.
     package let signedAt: Int64
@@ -47,16 +47,16 @@ extension Subscriptions {
     }
 
     private static let findNames = Query(
-        SessionStorage.leftName, [SessionStorage.name, SessionStorage.signedAt, SessionStorage.expiresAt], order: [.ascending(.id)])
-    private static let findName = Query(SessionStorage.leftName, [SessionStorage.signedAt], where: [.equal(SessionStorage.name)])
+        SessionStorage.unsubscribedName, [SessionStorage.name, SessionStorage.signedAt, SessionStorage.expiresAt], order: [.ascending(.id)])
+    private static let findName = Query(SessionStorage.unsubscribedName, [SessionStorage.signedAt], where: [.equal(SessionStorage.name)])
 
     /// Reads the names of ended subscriptions until `visit` returns false. Blocks, as the store's `scan` does.
     ///
     /// - Throws: `StoreError`
-    package static func forEachLeftName(in store: any Store, _ visit: (LeftNameExport) throws -> Bool) throws(StoreError) {
+    package static func forEachLeftName(in store: any Store, _ visit: (UnsubscribedNameExport) throws -> Bool) throws(StoreError) {
         try store.scan(findNames()) { row in
             try visit(
-                LeftNameExport(name: try row.bytes(0), signedAt: try row.integer(1), expiresAt: try row.integer(2)))
+                UnsubscribedNameExport(name: try row.bytes(0), signedAt: try row.integer(1), expiresAt: try row.integer(2)))
         }
     }
 
@@ -66,7 +66,7 @@ extension Subscriptions {
     ///   - left: the exported name.
     ///   - now: the current time.
     /// - Returns: Whether it was stored.
-    package static func merge(_ left: LeftNameExport, at now: Timestamp) -> StoreCommand<Bool> {
+    package static func merge(_ left: UnsubscribedNameExport, at now: Timestamp) -> StoreCommand<Bool> {
         .read([findName(.bytes(left.name)), findRow(.bytes(left.name))]) { found in
             if let row = found[0].first, try row.integer(0) >= left.signedAt { return .done(false) }
             let ended = try found[1].first.flatMap { try $0.integer(1) <= left.signedAt ? try $0.integer(0) : nil }

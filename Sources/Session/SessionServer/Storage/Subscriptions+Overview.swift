@@ -59,7 +59,7 @@ extension Subscriptions {
         group: SessionStorage.service)
     /// Includes subscriptions that expired in the last minute, so that only an index is read.
     private static let countAccounts = Query(SessionStorage.subscription, [.distinctCount(SessionStorage.account)])
-    private static let countNames = Query(SessionStorage.leftName, [.count])
+    private static let countNames = Query(SessionStorage.unsubscribedName, [.count])
 
     /// Scans indexes of all subscriptions: about one second for a few million.
     ///

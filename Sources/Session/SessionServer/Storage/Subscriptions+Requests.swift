@@ -45,7 +45,7 @@ struct RequestBatch {
         /// The subscription's row before the batch.
         let row: (id: Int64, signedAt: Int64)?
         var current: StoredSubscription?
-        var left: LeftName?
+        var left: UnsubscribedName?
         var used: AheadTimes
         /// The subscription to store; nil if there is none.
         var form: SubscriptionForm?
@@ -53,7 +53,7 @@ struct RequestBatch {
         var endsRow = false
         var leavesName = false
 
-        init(row: (id: Int64, signedAt: Int64)?, left: LeftName?, used: AheadTimes, at now: Int64) {
+        init(row: (id: Int64, signedAt: Int64)?, left: UnsubscribedName?, used: AheadTimes, at now: Int64) {
             self.row = row
             self.left = left
             self.used = used
@@ -135,7 +135,7 @@ extension Subscriptions {
     static let findRow = Query(
         SessionStorage.subscription, [.id, SessionStorage.signedAt], where: [.equal(SessionStorage.name)])
     private static let findLeft = Query(
-        SessionStorage.leftName, [SessionStorage.signedAt, SessionStorage.expiresAt], where: [.equal(SessionStorage.name)])
+        SessionStorage.unsubscribedName, [SessionStorage.signedAt, SessionStorage.expiresAt], where: [.equal(SessionStorage.name)])
     private static let findAhead = Query(
         SessionStorage.aheadTime, [SessionStorage.kind, SessionStorage.signedAt, SessionStorage.arrivedAt],
         where: [.equal(SessionStorage.name)], order: [.descending(SessionStorage.signedAt)])
@@ -154,7 +154,7 @@ extension Subscriptions {
             where: [.equal(.id), .equal(SessionStorage.signedAt)]))
     private static let removeRow = Mutation(SessionStorage.subscription, .delete(where: [.equal(.id)]))
     static let writeLeft = Mutation(
-        SessionStorage.leftName, .upsert([SessionStorage.name, SessionStorage.signedAt, SessionStorage.expiresAt]))
+        SessionStorage.unsubscribedName, .upsert([SessionStorage.name, SessionStorage.signedAt, SessionStorage.expiresAt]))
 
     /// Carries out the requests of one body in one transaction. Each request succeeds or is refused independently.
     ///
@@ -180,7 +180,9 @@ extension Subscriptions {
             for (index, name) in names.enumerated() {
                 states[name] = RequestBatch.NameState(
                     row: try found[3 * index].first.map { (try $0.integer(0), try $0.integer(1)) },
-                    left: try found[3 * index + 1].first.map { LeftName(signedAt: try $0.integer(0), expiresAt: try $0.integer(1)) },
+                    left: try found[3 * index + 1].first.map {
+                        UnsubscribedName(signedAt: try $0.integer(0), expiresAt: try $0.integer(1))
+                    },
                     used: AheadTimes(try found[3 * index + 2].map { try Self.aheadTime($0) }), at: now)
             }
             var counts: [AccountID: Int] = [:]

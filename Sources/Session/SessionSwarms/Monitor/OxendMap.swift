@@ -40,7 +40,7 @@ final class OxendMap: Sendable {
     func run() async {
         let client = OxenMQClient(library: library) { [weak self] connection, event in
             self?.handle(connection, event)
-            return .goOn
+            return .proceed
         }
         state.withLock { $0.client = client }
         change { $0.source.advance(to: $1) }

@@ -23,7 +23,7 @@ extension SubscriptionMonitor {
         case .command(_, let parts): return drop(.unknownCommand, parts, from: number)
         case .ignored: return drop(.notOxenMQ, [], from: number)
         }
-        return .goOn
+        return .proceed
     }
 
     private func closed(_ number: ConnectionNumber, _ reason: OxenMQClient.Reason) {
@@ -54,7 +54,7 @@ extension SubscriptionMonitor {
             }
             state.monitor.replied(tag, outcomes, at: now)
         }
-        return .goOn
+        return .proceed
     }
 
     private func refused(_ number: ConnectionNumber, _ tag: [UInt8]?) -> OxenMQClient.Flow {
@@ -63,7 +63,7 @@ extension SubscriptionMonitor {
         }
         for _ in 0..<entryCount { count(.refused(MonitorRefusal(rawValue: 0))) }
         change { state, now in state.monitor.refused(tag, at: now) }
-        return .goOn
+        return .proceed
     }
 
     private func entryCount(of tag: RequestTag, on number: ConnectionNumber) -> Int? {
@@ -87,7 +87,7 @@ extension SubscriptionMonitor {
             let (isFirst, isFull) = messages.withLock { ($0.isEmpty, $0.append(ReportedMessage(message, receivedAt: now), from: number)) }
             // One signal suffices: the reader empties the queue before it waits again.
             if isFirst { messageAdded.signal() }
-            return isFull ? .pause : .goOn
+            return isFull ? .pause : .proceed
         } catch {
             return drop(SessionDropReason(error), parts, from: number)
         }
@@ -107,7 +107,7 @@ extension SubscriptionMonitor {
         }
         if let reason { return drop(reason, parts, from: number) }
         count(.ended)
-        return .goOn
+        return .proceed
     }
 
     private static var unixMilliseconds: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
@@ -134,7 +134,7 @@ extension SubscriptionMonitor {
             state.monitor.postpone(number, by: pause)
             return now + pause
         }
-        guard let until else { return .goOn }
+        guard let until else { return .proceed }
         let pause = max(until - .now, .zero)
         queue.asyncAfter(deadline: .now() + .milliseconds(Int(pause / .milliseconds(1)) + 1)) { [weak self] in
             self?.unthrottle(number, until)

@@ -12,7 +12,7 @@ extension SubscriptionMonitor {
     package func run() async throws {
         let first: StorageServerList? = if case .file(let path) = configuration.source { try await readFile(path) } else { nil }
         let client = OxenMQClient(library: library, configuration: configuration.connections) { [weak self] connection, event in
-            self?.handle(connection, event) ?? .goOn
+            self?.handle(connection, event) ?? .proceed
         }
         self.client.withLock { $0 = client }
         // A separate task, so that accepted messages reach the receiver even after cancellation.

@@ -127,9 +127,9 @@ package final class SubscriptionMonitor: Sendable {
     }
 
     /// Removes the subscriptions of accounts that other nodes monitor from now on. Takes effect in order with calls of ``load(_:)``.
-    package func unload(where isOthers: @escaping @Sendable (AccountID) -> Bool) {
+    package func removeAccounts(where isAssignedElsewhere: @escaping @Sendable (AccountID) -> Bool) {
         queue.async {
-            self.change { state, _ in state.monitor.removeAll(where: isOthers) }
+            self.change { state, _ in state.monitor.removeAll(where: isAssignedElsewhere) }
         }
     }
 

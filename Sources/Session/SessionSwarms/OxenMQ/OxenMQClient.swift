@@ -26,7 +26,7 @@ package final class OxenMQClient: Sendable {
 
     /// The handler's answer to an event.
     package enum Flow: Hashable, Sendable {
-        case goOn
+        case proceed
         /// Stop reading this connection until ``OxenMQClient/resume(_:)``: libzmq queues ``Configuration/receiveQueue`` parts, then the system's
         /// buffers fill and the server has to wait. Messages already received are still delivered when the connection ends.
         case pause

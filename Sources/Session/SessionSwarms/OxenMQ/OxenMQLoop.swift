@@ -202,7 +202,7 @@ final class OxenMQLoop {
     }
 
     private func received(_ parts: [[UInt8]], _ number: UInt64) -> OxenMQClient.Flow {
-        guard let event = links[number]?.session.receive(parts) else { return .goOn }
+        guard let event = links[number]?.session.receive(parts) else { return .proceed }
         switch event {
         case .hello: return emit(number, .hello)
         case .reply(let tag, let parts): return emit(number, .reply(tag: tag, parts: parts))
@@ -211,7 +211,7 @@ final class OxenMQLoop {
         case .ignored: return emit(number, .ignored)
         case .bye:
             close(number, .bye)
-            return .goOn
+            return .proceed
         }
     }
 

@@ -30,7 +30,7 @@ struct RegistrationOutcome: Sendable {
 struct RegistrationHandler: Sendable {
     let rules: RegistrationRules
     let registrations: Registrations
-    let gate: Gate
+    let limits: StatusLimits
     let drain: Drain
 
     func change(_ claim: RegistrationClaim, _ hash: MessageHash, at now: Timestamp) -> StoreCommand<RegistrationOutcome> {
@@ -96,15 +96,15 @@ struct RegistrationHandler: Sendable {
     /// Calls the closure if limits allow the registration; refuses it otherwise.
     private func ifAllowed(
         _ keyHash: KeyHash, isNew: Bool, _ head: RegistrationHead?, at now: Timestamp,
-        _ goOn: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>
+        _ then: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>
     ) -> StoreCommand<RegistrationOutcome> {
         let refusal = StoreCommand.done(RegistrationOutcome(.internalError, .registrationLimited))
-        guard isNew, gate.limitsInstallations else {
-            return gate.refusesRegistration(of: keyHash, isNew: isNew, installations: 0, at: now) ? refusal : goOn()
+        guard isNew, limits.limitsInstallations else {
+            return limits.refusesRegistration(of: keyHash, isNew: isNew, installations: 0, at: now) ? refusal : then()
         }
         return Registrations.countedInstallations(of: keyHash).then { count in
-            let others = count - (head?.isUnfounded == true ? 1 : 0)
-            return gate.refusesRegistration(of: keyHash, isNew: isNew, installations: others, at: now) ? refusal : goOn()
+            let others = count - (head?.neverRegistered == true ? 1 : 0)
+            return limits.refusesRegistration(of: keyHash, isNew: isNew, installations: others, at: now) ? refusal : then()
         }
     }
 }

@@ -11,7 +11,7 @@ import Waku
 struct RequestHandler: Sendable {
     let rules: RequestRules
     let registrations: Registrations
-    let gate: Gate
+    let limits: StatusLimits
     /// Whether other nodes post from the outbox too.
     var isShared = false
 
@@ -111,7 +111,7 @@ struct RequestHandler: Sendable {
             case .report(let error): results.append(.known(error))
             case .await(let id): results.append(.waiting(id))
             case .deliver(let id, let notification, let stored):
-                guard let device = registered[stored.key]?.device, !gate.refuses({ $0.notification(for: stored.key, at: now) }) else {
+                guard let device = registered[stored.key]?.device, !limits.refuses({ $0.notification(for: stored.key, at: now) }) else {
                     results.append(.known(.internalError))
                     continue
                 }

@@ -30,34 +30,34 @@ final class StatusDecoder: Sendable {
     private let registrations: RegistrationRules
     private let requests: RequestRules
     private let versions: RecentVersions
-    private let gate: Gate
+    private let limits: StatusLimits
     private let assembler = Mutex(SegmentAssembler())
 
-    init(identity: PrivateKey, registrations: RegistrationRules, requests: RequestRules, versions: RecentVersions, gate: Gate) {
+    init(identity: PrivateKey, registrations: RegistrationRules, requests: RequestRules, versions: RecentVersions, limits: StatusLimits) {
         self.identity = identity
         self.registrations = registrations
         self.requests = requests
         self.versions = versions
-        self.gate = gate
+        self.limits = limits
     }
 
     /// - Parameters:
     ///   - message: a message on a topic of this protocol.
     ///   - isOwnTopic: whether it may be encrypted to the node's own key.
     ///   - keys: symmetric keys that may decrypt it.
-    ///   - isLaterTurn: whether this is a retry: see ``NodeAPI/Incoming/isLaterTurn``.
+    ///   - isRetry: whether this is a retry: see ``NodeAPI/Incoming/isRetry``.
     ///   - now: the time of receipt.
     /// - Returns: the command, and the reassembled message if this message was its last segment.
     func decode(
-        _ message: ReceivedMessage, isOwnTopic: Bool, keys: [SymmetricKey], isLaterTurn: Bool, at now: Timestamp
+        _ message: ReceivedMessage, isOwnTopic: Bool, keys: [SymmetricKey], isRetry: Bool, at now: Timestamp
     ) throws(Drop) -> (command: StatusCommand, whole: ReassembledMessage?) {
         let (envelope, whole) = try envelope(
-            in: message.message, isOwnTopic: isOwnTopic, keys: keys, isLaterTurn: isLaterTurn, at: now)
+            in: message.message, isOwnTopic: isOwnTopic, keys: keys, isRetry: isRetry, at: now)
         return (try command(in: envelope, sentAt: message.message.timestamp, now: now), whole)
     }
 
     private func envelope(
-        in message: WakuMessage, isOwnTopic: Bool, keys: [SymmetricKey], isLaterTurn: Bool, at now: Timestamp
+        in message: WakuMessage, isOwnTopic: Bool, keys: [SymmetricKey], isRetry: Bool, at now: Timestamp
     ) throws(Drop) -> (MetadataEnvelope, ReassembledMessage?) {
         let payload: OpenedPayload
         do throws(OpeningError) {
@@ -66,7 +66,7 @@ final class StatusDecoder: Sendable {
             throw Drop(error)
         }
         // Checked here because verifying the envelope, its keys and grants costs several times as much as the steps before.
-        try gate.admit(isSegmented: payload.segment != nil, isLaterTurn: isLaterTurn) { $0.message(from: payload.signer, at: now) }
+        try limits.admit(isSegmented: payload.segment != nil, isRetry: isRetry) { $0.message(from: payload.signer, at: now) }
         var bytes = payload.data
         var reassembled: ReassembledMessage?
         if let segment = payload.segment {
@@ -81,7 +81,7 @@ final class StatusDecoder: Sendable {
         } catch {
             throw Drop(error)
         }
-        try gate.admit(isSegmented: reassembled != nil, isLaterTurn: isLaterTurn) {
+        try limits.admit(isSegmented: reassembled != nil, isRetry: isRetry) {
             $0.message(envelope.kind, from: envelope.sender, at: now)
         }
         return (envelope, reassembled)

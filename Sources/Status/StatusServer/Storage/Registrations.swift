@@ -39,7 +39,7 @@ package struct Registrations: Sendable {
         try rows.first.map { row in
             RegistrationHead(
                 id: try row.integer(0), version: try row.unsigned(1), message: try row.optionalInteger(2).map(MessageMark.init),
-                isRegistered: try row.integer(3) != 0, isUnfounded: !row.isNull(4))
+                isRegistered: try row.integer(3) != 0, neverRegistered: !row.isNull(4))
         }
     }
 
@@ -271,7 +271,7 @@ package struct RegistrationHead: Sendable {
     /// false for a tombstone.
     package let isRegistered: Bool
     /// Whether this is a tombstone of an installation that was never registered.
-    package let isUnfounded: Bool
+    package let neverRegistered: Bool
 
     fileprivate var storedVersion: Value { .integer(Int64(bitPattern: version)) }
 }

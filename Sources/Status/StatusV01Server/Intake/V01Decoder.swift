@@ -30,23 +30,23 @@ final class V01Decoder: Sendable {
     private let identity: PrivateKey
     private let rules: V01.RegisterRules
     private let ages: RequestRules
-    private let gate: V01Gate
+    private let limits: V01Limits
     private let assembler = Mutex(SegmentAssembler())
 
-    init(identity: PrivateKey, rules: V01.RegisterRules, ages: RequestRules, gate: V01Gate) {
+    init(identity: PrivateKey, rules: V01.RegisterRules, ages: RequestRules, limits: V01Limits) {
         self.identity = identity
         self.rules = rules
         self.ages = ages
-        self.gate = gate
+        self.limits = limits
     }
 
     /// - Parameters:
     ///   - message: a message on the server topic.
-    ///   - isLaterTurn: whether this is a retry: see ``NodeAPI/Incoming/isLaterTurn``.
+    ///   - isRetry: whether this is a retry: see ``NodeAPI/Incoming/isRetry``.
     ///   - now: the time of receipt.
     /// - Returns: the command, and the reassembled message if this message was its last segment.
     func decode(
-        _ message: WakuMessage, isLaterTurn: Bool = false, at now: Timestamp
+        _ message: WakuMessage, isRetry: Bool = false, at now: Timestamp
     ) throws(Drop) -> (command: V01Command, whole: ReassembledMessage?) {
         let frame: PayloadFrame
         do throws(OpeningError) {
@@ -55,7 +55,7 @@ final class V01Decoder: Sendable {
             throw Drop(error)
         }
         let segment = SegmentMessage(parsing: frame.data)
-        let part = Part(isSegmented: segment != nil, isLaterTurn: isLaterTurn)
+        let part = Part(isSegmented: segment != nil, isRetry: isRetry)
         if let signer = frame.signer { try admit(part) { $0.message(from: signer, at: now) } }
         let (bytes, whole) = try whole(frame, segment, sentAt: message.timestamp, at: now)
         let envelope: V01.Envelope
@@ -72,11 +72,11 @@ final class V01Decoder: Sendable {
     /// The properties of a message's receipt that limits depend on.
     private struct Part {
         let isSegmented: Bool
-        let isLaterTurn: Bool
+        let isRetry: Bool
     }
 
-    private func admit(_ part: Part, _ ask: (inout Admission) -> Admission.Refusal?) throws(Drop) {
-        try gate.admit(isSegmented: part.isSegmented, isLaterTurn: part.isLaterTurn, ask)
+    private func admit(_ part: Part, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) throws(Drop) {
+        try limits.admit(isSegmented: part.isSegmented, isRetry: part.isRetry, ask)
     }
 
     /// The envelope in the Waku payload, or the one that its segment completes. Segments are reassembled per signer; unsigned ones are dropped.

@@ -50,7 +50,7 @@ struct V01RequestHandler: Sendable {
     }
 
     let records: Records
-    let gate: V01Gate
+    let limits: V01Limits
     /// The APNs topic of notifications; empty for none.
     let apnsTopic: String
     /// Whether other nodes post from the outbox too.
@@ -102,7 +102,7 @@ struct V01RequestHandler: Sendable {
         for notification in decision.started {
             let (registrant, installation) = (notification.registrant, notification.device.installationID)
             guard let row = selection.devices[registrant]?[installation], let version = versions[registrant],
-                !gate.refuses({ $0.notification(for: registrant.bytes + installation.bytes, at: now) })
+                !limits.refuses({ $0.notification(for: registrant.bytes + installation.bytes, at: now) })
             else {
                 isRefused = true
                 continue

@@ -10,7 +10,7 @@ extension MetricGroup {
             .v01Stored, .v01Ended, .v01Repeated, .v01Malformed, .v01Outdated, .v01Unsupported, .v01OverLimit, .v01Refused,
             .v01QueryAnswered,
             .v01QueryUnanswered, .v01RequestTaken, .v01Unacknowledged,
-        ] + Admission.Refusal.allCases.map(Counter.init))
+        ] + RateLimitTable.Refusal.allCases.map(Counter.init))
 }
 
 extension Metric {
@@ -84,7 +84,7 @@ extension Counter {
     package static let v01LimitDenied = Counter(
         "v0.1 limit: key that may not register", .limited, ProtocolLabel.statusV01, LimitLabel.denied)
 
-    init(_ refusal: Admission.Refusal) {
+    init(_ refusal: RateLimitTable.Refusal) {
         self =
             switch refusal {
             case .messagesBySender: .v01LimitMessagesBySender

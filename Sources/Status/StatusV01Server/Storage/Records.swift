@@ -26,7 +26,7 @@ package struct Records: Sendable {
         /// false for a tombstone.
         let isRegistered: Bool
         /// Whether this is a tombstone of an account that was never registered.
-        let isUnfounded: Bool
+        let neverRegistered: Bool
         /// The keyed hash of its access token.
         let token: [UInt8]?
 
@@ -50,7 +50,7 @@ package struct Records: Sendable {
                 id: try row.integer(0),
                 head: V01.RecordHead(
                     version: try row.unsigned(1), mark: try row.optionalInteger(2).map(V01.RegisterMark.init)),
-                isRegistered: try row.integer(3) != 0, isUnfounded: !row.isNull(4), token: try row.optionalBytes(5))
+                isRegistered: try row.integer(3) != 0, neverRegistered: !row.isNull(4), token: try row.optionalBytes(5))
         }
     }
 

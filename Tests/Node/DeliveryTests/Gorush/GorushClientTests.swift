@@ -76,7 +76,7 @@ struct GorushClientTests {
             """
         let result = try await post([Sample.notification("a"), Sample.notification("b")], .status(200, body: logs))
         #expect(result.outcome == .accepted)
-        #expect(result.untaken == ["b"])
+        #expect(result.notAccepted == ["b"])
     }
 
     @Test(arguments: [("17", 17), ("Thu, 01 Jan 1970 00:01:00 GMT", 60)])

@@ -84,7 +84,7 @@ import WakuCrypto
                 await members.feed(fixture.registration(client))
                 try await members.wait { $0.count(.registrationStored) + $0.count(.limitRegistrations) == count + 1 }
                 // The two others are told of each that was admitted.
-                try await members.wait { $0.count(.clusterTake) == 2 * $0.count(.registrationStored) }
+                try await members.wait { $0.count(.clusterLimitUsage) == 2 * $0.count(.registrationStored) }
             }
             #expect(members.count(.registrationStored) == 4)
         }

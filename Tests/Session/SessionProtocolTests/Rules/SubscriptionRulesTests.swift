@@ -73,7 +73,7 @@ import WakuCrypto
     }
 
     @Test func subscriptionOlderThanTheUnsubscriptionIsRefused() throws {
-        let left = LeftName(signedAt: now - 5, expiresAt: now + 15 * day)
+        let left = UnsubscribedName(signedAt: now - 5, expiresAt: now + 15 * day)
         #expect(refusal { _ = try subscribe(signedAt: now - 6, left: left) }?.code == .error)
         #expect(try subscribe(signedAt: now - 5, left: left) == .insert)
     }
@@ -122,7 +122,7 @@ import WakuCrypto
             #expect(
                 try rules.decideUnsubscription(
                     signedAt: signedAt, stored: used.stored(signedAt: ahead, at: now + 5), used: used, at: now + 5)
-                    == .remove(leaving: LeftName(signedAt: now + 5, expiresAt: now + 5 + 15 * day)))
+                    == .remove(leaving: UnsubscribedName(signedAt: now + 5, expiresAt: now + 5 + 15 * day)))
         }
         #expect(refusal { _ = try replace(signedAt: now - 301, used, stored: ahead, at: now + 5) }?.code == .error)
         // Also after that time has passed.
@@ -171,12 +171,12 @@ import WakuCrypto
 
     @Test func unsubscribingRemovesAndLeavesTheLaterTime() throws {
         let removal = try rules.decideUnsubscription(signedAt: now - 5, stored: .init(signedAt: now - 10), at: now)
-        #expect(removal == .remove(leaving: LeftName(signedAt: now - 5, expiresAt: now + 15 * day)))
+        #expect(removal == .remove(leaving: UnsubscribedName(signedAt: now - 5, expiresAt: now + 15 * day)))
     }
 
     @Test func leftTimeIsAtMostNow() throws {
         let removal = try rules.decideUnsubscription(signedAt: now + day, stored: .init(signedAt: now + 100), at: now)
-        #expect(removal == .remove(leaving: LeftName(signedAt: now, expiresAt: now + 15 * day)))
+        #expect(removal == .remove(leaving: UnsubscribedName(signedAt: now, expiresAt: now + 15 * day)))
     }
 
     @Test func equalTimeUnsubscribes() throws {
@@ -213,7 +213,7 @@ import WakuCrypto
     }
 
     private func subscribe(
-        signedAt: Int64, stored: Int64? = nil, left: LeftName? = nil, used: AheadTimes = AheadTimes(), deviceCount: Int = 0
+        signedAt: Int64, stored: Int64? = nil, left: UnsubscribedName? = nil, used: AheadTimes = AheadTimes(), deviceCount: Int = 0
     ) throws -> SubscriptionRules.Change {
         try rules.decideSubscription(
             signedAt: signedAt, stored: stored.map { StoredSubscription(signedAt: $0) }, left: left, used: used,

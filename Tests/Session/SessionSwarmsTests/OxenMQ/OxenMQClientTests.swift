@@ -19,7 +19,7 @@ struct OxenMQClientTests {
         let log = log
         client = OxenMQClient(library: try ZeroMQLibrary.load()) {
             log.append($0, $1)
-            return .goOn
+            return .proceed
         }
     }
 

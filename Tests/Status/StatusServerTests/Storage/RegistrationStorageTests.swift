@@ -100,7 +100,7 @@ struct RegistrationStorageTests {
         let (registered, never, anew) = (StatusStoreFixture.key(), StatusStoreFixture.key(), StatusStoreFixture.key())
         try await store.register(registered, version: 1)
         for key in [registered, never, anew] { try await store.unregister(key, version: 2, at: Timestamp(rawValue: 10)) }
-        #expect(try store.read(Registrations.head(of: never))?.isUnfounded == true)
+        #expect(try store.read(Registrations.head(of: never))?.neverRegistered == true)
         #expect(try store.read(Registrations.countedInstallations(of: never.keyHash)) == 1)
         #expect(try store.read(Registrations.countedInstallations(of: registered.keyHash)) == 0)
         #expect(try store.read(Registrations.countedRegistrations()) == 2)

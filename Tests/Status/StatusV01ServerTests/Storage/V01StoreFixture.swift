@@ -41,7 +41,7 @@ struct V01StoreFixture {
     {
         let rules = V01.RegisterRules(server: account.server)
         guard let claim = rules.claim(in: register, from: account.identity.publicKey) else { throw NotSigned() }
-        let handler = V01RegisterHandler(rules: rules, records: records, gate: V01Gate(.none), drain: Drain())
+        let handler = V01RegisterHandler(rules: rules, records: records, limits: V01Limits(.none), drain: Drain())
         return try await store.commit(handler.change(claim, at: now)).error
     }
 

@@ -1,27 +1,27 @@
 import Synchronization
 package import Core
 
-/// A thread-safe ``Admission`` that reports refusals. Each protocol has its own: limits apply per protocol.
-package final class LimitGate: Sendable {
-    private let admission: Mutex<Admission>
+/// A thread-safe ``RateLimitTable`` that reports refusals. Each protocol has its own: limits apply per protocol.
+package final class RateLimits: Sendable {
+    private let admission: Mutex<RateLimitTable>
     /// The limits of all nodes together, and the number of nodes.
     private let whole: Mutex<(limits: Limits, nodeCount: Int)>
     /// Whether there are no limits: then no lock is taken.
     private let isOpen: Atomic<Bool>
     /// nil if no other node has the same identity.
-    private let exchange = Mutex<TakeExchange?>(nil)
-    private let report = Mutex<(@Sendable (Admission.Refusal) -> Void)?>(nil)
+    private let exchange = Mutex<LimitUsageExchange?>(nil)
+    private let report = Mutex<(@Sendable (RateLimitTable.Refusal) -> Void)?>(nil)
     /// Number of registered devices, if limited: counted periodically, and incremented with each new device.
     private let registrationCount = Atomic(0)
 
     package init(_ limits: Limits) {
-        admission = Mutex(Admission(limits))
+        admission = Mutex(RateLimitTable(limits))
         whole = Mutex((limits, 1))
         isOpen = Atomic(limits == .none)
     }
 
     /// - Parameter body: called with each refusal, on the calling thread.
-    package func reportRefusals(to body: @escaping @Sendable (Admission.Refusal) -> Void) {
+    package func reportRefusals(to body: @escaping @Sendable (RateLimitTable.Refusal) -> Void) {
         report.withLock { $0 = body }
     }
 
@@ -34,16 +34,16 @@ package final class LimitGate: Sendable {
     }
 
     /// From now on counts limits that are too low to divide together with other nodes, while there are any.
-    package func exchangeTakes(by exchange: TakeExchange) {
+    package func exchangeUsage(by exchange: LimitUsageExchange) {
         self.exchange.withLock { $0 = exchange }
         whole.withLock { apply($0) }
     }
 
     /// Counts usage reported by another node.
     ///
-    /// - Parameter name: ``SharedTake/name``. Names of limits unknown to this release are ignored.
-    package func takenElsewhere(_ name: String, cost: Int, at now: Timestamp) {
-        guard let take = SharedTake(name: name, cost: cost) else { return }
+    /// - Parameter name: ``SharedLimitUsage/name``. Names of limits unknown to this release are ignored.
+    package func recordSharedLimitUsage(_ name: String, cost: Int, at now: Timestamp) {
+        guard let take = SharedLimitUsage(name: name, cost: cost) else { return }
         admission.withLock { $0.note(take, at: now) }
     }
 
@@ -62,7 +62,7 @@ package final class LimitGate: Sendable {
         let shared = exchange == nil ? [] : whole.limits.tooLowToDivide
         admission.withLock { admission in
             guard admission.limits != limits || admission.sharedLimits != shared else { return }
-            admission = exchange.map { Admission(limits, sharing: shared, by: $0.name, after: admission) } ?? Admission(limits)
+            admission = exchange.map { RateLimitTable(limits, sharing: shared, by: $0.name, after: admission) } ?? RateLimitTable(limits)
         }
         isOpen.store(limits == .none, ordering: .releasing)
     }
@@ -72,14 +72,14 @@ package final class LimitGate: Sendable {
 
     /// Whether a limit refuses a message. Reports the refusal, and usage of shared limits.
     ///
-    /// - Parameter isLaterTurn: whether the message is a retry, which may have been counted before by this or another node: shared limits do not
+    /// - Parameter isRetry: whether the message is a retry, which may have been counted before by this or another node: shared limits do not
     ///   refuse it.
-    package func refuses(isLaterTurn: Bool = false, _ ask: (inout Admission) -> Admission.Refusal?) -> Bool {
+    package func refuses(isRetry: Bool = false, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) -> Bool {
         guard !isUnlimited else { return false }
         let (refusal, taken) = admission.withLock { admission in
-            admission.isLaterTurn = isLaterTurn
-            defer { admission.isLaterTurn = false }
-            return (ask(&admission), admission.takeTaken())
+            admission.isRetry = isRetry
+            defer { admission.isRetry = false }
+            return (ask(&admission), admission.drainUsage())
         }
         if !taken.isEmpty { exchange.withLock(\.self)?.publish(taken) }
         guard let refusal else { return false }

@@ -4,7 +4,7 @@ package import StatusProtocol
 package import WakuCrypto
 
 /// The limits in the terms of Status.
-extension Admission {
+extension RateLimitTable {
     /// Admits a message of a known kind.
     ///
     /// - Parameters:

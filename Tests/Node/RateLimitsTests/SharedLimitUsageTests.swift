@@ -6,28 +6,28 @@ import WakuCrypto
 @testable import RateLimits
 
 /// Limits that several nodes count together.
-@Suite struct SharedTakeTests {
+@Suite struct SharedLimitUsageTests {
     private let start = Timestamp(rawValue: 1_700_000_000_000_000_000)
     private let sender = PrivateKey.generate().publicKey
     private let other = PrivateKey.generate().publicKey
 
     /// Gates of nodes that report their usage to each other.
     private final class Nodes: Sendable {
-        let gates: [LimitGate]
+        let gates: [RateLimits]
         let told = Mutex<[(String, Int)]>([])
         let now = Mutex(Timestamp(rawValue: 1_700_000_000_000_000_000))
 
         init(_ count: Int, _ limits: Limits) {
-            gates = (0..<count).map { _ in LimitGate(limits) }
+            gates = (0..<count).map { _ in RateLimits(limits) }
             for (place, gate) in gates.enumerated() {
-                gate.exchangeTakes(
-                    by: TakeExchange { bytes, purpose in
+                gate.exchangeUsage(
+                    by: LimitUsageExchange { bytes, purpose in
                         SHA3.hash256(Array(purpose.utf8) + bytes)
-                    } tell: { [unowned self] takes in
+                    } publish: { [unowned self] takes in
                         told.withLock { $0 += takes }
                         for index in gates.indices where index != place {
                             for (name, cost) in takes {
-                                gates[index].takenElsewhere(name, cost: cost, at: now.withLock(\.self))
+                                gates[index].recordSharedLimitUsage(name, cost: cost, at: now.withLock(\.self))
                             }
                         }
                     })
@@ -36,7 +36,7 @@ import WakuCrypto
         }
     }
 
-    private func admits(_ gate: LimitGate, request key: PublicKey, at time: Timestamp? = nil) -> Bool {
+    private func admits(_ gate: RateLimits, request key: PublicKey, at time: Timestamp? = nil) -> Bool {
         !gate.refuses { $0.message(.request, from: key, at: time ?? start) }
     }
 
@@ -65,7 +65,7 @@ import WakuCrypto
                 for path in Limits.ratesByRefusal.values { limits[keyPath: path] = rate }
             })
         let hash = Shake256.hash64(sender.compressed)
-        let asks: [(Admission.Refusal, (inout Admission) -> Admission.Refusal?)] = [
+        let asks: [(RateLimitTable.Refusal, (inout RateLimitTable) -> RateLimitTable.Refusal?)] = [
             (.messagesBySender, { $0.message(from: sender, at: start) }),
             (.registrationsBySender, { $0.message(.registration, from: sender, at: start) }),
             (.queriesBySender, { $0.message(.query, from: sender, at: start) }),
@@ -101,16 +101,16 @@ import WakuCrypto
     @Test func aLaterTurnIsCountedAndNotRefused() {
         let nodes = Nodes(2, limits { $0.requests = RateLimit(1, per: .day) })
         #expect(admits(nodes.gates[0], request: sender))
-        let isRefused = nodes.gates[1].refuses(isLaterTurn: true) { $0.message(.request, from: sender, at: start) }
+        let isRefused = nodes.gates[1].refuses(isRetry: true) { $0.message(.request, from: sender, at: start) }
         #expect(!isRefused)
         #expect(!admits(nodes.gates[1], request: sender))
         // Rates that are not shared refuse retries.
         let divided = Nodes(1, limits { $0.requests = RateLimit(1, per: .day) })
         #expect(admits(divided.gates[0], request: sender))
-        let isRefusedAlone = divided.gates[0].refuses(isLaterTurn: true) { $0.message(.request, from: sender, at: start) }
+        let isRefusedAlone = divided.gates[0].refuses(isRetry: true) { $0.message(.request, from: sender, at: start) }
         #expect(isRefusedAlone)
         let fresh = Nodes(2, limits { $0.requests = RateLimit(1, per: .day) })
-        _ = fresh.gates[1].refuses(isLaterTurn: true) { $0.message(.request, from: sender, at: start) }
+        _ = fresh.gates[1].refuses(isRetry: true) { $0.message(.request, from: sender, at: start) }
         #expect(!admits(fresh.gates[0], request: sender))
     }
 
@@ -139,13 +139,13 @@ import WakuCrypto
     }
 
     @Test func namesOfTakesAreReadAsTheyAreWritten() {
-        let take = SharedTake(.requestsBySender, key: [1, 2], cost: 7)
+        let take = SharedLimitUsage(.requestsBySender, key: [1, 2], cost: 7)
         #expect(take.name == "requests-by-sender:0102")
-        #expect(SharedTake(name: take.name, cost: 7) == take)
+        #expect(SharedLimitUsage(name: take.name, cost: 7) == take)
         for name in ["", ":", "requests-by-sender:", "requests-by-sender:1", "requests-by-sender", "wishes:0102", "a:b:c", "denied:01"] {
-            #expect(SharedTake(name: name, cost: 1) == nil)
+            #expect(SharedLimitUsage(name: name, cost: 1) == nil)
         }
-        #expect(SharedTake(name: take.name, cost: 0) == nil && SharedTake(name: take.name, cost: -1) == nil)
+        #expect(SharedLimitUsage(name: take.name, cost: 0) == nil && SharedLimitUsage(name: take.name, cost: -1) == nil)
     }
 
     @Test func whatOthersTookIsNeverMoreThanTheBucketHolds() {

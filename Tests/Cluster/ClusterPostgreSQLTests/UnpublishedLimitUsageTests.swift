@@ -4,12 +4,12 @@ import Testing
 
 @testable import ClusterPostgreSQL
 
-@Suite struct TakesToTellTests {
+@Suite struct UnpublishedLimitUsageTests {
     private let node = NodeID(rawValue: 0xAB)
     private let number = ProtocolNumber(rawValue: 2)
 
     @Test func equalTakesAreAddedUp() throws {
-        var takes = TakesToTell()
+        var takes = UnpublishedLimitUsage()
         takes.add("a:01", of: number, 2)
         takes.add("a:01", of: number, 3)
         takes.add("a:01", of: ProtocolNumber(rawValue: 1), 1)
@@ -19,19 +19,19 @@ import Testing
         takes.add("a:01", of: number, 1)
         takes.putBack(taken)
         #expect(takes.costs.values.sorted() == [1, 6])
-        let parsed = try #require(TakesToTell.parse("00000000000000ab 2 5 a:01"))
+        let parsed = try #require(UnpublishedLimitUsage.parse("00000000000000ab 2 5 a:01"))
         #expect(parsed == (node, number, "a:01", 5))
     }
 
     @Test func theyAreBounded() {
-        var takes = TakesToTell()
-        for index in 0...TakesToTell.limit { takes.add("a:\(index)", of: number, .max) }
+        var takes = UnpublishedLimitUsage()
+        for index in 0...UnpublishedLimitUsage.limit { takes.add("a:\(index)", of: number, .max) }
         takes.add("a:0", of: number, 1)
-        #expect(takes.costs.count == TakesToTell.limit)
+        #expect(takes.costs.count == UnpublishedLimitUsage.limit)
     }
 
     @Test(arguments: ["", "x", "00 2 5", "zz 2 5 a", "00 b 5 a", "00 2 0 a", "00 2 -1 a", "00 2 99999999999999999999 a"])
     func othersAreNone(payload: String) {
-        #expect(TakesToTell.parse(payload) == nil)
+        #expect(UnpublishedLimitUsage.parse(payload) == nil)
     }
 }

@@ -12,11 +12,11 @@ import Waku
 /// | `registration-count` | subscriptions |
 /// | `new-registrations` | new subscriptions |
 /// | `notifications-by-target` | notifications for a subscription |
-package final class SessionGate: Sendable {
-    let limiter: LimitGate
+package final class SessionLimits: Sendable {
+    let limiter: RateLimits
 
     package init(_ limits: Limits) {
-        limiter = LimitGate(limits)
+        limiter = RateLimits(limits)
     }
 
     /// Sets the counters for refusals.
@@ -66,7 +66,7 @@ package final class SessionGate: Sendable {
 
 extension Counter {
     /// nil for limits that Session does not have.
-    fileprivate init?(_ refusal: Admission.Refusal) {
+    fileprivate init?(_ refusal: RateLimitTable.Refusal) {
         switch refusal {
         case .registrationCount: self = .sessionLimitSubscriptions
         case .newRegistrations: self = .sessionLimitNewSubscriptions

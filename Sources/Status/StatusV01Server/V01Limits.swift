@@ -6,11 +6,11 @@ import StatusRules
 import Core
 
 /// The rate limits of version 0.1.
-package final class V01Gate: Sendable {
-    let limiter: LimitGate
+package final class V01Limits: Sendable {
+    let limiter: RateLimits
 
     package init(_ limits: Limits) {
-        limiter = LimitGate(limits)
+        limiter = RateLimits(limits)
     }
 
     /// Sets the counters for refusals.
@@ -23,23 +23,23 @@ package final class V01Gate: Sendable {
         limiter.replace(limits)
     }
 
-    /// See `ProtocolService.shared(by:)`.
+    /// See `ProtocolService.nodeCountChanged(_:)`.
     func share(among nodeCount: Int) {
         limiter.share(among: nodeCount)
     }
 
     /// - Parameters:
     ///   - isSegmented: whether the message is a segment: each node applies its limits to segments independently.
-    ///   - isLaterTurn: whether this is a retry: see ``NodeAPI/Incoming/isLaterTurn``.
+    ///   - isRetry: whether this is a retry: see ``NodeAPI/Incoming/isRetry``.
     ///   - ask: applies the limits.
     /// - Throws: `Drop` when a limit is exceeded.
     func admit(
-        isSegmented: Bool = false, isLaterTurn: Bool = false, _ ask: (inout Admission) -> Admission.Refusal?
+        isSegmented: Bool = false, isRetry: Bool = false, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?
     ) throws(Drop) {
-        if limiter.refuses(isLaterTurn: isLaterTurn, ask) { throw Drop(.droppedLimited, isLeftToOthers: isSegmented) }
+        if limiter.refuses(isRetry: isRetry, ask) { throw Drop(.droppedLimited, isLeftToOthers: isSegmented) }
     }
 
-    func refuses(_ ask: (inout Admission) -> Admission.Refusal?) -> Bool { limiter.refuses(ask) }
+    func refuses(_ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) -> Bool { limiter.refuses(ask) }
 
     /// Whether limits refuse a record. If not, its new devices are counted.
     ///

@@ -9,7 +9,7 @@ package enum MessageClass: Hashable, Sendable {
 }
 
 /// Applies ``Limits``. Checked before each expensive step.
-package struct Admission: Sendable {
+package struct RateLimitTable: Sendable {
     /// The limit that was exceeded.
     package enum Refusal: String, Error, Hashable, Sendable, CaseIterable {
         case messagesBySender = "messages of a sender"
@@ -49,22 +49,22 @@ package struct Admission: Sendable {
     private var requests: RateLimiter<All>?
     private var answerKiBByTarget: RateLimiter<[UInt8]>?
     private var answerKiB: RateLimiter<All>?
-    /// Limits that several nodes count together, keyed by ``TakeExchange/name``. These limits have no limiter in the properties above.
+    /// Limits that several nodes count together, keyed by ``LimitUsageExchange/name``. These limits have no limiter in the properties above.
     private var shared: [Refusal: RateLimiter<[UInt8]>] = [:]
     private let name: @Sendable (Refusal, [UInt8]) -> [UInt8]
     /// Usage that has not been reported to other nodes yet.
-    private var taken: [SharedTake] = []
-    /// Whether the current message is a retry: see ``LimitGate/refuses(isLaterTurn:_:)``.
-    var isLaterTurn = false
+    private var taken: [SharedLimitUsage] = []
+    /// Whether the current message is a retry: see ``RateLimits/refuses(isRetry:_:)``.
+    var isRetry = false
 
     /// - Parameters:
     ///   - limits: this node's share of the limits.
     ///   - shared: rates counted together with other nodes.
-    ///   - name: see ``TakeExchange/name``.
+    ///   - name: see ``LimitUsageExchange/name``.
     ///   - former: the value to replace; its usage of unchanged shared rates is kept.
     package init(
         _ limits: Limits, sharing shared: Set<Refusal> = [], by name: @escaping @Sendable (Refusal, [UInt8]) -> [UInt8] = { $1 },
-        after former: Admission? = nil
+        after former: RateLimitTable? = nil
     ) {
         self.limits = limits
         self.name = name
@@ -170,14 +170,14 @@ package struct Admission: Sendable {
     package var sharedLimits: Set<Refusal> { Set(shared.keys) }
 
     /// Returns the usage of shared limits since the last call.
-    package mutating func takeTaken() -> [SharedTake] {
+    package mutating func drainUsage() -> [SharedLimitUsage] {
         if taken.isEmpty { return [] }
         defer { taken = [] }
         return taken
     }
 
     /// Counts usage reported by another node.
-    package mutating func note(_ take: SharedTake, at now: Timestamp) {
+    package mutating func note(_ take: SharedLimitUsage, at now: Timestamp) {
         shared[take.limit]?.note(take.key, cost: take.cost, at: now)
     }
 
@@ -185,13 +185,13 @@ package struct Admission: Sendable {
 
     /// - Parameter bytes: a unique encoding of the key.
     private mutating func take<Key>(
-        _ key: Key, _ bytes: @autoclosure () -> [UInt8], _ limit: Refusal, _ path: WritableKeyPath<Admission, RateLimiter<Key>?>,
+        _ key: Key, _ bytes: @autoclosure () -> [UInt8], _ limit: Refusal, _ path: WritableKeyPath<RateLimitTable, RateLimiter<Key>?>,
         cost: Int = 1, at now: Timestamp
     ) -> Bool {
         guard !shared.isEmpty, shared[limit] != nil else { return self[keyPath: path]?.admits(key, cost: cost, at: now) ?? true }
         let named = name(limit, bytes())
-        guard shared[limit]?.admits(named, cost: cost, at: now) ?? true else { return isLaterTurn }
-        taken.append(SharedTake(limit, key: named, cost: cost))
+        guard shared[limit]?.admits(named, cost: cost, at: now) ?? true else { return isRetry }
+        taken.append(SharedLimitUsage(limit, key: named, cost: cost))
         return true
     }
 
