@@ -304,7 +304,7 @@ package.targets += [
 package.targets += tests(
     of: "Core",
     [
-        tests("Core"),
+        tests("Core", ["WakuCrypto"]),
         tests("WakuCrypto"),
         tests("Wire"),
     ])

@@ -1,0 +1,80 @@
+import Foundation
+public import WakuCrypto
+
+/// A Web Push subscription: where a device's push service takes messages, and the keys that they are encrypted to. As secret as a device token: it
+/// prints as `<redacted>`, also inside other values.
+///
+///     {"endpoint": "https://…", "expirationTime": null, "keys": {"p256dh": base64url, "auth": base64url}}
+///
+/// This is what browsers make of it (W3C Push API, `PushSubscription.toJSON`), and the device token of Status' token type 3.
+public struct PushSubscription: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public static let jsonByteLimit = 4096
+    public static let endpointByteLimit = 2048
+
+    /// An https URL, at most 2,048 bytes.
+    public let endpoint: String
+    public let origin: WebPushOrigin
+    public let keys: WebPushKeys
+
+    /// nil unless each part is valid: see ``WebPushOrigin/init(endpoint:)`` and ``WebPushKeys``.
+    ///
+    /// - Parameters:
+    ///   - endpoint: an https URL.
+    ///   - p256dh: an uncompressed point of P-256 in base64url, with or without padding.
+    ///   - auth: 16 bytes in base64url, with or without padding.
+    public init?(endpoint: String, p256dh: String, auth: String) {
+        guard endpoint.utf8.count <= Self.endpointByteLimit, let origin = WebPushOrigin(endpoint: endpoint),
+            let point = Self.decode(p256dh, byteCount: P256PublicKey.byteCount), let key = try? P256PublicKey(parsing: point),
+            let secret = Self.decode(auth, byteCount: WebPushKeys.secretByteCount),
+            let keys = WebPushKeys(publicKey: key, secret: secret)
+        else { return nil }
+        self.init(endpoint: endpoint, origin: origin, keys: keys)
+    }
+
+    /// nil unless the endpoint is valid: see ``WebPushOrigin/init(endpoint:)``.
+    public init?(endpoint: String, keys: WebPushKeys) {
+        guard endpoint.utf8.count <= Self.endpointByteLimit, let origin = WebPushOrigin(endpoint: endpoint) else { return nil }
+        self.init(endpoint: endpoint, origin: origin, keys: keys)
+    }
+
+    private init(endpoint: String, origin: WebPushOrigin, keys: WebPushKeys) {
+        self.endpoint = endpoint
+        self.origin = origin
+        self.keys = keys
+    }
+
+    /// Parses the JSON that browsers make; unknown members are ignored. nil for anything else, and for more than 4,096 bytes.
+    public init?(json: [UInt8]) {
+        guard json.count <= Self.jsonByteLimit, let members = try? JSONDecoder().decode(Members.self, from: Data(json)) else { return nil }
+        self.init(endpoint: members.endpoint, p256dh: members.keys.p256dh, auth: members.keys.auth)
+    }
+
+    /// The JSON that browsers make, with the members in a fixed order.
+    public var json: [UInt8] {
+        // None of these characters needs an escape in JSON.
+        Array(
+            """
+            {"endpoint":"\(endpoint)","expirationTime":null,"keys":{"p256dh":"\(Base64URL.encode(keys.publicKey.bytes))",\
+            "auth":"\(Base64URL.encode(keys.secret))"}}
+            """.utf8)
+    }
+
+    private struct Members: Decodable {
+        struct Keys: Decodable {
+            let p256dh: String
+            let auth: String
+        }
+        let endpoint: String
+        let keys: Keys
+    }
+
+    private static func decode(_ text: String, byteCount: Int) -> [UInt8]? {
+        // Bounds the text first.
+        guard text.utf8.count <= (byteCount + 2) / 3 * 4, let bytes = Base64URL.decode(text), bytes.count == byteCount else { return nil }
+        return bytes
+    }
+
+    public var description: String { "<redacted>" }
+    public var debugDescription: String { "<redacted>" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
