@@ -27,6 +27,17 @@ static inline CURLcode waku_curl_get_pointer(CURL *handle, CURLINFO info, void *
     return curl_easy_getinfo(handle, info, value);
 }
 
+static inline CURLcode waku_curl_set_opensocket(
+    CURL *handle, curl_socket_t (*callback)(void *, curlsocktype, struct curl_sockaddr *)) {
+    return curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, callback);
+}
+
+static inline const void *waku_curl_socket_address(const struct curl_sockaddr *address) {
+    return &address->addr;
+}
+
+static const curl_socket_t waku_curl_socket_bad = CURL_SOCKET_BAD;
+
 // Macros with casts and shifts, which Swift cannot import.
 
 static inline CURLcode waku_curl_global_init(void) {
@@ -43,6 +54,10 @@ static inline CURLcode waku_curl_set_bearer_auth(CURL *handle) {
 
 static inline CURLcode waku_curl_set_tls_1_2(CURL *handle) {
     return curl_easy_setopt(handle, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+}
+
+static inline CURLcode waku_curl_set_http_2_tls(CURL *handle) {
+    return curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
 }
 
 /// Why a message came off the multi handle: Swift sees the union that holds it as raw bytes.

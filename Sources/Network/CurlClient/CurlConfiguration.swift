@@ -1,4 +1,4 @@
-/// The settings for all requests of a client. libcurl takes proxies from the environment.
+/// The settings for all requests of a client. libcurl takes proxies from the environment, except as ``Destinations-swift.enum`` says.
 package struct CurlConfiguration: Sendable, CustomStringConvertible, CustomReflectable {
     /// The certificate authorities that are trusted.
     package enum Trust: Sendable, Hashable {
@@ -8,7 +8,16 @@ package struct CurlConfiguration: Sendable, CustomStringConvertible, CustomRefle
         case file(path: String)
     }
 
+    /// The addresses that may be connected to, and for which URLs.
+    package enum Destinations: Sendable, Hashable {
+        case all
+        /// For URLs that strangers choose: https only, without a proxy, only to public addresses and these networks. Checked at each connection, after
+        /// the name's resolution, so that neither a name nor a notation of an address evades it.
+        case publicAddresses(and: [IPNetwork])
+    }
+
     package var trust: Trust
+    package var destinations = Destinations.all
     package var credentials: HTTPCredentials
     /// Sent with every request. May hold secrets, so they are not printed.
     package var headers: [(name: String, value: String)]

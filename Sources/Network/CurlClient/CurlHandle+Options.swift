@@ -22,6 +22,14 @@ extension CurlHandle {
             // Debian's libcurl additionally trusts a folder by default.
             set(CURLOPT_CAPATH, nil)
         }
+        if case .publicAddresses = configuration.destinations {
+            set(CURLOPT_PROTOCOLS_STR, "https")
+            set(CURLOPT_PROXY, "")
+            set(CURLOPT_NETRC, 0)
+            waku_curl_set_http_2_tls(pointer)
+            // Wait for a connection that may carry several requests, rather than opening another.
+            set(CURLOPT_PIPEWAIT, 1)
+        }
         switch configuration.credentials {
         case .none: break
         case .basic(let user, let password):

@@ -1,5 +1,6 @@
 import CCurl
 import Core
+import Foundation
 
 /// A request on an easy handle, and the part of the response received so far.
 final class CurlTransfer {
@@ -16,6 +17,8 @@ final class CurlTransfer {
     private var headerCount = 0
     private var body: [UInt8] = []
     private var isTooLarge = false
+    /// See ``CurlConfiguration/Destinations-swift.enum``.
+    private var networks: [IPNetwork] = []
 
     init(task: CurlTask, handle: CurlHandle, deadline: Instant) {
         self.task = task
@@ -44,6 +47,14 @@ final class CurlTransfer {
         handle.set(CURLOPT_PRIVATE, context)
         handle.set(CURLOPT_WRITEDATA, context)
         handle.set(CURLOPT_HEADERDATA, context)
+        if case .publicAddresses(let networks) = configuration.destinations {
+            self.networks = networks
+            waku_curl_set_pointer(handle.pointer, CURLOPT_OPENSOCKETDATA, context)
+            waku_curl_set_opensocket(handle.pointer) { context, _, address in
+                guard let context, let address else { return waku_curl_socket_bad }
+                return CurlTransfer.from(context: context).openSocket(address)
+            }
+        }
         // Returning another count ends the transfer.
         handle.set(CURLOPT_WRITEFUNCTION) { bytes, _, count, context in
             guard let context else { return 0 }
@@ -60,6 +71,14 @@ final class CurlTransfer {
         if isTooLarge { return .failure(HTTPError(.tooLarge, "the response is larger than allowed")) }
         guard result == CURLE_OK else { return .failure(HTTPError(result, detail: handle.detail)) }
         return .success(HTTPResponse(status: handle.responseStatus, headers: headers, body: body))
+    }
+
+    /// Opens a socket for an address unless it must not be connected to.
+    private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+        let length = min(Int(address.pointee.addrlen), MemoryLayout<sockaddr_storage>.size)
+        let ip = IPAddress(socketAddress: UnsafeRawBufferPointer(start: waku_curl_socket_address(address), count: length))
+        guard let ip, ip.isPublic || networks.contains(where: { $0.contains(ip) }) else { return waku_curl_socket_bad }
+        return socket(address.pointee.family, address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue), address.pointee.protocol)
     }
 
     private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
