@@ -150,7 +150,7 @@ package.targets += room(
 package.targets += room(
     "Node",
     [
-        library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", logging]),
+        library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", deque, logging]),
         library("RateLimits", ["Core", "WakuCrypto"]),
         library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "Storage", "Waku", "WakuCrypto", logging]),
         library("NodeMetrics", ["Core", "Waku", logging, metrics]),

@@ -4,6 +4,11 @@ package enum PushService: String, Hashable, Sendable, CaseIterable, Codable {
     case apnsSandbox = "apns-sandbox"
     case firebase
     case huawei
+    /// Posted by the node itself, not by gorush.
+    case webPush = "webpush"
+
+    /// The services that gorush posts to.
+    package static let ofGorush: [PushService] = [.apns, .apnsSandbox, .firebase, .huawei]
 
     package var isApple: Bool { self == .apns || self == .apnsSandbox }
 
@@ -12,6 +17,7 @@ package enum PushService: String, Hashable, Sendable, CaseIterable, Codable {
         case .apns, .apnsSandbox: .apn
         case .firebase: .firebase
         case .huawei: .huawei
+        case .webPush: .webPush
         }
     }
 }

@@ -11,25 +11,31 @@ extension DeliveryService {
         guard let loaded = await load(batch, for: endpoint),
             let deliveries = await marked(withoutPostponed(loaded, of: batch, at: endpoint)), !deliveries.isEmpty
         else { return await finished(batch, of: endpoint, .notPosted) }
-        let post = PostID(endpoint: endpoint, batch: batch.id)
-        feedback.began(post, deliveries.map(\.waiting.delivery))
-        let sandbox = routing.rules[endpoint].sandboxTopics
-        let notifications = deliveries.map { $0.notification(sandbox: sandbox) }
-        let start = ContinuousClock.now
+        let postID = PostID(endpoint: endpoint, batch: batch.id)
+        feedback.began(postID, deliveries.map(\.waiting.delivery))
         let sent = steadyNow
-        table.withLock { $0.sent(batch, count: notifications.count, by: endpoint, now: sent) }
+        table.withLock { $0.sent(batch, count: deliveries.count, by: endpoint, now: sent) }
         // The request has left, so the run loop must watch for slowness.
         wakeUp.signal()
-        let result = await gorush[endpoint].posting.post(notifications)
+        let result = await post(deliveries, to: endpoint)
         let answered = steadyNow
         // The answer may let other posts go out before its result is stored.
         if table.withLock({ $0.answered(batch, result.outcome, by: endpoint, now: answered) }) { wakeUp.signal() }
-        counters.posted(result, took: start.duration(to: .now))
-        note(result, deliveries.count, endpoint)
         var notAccepted: Set<Int64> = []
         if case .accepted = result.outcome { notAccepted = await keepAcceptance(of: deliveries, result) }
-        feedback.ended(post)
+        feedback.ended(postID)
         await finished(batch, of: endpoint, result.outcome, except: notAccepted)
+    }
+
+    /// Posts to a gorush or a push service, and counts the result.
+    private func post(_ deliveries: [PostableDelivery], to endpoint: Int) async -> PostResult {
+        guard endpoint < gorush.count else { return await postWebPush(deliveries[0], at: endpoint) }
+        let start = ContinuousClock.now
+        let sandbox = routing.rules[endpoint].sandboxTopics
+        let result = await gorush[endpoint].posting.post(deliveries.compactMap { $0.notification(sandbox: sandbox) })
+        counters.posted(result, took: start.duration(to: .now))
+        note(result, deliveries.count, endpoint)
+        return result
     }
 
     // MARK: Loading
@@ -88,6 +94,7 @@ extension DeliveryService {
     private func sort(_ batch: DeliveryQueue.Batch, _ recent: [Int64: PostableDelivery], _ found: Found, for endpoint: Int) -> Loaded {
         var loaded = Loaded()
         let clock = now()
+        let destination = table.withLock { $0.destination(endpoint) }
         for id in batch.deliveries {
             let postable: PostableDelivery
             if let stored = found.stored[id] {
@@ -120,8 +127,8 @@ extension DeliveryService {
                 loaded.orphaned.append(id)
                 continue
             }
-            switch self.endpoint(for: postable.address) {
-            case endpoint: loaded.postable.append(postable)
+            switch routing.destination(of: postable.address) {
+            case destination: loaded.postable.append(postable)
             case nil: loaded.unroutable.append(id)
             // The device registered anew, for another app.
             default: loaded.replaced.append((id, by: postable.waiting))
@@ -260,6 +267,7 @@ extension DeliveryService {
         // Alarms change within the lock, so that the breaker changes of two batches are reported in order.
         let finished = table.withLock { table in
             let finished = table.finished(batch, outcome, by: endpoint, except: notAccepted, now: now)
+            guard endpoint < gorush.count else { return finished }
             switch finished.breakerChange {
             case .opened: feedback.alarms.raise(.gorushGivenUp, finished.failure)
             case .closed: if table.areAllBreakersClosed { feedback.alarms.clear(.gorushGivenUp) }
@@ -268,10 +276,15 @@ extension DeliveryService {
             return finished
         }
         for times in finished.accepted { counters.reached(.accepted, .request, times) }
-        let name: Logger.MetadataValue = "\(routing.rules[endpoint].name)"
         counters.add(.notificationAccepted, finished.accepted.count)
         counters.add(.notificationRetried, finished.retriedCount)
         notifyWaiters(finished.completed)
+        if endpoint < gorush.count { note(finished, endpoint) }
+        if !finished.refused.isEmpty { await drop(finished.refused, .notificationRefused) }
+    }
+
+    private func note(_ finished: DeliveryTable.Finished, _ endpoint: Int) {
+        let name: Logger.MetadataValue = "\(routing.rules[endpoint].name)"
         switch finished.breakerChange {
         case .opened:
             counters.add(.gorushOpened)
@@ -279,6 +292,5 @@ extension DeliveryService {
         case .closed: logger.info("gorush takes notifications again", metadata: ["endpoint": name])
         case nil: break
         }
-        if !finished.refused.isEmpty { await drop(finished.refused, .notificationRefused) }
     }
 }

@@ -73,17 +73,23 @@ extension DeliveryService {
         }
     }
 
+    /// A receiver of Web Push may show a repetition: it is up to the app.
+    private func showsRepetitionOnce(_ delivery: PostableDelivery, at endpoint: Int) -> Bool {
+        guard endpoint < gorush.count else { return false }
+        return delivery.notification(sandbox: routing.rules[endpoint].sandboxTopics).map(gorush[endpoint].posting.showsRepetitionOnce)
+            ?? false
+    }
+
     /// Returns the deliveries of a batch that may be posted now; the others return to the queue until their hold ends.
     func withoutPostponed(
         _ deliveries: [PostableDelivery], of batch: DeliveryQueue.Batch, at endpoint: Int
     ) -> [PostableDelivery] {
         let ends = table.withLock { $0.heldUntil(deliveries.lazy.map(\.waiting.id)) }
         guard !ends.isEmpty else { return deliveries }
-        let (now, sandbox) = (steadyNow, routing.rules[endpoint].sandboxTopics)
+        let now = steadyNow
         let due = deliveries.reduce(into: [Int64: Timestamp]()) { due, delivery in
             due[delivery.waiting.id] = UnknownOutcome.wait(
-                until: ends[delivery.waiting.id],
-                showsOnce: gorush[endpoint].posting.showsRepetitionOnce(delivery.notification(sandbox: sandbox)), now: now)
+                until: ends[delivery.waiting.id], showsOnce: showsRepetitionOnce(delivery, at: endpoint), now: now)
         }
         table.withLock { $0.postpone(due, of: batch, at: endpoint) }
         return deliveries.filter { due[$0.waiting.id] == nil }

@@ -34,6 +34,8 @@ package final class DeliveryService: Sendable {
         package var outboxLimit = 100_000
         /// See ``UnknownOutcome/hold``.
         package var unknownHold = Duration.seconds(5)
+        /// nil: the node does not post to Web Push services.
+        package var webPush: WebPushEndpoint?
 
         package init() {}
     }
@@ -41,6 +43,7 @@ package final class DeliveryService: Sendable {
     let store: any Store
     let sources: DeliverySources
     let gorush: [GorushEndpoint]
+    let webPush: WebPushEndpoint?
     package let routing: EndpointRouting
     package let feedback: Feedback
     let counters: Counters
@@ -67,7 +70,8 @@ package final class DeliveryService: Sendable {
         self.share = share
         self.sources = sources
         self.gorush = gorush
-        routing = EndpointRouting(gorush.map(\.rule))
+        webPush = configuration.webPush
+        routing = EndpointRouting(gorush.map(\.rule), postsWebPush: configuration.webPush != nil)
         feedback = Feedback(store: store, sources: sources, counters: counters, alarms: alarms, logger: logger, now: now)
         self.counters = counters
         self.logger = logger
@@ -77,6 +81,11 @@ package final class DeliveryService: Sendable {
         answerLimit = configuration.answerLimit
         self.now = now
         started = (now(), .now)
+        var origins = DeliveryTable.Origins.Configuration()
+        origins.waitingLimit = configuration.outboxLimit
+        origins.queue.limit = configuration.outboxLimit
+        origins.queue.awaitLimit = configuration.awaitLimit
+        if let rate = configuration.webPush?.rate { (origins.standing.rate, origins.standing.burst) = (rate.perSecond, rate.burst) }
         table = Mutex(
             DeliveryTable(
                 gorush.map { endpoint in
@@ -88,7 +97,7 @@ package final class DeliveryService: Sendable {
                     // Posts that time out one after the other are failures in a row.
                     queue.breaker.failureMemory = max(queue.breaker.failureMemory, endpoint.timeout * 2)
                     return DeliveryQueue(configuration: queue)
-                }))
+                }, webPush: origins))
     }
 
     var steadyNow: Timestamp {
@@ -119,7 +128,7 @@ package final class DeliveryService: Sendable {
             queued.map {
                 DeliveryTable.Arrival(
                     waiting: $0.postable.waiting, postable: $0.postable, times: $0.times,
-                    endpoint: endpoint(for: $0.postable.address) ?? 0, group: $0.group)
+                    destination: routing.destination(of: $0.postable.address) ?? .gorush(0), group: $0.group)
             }, isAwaited: true)
     }
 
@@ -127,11 +136,11 @@ package final class DeliveryService: Sendable {
     ///
     /// - Parameter heldUntil: see ``DeliveryTable/Arrival/heldUntil``.
     private func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool, heldUntil: [Int64: Timestamp] = [:]) {
-        let endpoints = endpoints(of: waiting)
+        let destinations = destinations(of: waiting)
         add(
             waiting.map {
                 DeliveryTable.Arrival(
-                    waiting: $0, postable: nil, times: nil, endpoint: endpoints[$0.id] ?? 0, heldUntil: heldUntil[$0.id])
+                    waiting: $0, postable: nil, times: nil, destination: destinations[$0.id] ?? .gorush(0), heldUntil: heldUntil[$0.id])
             }, isAwaited: isAwaited)
     }
 
@@ -158,24 +167,19 @@ package final class DeliveryService: Sendable {
         if !own.isEmpty { wakeUp.signal() }
     }
 
-    /// nil when no endpoint is configured for this app.
-    func endpoint(for address: DeviceAddress) -> Int? {
-        routing.endpoint(for: address.platform, apnTopic: address.apnTopic, service: address.service)
-    }
-
     private static let routingChunk = 500
 
     /// The endpoint of each notification in the outbox. One without an endpoint is assigned to the first by the caller, and given up when it is about
     /// to be posted. Reads nothing when there is no choice.
-    private func endpoints(of waiting: [WaitingDelivery]) -> [Int64: Int] {
+    private func destinations(of waiting: [WaitingDelivery]) -> [Int64: Destination] {
         guard routing.hasChoice else { return [:] }
-        var found: [Int64: Int] = [:]
+        var found: [Int64: Destination] = [:]
         for start in stride(from: 0, to: waiting.count, by: Self.routingChunk) {
             let chunk = waiting[start..<min(start + Self.routingChunk, waiting.count)]
             let rows = (try? store.read(sources.rows(of: chunk.lazy.map(\.device)))) ?? [:]
             for item in chunk {
                 guard let row = rows[item.device], let address = try? sources[item.device.protocol]?.address(of: row) else { continue }
-                found[item.id] = endpoint(for: address)
+                found[item.id] = routing.destination(of: address)
             }
         }
         return found
@@ -294,10 +298,20 @@ package final class DeliveryService: Sendable {
     /// The number of requests that wait for deliveries.
     package var awaitingCount: Int { table.withLock { $0.awaitingCount } }
 
-    /// The state of each endpoint, including the number of its waiting notifications.
+    /// The push services with deliveries; nil when the node does not post to them.
+    package var webPushFigures: WebPushFigures? {
+        guard webPush != nil else { return nil }
+        let now = steadyNow
+        return table.withLock { $0.webPushFigures(now: now) }
+    }
+
+    /// Whether there is a gorush.
+    package var hasGorush: Bool { !routing.rules.allSatisfy(\.acceptsNothing) }
+
+    /// The state of each gorush, including the number of its waiting notifications.
     package var endpoints: [EndpointState] {
         let now = steadyNow
-        return table.withLock { $0.states(routing.rules, now: now) }
+        return zip(routing.rules, table.withLock { $0.states(routing.rules, now: now) }).filter { !$0.0.acceptsNothing }.map(\.1)
     }
 
     /// The breaker of the endpoint in the worst state.

@@ -44,32 +44,6 @@ package struct DeviceOwner: Hashable, Sendable {
     }
 }
 
-/// The push address of a device under its current registration.
-package struct DeviceAddress: Sendable {
-    /// The version of the registration.
-    package let version: UInt64
-    package let platform: Platform
-    package let deviceToken: DeviceToken
-    /// The app's APNs topic.
-    package let apnTopic: String
-    /// The push service of a Session device; nil for other protocols.
-    package let service: PushService?
-    /// The expiry of the registration; nil: never. From then on nothing is posted to the device, even before its row is removed.
-    package let endsAt: Timestamp?
-
-    package init(
-        version: UInt64, platform: Platform, deviceToken: DeviceToken, apnTopic: String, service: PushService? = nil,
-        endsAt: Timestamp? = nil
-    ) {
-        self.service = service
-        self.endsAt = endsAt
-        self.version = version
-        self.platform = platform
-        self.deviceToken = deviceToken
-        self.apnTopic = apnTopic
-    }
-}
-
 /// The sources of a node's protocols.
 package struct DeliverySources: Sendable {
     private let sources: [ProtocolNumber: any DeliverySource]

@@ -8,7 +8,7 @@ struct DeliveryTable {
     private static let postableLimit = 1_024
     private static let elsewhereCapacity = 10_000
 
-    private struct Queued {
+    struct Queued {
         let delivery: DeliveryID
         /// The index of its endpoint.
         let endpoint: Int
@@ -16,7 +16,7 @@ struct DeliveryTable {
         let heldUntil: Timestamp?
     }
 
-    private struct Endpoint {
+    struct Endpoint {
         /// Independent of the queues of other endpoints.
         var queue: DeliveryQueue
         /// Why the last post failed.
@@ -27,11 +27,19 @@ struct DeliveryTable {
         var hasAnswered = false
         /// See ``EndpointState/healthFailure``.
         var healthFailure: String?
+        /// For a push service: see `DeliveryTable+Origins.swift`. nil for a gorush, and for a place that is free.
+        var origin: Origin?
+        /// The number of deliveries in ``DeliveryTable/deliveries``.
+        var referenceCount = 0
     }
 
-    private var endpoints: [Endpoint]
+    /// Each gorush, then a place for each push service with deliveries.
+    var endpoints: [Endpoint]
+    let gorushCount: Int
+    var origins: Origins
+    private var isDraining = false
     /// The queued deliveries by their outbox ids, and the endpoint of each by its delivery id.
-    private var deliveries: [Int64: Queued] = [:]
+    var deliveries: [Int64: Queued] = [:]
     private var endpointByDelivery: [DeliveryID: Int] = [:]
     /// The times of the requests that enqueued deliveries since this process started.
     private var times: [Int64: MessageTimes] = [:]
@@ -41,8 +49,13 @@ struct DeliveryTable {
     /// See ``markRemote(_:)``. An entry is removed when a request waits for it.
     private var elsewhere = GenerationalCache<DeliveryID, Void>(capacity: Self.elsewhereCapacity)
 
-    init(_ queues: [DeliveryQueue]) {
+    /// - Parameters:
+    ///   - queues: one for each gorush.
+    ///   - webPush: for the queues of push services.
+    init(_ queues: [DeliveryQueue], webPush: Origins.Configuration = Origins.Configuration()) {
         endpoints = queues.map { Endpoint(queue: $0) }
+        gorushCount = queues.count
+        origins = Origins(webPush)
     }
 
     // MARK: Arrivals
@@ -51,7 +64,7 @@ struct DeliveryTable {
         let waiting: WaitingDelivery
         let postable: PostableDelivery?
         let times: MessageTimes?
-        let endpoint: Int
+        let destination: Destination
         /// See ``QueuedDelivery/group``.
         var group: Int64?
         /// Set when a post by an earlier run or another node has an unknown outcome: the delivery is not posted again before this time, by the
@@ -65,22 +78,25 @@ struct DeliveryTable {
     mutating func add(_ arrivals: some Sequence<Arrival>, isAwaited: Bool, clock: Timestamp, now: Timestamp) {
         for arrival in arrivals where endpointByDelivery[arrival.waiting.delivery] == nil {
             let waiting = arrival.waiting
-            endpointByDelivery[waiting.delivery] = arrival.endpoint
-            deliveries[waiting.id] = Queued(
-                delivery: waiting.delivery, endpoint: arrival.endpoint, heldUntil: arrival.heldUntil)
+            let endpoint = place(of: arrival.destination, now: now)
+            endpointByDelivery[waiting.delivery] = endpoint
+            endpoints[endpoint].referenceCount += 1
+            deliveries[waiting.id] = Queued(delivery: waiting.delivery, endpoint: endpoint, heldUntil: arrival.heldUntil)
             times[waiting.id] = arrival.times
             if postable.count < Self.postableLimit { postable[waiting.id] = arrival.postable }
-            endpoints[arrival.endpoint].queue.add(
+            endpoints[endpoint].queue.add(
                 waiting.id, device: waiting.device, expires: now + waiting.expires.since(clock), isAwaited: isAwaited,
                 group: arrival.group, now: now)
+            changed(endpoint)
         }
+        evictBeyondLimit()
     }
 
     /// The result of ``await(_:deadline:now:)``.
     enum Waiting {
         /// The request waits. The unknown deliveries are in no queue and not known to be posted by another node: look them up.
         case waits(unknown: [DeliveryID])
-        /// Every gorush concerned is unavailable.
+        /// Every endpoint concerned is unavailable.
         case refused(AwaitedDeliveryTable.Completed)
     }
 
@@ -92,7 +108,7 @@ struct DeliveryTable {
                 if elsewhere.contains(delivery) { elsewhere.remove(delivery) } else { unknown.append(delivery) }
                 continue
             }
-            if endpoints[endpoint].queue.breaker.isOpen(at: now) { outcomes[delivery] = .failed }
+            if endpoints[endpoint].isUnavailable(at: now) { outcomes[delivery] = .failed }
         }
         guard outcomes.count < awaited.deliveries.count else {
             return .refused(AwaitedDeliveryTable.Completed(awaited: awaited, outcomes: outcomes, isImmediate: true))
@@ -112,17 +128,18 @@ struct DeliveryTable {
 
     mutating func step(now: Timestamp) -> Step {
         var step = Step(completed: awaited.end(before: now))
-        for index in endpoints.indices {
+        for index in 0..<gorushCount {
             step.actions += endpoints[index].queue.actions(now: now).map { (index, $0) }
             step.next = [step.next, endpoints[index].queue.nextWake(now: now)].compactMap(\.self).min()
         }
-        step.next = [step.next, awaited.nextDeadline].compactMap(\.self).min()
+        step.actions += originActions(now: now)
+        step.next = [step.next, awaited.nextDeadline, origins.nextWake].compactMap(\.self).min()
         return step
     }
 
-    /// The endpoints that became slow, or stopped being slow, since the last call.
+    /// Each gorush that became slow, or stopped being slow, since the last call.
     mutating func slownessChanges(now: Timestamp) -> [(endpoint: Int, slowness: DeliveryQueue.Slowness?)] {
-        endpoints.indices.compactMap { index in
+        (0..<gorushCount).compactMap { index in
             let slowness = endpoints[index].queue.slowness(at: now)
             guard endpoints[index].isSlow != (slowness != nil) else { return nil }
             endpoints[index].isSlow = slowness != nil
@@ -130,7 +147,7 @@ struct DeliveryTable {
         }
     }
 
-    var isAnySlow: Bool { endpoints.contains(where: \.isSlow) }
+    var isAnySlow: Bool { endpoints[..<gorushCount].contains(where: \.isSlow) }
 
     // MARK: Health checks
 
@@ -151,6 +168,7 @@ struct DeliveryTable {
     /// Returns deliveries of a batch to the queue until the given times.
     mutating func postpone(_ due: [Int64: Timestamp], of batch: DeliveryQueue.Batch, at endpoint: Int) {
         endpoints[endpoint].queue.postpone(due, of: batch.id)
+        changed(endpoint)
     }
 
     /// Removes and returns the deliveries of a batch that need not be read from the outbox, provided that their devices have not changed.
@@ -170,7 +188,10 @@ struct DeliveryTable {
             endpoints[endpoint].healthFailure = nil
         case .failed, .notPosted: break
         }
-        defer { endpoints[endpoint].queue.answered(batch.id, outcome: outcome, now: now) }
+        defer {
+            endpoints[endpoint].queue.answered(batch.id, outcome: outcome, now: now)
+            changed(endpoint)
+        }
         return endpoints[endpoint].queue.slowness(at: now) != nil
     }
 
@@ -207,8 +228,9 @@ struct DeliveryTable {
             case .retrying: finished.retriedCount += 1
             }
         }
+        changed(endpoint)
         let after = endpoints[endpoint].queue.breaker
-        if after.isOpen(at: now) { finished.completed += failAwaited(at: endpoint) }
+        if endpoints[endpoint].isUnavailable(at: now) { finished.completed += failAwaited(at: endpoint) }
         finished.failure = endpoints[endpoint].failure
         switch (before.isClosed, after.isClosed) {
         case (true, false): finished.breakerChange = .opened
@@ -218,16 +240,20 @@ struct DeliveryTable {
         return finished
     }
 
-    var areAllBreakersClosed: Bool { endpoints.allSatisfy(\.queue.breaker.isClosed) }
+    /// Those of every gorush.
+    var areAllBreakersClosed: Bool { endpoints[..<gorushCount].allSatisfy(\.queue.breaker.isClosed) }
 
     /// The breaker is open, so deliveries that are not posted yet are reported as failed. Deliveries in flight may still be accepted in time:
     /// requests wait for them until their deadline.
     private mutating func failAwaited(at endpoint: Int) -> [AwaitedDeliveryTable.Completed] {
         let unanswered = Set(endpoints[endpoint].queue.deliveriesInFlight.compactMap { deliveries[$0]?.delivery })
         var completed: [AwaitedDeliveryTable.Completed] = []
-        for delivery in Array(awaited.deliveries) where endpointByDelivery[delivery] == endpoint && !unanswered.contains(delivery) {
-            completed += awaited.resolve(delivery, as: .failed)
-        }
+        // The queue of a push service is mostly shorter than the list of deliveries that requests wait for.
+        let own =
+            endpoints[endpoint].origin == nil
+            ? awaited.deliveries.filter { endpointByDelivery[$0] == endpoint }
+            : endpoints[endpoint].queue.deliveries.keys.compactMap { deliveries[$0]?.delivery }
+        for delivery in own where !unanswered.contains(delivery) { completed += awaited.resolve(delivery, as: .failed) }
         return completed
     }
 
@@ -252,6 +278,8 @@ struct DeliveryTable {
         times[id] = nil
         guard let queued = deliveries.removeValue(forKey: id) else { return nil }
         endpoints[queued.endpoint].queue.remove(id)
+        endpoints[queued.endpoint].referenceCount -= 1
+        changed(queued.endpoint)
         endpointByDelivery[queued.delivery] = nil
         return queued.delivery
     }
@@ -259,6 +287,7 @@ struct DeliveryTable {
     /// Removes deliveries from the queue of an endpoint; requests may still wait for them.
     mutating func remove(_ ids: [Int64], from endpoint: Int) {
         for id in ids { endpoints[endpoint].queue.remove(id) }
+        changed(endpoint)
     }
 
     // MARK: Other nodes
@@ -292,16 +321,27 @@ struct DeliveryTable {
 
     /// - Parameter ids: nil for all that wait. Returns the number of these deliveries that are not in flight.
     mutating func hasten(_ ids: [Int64]?, now: Timestamp) -> Int {
-        endpoints.indices.reduce(0) { $0 + endpoints[$1].queue.hasten(ids, now: now) }
+        endpoints.indices.reduce(0) { count, index in
+            defer { changed(index) }
+            return count + endpoints[index].queue.hasten(ids, now: now)
+        }
     }
 
     /// Starts no new posts.
     mutating func drain() {
+        isDraining = true
         for index in endpoints.indices { endpoints[index].queue.drain() }
     }
 
     /// Whether all posts have ended after ``drain()``.
     var isDrained: Bool { endpoints.allSatisfy(\.queue.isDrained) }
+
+    /// A queue for another push service.
+    func makeQueue() -> DeliveryQueue {
+        var queue = DeliveryQueue(configuration: origins.configuration.queue)
+        if isDraining { queue.drain() }
+        return queue
+    }
 
     // MARK: Figures
 

@@ -33,19 +33,29 @@ package struct EndpointRule: Codable, Hashable, Sendable {
     var takesAll: Bool { platforms == nil && apnTopics == nil }
 }
 
+/// The endpoint of a delivery.
+enum Destination: Hashable, Sendable {
+    /// The index in ``EndpointRouting/rules``.
+    case gorush(Int)
+    case webPush(WebPushOrigin)
+}
+
 /// Routes each notification to the first endpoint whose rule accepts it.
 ///
 /// Once any endpoint has ``EndpointRule/services``, Session notifications go only to endpoints that list their service, and other notifications only
 /// to endpoints without services: different apps need different Firebase projects, and tokens do not identify the project.
 package struct EndpointRouting: Sendable {
     package let rules: [EndpointRule]
+    /// Whether this node posts to Web Push services.
+    package let postsWebPush: Bool
     private let isTrivial: Bool
     private let namesServices: Bool
 
     /// - Precondition: at least one.
-    package init(_ rules: [EndpointRule] = [EndpointRule()]) {
+    package init(_ rules: [EndpointRule] = [EndpointRule()], postsWebPush: Bool = false) {
         precondition(!rules.isEmpty)
         self.rules = rules
+        self.postsWebPush = postsWebPush
         namesServices = rules.contains { $0.services != nil }
         isTrivial = rules[0].takesAll && !namesServices
     }
@@ -63,6 +73,14 @@ package struct EndpointRouting: Sendable {
         }
     }
 
+    /// - Returns: nil when no endpoint serves this device.
+    func destination(of address: DeviceAddress) -> Destination? {
+        switch address.target {
+        case .gorush(let device): endpoint(for: device.platform, apnTopic: device.apnTopic, service: device.service).map(Destination.gorush)
+        case .webPush(let subscription): postsWebPush ? .webPush(subscription.origin) : nil
+        }
+    }
+
     /// Whether endpoints differ, so that one must be chosen for each notification.
-    package var hasChoice: Bool { !isTrivial }
+    package var hasChoice: Bool { !isTrivial || postsWebPush }
 }

@@ -44,4 +44,20 @@ package struct GorushEndpoint: Sendable {
     }
 }
 
+extension GorushEndpoint {
+    /// In place of a gorush for nodes without one: gets nothing, because its rule accepts no platform.
+    package static let none = GorushEndpoint(NoGorush(), rule: EndpointRule(name: "none", platforms: []))
+
+    private struct NoGorush: NotificationPosting {
+        func post(_ notifications: [Notification]) async -> PostResult {
+            PostResult(outcome: .notPosted, postedTokenCount: notifications.count)
+        }
+    }
+}
+
+extension EndpointRule {
+    /// Whether it accepts no device at all: see ``GorushEndpoint/none``.
+    package var acceptsNothing: Bool { platforms?.isEmpty == true }
+}
+
 extension GorushClient: NotificationPosting {}

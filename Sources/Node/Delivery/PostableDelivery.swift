@@ -19,18 +19,25 @@ package struct PostableDelivery: Sendable {
 
     var credentialScope: FailureGuard.CredentialScope { address.credentialScope }
 
+    /// The notification for a gorush endpoint; nil for a device that gorush does not reach.
+    ///
     /// - Parameter sandbox: the APNs topics with tokens of Apple's sandbox.
-    func notification(sandbox: Set<String>) -> Delivery.Notification {
-        Delivery.Notification(
-            id: waiting.delivery.notificationID, platform: address.platform, deviceToken: address.deviceToken, apnTopic: address.apnTopic,
-            isForSandbox: address.platform == .apn && sandbox.contains(address.apnTopic), expires: waiting.expires, content: content)
+    func notification(sandbox: Set<String>) -> Delivery.Notification? {
+        guard case .gorush(let device) = address.target else { return nil }
+        return Delivery.Notification(
+            id: waiting.delivery.notificationID, platform: device.platform, deviceToken: device.token, apnTopic: device.apnTopic,
+            isForSandbox: device.platform == .apn && sandbox.contains(device.apnTopic), expires: waiting.expires, content: content)
     }
 }
 
 extension DeviceAddress {
-    /// The devices that share its certificate, key or project.
+    /// The devices whose failures are compared: those that share a certificate, key or project, or the origin of a push service.
     var credentialScope: FailureGuard.CredentialScope {
-        FailureGuard.CredentialScope(platform: platform, topic: apnTopic, service: service)
+        switch target {
+        case .gorush(let device):
+            FailureGuard.CredentialScope(platform: device.platform, topic: device.apnTopic, service: device.service)
+        case .webPush(let subscription): FailureGuard.CredentialScope(origin: subscription.origin)
+        }
     }
 }
 

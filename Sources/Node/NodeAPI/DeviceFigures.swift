@@ -18,6 +18,7 @@ package struct DeviceFigures: Hashable, Sendable {
         var counts = RegistrationCounts()
         counts.apn = registered[.apn] ?? 0
         counts.firebase = registered[.firebase] ?? 0
+        counts.webPush = registered[.webPush] ?? 0
         counts.inDoubt = inDoubt.values.reduce(0, +)
         counts.unregistered = unregistered
         return counts
@@ -31,7 +32,7 @@ extension MetricRegistry {
     ///   - figures: the numbers; nil when they can't be read now.
     ///   - label: the protocol.
     package func set(_ figures: DeviceFigures?, of label: ProtocolLabel) {
-        for (platformLabel, platform) in [(PlatformLabel.apn, Platform.apn), (.firebase, .firebase)] {
+        for (platformLabel, platform) in [(PlatformLabel.apn, Platform.apn), (.firebase, .firebase), (.webPush, .webPush)] {
             let inDoubt = figures.map { $0.inDoubt[platform] ?? 0 }
             let certain = figures.map { ($0.registered[platform] ?? 0) - (inDoubt ?? 0) }
             set(.registrations, label, platformLabel, RegistrationStateLabel.registered, to: certain.map(Double.init))

@@ -102,6 +102,7 @@ package struct Retention: Sendable {
 package struct RegistrationCounts: Sendable {
     package var apn = 0
     package var firebase = 0
+    package var webPush = 0
     /// The number of registered devices with a token in doubt.
     package var inDoubt = 0
     package var unregistered = 0

@@ -19,6 +19,8 @@ package enum AlarmKind: String, MetricLabel {
     case gorushMisconfigured = "gorush_misconfigured"
     /// APNs or Firebase do not accept gorush's certificate, key or account.
     case pushServiceCredentials = "push_service_credentials"
+    /// A Web Push service does not accept this node's VAPID key.
+    case webPushKeyRefused = "web_push_key_refused"
     /// Too many tokens fail with the same error, so none is removed.
     case tokensHeldOff = "tokens_held_off"
     case storeFails = "store_fails"
@@ -36,6 +38,7 @@ package enum AlarmKind: String, MetricLabel {
         case .gorushSlow: "gorush is slow"
         case .gorushMisconfigured: "gorush can't be used as configured"
         case .pushServiceCredentials: "gorush's certificate, key or account is not accepted"
+        case .webPushKeyRefused: "A push service does not accept the VAPID key"
         case .tokensHeldOff: "Too many tokens fail alike"
         case .storeFails: "Database can't be written or read"
         case .clock: "This machine's clock differs"
@@ -46,7 +49,7 @@ package enum AlarmKind: String, MetricLabel {
     var expiry: Duration? {
         switch self {
         case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails, .clock: nil
-        case .gap, .gorushMisconfigured, .pushServiceCredentials: .seconds(600)
+        case .gap, .gorushMisconfigured, .pushServiceCredentials, .webPushKeyRefused: .seconds(600)
         case .tokensHeldOff: .seconds(3600)
         }
     }

@@ -16,6 +16,7 @@ extension Counter {
 package enum PlatformLabel: String, MetricLabel {
     package static let labelName = "platform"
     case apn, firebase
+    case webPush = "webpush"
     /// The platform of unregistered devices.
     case none
 }

@@ -53,7 +53,7 @@ package struct StatusGoRow: Sendable {
         guard registration.installationID == key.installationID, registration.version == version, !registration.unregister else {
             throw .contradiction
         }
-        guard let platform = registration.platform else { throw .platform }
+        guard let platform = registration.platform, platform != .webPush else { throw .platform }
         guard !registration.deviceToken.isEmpty else { throw .deviceToken }
         guard registration.accessToken.isUUID else { throw .accessToken }
         guard platform == .apn, registration.apnTopic.isEmpty else { return bytes }

@@ -9,7 +9,7 @@ import WakuCrypto
 struct IdentityCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "identity", abstract: "Creates, imports and shows the identity key of a node or client.",
-        subcommands: [New.self, Import.self, Show.self])
+        subcommands: [New.self, NewVAPID.self, Import.self, Show.self])
 
     struct New: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -79,12 +79,20 @@ struct IdentityCommand: AsyncParsableCommand {
         @Flag(help: "Print the public key alone.")
         var publicKey = false
 
+        @Option(help: "Show the public half of this VAPID key file instead.")
+        var webPushKey: String?
+
         func validate() throws {
             if publicKey, json { throw ValidationError("give one of --json and --public-key") }
         }
 
         func run() async throws {
             try await reportingFailures {
+                if let webPushKey {
+                    let key = try VAPIDKeyFile.read(webPushKey).publicKey
+                    if publicKey { return Output.line(key) }
+                    return try VAPIDOverview(publicKey: key).print(asJSON: json)
+                }
                 let key = try IdentityFile.read(identity).publicKey
                 if publicKey { return Output.line("0x" + key.hex) }
                 try IdentityOverview(key).print(asJSON: json)

@@ -87,6 +87,9 @@ struct Serve: AsyncParsableCommand {
     @OptionGroup(title: "Gorush")
     var gorush: GorushOptions
 
+    @OptionGroup(title: "Web Push")
+    var webPush: WebPushOptions
+
     static let standardRequestAge = DurationArgument("10m", .seconds(600))
 
     @Option(help: "Requests older than this are dropped. A notification that gorush has not accepted by then expires.")
@@ -211,7 +214,11 @@ struct Serve: AsyncParsableCommand {
         configuration.session = try session.configuration()
         configuration.registrationLifetime = limits.registrationLifetime.duration
         configuration.feedbackSecret = try gorush.feedbackSecret()
+        configuration.webPush = try webPush.endpoint()
         let settings = try gorush.settings()
+        guard !settings.isEmpty || configuration.webPush != nil else {
+            throw CommandFailure(.usage, "--gorush none needs --web-push: otherwise no device could be notified")
+        }
         for settings in settings { _ = try settings.client() }
         _ = try attachment(of: configuration.identity, logger: Logger(label: "configuration") { _ in SwiftLogNoOpLogHandler() })
         _ = try network.dnsClient()
@@ -291,10 +298,11 @@ struct Serve: AsyncParsableCommand {
                 for poster in posters { found.append(await poster.inspect()) }
                 return found
             }
-            let endpoints = zip(plan.gorush, posters).map { settings, poster in
+            let posted = zip(plan.gorush, posters).map { settings, poster in
                 GorushEndpoint(
                     poster, rule: settings.rule, connections: settings.connections, batch: settings.batch, timeout: settings.timeout)
             }
+            let endpoints = posted.isEmpty ? [GorushEndpoint.none] : posted
             let server = try Server(plan.configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) }
             try await attachment.listen()
             let reloading = ReloadService(server: server, plan: plan, gorush: posters, level: level, logger: logger)

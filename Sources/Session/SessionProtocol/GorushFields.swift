@@ -30,7 +30,7 @@ package struct GorushFields: Hashable, Sendable {
     ///   - namespace: The namespace of the message.
     ///   - apnsTopic: `--session-apns-topic`; used only for APNs.
     package init(service: PushService, payload: String, carriesData: Bool, namespace: Int16, apnsTopic: String) {
-        let isUrgent = carriesData && (namespace == 0 || namespace == 11)
+        let isUrgent = Self.isUrgent(carriesData: carriesData, namespace: namespace)
         let priority = Member("priority", .text(isUrgent ? "high" : "normal"))
         switch service {
         case .apns, .apnsSandbox:
@@ -47,10 +47,19 @@ package struct GorushFields: Hashable, Sendable {
         case .firebase:
             platform = 2
             members = [Member("data", .object([Member("enc_payload", .text(payload)), Member("spns", .text("1"))])), priority]
+        case .webPush:
+            // Not for gorush.
+            platform = 0
+            members = []
         case .huawei:
             platform = 3
             members = [Member("huawei_data", .text("{\"enc_payload\":\(jsonText(payload)),\"spns\":\"1\"}")), priority]
         }
+    }
+
+    /// Whether a notification is of high priority for Firebase, Huawei and Web Push.
+    package static func isUrgent(carriesData: Bool, namespace: Int16) -> Bool {
+        carriesData && (namespace == 0 || namespace == 11)
     }
 
     /// JSON text of the members, with `platform` first: `"platform":1,"topic":…`.

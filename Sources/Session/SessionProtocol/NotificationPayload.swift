@@ -10,11 +10,15 @@ package import WakuCrypto
 /// its length, and `B` if it is omitted because it is over 2,500 bytes. `B` is `true`, but for iOS the number 1: the iOS app fails on `true`.
 package struct NotificationPayload: Sendable {
     package static let maximumDataByteCount = 2500
+    /// For Web Push, the whole payload must fit into a push message of 3,993 bytes, in base64 with 100 bytes around it.
+    static let maximumWebPushByteCount = 2816
     static let blockByteCount = 256
 
     let metadata: String
     /// The message data included in the payload.
     let data: ArraySlice<UInt8>?
+    /// Whether data was wanted, but is too long.
+    package let isTruncated: Bool
 
     /// - Parameters:
     ///   - message: A message reported by a storage server.
@@ -22,7 +26,10 @@ package struct NotificationPayload: Sendable {
     ///   - service: The push service of the device.
     package init(_ message: NotifyMessage, wantsData: Bool, service: PushService) {
         let wanted = wantsData ? message.data : nil
-        let isTooLong = (wanted?.count ?? 0) > Self.maximumDataByteCount
+        // 384 bytes are enough for the metadata of a hash of usual length, and bencode's syntax.
+        let maximumCount = service == .webPush ? Self.maximumWebPushByteCount - 384 : Self.maximumDataByteCount
+        let isTooLong = (wanted?.count ?? 0) > maximumCount
+        isTruncated = isTooLong
         data = isTooLong ? nil : wanted
         // Names and spaces as in the deployed server's output.
         var text = ""

@@ -77,6 +77,7 @@ struct RequestFields {
     func device() throws(RequestError) -> (serviceName: String, token: String) {
         guard let name = try required("service").text else { throw .badInput("service", "expected a string") }
         guard let info = try required("service_info").object else { throw .badInput("service_info", "expected an object") }
+        if PushService(rawValue: name) == .webPush { return (name, try webPushToken(info)) }
         guard let token = info["token"]?.text else { throw .badInput("service_info", "token missing or no string") }
         let lengths = PushService(rawValue: name)?.tokenLengths ?? 1...4096
         // Bounds the bytes first, so that counting the scalars is cheap.
@@ -85,6 +86,17 @@ struct RequestFields {
             throw .badInput("service_info", "expected a token of \(expected) characters")
         }
         return (name, token)
+    }
+
+    /// The JSON of a Web Push subscription, from `endpoint`, `p256dh` and `auth`.
+    private func webPushToken(_ info: JSONObject) throws(RequestError) -> String {
+        guard let endpoint = info["endpoint"]?.text, let key = info["p256dh"]?.text, let secret = info["auth"]?.text else {
+            throw .badInput("service_info", "expected endpoint, p256dh and auth")
+        }
+        guard let subscription = PushSubscription(endpoint: endpoint, p256dh: key, auth: secret) else {
+            throw .badInput("service_info", "expected an https endpoint of at most 2048 bytes, a point of P-256 and 16 bytes, in base64url")
+        }
+        return String(decoding: subscription.json, as: UTF8.self)
     }
 
     func namespaces() throws(RequestError) -> [Int16] {

@@ -1,7 +1,7 @@
 package import Core
 package import WakuCrypto
 
-/// The device of a subscription. Its token prints as `<redacted>`.
+/// The device of a subscription; for Web Push its token is the JSON of a `PushSubscription`. Its token prints as `<redacted>`.
 package struct SubscriberDevice: Hashable, Sendable {
     package let service: PushService
     package let token: Confidential<String>
@@ -9,6 +9,12 @@ package struct SubscriberDevice: Hashable, Sendable {
     package init(service: PushService, token: String) {
         self.service = service
         self.token = Confidential(token)
+    }
+
+    /// The text by which the device is known: its token; for Web Push the endpoint of its subscription, whose keys may change.
+    package var identifier: String {
+        guard service == .webPush else { return token.value }
+        return PushSubscription(json: Array(token.value.utf8))?.endpoint ?? token.value
     }
 
     /// - Throws: ``RequestError/Code/serviceNotAvailable`` for an unknown service.

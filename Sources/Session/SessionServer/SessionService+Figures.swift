@@ -9,7 +9,7 @@ import WakuCrypto
 extension SessionService {
     var findings: [Finding] {
         SessionChecks.findings(
-            monitor.figures, unserved: Set(PushService.allCases).subtracting(services), isListening: httpPort != nil)
+            monitor.figures, unserved: Set(PushService.ofGorush).subtracting(services), isListening: httpPort != nil)
     }
 
     func updateGauges(_ counters: Counters) async {

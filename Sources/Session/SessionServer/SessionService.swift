@@ -64,7 +64,8 @@ final class SessionService: ProtocolService {
         let routing = node.delivery.routing
         services = Set(
             PushService.allCases.filter { service in
-                (!service.isApple || !configuration.apnsTopic.isEmpty)
+                if service == .webPush { return routing.postsWebPush }
+                return (!service.isApple || !configuration.apnsTopic.isEmpty)
                     && routing.endpoint(
                         for: service.platform, apnTopic: service.isApple ? configuration.apnsTopic : "", service: service) != nil
             })

@@ -115,9 +115,20 @@ package struct SessionClient: Sendable {
         all += fields
         all += [
             ("sig_ts", "\(authority.signedAt)"), ("signature", quoted(hexString(authority.signature.value))),
-            ("service", quoted(device.service.rawValue)), ("service_info", "{\"token\":\(quoted(device.token.value))}"),
+            ("service", quoted(device.service.rawValue)), ("service_info", serviceInfo(device)),
         ]
         return "{\(all.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ","))}"
+    }
+
+    private static func serviceInfo(_ device: SubscriberDevice) -> String {
+        guard device.service == .webPush, let subscription = PushSubscription(json: Array(device.token.value.utf8)) else {
+            return "{\"token\":\(quoted(device.token.value))}"
+        }
+        let keys = subscription.keys
+        return """
+            {"endpoint":\(quoted(subscription.endpoint)),"p256dh":\(quoted(Base64URL.encode(keys.publicKey.bytes))),\
+            "auth":\(quoted(Base64URL.encode(keys.secret)))}
+            """
     }
 
     private static func quoted(_ text: String) -> String {

@@ -48,6 +48,9 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     /// nil if the token type is not a known platform.
     public var platform: Platform? { Platform(tokenType: tokenType) }
 
+    /// The Web Push subscription in the device token; nil for other platforms, and when the token is not a valid one.
+    public var subscription: PushSubscription? { platform == .webPush ? PushSubscription(json: deviceToken.bytes) : nil }
+
     /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         guard bytes.count <= Self.byteLimit else { throw .tooMany }

@@ -11,16 +11,19 @@ package struct RegistrationRules: Sendable {
     private let identity: PrivateKey
     private let isIdempotent: Bool
     private let serves: @Sendable (Platform, _ apnTopic: String) -> Bool
+    private let servesWebPush: Bool
 
     /// - Parameters:
     ///   - isIdempotent: whether a repeated, identical registration succeeds instead of VERSION_MISMATCH.
+    ///   - servesWebPush: whether this node posts to Web Push services.
     ///   - serves: whether there is a gorush endpoint for an app.
     package init(
-        identity: PrivateKey, isIdempotent: Bool = false,
+        identity: PrivateKey, isIdempotent: Bool = false, servesWebPush: Bool = false,
         serves: @escaping @Sendable (Platform, _ apnTopic: String) -> Bool = { _, _ in true }
     ) {
         self.identity = identity
         self.isIdempotent = isIdempotent
+        self.servesWebPush = servesWebPush
         self.serves = serves
     }
 
@@ -51,10 +54,11 @@ package struct RegistrationRules: Sendable {
     private func flaw(
         in registration: PushNotificationRegistration, from sender: PublicKey
     ) -> PushNotificationRegistrationResponse.ErrorType? {
-        guard let platform = registration.platform else { return .unsupportedTokenType }
+        guard let platform = registration.platform, platform != .webPush || servesWebPush else { return .unsupportedTokenType }
         guard !registration.deviceToken.isEmpty, registration.accessToken.isUUID, platform != .apn || !registration.apnTopic.isEmpty,
             Grant.isValid(registration.grant, client: sender, server: identity.publicKey, accessToken: registration.accessToken)
         else { return .malformedMessage }
+        if platform == .webPush { return registration.subscription == nil ? .malformedMessage : nil }
         return serves(platform, registration.apnTopic) ? nil : .unsupportedTokenType
     }
 

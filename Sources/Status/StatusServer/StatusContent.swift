@@ -50,6 +50,26 @@ package struct StatusContent: NotificationContent {
         return style
     }
 
+    package func webPushContent(id: String) -> WebPushContent? {
+        func json(isTruncated: Bool) -> [UInt8] {
+            var writer = JSONWriter(capacity: 512 + 2 * message.count)
+            writer.object { writer in
+                writer.value("v", 1)
+                writer.value("protocol", "status")
+                writer.value("id", id)
+                writer.value("type", subject.kind.rawValue)
+                if !isTruncated { writer.value("encryptedMessage", hex: message) }
+                writer.value("chatId", hex: chatID)
+                writer.value("publicKey", hex: registrant.bytes)
+                writer.array("installationIds") { $0.element(installationID.string) }
+                if isTruncated { writer.value("truncated", true) }
+            }
+            return writer.bytes
+        }
+        let isUrgent = [.message, .mention, .contactRequest].contains(subject.kind)
+        return WebPushContent(whole: json(isTruncated: false), truncated: json(isTruncated: true), urgency: isUrgent ? .high : .normal)
+    }
+
     package func writeData(for body: NotificationBody, to writer: inout JSONWriter) {
         let profile = body.profile
         if profile != .rfc {

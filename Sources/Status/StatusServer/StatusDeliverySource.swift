@@ -25,7 +25,10 @@ package struct StatusDeliverySource: DeliverySource {
     package func address(of device: Row) throws -> DeviceAddress {
         let version = try device.unsigned(1)
         let key = try RegistrationKey(device, at: 2)
-        return DeviceAddress(try registrations.open(try device.bytes(4), of: key, version: version))
+        guard let address = DeviceAddress(try registrations.open(try device.bytes(4), of: key, version: version)) else {
+            throw UnexpectedValue()
+        }
+        return address
     }
 
     package func owner(of device: Row) throws -> DeviceOwner? {
@@ -68,7 +71,13 @@ enum StatusPayload {
 }
 
 extension DeviceAddress {
-    package init(_ registration: PushNotificationRegistration) {
+    /// nil for a Web Push registration without a valid subscription, which is refused on arrival.
+    package init?(_ registration: PushNotificationRegistration) {
+        if registration.platform == .webPush {
+            guard let subscription = registration.subscription else { return nil }
+            self.init(version: registration.version, .webPush(subscription))
+            return
+        }
         self.init(
             version: registration.version, platform: registration.platform ?? .apn, deviceToken: registration.deviceToken,
             apnTopic: registration.apnTopic)

@@ -58,6 +58,7 @@ struct StatusService: ProtocolService {
         let registrations = Registrations(store.sealer)
         let rules = RegistrationRules(
             identity: identity, isIdempotent: configuration.idempotentRegistrations,
+            servesWebPush: node.delivery.routing.postsWebPush,
             serves: { [routing = node.delivery.routing] in routing.endpoint(for: $0, apnTopic: $1) != nil })
         let requestRules = RequestRules(maximumAge: configuration.requestAgeLimit)
         let versions = RecentVersions()

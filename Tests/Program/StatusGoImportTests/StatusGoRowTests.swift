@@ -44,7 +44,10 @@ struct StatusGoRowTests {
             let imported = StatusGoRow(
                 keyHash: row.publicKey.bytes, installationID: Array(row.installationId.utf8), version: row.version,
                 registration: registration)
-            if let registration, try PushNotificationRegistration(parsing: registration).platform == nil {
+            // A row of token type 3 was lost by that server: it is not imported as Web Push.
+            if let registration,
+                try PushNotificationRegistration(parsing: registration).platform.map({ $0 == .webPush }) ?? true
+            {
                 #expect(refusal(imported) == .platform)
                 continue
             }

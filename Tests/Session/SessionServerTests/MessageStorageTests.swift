@@ -151,7 +151,7 @@ struct MessageStorageTests {
         let prepared = try fixture.prepare(message(for: account))
         try await fixture.apply([.unsubscribe(account.unsubscription(devices[0]))])
         let notified = try await fixture.notify(prepared)
-        #expect(notified.queued.map(\.postable.address.deviceToken.revealed) == [devices[1].token])
+        #expect(notified.queued.map(\.postable.address.gorushDevice?.token.revealed) == [devices[1].token])
         #expect(try fixture.waiting.count == 1)
     }
 
@@ -204,11 +204,12 @@ struct MessageStorageTests {
         #expect(plain.count % 256 == 0)
         #expect(String(decoding: plain, as: UTF8.self).contains(report.hash))
         let address = try fixture.source.address(of: row)
-        #expect(address.service == .apns && address.platform == .apn && address.apnTopic == "com.session")
-        #expect(address.deviceToken.revealed == device.token)
+        let reached = try #require(address.gorushDevice)
+        #expect(reached.service == .apns && reached.platform == .apn && reached.apnTopic == "com.session")
+        #expect(reached.token.revealed == device.token)
         let body = PayloadProfile.default.encode([
             Delivery.Notification(
-                id: "n1", platform: address.platform, deviceToken: address.deviceToken, apnTopic: address.apnTopic,
+                id: "n1", platform: reached.platform, deviceToken: reached.token, apnTopic: reached.apnTopic,
                 content: fixture.source.content(payload, .apns))
         ])
         #expect(String(decoding: body, as: UTF8.self).contains(Data(payload.sealed).base64EncodedString()))

@@ -20,6 +20,8 @@ public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertibl
 
     static let unusableMessageID = PushClientError(
         code: .invalid, message: "the message has no id, or one of more than \(OutgoingNotification.messageIDByteLimit) bytes")
+    static let notForWebPush = PushClientError(
+        code: .invalid, message: "a Web Push subscription is sent only to servers that are named with their VAPID key")
     static let receivingIsOff = PushClientError(
         code: .notEnabled, message: "receiving is switched off: switch it on with setReceiving(true) or enablesReceiving")
 }

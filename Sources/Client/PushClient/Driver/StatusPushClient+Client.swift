@@ -45,7 +45,7 @@ extension StatusPushClient {
     ///
     /// - Parameters:
     ///   - profile: The device and its user's settings.
-    ///   - servers: The complete list; at least one.
+    ///   - servers: The complete list; at least one. For a Web Push subscription, each with its ``PushServer/vapidKey``.
     ///   - enablesReceiving: Whether to enable receiving as ``setReceiving(_:)`` does. Calling ``setReceiving(_:)`` first would register the
     ///     previous profile before this one.
     ///   - timeout: How long to wait for the servers.
@@ -56,6 +56,7 @@ extension StatusPushClient {
         _ profile: DeviceProfile, with servers: [PushServer], enablesReceiving: Bool = false, timeout: Duration = .seconds(30)
     ) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
         guard !servers.isEmpty else { throw PushClientError(code: .invalid, message: "there is no server to register with") }
+        guard profile.platform != .webPush || servers.allSatisfy({ $0.vapidKey != nil }) else { throw .notForWebPush }
         if let flaw = profile.flaw { throw PushClientError(code: .invalid, message: "the device can't be registered: \(flaw)") }
         let isReceiving = runner.turn { machine, now in
             guard enablesReceiving || machine.own.isReceiving else { return (ClientOutput(), false) }
@@ -85,6 +86,8 @@ extension StatusPushClient {
 
     /// The servers of the last `register`, also after the device was unregistered, without servers that are being left.
     package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.servers.map(\.key) } }
+    /// The same, with their VAPID keys.
+    package var namedServers: [PushServer] { runner.read { machine, _ in machine.own.servers } }
 
     /// The time until a server that did not answer, or failed, is retried; nil when no retry is scheduled.
     public func nextTry(at server: PublicKey) -> Duration? {

@@ -71,7 +71,9 @@ struct RegistrationMachine: Sendable {
 
     /// Starts the registrations and unregistrations that bring the servers to the target state.
     mutating func reconcile(_ own: OwnRecord, at now: Timestamp) {
-        let wanted = own.isReceiving && own.content != nil ? own.servers : []
+        // Web Push subscriptions go only to servers that the application named as servers for them.
+        let isWebPush = own.profile?.platform == .webPush
+        let wanted = own.isReceiving && own.content != nil ? own.servers.filter { !isWebPush || $0.vapidKey != nil } : []
         for server in wanted where servers[server.key] == nil {
             servers[server.key] = ServerRegistration(server)
             order.append(server.key)

@@ -29,9 +29,15 @@ public struct DeviceProfile: Hashable, Sendable {
         self.apnTopic = apnTopic
     }
 
+    /// A device that is reached by Web Push.
+    public init(webPush subscription: PushSubscription) {
+        self.init(platform: .webPush, deviceToken: DeviceToken(bytes: subscription.json))
+    }
+
     /// Why a server would reject the profile permanently; nil when it is valid.
     var flaw: String? {
         if deviceToken.isEmpty { return "the device token is empty" }
+        if platform == .webPush, PushSubscription(json: deviceToken.bytes) == nil { return "the Web Push subscription is not valid" }
         if platform == .apn, apnTopic.isEmpty { return "the APNs topic is missing" }
         return nil
     }
@@ -50,7 +56,7 @@ public struct DeviceProfile: Hashable, Sendable {
 
     /// Sets all fields except token, version, grant and ids.
     func fill(_ registration: inout PushNotificationRegistration) {
-        registration.tokenType = UInt32(platform.rawValue)
+        registration.tokenType = platform.tokenType
         registration.deviceToken = deviceToken
         registration.apnTopic = apnTopic
         registration.enabled = isEnabled

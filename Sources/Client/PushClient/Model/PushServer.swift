@@ -14,9 +14,14 @@ public struct PushServer: Hashable, Sendable {
     /// nil when unknown: registrations go to the personal topic, queries to both forms.
     public let dialect: Dialect?
 
-    public init(key: PublicKey, dialect: Dialect? = nil) {
+    /// The server's VAPID public key in base64url, if the application knows the server as one for Web Push; nil otherwise. Web Push subscriptions go to
+    /// no other server: deployed servers accept them, lose them, and would hold their secrets.
+    public let vapidKey: String?
+
+    public init(key: PublicKey, dialect: Dialect? = nil, vapidKey: String? = nil) {
         self.key = key
         self.dialect = dialect
+        self.vapidKey = vapidKey
     }
 
     /// How many servers are chosen from a default list.

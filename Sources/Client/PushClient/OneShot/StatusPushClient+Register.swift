@@ -38,13 +38,19 @@ public struct DeviceRegistration: Sendable {
 extension StatusPushClient {
     /// Registers a device of this client's identity.
     ///
+    /// - Parameters:
+    ///   - device: The device.
+    ///   - server: The server's key.
+    ///   - vapidKey: The VAPID public key of a server for Web Push; required for Web Push subscriptions, which other servers would lose.
+    ///   - timeout: How long to wait for the answer.
     /// - Returns: The server's error, or nil for success.
     /// - Throws: ``PushClientError``
     public func register(
-        _ device: DeviceRegistration, with server: PublicKey, timeout: Duration = .seconds(10)
+        _ device: DeviceRegistration, with server: PublicKey, vapidKey: String? = nil, timeout: Duration = .seconds(10)
     ) async throws(PushClientError) -> PushNotificationRegistrationResponse.ErrorType? {
+        guard device.platform != .webPush || vapidKey != nil else { throw .notForWebPush }
         var registration = PushNotificationRegistration()
-        registration.tokenType = UInt32(device.platform.rawValue)
+        registration.tokenType = device.platform.tokenType
         registration.deviceToken = device.deviceToken
         registration.apnTopic = device.apnTopic
         registration.installationID = device.installationID

@@ -115,18 +115,21 @@ enum RecordCoding {
 
 extension PushServer: Codable {
     private enum CodingKeys: String, CodingKey {
-        case key, dialect
+        case key, dialect, vapidKey
     }
 
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let key = try container.decode(Stored<PublicKey>.self, forKey: .key).wrappedValue
-        self.init(key: key, dialect: try container.decodeIfPresent(Dialect.self, forKey: .dialect))
+        self.init(
+            key: key, dialect: try container.decodeIfPresent(Dialect.self, forKey: .dialect),
+            vapidKey: try container.decodeIfPresent(String.self, forKey: .vapidKey))
     }
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(Stored(wrappedValue: key), forKey: .key)
         try container.encodeIfPresent(dialect, forKey: .dialect)
+        try container.encodeIfPresent(vapidKey, forKey: .vapidKey)
     }
 }

@@ -32,10 +32,14 @@ package struct FailureGuard: Sendable {
     /// The devices that are notified with the same certificate, key or project.
     package struct CredentialScope: Hashable, Sendable {
         package let platform: Platform
-        /// nil for Firebase, and for the topics beyond the limit.
+        /// For Web Push the origin of the push service. nil for Firebase, and for the topics and origins beyond the limit.
         package let topic: String?
         /// The service of Session devices, which use other certificates and projects than Status; nil for Status.
         package let service: PushService?
+
+        package init(origin: WebPushOrigin) {
+            self.init(platform: .webPush, anyTopic: origin.description, service: nil)
+        }
 
         package init(platform: Platform, topic: String, service: PushService? = nil) {
             self.init(platform: platform, anyTopic: platform == .apn ? topic : nil, service: service)

@@ -18,9 +18,16 @@ package final class Feedback: Sendable {
     /// The maximum number of failures handled together.
     private static let batchCount = 500
     private static let alarmPause = Duration.seconds(60)
+    private static var webPushGuard: FailureGuard.Configuration {
+        var configuration = FailureGuard.Configuration()
+        configuration.audienceLimit = 1000
+        return configuration
+    }
 
     private struct State {
         var failureGuard = FailureGuard()
+        /// Separate, because strangers choose the origins of push services.
+        var webPushGuard = FailureGuard(configuration: Feedback.webPushGuard)
         /// The deliveries of each post in flight.
         var posting: [PostID: [DeliveryID]] = [:]
         /// Failures that the hook reported for posts in flight.
@@ -148,12 +155,16 @@ package final class Feedback: Sendable {
         var candidates = posted.compactMap { posted in
             rows[posted.device].flatMap { try? sources[posted.device.protocol]?.address(of: $0) }.map { (posted, $0) }
         }
-        if posted.count > 1 { candidates = candidates.filter { failure.masks($0.1.deviceToken) } }
-        guard candidates.count == 1, let (posted, address) = candidates.first else {
+        if posted.count > 1 {
+            candidates = candidates.filter { candidate in
+                if case .gorush(let device) = candidate.1.target { failure.masks(device.token) } else { false }
+            }
+        }
+        guard candidates.count == 1, let (posted, address) = candidates.first, case .gorush(let device) = address.target else {
             counters.add(posted.count == 1 ? .tokenFailureStale : .tokenFailureUnmatched)
             return nil
         }
-        return TokenFailure(posted, address, failure)
+        return TokenFailure(posted, address.credentialScope, FailureReason(platform: device.platform, error: failure.error))
     }
 
     // MARK: Effects
@@ -167,10 +178,15 @@ package final class Feedback: Sendable {
     func judge(_ failures: [TokenFailure], of deliveries: [PostableDelivery]?, at now: Timestamp) -> [TokenFailure] {
         var posted: [FailureGuard.CredentialScope: Int] = [:]
         for delivery in deliveries ?? [] { posted[delivery.credentialScope, default: 0] += 1 }
+        let found = failures.map { FailureGuard.Failure(credentialScope: $0.credentialScope, reason: $0.reason) }
         let isHeld = state.withLock { state in
-            state.failureGuard.posted(posted, at: now)
-            return state.failureGuard.judge(
-                failures.map { FailureGuard.Failure(credentialScope: $0.credentialScope, reason: $0.reason) }, of: posted, at: now)
+            // A batch is for one endpoint, and so for one kind.
+            guard (posted.keys.first ?? found.first?.credentialScope)?.platform == .webPush else {
+                state.failureGuard.posted(posted, at: now)
+                return state.failureGuard.judge(found, of: posted, at: now)
+            }
+            state.webPushGuard.posted(posted, at: now)
+            return state.webPushGuard.judge(found, of: posted, at: now)
         }
         return zip(failures, isHeld).compactMap { failure, isHeld in
             let metadata: Logger.Metadata = ["platform": "\(failure.credentialScope.platform)", "reason": "\(failure.reason.rawValue)"]

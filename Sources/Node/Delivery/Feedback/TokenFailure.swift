@@ -15,11 +15,10 @@ struct TokenFailure: Sendable {
         self.reason = reason
     }
 
-    /// - Parameter address: the current address of the device.
-    init(_ posted: PostedNotification, _ address: DeviceAddress, _ failure: GorushFailure) {
+    init(_ posted: PostedNotification, _ credentialScope: FailureGuard.CredentialScope, _ reason: FailureReason) {
         self.posted = posted
-        credentialScope = address.credentialScope
-        reason = FailureReason(platform: address.platform, error: failure.error)
+        self.credentialScope = credentialScope
+        self.reason = reason
     }
 
     enum Effect: Sendable {

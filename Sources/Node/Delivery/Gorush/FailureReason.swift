@@ -25,6 +25,8 @@ package enum FailureReason: String, Sendable, CaseIterable {
     case credentials = "credentials"
     /// gorush's queue was full: it accepted the post but did not try to deliver the notification.
     case queueFull = "max capacity reached"
+    /// A Web Push service answered 404 or 410: the subscription has ended.
+    case subscriptionGone = "subscription gone"
     case other = "other"
 
     /// - Parameters:
@@ -39,7 +41,7 @@ package enum FailureReason: String, Sendable, CaseIterable {
         case .apn: self = Self.apn(error)
         case .firebase: self = FirebaseErrorText.reason(for: error)
         // gorush does not report which of Huawei's tokens failed, nor why.
-        case .huawei, nil: self = .other
+        case .huawei, .webPush, nil: self = .other
         }
     }
 
@@ -60,7 +62,7 @@ package enum FailureReason: String, Sendable, CaseIterable {
 
     package var verdict: TokenVerdict {
         switch self {
-        case .unregistered, .expiredToken, .entityNotFound, .notRegistered: .dead
+        case .unregistered, .expiredToken, .entityNotFound, .notRegistered, .subscriptionGone: .dead
         case .badDeviceToken, .deviceTokenNotForTopic, .badTopic, .topicDisallowed, .invalidRegistration, .invalidArgument,
             .senderIDMismatch:
             .doubtful

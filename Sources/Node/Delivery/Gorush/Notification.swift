@@ -64,6 +64,9 @@ package protocol NotificationContent: Sendable {
     ///   - writer: the output.
     func write(_ body: NotificationBody, to writer: inout JSONWriter)
 
+    /// The content for a Web Push receiver; nil if the protocol has none.
+    func webPushContent(id: String) -> WebPushContent?
+
     /// The approximate size of its output.
     var byteCount: Int { get }
 }
@@ -75,6 +78,7 @@ extension NotificationContent {
         NotificationStyle(body: text(in: profile))
     }
 
+    package func webPushContent(id: String) -> WebPushContent? { nil }
     package func groupKey(in profile: PayloadProfile) -> [UInt8]? { nil }
     package func isVisible(in body: NotificationBody) -> Bool { body.isVisible }
     package func write(_ body: NotificationBody, to writer: inout JSONWriter) { body.write(to: &writer) }

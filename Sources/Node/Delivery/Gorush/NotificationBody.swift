@@ -41,6 +41,7 @@ package struct NotificationBody: Sendable {
         case .apn: writeApple(to: &writer)
         case .firebase: writeFirebase(to: &writer)
         case .huawei: writeHuawei(to: &writer)
+        case .webPush: break
         }
     }
 
@@ -54,6 +55,7 @@ package struct NotificationBody: Sendable {
         case .apn: writeExpiration(to: &writer)
         case .firebase: writeFirebaseDelivery(priority: priority, to: &writer)
         case .huawei: writeHuaweiDelivery(to: &writer)
+        case .webPush: break
         }
     }
 
@@ -78,6 +80,7 @@ package struct NotificationBody: Sendable {
         case .apn: collapseID != nil && style.pushType != "background"
         case .firebase: firebaseTag != nil
         case .huawei: huaweiTag != nil
+        case .webPush: false
         }
     }
 

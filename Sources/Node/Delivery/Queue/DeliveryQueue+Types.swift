@@ -34,6 +34,13 @@ extension DeliveryQueue {
         package init() {}
     }
 
+    /// How many posts may go out besides the queue's own limits.
+    struct Allowance: Hashable {
+        var count: Int
+        /// The time at which it grows; nil: not by itself.
+        var resumes: Timestamp?
+    }
+
     /// A gorush with overdue answers. Prints `3 posts unanswered for 12 s`.
     package struct Slowness: Sendable, Hashable, CustomStringConvertible {
         /// The number of unanswered posts; 0 between a post that timed out and the next attempt.

@@ -88,6 +88,8 @@ package struct DeliveryQueue: Sendable {
     var posts: [UInt64: Post] = [:]
     var lastNumber: UInt64 = 0
     private var isDraining = false
+    /// Limits from outside the queue; nil for none.
+    var allowance: Allowance?
     package internal(set) var breaker: CircuitBreaker
     var pace: PostPace
 
@@ -131,10 +133,7 @@ package struct DeliveryQueue: Sendable {
         expiring.insert(id, key: expires)
         joinLine(id, of: device)
         releaseFirst(of: device)
-        while deliveries.count > configuration.limit, let oldest = expiring.first?.id {
-            remove(oldest)
-            evicted.append(oldest)
-        }
+        while deliveries.count > configuration.limit, !expiring.isEmpty { evictFirstToExpire() }
     }
 
     /// Removes a delivery that is no longer needed. If it is in flight, the outcome of its batch no longer applies to it.
@@ -146,6 +145,13 @@ package struct DeliveryQueue: Sendable {
         backlog.remove(id)
         expiring.remove(id)
         releaseFirst(of: delivery.device)
+    }
+
+    /// Evicts the first delivery to expire that is not in flight.
+    mutating func evictFirstToExpire() {
+        guard let oldest = expiring.first?.id else { return }
+        remove(oldest)
+        evicted.append(oldest)
     }
 
     /// Stops posting; posts in flight can finish.
@@ -188,7 +194,8 @@ package struct DeliveryQueue: Sendable {
     package func nextWake(now: Timestamp) -> Timestamp? {
         if !evicted.isEmpty { return now }
         var wake = [expiring.first?.key, pace.nextChange].compactMap(\.self).min()
-        if mayPost, let ripe = ripeTime(now: now) {
+        if mayPostWithoutAllowance, mayPost || allowance?.resumes != nil, var ripe = ripeTime(now: now) {
+            if !mayPost, let resumes = allowance?.resumes { ripe = max(ripe, resumes) }
             let resume: Timestamp? =
                 switch breaker.state {
                 case .closed: ripe
@@ -268,7 +275,9 @@ package struct DeliveryQueue: Sendable {
 
     // MARK: Batches
 
-    private var mayPost: Bool {
+    private var mayPost: Bool { mayPostWithoutAllowance && allowance.map { $0.count > 0 } ?? true }
+
+    private var mayPostWithoutAllowance: Bool {
         !isDraining && posts.count < configuration.maximumBatchesInFlight && pace.admitsPost
     }
 
@@ -287,6 +296,7 @@ package struct DeliveryQueue: Sendable {
 
     private mutating func post(_ ids: [Int64], _ now: Timestamp) -> Batch {
         lastNumber += 1
+        allowance?.count -= 1
         let batch = Batch(id: lastNumber, deliveries: ids)
         var devices: [DeviceID] = []
         devices.reserveCapacity(ids.count)

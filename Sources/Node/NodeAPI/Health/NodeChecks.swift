@@ -53,6 +53,18 @@ package enum NodeChecks {
         return Finding(name, .ok, "accepts notifications")
     }
 
+    /// - Parameters:
+    ///   - key: the VAPID public key.
+    ///   - waiting: the number of notifications that wait for push services.
+    ///   - unavailable: the number of push services that take no notifications now. Others are not affected, so the node is ready.
+    ///   - hasGorush: whether the node has a gorush as well.
+    package static func webPush(key: String, waiting: Int, unavailable: Int, hasGorush: Bool) -> Finding {
+        var text = "on, VAPID public key \(key), \(waiting) notifications wait"
+        if unavailable > 0 { text += ", \(unavailable) push services unavailable" }
+        if !hasGorush { text += "; no gorush: devices of APNs and Firebase are refused" }
+        return Finding("web push", .ok, text)
+    }
+
     package static func drain(isOn: Bool) -> Finding? {
         isOn
             ? Finding("drain", .fail, "draining: registrations are refused", remedy: "waku-push admin drain --undo accepts them again")

@@ -14,6 +14,7 @@ import NodeMetrics
 /// | `GET /readyz` | 200 while relay, store and gorush work; else 503 with a line for each obstacle |
 /// | `GET /metrics` | ``Metric`` values |
 /// | `GET /`, `GET /status.json` | `StatusDocument`, and the same as JSON |
+/// | `GET /web-push` | the VAPID public key, as JSON: `{"key":"…"}`; 404 when the node does not post to Web Push services |
 /// | `POST /feedback` | ``FeedbackEndpoint`` |
 ///
 /// Other methods: see `MethodRouting`.
@@ -24,6 +25,8 @@ struct HealthServer {
     let address: NodeAPI.SocketAddress
     /// Host names allowed besides loopback names and the host of ``address``: ``HostPolicy``.
     let hostNames: [String]
+    /// The VAPID public key in base64url; nil without Web Push.
+    let webPushKey: String?
     /// nil if it is disabled.
     let feedback: FeedbackEndpoint?
     /// Why the node is not ready; empty if it is.
@@ -68,6 +71,13 @@ struct HealthServer {
             Response(
                 status: .ok, headers: Self.guarded([.contentType: "application/json; charset=utf-8", .cacheControl: "no-store"]),
                 body: .init(byteBuffer: ByteBuffer(bytes: await status().json)))
+        }
+        if let webPushKey {
+            routes.get("web-push") { _, _ in
+                Response(
+                    status: .ok, headers: Self.guarded([.contentType: "application/json; charset=utf-8", .cacheControl: "no-store"]),
+                    body: .init(byteBuffer: ByteBuffer(string: "{\"key\":\"\(webPushKey)\"}\n")))
+            }
         }
         if let feedback {
             routes.post("feedback") { request, _ in await feedback.answer(request) }

@@ -20,6 +20,11 @@ extension NodeService: AdminOperations {
             cluster.isShared ? NodeChecks.lease(failure: cluster.failure) : nil, NodeChecks.nodes(cluster.conflicts), clock.finding,
         ].compactMap(\.self) + delivery.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle, delay: $0.delay) }
             + [
+                configuration.webPush.map { endpoint in
+                    NodeChecks.webPush(
+                        key: endpoint.publicKey, waiting: delivery.webPushFigures?.waitingCount ?? 0,
+                        unavailable: delivery.webPushFigures?.unavailableCount ?? 0, hasGorush: delivery.hasGorush)
+                },
                 NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
                 NodeChecks.drain(isOn: drain.isOn),
             ].compactMap(\.self) + services.flatMap(\.findings)

@@ -1,3 +1,4 @@
+package import Delivery
 package import NodeAPI
 import Core
 package import Waku
@@ -48,6 +49,8 @@ package struct NodeConfiguration: Sendable {
     package var httpHosts: [String] = []
     /// The secret that posts to `/feedback` must carry; nil disables it.
     package var feedbackSecret: FeedbackSecret?
+    /// nil: the node does not post to Web Push services.
+    package var webPush: WebPushEndpoint?
     /// Whether there is an admin socket in the data folder.
     package var servesAdmin = false
     /// The log level that `admin log-level` changes; nil if it can't be changed.

@@ -11,7 +11,8 @@ extension NodeService {
         guard let address = configuration.httpAddress else { return }
         let endpoint = configuration.feedbackSecret.map { FeedbackEndpoint(secret: $0, feedback: delivery.feedback, counters: counters) }
         let server = HealthServer(
-            address: address, hostNames: configuration.httpHosts, feedback: endpoint, obstacles: { self.obstacles },
+            address: address, hostNames: configuration.httpHosts, webPushKey: configuration.webPush?.publicKey,
+            feedback: endpoint, obstacles: { self.obstacles },
             metrics: { await self.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) },
             status: { await self.statusSource.status(obstacles: self.obstacles) },
             bound: { port in self.boundPort.withLock { $0 = port } }, logger: logger)

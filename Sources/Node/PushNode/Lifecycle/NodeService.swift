@@ -55,7 +55,9 @@ package final class NodeService: Service {
 
     /// The tables of the node itself, without those of its protocols.
     package static let parts = [DeliveryStorage.part, NodeStorage.part]
-    private static let metrics: [MetricGroup] = [.messages, .answers, .delivery, .feedback, .devices, .relay, .node, .cluster, .process]
+    private static let metrics: [MetricGroup] = [
+        .messages, .answers, .delivery, .webPush, .feedback, .devices, .relay, .node, .cluster, .process,
+    ]
 
     /// Every metric of a node with these protocols.
     package static func metrics(of protocols: [any NodeProtocol]) -> [MetricGroup] {
@@ -112,6 +114,7 @@ package final class NodeService: Service {
         deliveryConfiguration.awaitLimit = configuration.answerDeadline
         deliveryConfiguration.answerLimit = configuration.answerLimit
         deliveryConfiguration.outboxLimit = configuration.outboxLimit
+        deliveryConfiguration.webPush = configuration.webPush
         deliveryConfiguration.unknownHold = configuration.unknownHold
         delivery = DeliveryService(
             deliveryConfiguration, store: store, share: cluster.outboxShare,

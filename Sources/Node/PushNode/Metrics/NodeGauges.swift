@@ -78,6 +78,12 @@ struct NodeGauges: Sendable {
             registry.set(.postsUnansweredAge, endpoint, to: state.unanswered.age.seconds)
             registry.set(.batchLimit, endpoint, to: Double(state.batchLimit))
         }
+        if let figures = delivery.webPushFigures {
+            registry.set(.webPushOrigins, WebPushOriginLabel.posting, to: Double(figures.postingCount))
+            registry.set(.webPushOrigins, WebPushOriginLabel.unavailable, to: Double(figures.unavailableCount))
+            registry.set(.webPushOrigins, WebPushOriginLabel.waiting, to: Double(figures.otherCount))
+            registry.set(.webPushWaiting, to: Double(figures.waitingCount))
+        }
         registry.set(.outbox, to: Double(delivery.waitingCount))
         registry.set(.outboxAge, to: await outboxAge?.seconds)
         for kind in AlarmKind.allCases { registry.set(.alarmActive, kind, to: alarms.isActive(kind) ? 1 : 0) }

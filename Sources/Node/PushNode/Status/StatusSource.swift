@@ -55,6 +55,9 @@ struct StatusSource: Sendable {
             status.protocols.append(
                 StatusFigures.ProtocolLines(name: proto.name, lines: await service.facts().map { ($0.name, $0.value) }))
         }
+        if let figures = delivery.webPushFigures {
+            status.protocols.append(StatusFigures.ProtocolLines(name: "web push", lines: figures.lines(hasGorush: delivery.hasGorush)))
+        }
         if cluster.isShared {
             status.protocols.append(StatusFigures.ProtocolLines(name: "cluster", lines: cluster.facts.map { ($0.name, $0.value) }))
         }
@@ -112,6 +115,14 @@ struct StatusSource: Sendable {
                 title: "Waiting for gorush", unit: "notifications",
                 lines: [StatusFigures.Line(name: "in the outbox", values: history.points.dropFirst().map { Double($0.waiting) })]),
         ]
+    }
+}
+
+extension WebPushFigures {
+    /// Names no push service.
+    fileprivate func lines(hasGorush: Bool) -> [(name: String, value: String)] {
+        let services = "\(postingCount) posted to, \(otherCount) waiting, \(unavailableCount) unavailable"
+        return [("gorush", hasGorush ? "used as well" : "none"), ("waiting", "\(waitingCount)"), ("push services", services)]
     }
 }
 

@@ -17,7 +17,7 @@ extension AdminAPI.TestPush {
         rules: [EndpointRule], format: (Int) -> NotificationFormat, post: (Int, Notification) async throws -> PostResult
     ) async rethrows -> AdminAPI.TestedPush {
         var tested = AdminAPI.TestedPush()
-        guard let place = EndpointRouting(rules).endpoint(for: platform, apnTopic: apnTopic) else {
+        guard !rules.isEmpty, let place = EndpointRouting(rules).endpoint(for: platform, apnTopic: apnTopic) else {
             tested.problem = "no gorush is configured for this app"
             return tested
         }

@@ -27,8 +27,9 @@ extension Client {
         @Option(
             name: .customLong("server"),
             help:
-                "The push server's public key, full or compressed. With --state repeat it for several; without any, the servers of before.")
-        var servers: [PublicKeyArgument] = []
+                "The push server's public key, full or compressed; for --web-push with the server's VAPID key: KEY,vapid=BASE64URL. With --state repeat it for several; without any, the servers of before."
+        )
+        var servers: [ServerArgument] = []
         @OptionGroup var wishes: DeviceWishesOptions
         @OptionGroup(title: "Without --state") var owner: OneShotOptions
         @OptionGroup(title: "Without --state") var oneShot: OneShotRegistrationOptions
@@ -58,17 +59,18 @@ extension Client {
                 if let folder = state.folder { return try await register(folder) }
                 let server = try servers.single()
                 let version = oneShot.version ?? 1
-                let registered = registration(version)
+                let registered = try registration(version)
                 let error = try await client.withClient(owner.required()) { [client] in
-                    try await $0.register(registered, with: server, timeout: client.timeout.duration)
+                    try await $0.register(registered, with: server.key, vapidKey: server.vapidKey, timeout: client.timeout.duration)
                 }
                 try RegistrationResult(error, registered.installationID, version).print(asJSON: client.json)
             }
         }
 
-        private func registration(_ version: UInt64) -> DeviceRegistration {
+        private func registration(_ version: UInt64) throws(CommandFailure) -> DeviceRegistration {
+            let wanted = try wishes.device()
             var device = DeviceRegistration(
-                platform: wishes.platform.platform, deviceToken: DeviceToken(wishes.deviceToken), apnTopic: wishes.apnTopic,
+                platform: wanted.platform, deviceToken: wanted.deviceToken, apnTopic: wanted.apnTopic,
                 installationID: InstallationID(oneShot.installation ?? UUID().uuidString.lowercased()),
                 accessToken: AccessToken(oneShot.accessToken ?? UUID().uuidString.lowercased()), version: version)
             device.contacts = (oneShot.allowed + wishes.contact).map(\.key)
@@ -83,12 +85,13 @@ extension Client {
 
         private func register(_ folder: ClientFolder) async throws {
             let timeout = client.timeout.duration
-            let (states, obstacle) = try await ClientSession.run(folder, client) { [servers, wishes] session in
+            let profile = try wishes.profile()
+            let (states, obstacle) = try await ClientSession.run(folder, client) { [servers] session in
                 let client = session.client
-                let keys = servers.isEmpty ? client.wantedServers : servers.map(\.key)
-                guard !keys.isEmpty else { throw CommandFailure(.usage, "--server is missing: give the public key of a push server") }
+                let named = servers.isEmpty ? client.namedServers : servers.map(\.server)
+                guard !named.isEmpty else { throw CommandFailure(.usage, "--server is missing: give the public key of a push server") }
                 let states = try await client.register(
-                    wishes.profile, with: keys.map { PushServer(key: $0) }, enablesReceiving: true, timeout: timeout)
+                    profile, with: named, enablesReceiving: true, timeout: timeout)
                 await client.waitUntilAdvertised(timeout: timeout)
                 return (states, session.obstacle)
             }

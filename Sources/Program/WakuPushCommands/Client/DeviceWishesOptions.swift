@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import PushClient
 import Core
 import StatusProtocol
@@ -7,7 +8,12 @@ import WakuCrypto
 /// A device and its user's preferences for notifications.
 struct DeviceWishesOptions: ParsableArguments {
     @Option(help: "apn or firebase.") var platform: PlatformArgument = .apn
-    @Option(help: "What APNs or Firebase knows the device by.") var deviceToken: String
+    @Option(help: "What APNs or Firebase knows the device by.") var deviceToken: String?
+    @Option(
+        help:
+            "File with a Web Push subscription instead of --device-token, the JSON that browsers make; - for standard input. Each --server needs its vapid."
+    )
+    var webPush: String?
     @Option(help: "The app, for APNs.") var apnTopic = ""
     @Option(help: "The id of a chat that never notifies; repeat it for several.") var blockChat: [String] = []
     @Option(help: "The id of a chat whose messages do not notify, though mentions do; repeat it for several.") var muteChat: [String] = []
@@ -18,8 +24,32 @@ struct DeviceWishesOptions: ParsableArguments {
     @Flag(help: "No mention notifies.") var noMentions = false
     @Flag(help: "Register, but want no notifications.") var disabled = false
 
-    var profile: DeviceProfile {
-        var profile = DeviceProfile(platform: platform.platform, deviceToken: DeviceToken(deviceToken), apnTopic: apnTopic)
+    func validate() throws {
+        guard (deviceToken == nil) != (webPush == nil) else { throw ValidationError("Give one of --device-token and --web-push") }
+        guard webPush == nil || apnTopic.isEmpty else { throw ValidationError("--apn-topic is for APNs, not for --web-push") }
+    }
+
+    /// The device without preferences.
+    ///
+    /// - Throws: ``CommandFailure`` when the file has no subscription.
+    func device() throws(CommandFailure) -> DeviceProfile {
+        if let deviceToken { return DeviceProfile(platform: platform.platform, deviceToken: DeviceToken(deviceToken), apnTopic: apnTopic) }
+        let path = webPush ?? "-"
+        let file = path == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: path)
+        guard let content = try? file?.read(upToCount: PushSubscription.jsonByteLimit + 1) else {
+            throw CommandFailure(.data, "subscription \(path) can't be read: is it there, and may this user read it?")
+        }
+        guard let subscription = PushSubscription(json: Array(content)) else {
+            throw CommandFailure(
+                .data,
+                "subscription \(path) is not the JSON of a Web Push subscription: {\"endpoint\": \"https://…\", \"keys\": {\"p256dh\": …, \"auth\": …}}"
+            )
+        }
+        return DeviceProfile(webPush: subscription)
+    }
+
+    func profile() throws(CommandFailure) -> DeviceProfile {
+        var profile = try device()
         profile.isEnabled = !disabled
         profile.blockedChats = Set(blockChat)
         profile.mutedChats = Set(muteChat)

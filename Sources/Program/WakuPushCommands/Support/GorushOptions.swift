@@ -9,10 +9,12 @@ import StatusProtocol
 /// Options for the connection to gorush. Secrets are read from files.
 struct GorushOptions: ParsableArguments {
     static let standardURL = "http://127.0.0.1:8088"
+    /// In place of a URL: the node posts only to Web Push services.
+    static let none = "none"
 
     @Option(
         help:
-            "URL of the gorush server, with or without a path. For several servers use gorush-endpoints in the configuration file. [default: \(standardURL)]"
+            "URL of the gorush server, with or without a path. For several servers use gorush-endpoints in the configuration file. none: no gorush, only Web Push. [default: \(standardURL)]"
     )
     var gorush: String?
 
@@ -100,6 +102,7 @@ struct GorushOptions: ParsableArguments {
             }
             return settings
         }
+        if (gorush ?? Environment.string("gorush")) == Self.none { return [] }
         return [
             GorushSettings(
                 url: gorush ?? Environment.string("gorush") ?? Self.standardURL,
@@ -223,18 +226,18 @@ extension GorushSettings {
         guard let url = endpoint["url"] else { throw CommandFailure(.data, "\(endpoint.place): this endpoint has no url") }
         var platforms: Set<Platform>?
         for name in endpoint.list("platforms") ?? [] {
-            guard let platform = Platform.allCases.first(where: { $0.name == name }) else {
+            guard let platform = Platform.ofGorush.first(where: { $0.name == name }) else {
                 throw CommandFailure(
-                    .data, "\(endpoint.place): unknown platform \(name): use \(Platform.allCases.map(\.name).joined(separator: ", "))")
+                    .data, "\(endpoint.place): unknown platform \(name): use \(Platform.ofGorush.map(\.name).joined(separator: ", "))")
             }
             platforms = (platforms ?? []).union([platform])
         }
         var services: Set<PushService>?
         for name in endpoint.list("services") ?? [] {
-            guard let service = PushService(rawValue: name) else {
+            guard let service = PushService(rawValue: name), PushService.ofGorush.contains(service) else {
                 throw CommandFailure(
                     .data,
-                    "\(endpoint.place): unknown service \(name): use \(PushService.allCases.map(\.rawValue).joined(separator: ", "))")
+                    "\(endpoint.place): unknown service \(name): use \(PushService.ofGorush.map(\.rawValue).joined(separator: ", "))")
             }
             services = (services ?? []).union([service])
         }

@@ -41,7 +41,7 @@ enum NotificationKey: String, CaseIterable {
         case .mutableContent: [.apn, .firebase]
         case .channel: [.firebase, .huawei]
         case .reportTag: [.huawei]
-        default: Set(Platform.allCases)
+        default: Set(Platform.ofGorush)
         }
     }
 

@@ -6,9 +6,11 @@ package import Storage
 
 /// The payload of a notification in the outbox, encrypted for its device: a retry posts the same bytes.
 ///
-///     flags(1) ‖ namespace(2, big-endian) ‖ nonce(24) ‖ ciphertext ‖ tag(16)          flags: bit 0: the payload carries data
+///     flags(1) ‖ namespace(2, big-endian) ‖ nonce(24) ‖ ciphertext ‖ tag(16)     flags: bit 0: it carries data, bit 1: data was left out
 package struct SessionPayload: Hashable, Sendable {
     package let carriesData: Bool
+    /// Whether the message's data was wanted, but is too long.
+    package let isTruncated: Bool
     package let namespace: Int16
     /// `enc_payload` before base64.
     package let sealed: [UInt8]
@@ -16,6 +18,7 @@ package struct SessionPayload: Hashable, Sendable {
     package init(_ message: NotifyMessage, for record: SubscriptionRecord, _ service: PushService, _ sodium: Sodium) {
         let payload = NotificationPayload(message, wantsData: record.wantsData, service: service)
         carriesData = payload.carriesData
+        isTruncated = payload.isTruncated
         namespace = message.namespace
         sealed = payload.sealedBytes(with: record.encryptionKey, sodium: sodium)
     }
@@ -24,13 +27,14 @@ package struct SessionPayload: Hashable, Sendable {
     package init(parsing bytes: [UInt8]) throws(UnexpectedValue) {
         guard bytes.count > 3 else { throw UnexpectedValue() }
         carriesData = bytes[0] & 1 != 0
+        isTruncated = bytes[0] & 2 != 0
         namespace = Int16(bitPattern: UInt16(bytes[1]) << 8 | UInt16(bytes[2]))
         sealed = Array(bytes[3...])
     }
 
     package func encoded() -> [UInt8] {
         let number = UInt16(bitPattern: namespace)
-        return [carriesData ? 1 : 0, UInt8(number >> 8), UInt8(truncatingIfNeeded: number)] + sealed
+        return [(carriesData ? 1 : 0) | (isTruncated ? 2 : 0), UInt8(number >> 8), UInt8(truncatingIfNeeded: number)] + sealed
     }
 }
 
@@ -68,6 +72,24 @@ package struct SessionContent: NotificationContent {
 
     /// On iOS an alert that the app's extension decrypts; elsewhere the app itself shows it.
     package func isVisible(in body: NotificationBody) -> Bool { body.first.platform == .apn }
+
+    package func webPushContent(id: String) -> WebPushContent? {
+        func json(includesPayload: Bool) -> [UInt8] {
+            var writer = JSONWriter(capacity: 256 + 2 * payload.sealed.count)
+            writer.object { writer in
+                writer.value("v", 1)
+                writer.value("protocol", "session")
+                writer.value("id", id)
+                if includesPayload { writer.value("enc_payload", Data(payload.sealed).base64EncodedString()) }
+                writer.value("spns", 1)
+                if payload.isTruncated || !includesPayload { writer.value("truncated", true) }
+            }
+            return writer.bytes
+        }
+        let isUrgent = GorushFields.isUrgent(carriesData: payload.carriesData, namespace: payload.namespace)
+        return WebPushContent(
+            whole: json(includesPayload: true), truncated: json(includesPayload: false), urgency: isUrgent ? .high : .normal)
+    }
 
     package func writeData(for body: NotificationBody, to writer: inout JSONWriter) {}
 

@@ -28,16 +28,22 @@ package struct SessionDeliverySource: DeliverySource {
 
     package func address(of device: Row) throws -> DeviceAddress {
         let signedAt = try device.integer(1)
-        return address(
+        return try address(
             of: try subscriptions.open(try device.bytes(5), named: try device.bytes(2), signedAt: signedAt),
             try PushService(stored: try device.integer(4)))
     }
 
-    func address(of record: SubscriptionRecord, _ service: PushService) -> DeviceAddress {
-        DeviceAddress(
-            version: UInt64(bitPattern: record.authority.signedAt), platform: service.platform,
-            deviceToken: DeviceToken(record.token.value), apnTopic: service.isApple ? apnsTopic : "", service: service,
-            endsAt: Timestamp(rawValue: 0) + .seconds(record.authority.signedAt + SessionTimes.subscriptionLifetime))
+    /// Throws for a Web Push device without a valid subscription, which is refused on arrival.
+    func address(of record: SubscriptionRecord, _ service: PushService) throws(UnexpectedValue) -> DeviceAddress {
+        let version = UInt64(bitPattern: record.authority.signedAt)
+        let endsAt = Timestamp(rawValue: 0) + .seconds(record.authority.signedAt + SessionTimes.subscriptionLifetime)
+        guard service == .webPush else {
+            return DeviceAddress(
+                version: version, platform: service.platform, deviceToken: DeviceToken(record.token.value),
+                apnTopic: service.isApple ? apnsTopic : "", service: service, endsAt: endsAt)
+        }
+        guard let subscription = PushSubscription(json: Array(record.token.value.utf8)) else { throw UnexpectedValue() }
+        return DeviceAddress(version: version, .webPush(subscription), endsAt: endsAt)
     }
 
     package func owner(of device: Row) throws -> DeviceOwner? {

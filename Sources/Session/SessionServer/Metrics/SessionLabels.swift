@@ -119,6 +119,7 @@ package enum SessionServiceLabel: String, MetricLabel {
     case apnsSandbox = "apns_sandbox"
     case firebase
     case huawei
+    case webPush = "webpush"
 
     init(_ service: PushService) {
         self =
@@ -127,6 +128,7 @@ package enum SessionServiceLabel: String, MetricLabel {
             case .apnsSandbox: .apnsSandbox
             case .firebase: .firebase
             case .huawei: .huawei
+            case .webPush: .webPush
             }
     }
 }

@@ -79,6 +79,7 @@ extension PushService {
         case .apnsSandbox: 2
         case .firebase: 3
         case .huawei: 4
+        case .webPush: 5
         }
     }
 

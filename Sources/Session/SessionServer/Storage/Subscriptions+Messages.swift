@@ -120,7 +120,7 @@ extension Subscriptions {
         guard MessageRules.wants(record.namespaces, message.namespace) else { return nil }
         let payload = SessionPayload(message, for: record, service, sodium)
         return PreparedMessage.Notification(
-            row: id, signedAt: signedAt, delivery: delivery, address: source.address(of: record, service),
+            row: id, signedAt: signedAt, delivery: delivery, address: try source.address(of: record, service),
             content: source.content(payload, service),
             changes: [
                 DeliveryStorage.enqueue(

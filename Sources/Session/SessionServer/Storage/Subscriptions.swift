@@ -24,7 +24,7 @@ package struct Subscriptions: Sendable {
 
     /// The name of a subscription: a keyed hash of `pubkey(33) ‖ service ‖ 0 ‖ token`.
     package func name(of account: AccountID, _ device: SubscriberDevice) -> [UInt8] {
-        hash(account.bytes + Array(device.service.rawValue.utf8) + [0] + Array(device.token.value.utf8), "session_subscription")
+        hash(account.bytes + Array(device.service.rawValue.utf8) + [0] + Array(device.identifier.utf8), "session_subscription")
     }
 
     /// Keyed hash of `pubkey(33)`.
@@ -32,7 +32,7 @@ package struct Subscriptions: Sendable {
 
     /// Keyed hash of `service ‖ 0 ‖ token`.
     func tokenHash(_ device: SubscriberDevice) -> [UInt8] {
-        hash(Array(device.service.rawValue.utf8) + [0] + Array(device.token.value.utf8), "session_token")
+        hash(Array(device.service.rawValue.utf8) + [0] + Array(device.identifier.utf8), "session_token")
     }
 
     private func hash(_ bytes: [UInt8], _ table: String) -> [UInt8] {

@@ -115,7 +115,7 @@ extension V01 {
         }
 
         /// nil if the token type is neither APNs nor Firebase.
-        public var platform: Platform? { Platform(tokenType: tokenType) }
+        public var platform: Platform? { Platform(tokenType: tokenType).flatMap { Platform.ofStatus.contains($0) ? $0 : nil } }
         public var isEnabled: Bool { filters?.isEnabled ?? false }
 
         init(_ message: Protobuf__V01__DeviceToken) throws(ProtobufError) {

@@ -111,7 +111,9 @@ struct RequestHandler: Sendable {
             case .report(let error): results.append(.known(error))
             case .await(let id): results.append(.waiting(id))
             case .deliver(let id, let notification, let stored):
-                guard let device = registered[stored.key]?.device, !limits.refuses({ $0.notification(for: stored.key, at: now) }) else {
+                guard let device = registered[stored.key]?.device, let address = DeviceAddress(stored.registration),
+                    !limits.refuses({ $0.notification(for: stored.key, at: now) })
+                else {
                     results.append(.known(.internalError))
                     continue
                 }
@@ -119,7 +121,7 @@ struct RequestHandler: Sendable {
                     DeliveryStorage.enqueue(
                         id, for: device, payload: StatusPayload.encode(notification), expires: expires,
                         markedAt: isShared ? nil : now, by: registrations.sealer))
-                deliveries.append((id, device, DeviceAddress(stored.registration), StatusContent(notification, for: stored.key)))
+                deliveries.append((id, device, address, StatusContent(notification, for: stored.key)))
                 results.append(.waiting(id))
             }
         }

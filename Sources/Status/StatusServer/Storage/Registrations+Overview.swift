@@ -40,6 +40,7 @@ package struct RegistrationRecord: Sendable {
 package struct RegistrationStatistics: Hashable, Sendable {
     package var apn = 0
     package var firebase = 0
+    package var webPush = 0
     package var tombstones = 0
     package var registrants = 0
 
@@ -157,6 +158,7 @@ extension Registrations {
             var statistics = RegistrationStatistics()
             statistics.apn = counts[.apn] ?? 0
             statistics.firebase = counts[.firebase] ?? 0
+            statistics.webPush = counts[.webPush] ?? 0
             statistics.tombstones = counts[nil] ?? 0
             statistics.registrants = Int(try found[1][0].integer(0))
             return .done(statistics)

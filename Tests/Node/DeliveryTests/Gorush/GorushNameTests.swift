@@ -37,7 +37,7 @@ struct GorushNameTests {
         return paths(try #require(came.first as? [String: Any]))
     }
 
-    @Test(arguments: Platform.allCases, PayloadProfile.allCases)
+    @Test(arguments: Platform.ofGorush, PayloadProfile.allCases)
     func everyNameIsOneThatGorushReadsForThePlatform(platform: Platform, profile: PayloadProfile) throws {
         for style in Self.styles {
             for kind in ContentKind.allCases {
@@ -50,7 +50,7 @@ struct GorushNameTests {
     /// The check above would not notice a setting that is written nowhere.
     @Test func theSettingsUseTheNamesThatTheyAreFor() throws {
         var used: [Platform: Set<String>] = [:]
-        for platform in Platform.allCases {
+        for platform in Platform.ofGorush {
             for style in Self.styles { used[platform, default: []].formUnion(try Self.paths(style, platform, .combined)) }
         }
         #expect(
@@ -79,7 +79,7 @@ struct GorushNameTests {
     /// gorush hands these to decoders that refuse other types.
     @Test func typesAreThoseOfGorush() throws {
         let format = NotificationFormat(settings: NotificationSettings([NotificationSettings.Rule(NotificationBodyTests.all)]))
-        let devices = try Platform.allCases.map {
+        let devices = try Platform.ofGorush.map {
             try Sample.notification("\($0.rawValue)", platform: $0, expires: Sample.now + .seconds(60))
         }
         let came = try Sample.notifications(in: format.encode(devices, at: Sample.now))

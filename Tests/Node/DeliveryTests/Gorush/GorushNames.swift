@@ -51,6 +51,7 @@ enum GorushNames {
         case .apn: common.union(apple)
         // `topic` would be a broadcast.
         case .firebase: common.union(androidCurrent).union(androidOld).subtracting(["topic"])
+        case .webPush: []
         case .huawei: common.union(huawei).subtracting(["topic"])
         }
     }

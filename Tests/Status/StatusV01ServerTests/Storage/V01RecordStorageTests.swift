@@ -135,9 +135,9 @@ struct V01RecordStorageTests {
         #expect(addresses.count == 2)
         for (installation, address) in addresses {
             let isFirst = installation == "a"
-            #expect(address.deviceToken == account.devices[isFirst ? 0 : 1].token)
-            #expect(address.platform == (isFirst ? .apn : .firebase))
-            #expect(address.apnTopic == (isFirst ? "im.status" : ""))
+            #expect(address.gorushDevice?.token == account.devices[isFirst ? 0 : 1].token)
+            #expect(address.gorushDevice?.platform == (isFirst ? .apn : .firebase))
+            #expect(address.gorushDevice?.apnTopic == (isFirst ? "im.status" : ""))
             #expect(address.version == 4)
         }
     }

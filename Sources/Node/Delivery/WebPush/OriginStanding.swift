@@ -1,0 +1,80 @@
+import Core
+
+/// A push service's refusals, in virtual time, so that strangers can't use the node to bother a server that is none.
+///
+///     trusted ──(refusals of 50 endpoints in a row)──▶ paused for 10 min, 20 min, …, 24 h ──(time passed)──▶ trusted
+///        ▲  │
+///        └──┘ (a message is accepted: the row ends, and the next pause is 10 min again)
+///
+/// Each post takes one of an allowance of `burst` that refills at `rate`.
+struct OriginStanding: Sendable {
+    struct Configuration: Sendable {
+        /// The number of different endpoints whose refusal in a row pauses the origin.
+        var refusalLimit = 50
+        var pause = Duration.seconds(600)
+        var longestPause = Duration.seconds(24 * 3600)
+        /// Posts a second.
+        var rate = 100.0
+        var burst = 1000.0
+    }
+
+    private let configuration: Configuration
+    /// Hashes of the endpoints that were refused since the last acceptance or pause; at most the limit.
+    private var refused: Set<Int> = []
+    private var pauseCount = 0
+    private var pausedUntil: Timestamp?
+    /// The allowance at `refilled`.
+    private var tokens: Double
+    private var refilled: Timestamp?
+
+    init(_ configuration: Configuration) {
+        self.configuration = configuration
+        tokens = configuration.burst
+    }
+
+    func isPaused(at now: Timestamp) -> Bool { pausedUntil.map { now < $0 } ?? false }
+
+    mutating func accepted() {
+        refused = []
+        pauseCount = 0
+    }
+
+    /// - Parameter endpoint: a hash of the endpoint.
+    /// - Returns: whether this pauses the origin.
+    mutating func refused(endpoint: Int, at now: Timestamp) -> Bool {
+        guard !isPaused(at: now) else { return false }
+        refused.insert(endpoint)
+        guard refused.count >= configuration.refusalLimit else { return false }
+        refused = []
+        pausedUntil = now + min(configuration.pause * (1 << min(pauseCount, 20)), configuration.longestPause)
+        pauseCount += 1
+        return true
+    }
+
+    /// The number of posts that may go out now, and when there will be more.
+    mutating func allowance(at now: Timestamp) -> DeliveryQueue.Allowance {
+        if let pausedUntil, now < pausedUntil { return DeliveryQueue.Allowance(count: 0, resumes: pausedUntil) }
+        refill(at: now)
+        // The remainder of a token may be lost to rounding.
+        let next = now + .nanoseconds(Int64(max(1, (1 - tokens) / configuration.rate * 1e9)) + 1)
+        return DeliveryQueue.Allowance(count: Int(tokens), resumes: next)
+    }
+
+    /// Takes posts that went out from the allowance.
+    mutating func posted(_ count: Int, at now: Timestamp) {
+        refill(at: now)
+        tokens -= Double(count)
+    }
+
+    private mutating func refill(at now: Timestamp) {
+        let elapsed = refilled.map { max(0, now.since($0) / .seconds(1)) } ?? 0
+        tokens = min(configuration.burst, tokens + elapsed * configuration.rate)
+        refilled = now
+    }
+
+    /// Whether it need not be remembered: it would be the same if made anew.
+    mutating func isForgettable(at now: Timestamp) -> Bool {
+        refill(at: now)
+        return refused.isEmpty && pauseCount == 0 && tokens >= configuration.burst
+    }
+}

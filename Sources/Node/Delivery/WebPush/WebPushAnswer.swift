@@ -1,0 +1,73 @@
+package import Core
+import CurlClient
+package import NodeMetrics
+
+/// A push service's answer to a post, RFC 8030 section 5 and RFC 8292 section 4.2.
+///
+/// | status | meaning |
+/// |---|---|
+/// | 2xx | accepted |
+/// | 404, 410 | the subscription has ended |
+/// | 401, 403 | the VAPID key is not accepted |
+/// | 408, 425, 429, 5xx | later, after `Retry-After` |
+/// | 3xx, 400, 413, others | the notification is refused |
+package enum WebPushAnswer: Hashable, Sendable {
+    case accepted
+    case gone
+    case keyRefused
+    /// - Parameter retryAfter: the delay that the push service asks for.
+    case later(retryAfter: Duration?)
+    /// No answer: no connection, time-out, or an address that must not be connected to.
+    case unanswered
+    case refused
+
+    /// - Parameter retryAfter: the header; ignored unless the status asks to try later.
+    package init(status: Int, retryAfter: String? = nil, now: Timestamp) {
+        switch status {
+        case 200..<300: self = .accepted
+        case 404, 410: self = .gone
+        case 401, 403: self = .keyRefused
+        case 408, 425, 429, 500...: self = .later(retryAfter: retryAfter.flatMap { RetryAfter.parse($0, now: now) })
+        default: self = .refused
+        }
+    }
+
+    /// Whether it counts towards pausing the origin: an answer 4xx, or 3xx, other than those about one device or the time.
+    var isRefusal: Bool { self == .refused || self == .keyRefused }
+
+    /// The pause after a refused key: the push service does not change its mind within seconds.
+    private static let keyPause = Duration.seconds(60)
+
+    /// The longest pause that a push service may ask for.
+    package static let longestRetryAfter = Duration.seconds(3600)
+
+    func result(id: String, status: Int?, reason: String?) -> PostResult {
+        switch self {
+        case .accepted: PostResult(outcome: .accepted, status: status, postedTokenCount: 1)
+        case .gone:
+            PostResult(
+                outcome: .accepted, status: status, postedTokenCount: 1,
+                failures: [PostResult.Failure(notificationID: id, reason: .subscriptionGone)])
+        case .refused: PostResult(outcome: .refused, status: status, reason: reason, postedTokenCount: 1)
+        case .keyRefused:
+            PostResult(
+                outcome: .failed(retryAfter: Self.keyPause), status: status, reason: reason, isOperatorsMistake: true, postedTokenCount: 1)
+        case .later(let retryAfter):
+            PostResult(
+                outcome: .failed(retryAfter: retryAfter.map { min($0, Self.longestRetryAfter) }), status: status, reason: reason,
+                postedTokenCount: 1)
+        case .unanswered: PostResult(outcome: .failed(retryAfter: nil), status: status, reason: reason, postedTokenCount: 1)
+        }
+    }
+
+    package var label: WebPushAnswerLabel {
+        switch self {
+        case .accepted: .accepted
+        case .gone: .gone
+        case .keyRefused: .keyRefused
+        case .later: .later
+        case .unanswered: .unanswered
+        case .refused: .refused
+        }
+    }
+}

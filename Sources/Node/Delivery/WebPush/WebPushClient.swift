@@ -1,0 +1,107 @@
+package import Core
+package import CurlClient
+import Synchronization
+import WakuCrypto
+
+/// Encrypts messages and posts them to push services, RFC 8030.
+package final class WebPushClient: WebPushPosting {
+    package static let standardTimeout = Duration.seconds(15)
+    private static let connectTimeout = Duration.seconds(5)
+    /// Push services answer with next to nothing; what is longer is not read.
+    package static let maximumReplyByteCount = 16 << 10
+    private static let tokenLifetime: Int64 = 12 * 3600
+    /// A token is replaced this long before its end.
+    private static let tokenMargin: Int64 = 3600
+    private static let tokenCapacity = 1000
+
+    private struct Token {
+        let header: String
+        let expires: Int64
+    }
+
+    private let client: CurlClient
+    private let key: VAPIDKey
+    private let contact: String
+    private let timeout: Duration
+    private let now: @Sendable () -> Timestamp
+    private let tokens = Mutex(GenerationalCache<WebPushOrigin, Token>(capacity: tokenCapacity))
+
+    /// - Parameters:
+    ///   - client: see ``configuration(trust:allowed:)``.
+    ///   - key: the node's VAPID key.
+    ///   - contact: the operator's address: see `VAPIDKey.isContact(_:)`.
+    ///   - timeout: the time limit for the answer.
+    ///   - now: the system's clock.
+    package init(
+        client: CurlClient, key: VAPIDKey, contact: String, timeout: Duration = WebPushClient.standardTimeout,
+        now: @escaping @Sendable () -> Timestamp = { .now() }
+    ) {
+        self.client = client
+        self.key = key
+        self.contact = contact
+        self.timeout = timeout
+        self.now = now
+    }
+
+    /// The configuration of a client for URLs that strangers choose: https only, only to public addresses, without a proxy.
+    ///
+    /// - Parameters:
+    ///   - trust: the certificate authorities that are trusted.
+    ///   - allowed: networks that may be connected to although they are not public.
+    package static func configuration(trust: CurlConfiguration.Trust, allowed: [IPNetwork]) -> CurlConfiguration {
+        var configuration = CurlConfiguration(trust: trust, maximumConnectionsPerHost: 8)
+        configuration.destinations = .publicAddresses(and: allowed)
+        return configuration
+    }
+
+    package func post(_ message: WebPushMessage) async -> WebPushReply {
+        let content = message.content
+        let keys = message.subscription.keys
+        guard let body = WebPushEncryption.seal(content.whole, to: keys) ?? WebPushEncryption.seal(content.truncated, to: keys) else {
+            return WebPushReply(.refused, reason: "the message is too long")
+        }
+        let time = now()
+        let left = message.expires.since(time).components.seconds
+        let request = HTTPRequest(
+            method: "POST", url: message.subscription.endpoint,
+            headers: [
+                ("TTL", "\(max(0, left))"), ("Urgency", content.urgency.rawValue), ("Content-Encoding", "aes128gcm"),
+                ("Content-Type", "application/octet-stream"),
+                ("Authorization", authorization(for: message.subscription.origin, at: time.rawValue / 1_000_000_000)),
+            ], body: body, connectTimeout: Self.connectTimeout, timeout: timeout,
+            maximumResponseByteCount: Self.maximumReplyByteCount)
+        do throws(HTTPError) {
+            let response = try await client.send(request)
+            let answer = WebPushAnswer(status: response.status, retryAfter: response.header("Retry-After"), now: now())
+            return WebPushReply(answer, status: response.status, reason: "status \(response.status)")
+        } catch {
+            // libcurl's texts may name the host.
+            return WebPushReply(error.code == .tooLarge ? .refused : .unanswered, reason: Self.reason(error.code))
+        }
+    }
+
+    private func authorization(for origin: WebPushOrigin, at seconds: Int64) -> String {
+        if let token = tokens.withLock({ $0.value(of: origin) }), seconds < token.expires - Self.tokenMargin,
+            token.expires - seconds <= Self.tokenLifetime
+        {
+            return token.header
+        }
+        let expires = seconds + Self.tokenLifetime
+        let header = key.authorization(key.token(for: origin, contact: contact, expires: expires))
+        tokens.withLock { $0.set(Token(header: header, expires: expires), of: origin) }
+        return header
+    }
+
+    private static func reason(_ code: HTTPError.Code) -> String {
+        switch code {
+        case .resolve: "its name could not be resolved"
+        case .connect: "no connection, or not to a public address"
+        case .timeout: "timed out"
+        case .tls: "no trusted connection"
+        case .tooLarge: "the reply is too large"
+        case .interrupted: "the connection broke"
+        case .cancelled: "cancelled"
+        case .badURL, .other: "the post failed"
+        }
+    }
+}

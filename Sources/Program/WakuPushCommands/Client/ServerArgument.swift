@@ -1,0 +1,36 @@
+import ArgumentParser
+import Core
+import PushClient
+import WakuCrypto
+
+/// A push server to register with: its public key, and for Web Push its VAPID key: `0x04…,vapid=BN…`.
+struct ServerArgument: ExpressibleByArgument {
+    let key: PublicKey
+    let vapidKey: String?
+
+    init?(argument: String) {
+        let parts = argument.split(separator: ",", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let key = parts.first.flatMap({ PublicKeyArgument(argument: String($0)) })?.key else { return nil }
+        self.key = key
+        guard parts.count == 2 else {
+            vapidKey = nil
+            return
+        }
+        let prefix = "vapid="
+        guard parts[1].hasPrefix(prefix), let bytes = Base64URL.decode(parts[1].dropFirst(prefix.count)),
+            (try? P256PublicKey(parsing: bytes)) != nil
+        else { return nil }
+        vapidKey = Base64URL.encode(bytes)
+    }
+
+    var server: PushServer { PushServer(key: key, vapidKey: vapidKey) }
+}
+
+extension [ServerArgument] {
+    /// The only server of a command without `--state`.
+    func single() throws -> ServerArgument {
+        guard let first else { throw ValidationError("Missing expected argument '--server <server>'") }
+        guard count == 1 else { throw ValidationError("Without --state there is one --server") }
+        return first
+    }
+}

@@ -1,0 +1,38 @@
+import ArgumentParser
+import Core
+
+extension IdentityCommand {
+    struct NewVAPID: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "new-vapid", abstract: "Creates a key for Web Push in a file with mode 0600.",
+            discussion: """
+                Push services know a node by this key, and clients need its public half, which this prints, before they subscribe: as the \
+                applicationServerKey of a browser, or the vapid of a UnifiedPush connector.
+
+                EXAMPLE
+                  waku-push identity new-vapid --out vapid.key
+                """)
+
+        @Option(help: "The file to create. It must not exist.")
+        var out: String
+
+        @Flag(help: "Print JSON.")
+        var json = false
+
+        func run() async throws {
+            try await reportingFailures {
+                try VAPIDOverview(publicKey: VAPIDKeyFile.create(out).publicKey).print(asJSON: json)
+            }
+        }
+    }
+}
+
+/// The public half of a VAPID key.
+struct VAPIDOverview: Encodable {
+    let publicKey: String
+
+    func print(asJSON: Bool) throws {
+        if asJSON { return try Output.json(self) }
+        Output.fields([("VAPID public key", publicKey)])
+    }
+}

@@ -1,0 +1,241 @@
+import Core
+import TestSupport
+import Testing
+import Waku
+
+@testable import Delivery
+
+/// Push services in virtual time: the table decides, the simulation answers.
+@Suite("Web Push services by origin")
+struct OriginSimulationTests {
+    enum Manner: Hashable {
+        case honest
+        /// Answers after 9 s.
+        case slow
+        /// Never answers: posts time out after 15 s.
+        case dead
+        /// Accepts and takes 1.9 s.
+        case lying
+        /// Answers 400.
+        case refusing
+        /// Answers 429 with an hour of Retry-After.
+        case busy
+    }
+
+    struct Result {
+        var accepted: [Int64] = []
+        var refused = 0
+        /// From arrival to acceptance, of honest services.
+        var honestDelays: [Duration] = []
+        var maximumOpenCount = 0
+        var maximumPlaceCount = 0
+        var maximumInFlightOfOne = 0
+        var posts: [WebPushOrigin: Int] = [:]
+    }
+
+    private static let start = Timestamp(rawValue: 1_700_000_000_000_000_000)
+
+    private static func origin(_ number: Int) throws -> WebPushOrigin {
+        try #require(WebPushOrigin(endpoint: "https://push\(number).example/x"))
+    }
+
+    /// Runs deliveries at given times to their ends, or until `until`.
+    private static func run(
+        _ manners: [Manner], arrivals: [(at: Duration, origin: Int)], openLimit: Int = 1000, until: Duration = .seconds(600)
+    ) throws -> (Result, DeliveryTable) {
+        var configuration = DeliveryTable.Origins.Configuration()
+        configuration.openLimit = openLimit
+        var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
+        let origins = try manners.indices.map(origin)
+        let numbers = Dictionary(uniqueKeysWithValues: origins.enumerated().map { ($1, $0) })
+        var result = Result()
+        var answers: [(at: Timestamp, place: Int, batch: DeliveryQueue.Batch)] = []
+        var arrived: [Int64: Timestamp] = [:]
+        var owner: [Int64: Int] = [:]
+        var inFlight: [WebPushOrigin: Int] = [:]
+        var generator = SeededGenerator(seed: 1)
+        var next = 0
+        var now = start
+        while now < start + until {
+            while next < arrivals.count, start + arrivals[next].at <= now {
+                let id = Int64(next + 1)
+                let device = DeviceID(ProtocolNumber(rawValue: 1), row: id)
+                let waiting = WaitingDelivery(
+                    id: id, delivery: DeliveryID(hashing: withUnsafeBytes(of: id, Array.init)), device: device, expires: now + .seconds(600)
+                )
+                arrived[id] = now
+                owner[id] = arrivals[next].origin
+                table.add(
+                    [
+                        DeliveryTable.Arrival(
+                            waiting: waiting, postable: nil, times: nil, destination: .webPush(origins[arrivals[next].origin]))
+                    ], isAwaited: true, clock: now, now: now)
+                next += 1
+            }
+            answers.sort { $0.at > $1.at }
+            while let last = answers.last, last.at <= now {
+                answers.removeLast()
+                guard case .webPush(let origin) = table.destination(last.place), let number = numbers[origin] else {
+                    Issue.record("an origin with a post in flight was released")
+                    continue
+                }
+                inFlight[origin, default: 0] -= 1
+                let answer: WebPushAnswer =
+                    switch manners[number] {
+                    case .honest, .slow, .lying: .accepted
+                    case .dead: .unanswered
+                    case .refusing: .refused
+                    case .busy: .later(retryAfter: .seconds(3600))
+                    }
+                let outcome = answer.result(id: "", status: nil, reason: nil).outcome
+                _ = table.answered(last.batch, outcome, by: last.place, now: now)
+                _ = table.noteAnswer(answer, endpointHash: Int(last.batch.deliveries[0]), at: last.place, now: now)
+                let finished = table.finished(last.batch, outcome, by: last.place, except: [], now: now)
+                for id in last.batch.deliveries where answer == .accepted {
+                    result.accepted.append(id)
+                    if manners[number] == .honest, let time = arrived[id] { result.honestDelays.append(now.since(time)) }
+                }
+                result.refused += finished.refused.count
+                for id in finished.refused { _ = table.end(id, as: .failed) }
+            }
+            let step = table.step(now: now)
+            for (place, action) in step.actions {
+                switch action {
+                case .post(let batch):
+                    #expect(batch.deliveries.count == 1)
+                    guard case .webPush(let origin) = table.destination(place), let number = numbers[origin] else { continue }
+                    #expect(owner[batch.deliveries[0]] == number)
+                    table.sent(batch, count: 1, by: place, now: now)
+                    result.posts[origin, default: 0] += 1
+                    inFlight[origin, default: 0] += 1
+                    result.maximumInFlightOfOne = max(result.maximumInFlightOfOne, inFlight[origin, default: 0])
+                    let time: Duration =
+                        switch manners[number] {
+                        case .honest, .refusing, .busy: .milliseconds(Int64.random(in: 20...80, using: &generator))
+                        case .lying: .milliseconds(1900)
+                        case .slow: .seconds(9)
+                        case .dead: .seconds(15)
+                        }
+                    answers.append((now + time, place, batch))
+                case .expire(let ids), .evict(let ids):
+                    for id in ids { _ = table.end(id, as: .failed) }
+                }
+            }
+            result.maximumOpenCount = max(result.maximumOpenCount, table.origins.openCount)
+            result.maximumPlaceCount = max(result.maximumPlaceCount, table.endpoints.count)
+            let times = [answers.map(\.at).min(), step.next, next < arrivals.count ? start + arrivals[next].at : nil].compactMap(\.self)
+            guard let soonest = times.min() else { break }
+            now = max(now + .milliseconds(1), soonest)
+        }
+        return (result, table)
+    }
+
+    private static func percentile(_ delays: [Duration]) -> Duration { delays.sorted()[delays.count * 99 / 100] }
+
+    @Test("Of 2,000 services a third is slow, dead, lying or refusing, and the honest ones are as quick as without them")
+    func badServices() throws {
+        let bad: [Manner] = [.slow, .dead, .lying, .refusing, .busy]
+        let manners: [Manner] = (0..<2000).map { $0 % 3 == 0 ? bad[$0 / 3 % bad.count] : .honest }
+        var generator = SeededGenerator(seed: 7)
+        let arrivals = (0..<20_000).map { number in
+            (at: Duration.milliseconds(number * 3), origin: Int.random(in: 0..<2000, using: &generator))
+        }
+        let (mixed, table) = try Self.run(manners, arrivals: arrivals, until: .seconds(200))
+        let (alone, _) = try Self.run(manners, arrivals: arrivals.filter { manners[$0.origin] == .honest }, until: .seconds(200))
+        let honestCount = arrivals.count { manners[$0.origin] == .honest }
+        #expect(mixed.honestDelays.count == honestCount && alone.honestDelays.count == honestCount)
+        #expect(Self.percentile(mixed.honestDelays) <= Self.percentile(alone.honestDelays) + .milliseconds(5))
+        #expect(mixed.maximumOpenCount <= 1000 && mixed.maximumInFlightOfOne <= 8)
+        // No busy service is asked again within its hour.
+        for (index, manner) in manners.enumerated() where manner == .busy {
+            #expect(mixed.posts[try Self.origin(index), default: 0] <= 8)
+        }
+        // Only services with deliveries left have places.
+        #expect(table.origins.places.count <= 2000 / 3 + 1)
+    }
+
+    @Test("With fewer places than services, every honest one has its turn")
+    func turns() throws {
+        let manners: [Manner] = (0..<60).map { $0 < 20 ? .dead : .honest }
+        let arrivals = (0..<600).map { (at: Duration.milliseconds($0 * 10), origin: $0 % 60) }
+        let (result, _) = try Self.run(manners, arrivals: arrivals, openLimit: 10)
+        #expect(result.maximumOpenCount <= 10)
+        #expect(result.honestDelays.count == 400)
+    }
+
+    @Test("Services without deliveries leave nothing behind, and their places are used again")
+    func idle() throws {
+        let arrivals = (0..<500).map { (at: Duration.seconds($0), origin: $0) }
+        let (result, table) = try Self.run(Array(repeating: .honest, count: 500), arrivals: arrivals)
+        #expect(result.accepted.count == 500)
+        #expect(table.origins.places.isEmpty && table.origins.waitingCount == 0 && table.origins.openCount == 0)
+        #expect(result.maximumPlaceCount <= 3)
+        #expect(table.origins.memory.count <= 500)
+    }
+
+    @Test("A service that refuses 50 subscriptions in a row is paused for 10 minutes")
+    func refusals() throws {
+        let arrivals = (0..<200).map { (at: Duration.milliseconds($0 * 100), origin: 0) }
+        let (result, table) = try Self.run([.refusing], arrivals: arrivals, until: .seconds(300))
+        #expect((50...57).contains(result.refused))
+        #expect(result.posts.values.reduce(0, +) == result.refused)
+        #expect(table.webPushFigures(now: Self.start + .seconds(300)).unavailableCount == 1)
+    }
+
+    @Test("A service gets its burst at once, and then its rate")
+    func rate() throws {
+        let arrivals = (0..<1500).map { _ in (at: Duration.zero, origin: 0) }
+        let (soon, _) = try Self.run([.honest], arrivals: arrivals, until: .seconds(1))
+        #expect(soon.accepted.count <= 1100)
+        let (later, _) = try Self.run([.honest], arrivals: arrivals, until: .seconds(60))
+        #expect(later.accepted.count == 1500)
+    }
+
+    @Test("Beyond the limit of the outbox, the longest queue loses deliveries")
+    func eviction() throws {
+        var configuration = DeliveryTable.Origins.Configuration()
+        configuration.waitingLimit = 100
+        var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
+        let (long, short) = (try Self.origin(0), try Self.origin(1))
+        func arrival(_ id: Int64, _ origin: WebPushOrigin) -> DeliveryTable.Arrival {
+            let device = DeviceID(ProtocolNumber(rawValue: 1), row: id)
+            let waiting = WaitingDelivery(
+                id: id, delivery: DeliveryID(hashing: withUnsafeBytes(of: id, Array.init)), device: device,
+                expires: Self.start + .seconds(600 + id))
+            return DeliveryTable.Arrival(waiting: waiting, postable: nil, times: nil, destination: .webPush(origin))
+        }
+        table.add((1...90).map { arrival($0, long) }, isAwaited: false, clock: Self.start, now: Self.start)
+        table.add((91...120).map { arrival($0, short) }, isAwaited: false, clock: Self.start, now: Self.start)
+        #expect(table.origins.waitingCount == 100)
+        let evicted = table.step(now: Self.start).actions.flatMap { _, action -> [Int64] in
+            if case .evict(let ids) = action { ids } else { [] }
+        }
+        #expect(evicted == Array(1...20))
+    }
+
+    @Test("Pauses double up to a day, and an acceptance ends the row")
+    func pauses() {
+        var standing = OriginStanding(OriginStanding.Configuration())
+        var now = Self.start
+        /// The endpoints whose refusal pauses the service.
+        func pausing(_ endpoints: Range<Int>) -> [Int] { endpoints.filter { standing.refused(endpoint: $0, at: now) } }
+        var pauses: [Duration] = []
+        for _ in 0..<10 {
+            #expect(pausing(0..<50) == [49])
+            let paused = standing.allowance(at: now)
+            let resumes = paused.resumes ?? now
+            pauses.append(resumes.since(now))
+            #expect(paused.count == 0 && standing.isPaused(at: now))
+            now = resumes
+            let resumed = standing.allowance(at: now)
+            #expect(resumed.count > 0 && !standing.isPaused(at: now))
+        }
+        #expect(pauses == [600, 1200, 2400, 4800, 9600, 19_200, 38_400, 76_800, 86_400, 86_400].map { .seconds($0) })
+        // The same endpoint counts once, and an acceptance starts anew.
+        for _ in 0..<200 { #expect(pausing(1..<2).isEmpty) }
+        #expect(pausing(2..<50).isEmpty)
+        standing.accepted()
+        #expect(pausing(100..<150) == [149])
+        #expect(standing.allowance(at: now).resumes == now + .seconds(600))
+    }
+}

@@ -1,0 +1,138 @@
+import Core
+import CurlClient
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import Delivery
+
+@Suite("Posting to push services over TLS")
+struct WebPushClientTests {
+    private static let receiver = WebPushReceiver()
+
+    private func client(
+        _ trust: CurlConfiguration.Trust, allowed: [String] = ["127.0.0.0/8"], timeout: Duration = .seconds(60),
+        key: VAPIDKey = VAPIDKey(.generate())
+    ) -> WebPushClient {
+        let configuration = WebPushClient.configuration(trust: trust, allowed: allowed.compactMap { IPNetwork($0) })
+        return WebPushClient(
+            client: CurlClient(configuration: configuration), key: key, contact: "mailto:operator@example.org", timeout: timeout)
+    }
+
+    private func message(_ endpoint: String, whole: [UInt8] = Array("{}".utf8)) throws -> WebPushMessage {
+        WebPushMessage(
+            id: "1", subscription: try #require(Self.receiver.subscription(endpoint)),
+            content: WebPushContent(whole: whole, truncated: Array("{\"truncated\":true}".utf8), urgency: .high),
+            expires: .now() + .seconds(300))
+    }
+
+    @Test("A message arrives encrypted, with the headers of the standards, and the connection and token are used again")
+    func headers() async throws {
+        let service = try await PushServiceStandIn()
+        let key = VAPIDKey(.generate())
+        let client = client(.file(path: service.authority), key: key)
+        for _ in 0..<2 {
+            let reply = await client.post(try message(service.endpoint("/a?b=c")))
+            #expect(reply.answer == .accepted && reply.status == 201)
+        }
+        let requests = service.requests
+        try #require(requests.count == 2)
+        let first = requests[0]
+        #expect(first.path == "/a?b=c" && first.connection == requests[1].connection)
+        #expect(first.headers["content-encoding"] == "aes128gcm" && first.headers["content-type"] == "application/octet-stream")
+        #expect(first.headers["urgency"] == "high" && first.headers["topic"] == nil && first.headers["cookie"] == nil)
+        #expect((290...300).contains(Int(try #require(first.headers["ttl"])) ?? 0))
+        #expect(try Self.receiver.open(first.body) == Array("{}".utf8))
+        #expect(first.body != requests[1].body)
+        let authorization = try #require(first.headers["authorization"])
+        #expect(authorization.hasPrefix("vapid t=") && authorization.hasSuffix(", k=\(key.publicKey)"))
+        #expect(authorization == requests[1].headers["authorization"])
+    }
+
+    @Test("A message that is too long goes out without its data")
+    func truncated() async throws {
+        let service = try await PushServiceStandIn()
+        let reply = await client(.file(path: service.authority)).post(
+            try message(service.endpoint("/"), whole: [UInt8](repeating: 0x20, count: 4000)))
+        #expect(reply.answer == .accepted)
+        #expect(try Self.receiver.open(try #require(service.requests.first).body) == Array("{\"truncated\":true}".utf8))
+    }
+
+    @Test("Each status has its meaning, and redirects are not followed")
+    func statuses() async throws {
+        let service = try await PushServiceStandIn()
+        let client = client(.file(path: service.authority))
+        let answers: [(String, WebPushAnswer)] = [
+            ("/status/200", .accepted), ("/status/201", .accepted), ("/status/202", .accepted), ("/status/404", .gone),
+            ("/status/410", .gone),
+            ("/status/400", .refused), ("/status/413", .refused), ("/status/405", .refused), ("/status/301", .refused),
+            ("/redirect", .refused),
+            ("/status/401", .keyRefused), ("/status/403", .keyRefused), ("/status/429", .later(retryAfter: nil)),
+            ("/status/429/120", .later(retryAfter: .seconds(120))), ("/status/503/99999", .later(retryAfter: .seconds(99_999))),
+            ("/status/500", .later(retryAfter: nil)), ("/status/503/soon", .later(retryAfter: nil)),
+        ]
+        for (path, answer) in answers {
+            let reply = await client.post(try message(service.endpoint(path)))
+            #expect(reply.answer == answer, "\(path)")
+        }
+        #expect(service.requests.map(\.path) == answers.map(\.0))
+    }
+
+    @Test("An answer beyond 16 KiB, an endless one and none at all end the post")
+    func longAnswers() async throws {
+        let service = try await PushServiceStandIn()
+        let patient = client(.file(path: service.authority))
+        #expect(await patient.post(try message(service.endpoint("/huge"))).answer == .refused)
+        let impatient = client(.file(path: service.authority), timeout: .seconds(3))
+        for path in ["/endless", "/silent"] { #expect(await impatient.post(try message(service.endpoint(path))).answer == .unanswered) }
+    }
+
+    @Test("Loopback is not connected to unless the operator allows it, under any name or notation")
+    func refusedAddresses() async throws {
+        let service = try await PushServiceStandIn()
+        for allowed in [[], ["10.0.0.0/8", "fd00::/8"]] {
+            let client = client(.file(path: service.authority), allowed: allowed)
+            for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]"] {
+                let reply = await client.post(try message(service.endpoint("/", host: host)))
+                #expect(reply.answer == .unanswered && reply.status == nil, "\(host)")
+            }
+        }
+        #expect(service.requests.isEmpty)
+        #expect(
+            await client(.file(path: service.authority)).post(try message(service.endpoint("/", host: "localhost"))).answer == .accepted)
+    }
+
+    @Test("The client refuses loopback in notations that no subscription may have, and plain HTTP")
+    func refusedNotations() async throws {
+        let service = try await PushServiceStandIn()
+        let curl = CurlClient(configuration: WebPushClient.configuration(trust: .file(path: service.authority), allowed: []))
+        for host in ["2130706433", "0x7f000001", "0177.0.0.1", "127.1", "127.0.0.1", "[::1]", "[::127.0.0.1]", "0", "0.0.0.0"] {
+            await #expect(throws: HTTPError.self, "\(host)") {
+                try await curl.send(HTTPRequest(method: "POST", url: service.endpoint("/", host: host), body: [], timeout: .seconds(60)))
+            }
+        }
+        await #expect(throws: HTTPError.self) {
+            try await curl.send(HTTPRequest(method: "POST", url: "http://127.0.0.1:\(service.port)/", body: [], timeout: .seconds(60)))
+        }
+        #expect(service.requests.isEmpty)
+    }
+
+    @Test("Certificates are verified")
+    func certificates() async throws {
+        let service = try await PushServiceStandIn()
+        #expect(await client(.system).post(try message(service.endpoint("/"))).answer == .unanswered)
+        #expect(service.requests.isEmpty)
+    }
+
+    @Test("No reason names the push service")
+    func reasons() async throws {
+        let service = try await PushServiceStandIn()
+        for path in ["/status/400", "/status/410"] {
+            let reply = await client(.file(path: service.authority)).post(try message(service.endpoint(path)))
+            #expect(reply.reason?.contains("127.0.0.1") == false)
+        }
+        let reply = await client(.system).post(try message(service.endpoint("/")))
+        #expect(reply.reason?.contains("127.0.0.1") == false)
+    }
+}
