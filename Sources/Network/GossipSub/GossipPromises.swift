@@ -1,6 +1,6 @@
 import Core
 
-/// Messages that peers announced and were asked for, but have not sent yet. One random id of each request is tracked, as in other
+/// Requests for announced messages that the peers have not sent yet. One random id of each request is tracked, as in other
 /// implementations of gossipsub.
 struct GossipPromises: Sendable {
     private struct Promise {

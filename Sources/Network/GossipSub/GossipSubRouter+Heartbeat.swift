@@ -1,7 +1,7 @@
 public import Core
 
 extension GossipSubRouter {
-    /// Maintains meshes, scores and caches. To be called every ``GossipConfiguration/heartbeat``.
+    /// Maintains meshes, scores and caches. Call it every ``GossipConfiguration/heartbeat``.
     public mutating func heartbeat(at now: Instant) {
         heartbeatCount += 1
         for peer in promises.broken(at: now) {

@@ -7,10 +7,11 @@ struct GossipTopic {
     var subscribers: [PeerNumber] = []
     /// The peers that messages are forwarded to. Empty unless this node is subscribed.
     var mesh: [PeerNumber] = []
-    /// The peers that own messages are sent to while this node is not subscribed, and until when.
+    /// The peers that own messages are sent to while this node is not subscribed.
     var fanout: [PeerNumber] = []
+    /// The time at which the fanout is dropped, unless another message is published before.
     var fanoutUntil: Instant?
-    /// Until when neither side may graft.
+    /// For each pruned peer, the time before which neither side may graft.
     var backoff: [PeerNumber: Instant] = [:]
 
     /// The maximum number of backoffs: a bound for a peer that keeps changing its identity.

@@ -49,7 +49,7 @@ enum AddressResolver {
 
 /// Why an address cannot be dialed or listened on.
 public enum DialError: Error, Hashable, Sendable {
-    /// Not a host and a TCP port.
+    /// The address is not that of a host and a TCP port, or, to listen on, not an IP address.
     case unsupportedAddress
     /// Its host name could not be resolved.
     case unresolved

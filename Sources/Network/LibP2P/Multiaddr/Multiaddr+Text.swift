@@ -1,6 +1,8 @@
 import Foundation
 
 extension Multiaddr {
+    /// Parses the text form, such as `/dns4/node.example/tcp/60000`. One trailing slash is accepted.
+    ///
     /// - Throws: ``MultiaddrError``
     public init(_ text: some StringProtocol) throws(MultiaddrError) {
         guard text.utf8.count <= 2 * Self.byteLimit else { throw .malformed }
@@ -17,6 +19,7 @@ extension Multiaddr {
         try self.init(components)
     }
 
+    /// The text form. Peer ids are written in base58btc, `ipfs` as `p2p`.
     public var description: String {
         components.map(\.description).joined()
     }
@@ -50,6 +53,7 @@ extension Multiaddr.Component: CustomStringConvertible {
         }
     }
 
+    /// The component with its name: `/tcp/60000`.
     public var description: String {
         switch self {
         case .ip4(let bytes): "/ip4/" + Self.text(bytes, AF_INET)

@@ -44,7 +44,7 @@ struct MultistreamNegotiation {
         opening = Self.line(Self.header)
     }
 
-    /// Consumes complete lines from the front of `input` until a protocol is agreed on: the remaining bytes belong to that.
+    /// Consumes complete lines from the front of `input` until a protocol is agreed on: the remaining bytes belong to that protocol.
     ///
     /// - Parameters:
     ///   - input: Received bytes.

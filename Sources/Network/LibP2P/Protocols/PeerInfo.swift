@@ -10,16 +10,20 @@ public struct PeerInfo: Hashable, Sendable {
     static let addressLimit = 64
     static let textLimit = 256
 
-    /// May be absent in a push.
+    /// The sender's identity key, checked against its peer id; nil in a push without it.
     public var publicKey: NodePublicKey?
-    /// The addresses of supported transports.
+    /// The addresses that the sender listens on, without those of unsupported transports.
     public var listenAddresses: [Multiaddr] = []
+    /// The ids of the protocols that the sender serves.
     public var protocols: [String] = []
-    /// The receiver's address as the sender observed it.
+    /// The receiver's address as the sender observed it, without peer id.
     public var observedAddress: Multiaddr?
+    /// The version of the network, for example `ipfs/0.1.0`; informative only.
     public var protocolVersion = ""
+    /// The sender's program and version, for operators. Any text of the peer: escape it before display.
     public var agentVersion = ""
 
+    /// Information without any field set.
     public init() {}
 
     /// - Throws: ``ConnectionError/protocolViolation(_:)``

@@ -9,8 +9,9 @@ struct YamuxSession {
     static let dataLimit = NoiseTransport.plainLimit - YamuxHeader.byteCount
 
     struct Limits: Sendable {
-        /// The maximum number of open streams.
+        /// The maximum number of open streams that the peer opened.
         var inboundStreams = 256
+        /// The maximum number of open streams that this node opened.
         var outboundStreams = 256
         /// The maximum number of received and not consumed bytes of all streams. The stream that exceeds it is reset.
         var bufferedBytes = 4 * 1024 * 1024

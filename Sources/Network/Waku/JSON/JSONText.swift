@@ -1,22 +1,27 @@
 import WakuCrypto
 
-/// Writes JSON objects, member by member.
+/// Writes JSON objects, member by member, without white space. A nested object is written by another writer and passed to ``member(_:json:)``.
 public struct JSONText: Sendable {
+    /// The text so far, UTF-8.
     public private(set) var bytes: [UInt8] = []
     private var isFirst = true
 
+    /// An empty text: start with ``beginObject()``.
     public init() {}
 
+    /// Starts an object. The calls to ``member(_:_:)`` and its variants up to ``endObject()`` are its members.
     public mutating func beginObject() {
         bytes.append(UInt8(ascii: "{"))
         isFirst = true
     }
 
+    /// Ends the object that was started last.
     public mutating func endObject() {
         bytes.append(UInt8(ascii: "}"))
         isFirst = false
     }
 
+    /// Writes a string member, escaped where RFC 8259 requires it. The name is written as it is.
     public mutating func member(_ name: StaticString, _ text: String) {
         key(name)
         bytes.append(UInt8(ascii: "\""))
@@ -30,6 +35,7 @@ public struct JSONText: Sendable {
         bytes.append(UInt8(ascii: "\""))
     }
 
+    /// Writes a string member with bytes in Base64, the standard alphabet with padding.
     public mutating func member(_ name: StaticString, base64 data: [UInt8]) {
         key(name)
         bytes.append(UInt8(ascii: "\""))
@@ -37,9 +43,11 @@ public struct JSONText: Sendable {
         bytes.append(UInt8(ascii: "\""))
     }
 
+    /// Writes a member whose value is encoded already.
+    ///
     /// - Parameters:
-    ///   - name: The member's name.
-    ///   - json: A value that is encoded already: a number, a Boolean or an object.
+    ///   - name: The member's name, written as it is.
+    ///   - json: A number, a Boolean or an object.
     public mutating func member(_ name: StaticString, json: some Sequence<UInt8>) {
         key(name)
         bytes += json

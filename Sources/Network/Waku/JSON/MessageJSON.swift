@@ -14,6 +14,7 @@ public struct MessageJSON: Codable, Sendable {
     let meta: Data?
     let ephemeral: Bool?
 
+    /// The JSON form of a message. Empty meta and a false ephemeral flag are left out.
     public init(_ message: WakuMessage) {
         payload = Data(message.payload)
         contentTopic = message.contentTopic.rawValue
@@ -24,6 +25,7 @@ public struct MessageJSON: Codable, Sendable {
     }
 
     /// The message, not validated: see ``WakuMessage/flaw``.
+    ///
     /// - Parameter defaultTimestamp: Used when the JSON has none.
     public func message(defaultTimestamp: Timestamp) -> WakuMessage {
         WakuMessage(
@@ -34,7 +36,7 @@ public struct MessageJSON: Codable, Sendable {
 }
 
 extension MessageJSON {
-    /// Writes the bytes directly: JSONEncoder takes longer than encrypting the message.
+    /// The JSON text of a message. The bytes are written directly: JSONEncoder takes longer than encrypting the message.
     public static func encode(_ message: WakuMessage) -> [UInt8] {
         var json = JSONText()
         json.beginObject()
@@ -54,6 +56,7 @@ public struct LenientElement<Value: Decodable & Sendable>: Decodable, Sendable {
     /// nil when the element could not be decoded.
     public let value: Value?
 
+    /// Never throws: ``value`` is nil when the element cannot be decoded.
     public init(from decoder: any Decoder) {
         value = try? Value(from: decoder)
     }

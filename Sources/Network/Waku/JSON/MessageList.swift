@@ -4,17 +4,18 @@ import Core
 ///
 /// Elements that are not messages are skipped. Messages on unwanted topics are not decoded.
 public struct MessageList: Sendable {
+    /// The decoded messages, in the order of the array.
     public private(set) var messages: [WakuMessage] = []
-    /// Messages on unwanted topics.
+    /// The number of messages on unwanted topics, which were not decoded.
     public private(set) var unwantedCount = 0
-    /// All elements, unreadable ones included.
+    /// The number of all elements, unreadable ones included.
     public private(set) var elementCount = 0
 
     /// nil when the text is neither an array nor null.
     ///
     /// - Parameters:
     ///   - json: UTF-8.
-    ///   - wants: Whether to decode messages on a topic of the form of ``ContentTopic/init(_:)``; others are not wanted. nil decodes all messages.
+    ///   - wants: Whether to decode messages on the topic of a tag; messages on topics of other forms are unwanted. nil decodes all messages.
     public init?(json: [UInt8], wants: ((TopicTag) -> Bool)? = nil) {
         let isRead = json.withUnsafeBufferPointer { text in
             var scan = JSONScan(text)

@@ -8,26 +8,29 @@ import WakuCrypto
 /// ``MessageJSON`` describes a message. Memory is bounded by ``entryLimit`` for a response of any length: a decoder that builds a
 /// value per element would take many times the response's length for an array of empty objects.
 public struct StoreAnswer: Sendable {
-    /// A response with more entries than a page may have is refused.
+    /// The maximum number of entries. A response with more is refused.
     public static let entryLimit = StoreQuery.maximumPageSize
-    /// Nodes use message hashes as cursors: `0x` and 64 digits.
+    /// The maximum length of the cursor in bytes. Nodes use message hashes as cursors: `0x` and 64 digits.
     public static let cursorByteLimit = 1024
     private static let textByteLimit = 160
 
+    /// A stored message.
     public struct Entry: Hashable, Sendable {
         /// The hash that the store reports; nil when it is not 32 bytes in hexadecimal digits.
         public var hash: MessageHash?
-        /// nil when it is absent or invalid.
+        /// The message; nil when it was not requested, or is invalid.
         public var message: WakuMessage?
+        /// The message's pubsub topic; nil when it is absent or not a string.
         public var pubsubTopic: PubsubTopic?
     }
 
+    /// The status code, with the numbers of HTTP; nil when it is absent.
     public private(set) var status: Int?
     /// The first 160 bytes of the status description.
     public private(set) var text = ""
-    /// The elements that are objects.
+    /// The elements of `messages` that are objects, in order.
     public private(set) var entries: [Entry] = []
-    /// Continues at the next page; nil on the last page.
+    /// The position of the next page, for ``StoreQuery/cursor``; nil on the last page.
     public private(set) var cursor: String?
     /// The number of elements of `messages`, including elements that are not objects.
     private var elementCount = 0

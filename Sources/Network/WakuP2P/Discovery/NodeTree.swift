@@ -2,10 +2,14 @@ public import WakuCrypto
 
 /// The URL of a DNS node list: its domain and the key that signs it, `enrtree://<base32 of a compressed key>@<domain>`, EIP-1459.
 public struct NodeTreeURL: Hashable, Sendable, CustomStringConvertible {
+    /// The key that signs the list's root.
     public let publicKey: PublicKey
+    /// The domain of the list's root entry, in lower case.
     public let domain: String
 
-    /// - Throws: ``ENRError``
+    /// Parses a URL of at most 512 bytes.
+    ///
+    /// - Throws: ``ENRError``: `malformed`, `tooLong`
     public init(parsing text: some StringProtocol) throws(ENRError) {
         let scheme = "enrtree://"
         guard text.utf8.count <= 512 else { throw .tooLong }
@@ -20,6 +24,7 @@ public struct NodeTreeURL: Hashable, Sendable, CustomStringConvertible {
     }
 
     private let text: String
+    /// The URL as it was given.
     public var description: String { text }
 
     private static func isDomain(_ name: some StringProtocol) -> Bool {
@@ -39,10 +44,12 @@ public struct NodeTreeURL: Hashable, Sendable, CustomStringConvertible {
             }
     }
 
+    /// Compares key and domain, not the text.
     public static func == (left: NodeTreeURL, right: NodeTreeURL) -> Bool {
         left.publicKey == right.publicKey && left.domain == right.domain
     }
 
+    /// Hashes key and domain, as `==` compares them.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(publicKey)
         hasher.combine(domain)

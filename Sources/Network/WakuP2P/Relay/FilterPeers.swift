@@ -2,7 +2,7 @@ import Core
 import LibP2P
 import Waku
 
-/// The filter nodes that this node subscribes at, and since when messages may be lost because one of them stopped sending.
+/// The filter nodes that this node subscribes at, and the time since which messages may be lost because one of them stopped sending.
 struct FilterPeers {
     /// The pairs of pubsub topic and content topic that nodes accept from one client.
     private static let criteriaLimit = 1000

@@ -5,14 +5,17 @@ import NIOCore
 import Synchronization
 import Waku
 
-/// The gossip with one peer.
+/// The gossip state and counts of one peer.
 public struct PeerGossip: Hashable, Sendable {
+    /// The peer.
     public let peer: PeerID
+    /// Its score, subscriptions and meshes.
     public let status: GossipPeerStatus
-    /// All messages received from and queued to the peer.
+    /// Messages received from the peer since it connected, duplicates included.
     public let receivedCount: Int
+    /// Messages queued for the peer since it connected, replies to IWANT included.
     public let sentCount: Int
-    /// When the last frame was received, at first when the peer connected.
+    /// When the last frame was received; before the first one, when the peer connected.
     let heardAt: Instant
 }
 

@@ -5,18 +5,18 @@ import Core
 import Synchronization
 import Waku
 
-/// The client of filter nodes, 12/WAKU2-FILTER: these push the messages on subscribed content topics, and nothing is relayed. For a node with
-/// few registrants and little bandwidth: filter nodes accept 1,000 topics per client.
+/// The client of filter nodes, 12/WAKU2-FILTER, which push the messages on subscribed content topics. The client relays nothing. It suits a node
+/// with few registrants and little bandwidth: filter nodes accept 1,000 topics per client.
 ///
-/// Filter nodes forget their clients without notice. ``FilterSubscription`` decides when to ping them, ``FilterPeers`` since when messages may
-/// be lost; those are fetched from a store.
+/// Filter nodes forget their clients without notice. ``FilterSubscription`` decides when to ping them; ``FilterPeers`` records since when messages
+/// may be lost, to be fetched from a store.
 extension P2PRelay {
     /// Receives the messages that filter nodes push.
     func serveFilterPushes() {
         host.serve(WakuProtocol.filterPush, streamsPerPeer: 16) { [weak self] stream in
             // Only peers with a subscription may push.
             guard let self, !stream.connection.isInbound || hasSubscription(at: stream.peer) else { throw ConnectionError.refused }
-            // When delivery was slow, the following messages may have waited since then: their arrival proves nothing about the present.
+            // After a slow delivery, the next messages may have arrived while it was in progress: they prove the subscription at that time only.
             var delayedSince: Moment?
             for try await frames in stream.messages(limit: WakuProtocol.maximumMessageFrameByteCount) {
                 // A dialed peer may remember a subscription of an earlier connection and open its only stream before it is subscribed again.
