@@ -82,7 +82,7 @@ public struct GossipConfiguration: Hashable, Sendable {
 /// The three counters of a peer are multiplied by their decay factors once per ``decayPeriod``. Behaviour counts grafts within the backoff and broken
 /// promises.
 public struct ScoreConfiguration: Hashable, Sendable {
-    /// The maximum of the first deliveries, and so of the score.
+    /// The maximum counter of first deliveries, and so the highest score.
     public var firstDeliveryCap = 10.0
     /// The factor by which the first deliveries decay, from 0 to 1.
     public var firstDeliveryDecay = 0.5

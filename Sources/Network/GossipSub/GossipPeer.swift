@@ -5,7 +5,7 @@ public struct PeerNumber: RawRepresentable, Hashable, Comparable, Sendable, Cust
     /// - Parameter rawValue: A number that no other remembered peer has.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// By number: the router uses this order where it must be deterministic.
+    /// Orders by number, for deterministic iteration.
     public static func < (left: PeerNumber, right: PeerNumber) -> Bool { left.rawValue < right.rawValue }
     /// The number in decimal digits.
     public var description: String { "\(rawValue)" }
@@ -46,7 +46,7 @@ struct GossipPeer {
     // Counted since the last heartbeat.
     var ihaveCount = 0
     var askedCount = 0
-    /// Messages that the peer does not want (IDONTWANT), each until a heartbeat number.
+    /// Messages that the peer does not want (IDONTWANT), with the number of the heartbeat at which each entry expires.
     var unwanted: [MessageID: Int] = [:]
 
     static let unwantedLimit = 1000

@@ -29,7 +29,7 @@ public struct GossipRPC: Sendable {
         let topic: String
         /// The range of the data in the frame.
         let data: Range<Int>
-        /// The hash of the data, computed while parsing, so that the state machine need not compute it behind its lock.
+        /// The message id, computed while parsing, so that it is not computed while the router is locked.
         let id: MessageID
         /// Whether the message names its author or is signed.
         let isAuthored: Bool
@@ -37,7 +37,7 @@ public struct GossipRPC: Sendable {
 
     struct Prune: Hashable {
         let topic: String
-        /// nil when the prune has none.
+        /// nil when the prune specifies none.
         let backoff: Duration?
     }
 

@@ -46,8 +46,8 @@ public enum GossipPublication: Hashable, Sendable {
 /// It is deterministic: the same events with the same seed result in the same actions. Memory is bounded by the configuration and the number
 /// of peers, independent of their messages.
 ///
-/// Not implemented: peer exchange, for which Waku's nodes have other protocols, and the score components for time in mesh, mesh delivery
-/// rates (both unset or nearly so in Waku) and address co-location.
+/// Not implemented: peer exchange, instead of which Waku's nodes use other protocols; the score components for time in mesh and mesh delivery rates,
+/// which Waku's nodes set to zero or nearly so; the score component for address co-location.
 public struct GossipSubRouter: Sendable {
     /// The parameters, which cannot be changed later.
     public let configuration: GossipConfiguration
@@ -58,7 +58,7 @@ public struct GossipSubRouter: Sendable {
 
     struct Pending {
         let message: GossipMessage
-        /// In order of arrival: the first one delivered it first.
+        /// The peers that sent the message, in order of arrival.
         var senders: [PeerNumber]
     }
 
@@ -72,14 +72,14 @@ public struct GossipSubRouter: Sendable {
     /// Scores of disconnected peers that misbehaved.
     var retained: [PeerNumber: Retained] = [:]
     var topics: [String: GossipTopic] = [:]
-    /// Topics that are subscribed or published on, in the order in which that started.
+    /// Topics that this node subscribes to or publishes on, in order of first use.
     var ownTopics: [String] = []
     var seen: SeenCache
     var cache: MessageCache
     var pending: [MessageID: Pending] = [:]
     var pendingByteCount = 0
     var promises = GossipPromises()
-    /// How many peers were asked for a message since the last heartbeat.
+    /// For each message, the number of peers that it was requested from since the last heartbeat.
     var asked: [MessageID: Int] = [:]
     var heartbeatCount = 0
     var nextDecay: Instant?

@@ -3,11 +3,11 @@ import Core
 /// The peers of a topic: subscribers, mesh and fanout.
 struct GossipTopic {
     var isSubscribed = false
-    /// Connected peers that subscribed, in order.
+    /// Connected peers that subscribed, in order of their subscriptions.
     var subscribers: [PeerNumber] = []
     /// The peers that messages are forwarded to. Empty unless this node is subscribed.
     var mesh: [PeerNumber] = []
-    /// The peers that own messages are sent to while this node is not subscribed.
+    /// The peers that this node's messages are sent to while it is not subscribed.
     var fanout: [PeerNumber] = []
     /// The time at which the fanout is dropped, unless another message is published before.
     var fanoutUntil: Instant?

@@ -7,7 +7,7 @@ public struct MessageID: Hashable, Sendable, CustomStringConvertible {
 
     private let words: SIMD4<UInt64>
 
-    /// nil unless there are 32 bytes: other networks than Waku have ids of other lengths.
+    /// nil unless there are 32 bytes: networks other than Waku have ids of other lengths.
     public init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == Self.byteCount else { return nil }
         var words = SIMD4<UInt64>()

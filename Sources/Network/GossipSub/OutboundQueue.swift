@@ -21,7 +21,7 @@ public struct OutboundQueue: Sendable {
         /// The size in bytes up to which frames are filled. A larger message is sent in a frame of its own.
         public var frameByteCount = 64 << 10
 
-        /// Limits for a peer of a Waku node: about 5 MB.
+        /// The defaults bound a queue to about 5 MB.
         public init() {}
     }
 
@@ -55,7 +55,7 @@ public struct OutboundQueue: Sendable {
             guard control.count < limits.controlCount else { return .overflow }
             control.append(item)
         case .idontwant(let ids):
-            // Behind so many ids it would arrive too late.
+            // Behind this many ids, it would arrive too late.
             guard idontwant.count + ids.count <= Self.itemsPerFrame else { return .dropped }
             idontwant += ids
         case .message(let message):

@@ -46,7 +46,8 @@ public struct ContentTopic: RawRepresentable, Hashable, Sendable, CustomStringCo
     private static let prefix = "/waku/1/0x"
     private static let suffix = "/rfc26"
 
-    /// nil when the topic is not of this form. Digits of either case, and more than 8, are accepted: only the first 4 bytes count.
+    /// The tag in a topic of the form `/waku/1/0x…/rfc26`; nil for other forms. Digits of either case, and more than 8, are accepted: only the first
+    /// 4 bytes count.
     public var tag: TopicTag? {
         var copy = rawValue
         return copy.withUTF8(Self.tag)

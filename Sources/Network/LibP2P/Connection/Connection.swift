@@ -102,7 +102,7 @@ public enum ConnectionError: Error, Hashable, Sendable {
     case notConnected
     /// A message is longer than its reader allows.
     case messageTooLarge
-    /// It was closed in favor of another peer, being the least useful one.
+    /// It was the least useful connection, and was closed in favor of another peer's.
     case evicted
     /// It used too much memory while the limit for all peers was exceeded.
     case tooMuchMemory

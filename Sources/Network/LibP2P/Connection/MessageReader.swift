@@ -78,7 +78,7 @@ public struct MessageReader {
     /// Messages up to this length have no timeout of their own.
     static let smallMessage = 64 * 1024
 
-    /// Resets the stream at a timeout unless it is deallocated before.
+    /// Resets the stream after the timeout, unless this object is deallocated before.
     private final class Deadline: Sendable {
         private let expiry: Scheduled<Void>
 

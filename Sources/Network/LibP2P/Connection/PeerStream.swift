@@ -49,7 +49,7 @@ public final class PeerStream: Sendable {
     }
 
     deinit {
-        // The stream has ended, or its connection would retain it: unread bytes no longer count.
+        // Only ended streams are deallocated, since the connection retains open ones. Unread bytes no longer count.
         let left = state.withLock { $0.inbox.readableBytes - $0.uncounted }
         if left > 0 { connection.consumed(left, on: id) }
     }

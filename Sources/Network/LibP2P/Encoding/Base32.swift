@@ -18,7 +18,7 @@ enum Base32 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// nil for other characters, or when the trailing bits are not zeros or as many as a digit.
+    /// nil for other characters, for a superfluous digit, or when the trailing bits are not zero.
     static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var bytes: [UInt8] = []
         var bits = 0

@@ -7,7 +7,7 @@ public struct NodeKey: Sendable, CustomStringConvertible {
     public enum Algorithm: Sendable {
         /// The usual algorithm on Waku.
         case secp256k1
-        /// The default of other libp2p implementations.
+        /// The usual algorithm on other libp2p networks.
         case ed25519
     }
 

@@ -92,6 +92,6 @@ public enum IdentityError: Error, Hashable, Sendable {
     case malformedKey
     /// An unknown type of key.
     case unsupportedKey
-    /// Neither a multihash of a key in base58btc nor one in a CID.
+    /// Not the multihash of a key, in binary form, in base58btc or in a CID.
     case malformedPeerID
 }

@@ -4,7 +4,7 @@ import Wire
 ///
 /// A length-prefixed protobuf `{1 public key, 2 listen addresses*, 3 protocols*, 4 observed address, 5 protocol version, 6 agent version}`.
 public struct PeerInfo: Hashable, Sendable {
-    /// Messages with a signed record have a few kilobytes.
+    /// More than enough: messages with a signed record have a few kilobytes.
     static let byteLimit = 64 * 1024
     static let protocolLimit = 512
     static let addressLimit = 64
@@ -20,7 +20,7 @@ public struct PeerInfo: Hashable, Sendable {
     public var observedAddress: Multiaddr?
     /// The version of the network, for example `ipfs/0.1.0`; informative only.
     public var protocolVersion = ""
-    /// The sender's program and version, for operators. Any text of the peer: escape it before display.
+    /// The sender's program and version, for operators. The peer chooses it freely: escape it before display.
     public var agentVersion = ""
 
     /// Information without any field set.

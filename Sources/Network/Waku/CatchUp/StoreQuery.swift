@@ -15,7 +15,8 @@ public struct StoreQuery: Hashable, Sendable {
     public var startTime: Timestamp?
     /// The highest timestamp of the messages to return, inclusive; nil for no limit.
     public var endTime: Timestamp?
-    /// Only these messages are returned. At most ``Publication/lookUpLimit``. Topics and times are ignored when hashes are given.
+    /// If not empty, only these messages are returned. At most ``Publication/lookUpLimit``. Leave topics and times unset then: nodes refuse queries
+    /// with both.
     public var hashes: [MessageHash]
     /// The previous page's ``StorePage/cursor``; nil for the first page.
     public var cursor: String?

@@ -18,8 +18,8 @@ package protocol ProtobufCMessage {
 }
 
 extension ProtobufCMessage {
-    /// Calls `body` with the decoded C message, which is freed afterwards: copy what is to be kept. The counts of repeated fields must have been
-    /// checked by `ProtobufScan`.
+    /// Calls `body` with the decoded C message, which is freed afterwards: copy anything that must outlive the call. The counts of repeated fields
+    /// must have been checked by `ProtobufScan`.
     package static func withUnpacked<R>(
         _ bytes: [UInt8], _ body: (UnsafeMutablePointer<Self>) throws(ProtobufError) -> R
     ) throws(ProtobufError) -> R {

@@ -5,7 +5,7 @@ public enum Publication: Hashable, Sendable {
     /// A node accepted it, but does not report whether any peer received it. If `canBeLookedUp`, ``RelayTransport/lookUp(_:)`` may show that.
     case unconfirmed(canBeLookedUp: Bool)
 
-    /// The most messages in one look-up: the page size of stores, and within the size of HTTP headers that nodes accept.
+    /// The maximum number of messages in one look-up. It is the page size of stores, and such a query fits into the HTTP headers that nodes accept.
     public static let lookUpLimit = 100
 }
 
@@ -38,7 +38,7 @@ public struct StoreFindings: Hashable, Sendable {
     /// The number of all relays, including those whose store was not queried.
     public var relayCount: Int
 
-    /// The defaults are those of a single relay, whose store answered.
+    /// The defaults describe a single relay, the store of which answered.
     public init(found: [Int: Set<MessageHash>], unavailable: Set<Int> = [], relayCount: Int = 1) {
         self.found = found
         self.unavailable = unavailable

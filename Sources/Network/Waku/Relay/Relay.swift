@@ -37,7 +37,7 @@ public enum RelayEvent: Hashable, Sendable {
     case foreign(Int)
     /// Messages may have been lost on a pubsub topic.
     case gap
-    /// Messages that only the store had.
+    /// Messages that were not received live, but fetched from a store.
     case recovered(Int)
 }
 

@@ -9,7 +9,7 @@ public protocol RelayDiagnostics: Sendable {
     /// The peers it is connected to, where it has peers.
     var peers: [RelayPeer] { get }
 
-    /// By how much the Waku node's clock is certainly ahead of this machine's, below zero when it is behind; nil where it is not known.
+    /// The minimum difference between the Waku node's clock and this machine's, positive when the node's is ahead; nil when it is not known.
     var clockAhead: Duration? { get }
 
     /// Totals since the relay was created.

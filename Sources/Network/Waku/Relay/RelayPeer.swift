@@ -6,7 +6,7 @@ public struct RelayPeer: Hashable, Codable, Sendable {
     public var address: String?
     /// Whether the peer dialed this node.
     public var isInbound: Bool
-    /// The program and version that the peer reported; nil until it did. Any text of the peer: escape it before display.
+    /// The program and version that the peer reported; nil until it did. The peer chooses it freely: escape it before display.
     public var agent: String?
     /// The ids of the protocols that the peer serves, sorted.
     public var protocols: [String]

@@ -1,7 +1,7 @@
 public import Core
 import Synchronization
 
-/// Several relays used as one: all receive, and another one publishes when the first does not.
+/// Several relays used as one: all receive messages; each message is published by the first relay that accepts it.
 ///
 /// Each message is delivered once by each relay, possibly at the same time. Receivers recognize duplicates by the message hash.
 public final class RelaySet: Relay {

@@ -24,8 +24,8 @@ public protocol RelayTransport: Sendable {
     /// Whether messages are received at present.
     var state: RelayState { get }
 
-    /// For each pubsub topic, the time by the local clock up to which no message was missed. Topics for which that is unknown, or for which
-    /// missed messages do not matter, are absent. Stored by the caller and handed to the relay after a restart, to catch up from there.
+    /// For each pubsub topic, the time by the local clock up to which no message was missed. Topics for which that is unknown, or for which missed
+    /// messages do not matter, are absent. The caller stores it and passes it to the relay after a restart, to catch up from there.
     var seenUntil: [PubsubTopic: Timestamp] { get }
 
     // MARK: Publishing

@@ -38,7 +38,7 @@ public struct NodeRecord: Hashable, Sendable {
     public private(set) var ip6: [UInt8]?
     /// The TCP port for ``ip6``; nil without a valid entry `tcp6`.
     public private(set) var tcp6: UInt16?
-    /// Further addresses as multiaddrs in binary form, at most 16, not validated. They have no peer id.
+    /// Further addresses as multiaddrs in binary form, at most 16, not validated. By the specification they have no peer id.
     public private(set) var multiaddrs: [[UInt8]] = []
     /// The shards that the node relays; nil when it does not report them.
     public private(set) var shards: RelayShards?

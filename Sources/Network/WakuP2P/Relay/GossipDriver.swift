@@ -52,7 +52,7 @@ final class GossipDriver: Sendable {
         var heardAt: Instant
         /// When the queue became non-empty or was last written from; nil while it is empty.
         var pendingSince: Instant?
-        /// Frames wait to be written.
+        /// Signals that frames are waiting to be written.
         let framesQueued = WakeUpSignal()
 
         mutating func nextFrame(at now: Instant) -> [UInt8]? {

@@ -106,7 +106,7 @@ extension P2PRelay {
 
     func isCurrent(_ connection: Connection) -> Bool { host.connection(to: connection.peer) === connection }
 
-    /// Whether the peer is one of the operator's.
+    /// Whether the operator configured the peer.
     func isConfigured(_ peer: PeerID) -> Bool { configuration.peers.contains { $0.peerID == peer } }
 
     private func isOfThisCluster(_ peer: PeerID) async -> Bool {
