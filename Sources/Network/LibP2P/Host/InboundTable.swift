@@ -16,7 +16,7 @@ struct InboundTable<ID: Hashable> {
         /// The maximum number of handshakes in progress, in total and from one block.
         var handshakes = 64
         var handshakesPerBlock = 8
-        /// Addresses to which only the total limits apply, and which are not evicted.
+        /// Addresses to which only the total limits apply, and whose connections are not evicted by others.
         var exempt: [AddressRange] = []
         /// How long a peer must have been idle to be evicted by another connection from its own block.
         var idlePeriod = TimeAmount.seconds(60)

@@ -75,8 +75,11 @@ public struct Multiaddr: Hashable, Sendable, CustomStringConvertible {
     public struct Endpoint: Hashable, Sendable {
         /// The families of addresses that a host name may resolve to.
         public enum Family: Sendable {
+            /// IPv4 or IPv6.
             case either
+            /// IPv4 only.
             case ip4
+            /// IPv6 only.
             case ip6
         }
 
