@@ -17,6 +17,7 @@ public struct Instant: Comparable, Hashable, Sendable, CustomStringConvertible {
     /// The time since the clock's arbitrary epoch, on Linux the start of the machine. Below zero for times before it.
     public let sinceEpoch: Duration
 
+    /// - Parameter sinceEpoch: The time since the clock's epoch; negative for times before it.
     @inlinable
     public init(sinceEpoch: Duration) {
         self.sinceEpoch = sinceEpoch
@@ -25,12 +26,15 @@ public struct Instant: Comparable, Hashable, Sendable, CustomStringConvertible {
     /// The current time.
     public static var now: Instant { Instant(sinceEpoch: ContinuousClock.now - ContinuousClock().systemEpoch) }
 
+    /// Whether `left` is earlier.
     @inlinable
     public static func < (left: Instant, right: Instant) -> Bool { left.sinceEpoch < right.sinceEpoch }
 
+    /// The instant this long after another; a negative duration gives an earlier one.
     @inlinable
     public static func + (instant: Instant, duration: Duration) -> Instant { Instant(sinceEpoch: instant.sinceEpoch + duration) }
 
+    /// The instant this long before another; a negative duration gives a later one.
     @inlinable
     public static func - (instant: Instant, duration: Duration) -> Instant { Instant(sinceEpoch: instant.sinceEpoch - duration) }
 
@@ -38,6 +42,7 @@ public struct Instant: Comparable, Hashable, Sendable, CustomStringConvertible {
     @inlinable
     public static func - (left: Instant, right: Instant) -> Duration { left.sinceEpoch - right.sinceEpoch }
 
+    /// Moves the instant by a duration.
     @inlinable
     public static func += (instant: inout Instant, duration: Duration) { instant = instant + duration }
 
@@ -48,5 +53,6 @@ public struct Instant: Comparable, Hashable, Sendable, CustomStringConvertible {
         try await Task.sleep(until: ContinuousClock().systemEpoch + sinceEpoch, clock: .continuous)
     }
 
+    /// The time since the epoch, as `Duration` prints it: `12.5 seconds`.
     public var description: String { "\(sinceEpoch)" }
 }

@@ -2,6 +2,7 @@ import COpenSSL
 
 /// 32 bytes for AES-256-GCM.
 public struct SymmetricKey: Sendable {
+    /// Length of a key in bytes.
     public static let byteCount = 32
     package let secret: SecretBytes
 
@@ -17,6 +18,7 @@ public struct SymmetricKey: Sendable {
         secret = SecretBytes(bytes)
     }
 
+    /// A key of libcrypto's generator for private values.
     public static func random() -> SymmetricKey {
         SymmetricKey(SecretBytes.random(count: byteCount))
     }
@@ -24,7 +26,9 @@ public struct SymmetricKey: Sendable {
 
 /// AES-256-GCM with a nonce of 12 bytes and a tag of 16.
 public enum AESGCM {
+    /// Length of a nonce in bytes.
     public static let nonceByteCount = 12
+    /// Length of a tag in bytes.
     public static let tagByteCount = 16
 
     private static let contexts = ThreadContexts.ciphers()
