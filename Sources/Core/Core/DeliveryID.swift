@@ -1,6 +1,7 @@
 import WakuCrypto
 
-/// The id of a message for a device, which must not be delivered twice: 32 bytes, a hash computed by the protocol, distinct between protocols.
+/// Identifies a message for a device, so that it is delivered once: a hash of 32 bytes. Each protocol hashes other fields, so that the ids of two
+/// protocols do not coincide.
 public struct DeliveryID: Hashable, Sendable {
     /// Length of an id in bytes.
     public static let byteCount = 32

@@ -9,9 +9,8 @@
 ///     let age = now - startedAt             // two Instants make a Duration
 ///     try await retryAt.sleep()             // wait
 ///
-/// It is the time of `ContinuousClock`. Its own `Instant` does not serve: it is a resilient type, which would give every state machine that
-/// holds one an opaque layout. Tests write `.seconds(5)` for an instant 5 seconds after the epoch: see `SimulatedInstant.swift` in
-/// TestSupport.
+/// The clock is `ContinuousClock`. Its own `Instant` type is not used because it is resilient, so that every state machine that stores one would have
+/// an opaque layout. Tests write `.seconds(5)` for an instant 5 seconds after the epoch: see `SimulatedInstant.swift` in TestSupport.
 @frozen
 public struct Instant: Comparable, Hashable, Sendable, CustomStringConvertible {
     /// The time since the clock's arbitrary epoch, on Linux the start of the machine. Below zero for times before it.

@@ -119,9 +119,9 @@ public enum AESGCM {
         return SymmetricKey(secret)
     }
 
-    /// The output is valid only if it returns true.
+    /// Decrypts into memory of the caller. The output is valid only if it returns true.
     ///
-    /// - Parameter plainCount: the length of `sealed` without nonce and tag. `output` may be nil for 0 bytes.
+    /// - Parameter plainCount: the length of `sealed` without nonce and tag. If it is 0, `output` may be nil.
     private static func open(
         _ sealed: [UInt8], into output: UnsafeMutablePointer<UInt8>?, _ plainCount: Int, key: SymmetricKey, layout: Layout,
         associatedData: [UInt8]

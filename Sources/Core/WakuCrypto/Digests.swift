@@ -56,7 +56,7 @@ public enum Shake256 {
     /// Immutable after fetching, so threads may share it.
     nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHAKE256", nil)
 
-    /// SHAKE-256 squeezed to 64 bytes: the only length this protocol uses.
+    /// SHAKE-256 squeezed to 64 bytes, the only length that Status' protocol uses.
     public static func hash64(_ bytes: [UInt8]) -> [UInt8] {
         hash(bytes, byteCount: 64)
     }

@@ -4,7 +4,7 @@ import COpenSSL
 public struct Ed25519PrivateKey: Sendable, CustomStringConvertible {
     /// Length of the seed in bytes.
     public static let byteCount = 32
-    /// 32 bytes.
+    /// The private key of RFC 8032, 32 bytes.
     public let seed: SecretBytes
     /// Derived from the seed, once.
     public let publicKey: Ed25519PublicKey
@@ -25,7 +25,7 @@ public struct Ed25519PrivateKey: Sendable, CustomStringConvertible {
         publicKey = Ed25519PublicKey(trusted: EVPKey(private: seed, algorithm: "ED25519").rawPublicKey(byteCount: 32))
     }
 
-    /// 64 bytes.
+    /// Signs a message, which need not be hashed before. Returns 64 bytes.
     public func signature(of message: [UInt8]) -> [UInt8] {
         let key = EVPKey(private: seed, algorithm: "ED25519")
         let context = EVP_MD_CTX_new()

@@ -5,7 +5,7 @@ public struct X25519PrivateKey: Sendable, CustomStringConvertible {
     /// Length of a private key, a public key and a shared secret in bytes.
     public static let byteCount = 32
     private let secret: SecretBytes
-    /// 32 bytes: the coordinate, little-endian.
+    /// The u coordinate of RFC 7748, 32 bytes, little-endian.
     public let publicKey: [UInt8]
 
     /// A key with a random scalar.

@@ -19,7 +19,7 @@ public enum Recipient: Sendable {
         .key(key, topic: StatusTopics.personal(key))
     }
 
-    /// All parties that know a topic string. Derives the topic's key, which takes about 11 ms of CPU: cache the result for repeated use.
+    /// All parties that know a topic string. Derives the topic's key, which takes about 12 ms of CPU time: cache the result for repeated use.
     public static func topic(_ string: String) -> Recipient {
         .topic(string, KeyDerivation.topicKey(string))
     }
@@ -94,7 +94,7 @@ public enum EnvelopeSealing {
 
 /// A decrypted Waku payload with a valid signature.
 public struct OpenedPayload: Sendable {
-    /// An envelope, or one segment of an envelope.
+    /// An envelope, a segment of one, or a ``ProtocolMessage``.
     public let data: [UInt8]
     /// The signer of the Waku payload: for queries and requests the sender's real identity, which is neither stored nor logged.
     public let signer: PublicKey

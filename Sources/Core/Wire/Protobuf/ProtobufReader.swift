@@ -106,7 +106,7 @@ public struct ProtobufReader {
         return Field(number: number, value: .skipped)
     }
 
-    /// Skips to after the end tag of a group. Nested groups are counted; their numbers are ignored, since nothing in them is used.
+    /// Skips to the end of a group. Nested groups are counted; field numbers are ignored, since no content is used.
     @usableFromInline
     mutating func skipGroup() throws(ProtobufError) {
         var depth = 1

@@ -1,8 +1,8 @@
 // Public although only this package uses it: the compiler inlines and specializes public functions across modules, but not package ones
 // (Swift 6.3), which made these 3 to 6 times slower.
 
-/// Writes a protobuf message field by field, in the order of the calls. Zeros and empty fields are written too: to omit proto3 defaults, do not
-/// call.
+/// Writes a protobuf message field by field, in the order of the calls. Zeros and empty fields are written too: to omit a proto3 default, do not
+/// write the field.
 public struct ProtobufWriter {
     @usableFromInline var storage: [UInt8] = []
 
