@@ -11,13 +11,16 @@ public import WakuCrypto
 ///
 /// Messages are sent and received only while ``run()`` runs.
 public final class StatusPushClient: Sendable {
+    /// Settings that the store does not keep: pass the same ones each time the client is opened.
     public struct Configuration: Sendable {
+        /// The topic that the client publishes and subscribes on: that of its servers and contacts.
         public var pubsubTopic = PubsubTopic.statusDefault
         /// The number of a registrant's devices to notify when a message names none; at most 5.
         public var deviceLimit = 3
         /// Encoded key bundles of the secure transport, included in advertisements.
         public var bundles: [[UInt8]] = []
 
+        /// The settings of Status' network: three devices, no bundles.
         public init() {}
     }
 

@@ -4,6 +4,7 @@ public enum Platform: Int32, Sendable, CaseIterable, Codable {
     case firebase = 2
     case huawei = 3
 
+    /// The name in options, logs and the output of admin commands.
     public var name: String {
         switch self {
         case .apn: "apn"

@@ -30,7 +30,7 @@ struct BencodeReader {
         }
     }
 
-    // MARK: Without making values
+    // MARK: Reading without building values
 
     /// The encoded values of a dictionary, in the order of `names`; nil for missing keys.
     ///

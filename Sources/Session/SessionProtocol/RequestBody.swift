@@ -22,7 +22,7 @@ package enum RequestBody: Sendable {
         }
     }
 
-    /// For code that counts bytes as they arrive.
+    /// The error for a body over ``maximumByteCount``, for callers that count bytes as they arrive.
     package static var tooLarge: RequestError { RequestError(.badInput, "the body is larger than \(maximumByteCount) bytes") }
 }
 

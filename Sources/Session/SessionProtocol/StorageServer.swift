@@ -68,7 +68,7 @@ package struct StorageServerList: Hashable, Sendable {
         guard let entries = value.object?["service_node_states"]?.array else {
             throw Malformed(description: "service_node_states is missing or no array")
         }
-        // An invalid entry must not invalidate the whole map.
+        // One invalid entry must not invalidate the whole map.
         try self.init(entries, ip: "public_ip", port: "storage_lmq_port", isStrict: false) { $0.unsignedInteger }
     }
 
@@ -92,7 +92,7 @@ package struct StorageServerList: Hashable, Sendable {
         leftOutCount = leftOut
     }
 
-    /// nil for an entry without address, port or swarm.
+    /// nil for an entry without an address, port or swarm.
     private static func server(
         _ entry: JSONValue, ip ipName: StaticString, port portName: StaticString, swarm: (JSONValue) -> UInt64?
     ) throws(Malformed) -> StorageServer? {

@@ -9,10 +9,15 @@ import Waku
 ///
 /// Without rows and chat identity it is 0 bytes long.
 public struct ContactCodeAdvertisement: Hashable, Sendable {
+    /// The devices that the registrant may be notified at, each at the servers that it is registered with.
     public var pushNotificationInfo: [PushNotificationQueryInfo]
     /// An encoded ChatIdentity, passed on unchanged; empty if there is none.
     public var chatIdentity: [UInt8]
 
+    /// - Parameters:
+    ///   - pushNotificationInfo: Rows in the order in which receivers read them. Deployed clients stop at the first row without a server key or with
+    ///     an invalid grant.
+    ///   - chatIdentity: An encoded ChatIdentity; empty for none.
     public init(pushNotificationInfo: [PushNotificationQueryInfo], chatIdentity: [UInt8] = []) {
         self.pushNotificationInfo = pushNotificationInfo
         self.chatIdentity = chatIdentity
@@ -29,6 +34,7 @@ public struct ContactCodeAdvertisement: Hashable, Sendable {
         }
     }
 
+    /// The protobuf encoding: the payload of the envelope that ``SignedAdvertisement`` reads and writes.
     public func encoded() -> [UInt8] {
         Protobuf__ContactCodeAdvertisement.packed { message, arena in
             message.n_push_notification_info = pushNotificationInfo.count

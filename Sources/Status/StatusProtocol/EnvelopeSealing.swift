@@ -14,10 +14,12 @@ public enum Recipient: Sendable {
         .key(key, topic: StatusTopics.partitioned(key))
     }
 
+    /// The holder of a key, on the topic on which deployed servers receive registrations.
     public static func personal(_ key: PublicKey) -> Recipient {
         .key(key, topic: StatusTopics.personal(key))
     }
 
+    /// All parties that know a topic string. Derives the topic's key, which takes about 12 ms of CPU time: cache the result for repeated use.
     public static func topic(_ string: String) -> Recipient {
         .topic(string, KeyDerivation.topicKey(string))
     }
@@ -92,6 +94,7 @@ public enum EnvelopeSealing {
 
 /// A decrypted Waku payload with a valid signature.
 public struct OpenedPayload: Sendable {
+    /// An envelope, a segment of one, or a ``ProtocolMessage``.
     public let data: [UInt8]
     /// The signer of the Waku payload: for queries and requests the sender's real identity, which is neither stored nor logged.
     public let signer: PublicKey
@@ -105,7 +108,9 @@ public enum OpeningError: Error, Hashable, Sendable, CaseIterable {
     /// Not version 1 encryption.
     case version
     /// None of the keys decrypts it.
+    /// No Waku payload, or a signature from which no key can be recovered.
     case undecryptable
+    /// The Waku payload has no signature.
     case malformed
     case unsigned
 }

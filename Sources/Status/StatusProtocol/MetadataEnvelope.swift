@@ -22,10 +22,13 @@ public enum MessageKind: UInt32, Sendable, CaseIterable {
 public struct MetadataEnvelope: Sendable {
     private static let fieldLimit = 64
 
+    /// Determines the message type of ``payload``.
     public let kind: MessageKind
     /// Recovered from the signature; the signer of the Waku payload if the envelope is unsigned.
     public let sender: PublicKey
+    /// The encoded push message, never empty. For registrations, sealed with AES-GCM under the key shared by client and server.
     public let payload: [UInt8]
+    /// 32 bytes. Answers to queries refer to it in `message_id`.
     public let id: [UInt8]
 
     /// - Throws: ``EnvelopeError``
@@ -83,9 +86,12 @@ public struct MetadataEnvelope: Sendable {
 
 /// Why a Waku payload is not a push message. All of these are dropped and counted.
 public enum EnvelopeError: Error, Hashable, Sendable, CaseIterable {
+    /// Not an ApplicationMetadataMessage, or one with too many fields.
     case malformed
     /// Not one of ``MessageKind``: the shard carries all of Status' messages.
     case otherKind
+    /// The payload is empty.
     case empty
+    /// Not 65 bytes with V from 0 to 3, or no key can be recovered from it.
     case badSignature
 }

@@ -16,6 +16,10 @@ public struct ProtocolMessage: Hashable, Sendable {
     /// The envelope. Empty for messages of the secure transport, which this package does not read.
     public var publicMessage: [UInt8]
 
+    /// - Parameters:
+    ///   - installationID: The sender's installation.
+    ///   - bundles: Encoded key bundles of the secure transport.
+    ///   - publicMessage: An encoded envelope.
     public init(installationID: InstallationID, bundles: [[UInt8]] = [], publicMessage: [UInt8]) {
         self.installationID = installationID
         self.bundles = bundles
@@ -33,6 +37,7 @@ public struct ProtocolMessage: Hashable, Sendable {
         }
     }
 
+    /// The protobuf encoding: the data of a Waku payload.
     public func encoded() -> [UInt8] {
         Protobuf__ProtocolMessage.packed { message, arena in
             message.installation_id = arena.data(installationID.bytes)

@@ -12,6 +12,8 @@ public struct PushNotificationQuery: Hashable, Sendable {
     /// As received. Values that are not 64 bytes long are ignored.
     public let publicKeys: [[UInt8]]
 
+    /// - Parameter publicKeys: At most ``keyLimit``. A query on a registrant's query topic names only that registrant, since its servers alone listen
+    ///   there.
     public init(publicKeys: [KeyHash]) {
         self.publicKeys = publicKeys.map(\.bytes)
     }
@@ -25,6 +27,7 @@ public struct PushNotificationQuery: Hashable, Sendable {
         }
     }
 
+    /// The protobuf encoding: the payload of an envelope of kind ``MessageKind/query``.
     public func encoded() -> [UInt8] {
         Protobuf__PushNotificationQuery.packed { message, arena in
             (message.n_public_keys, message.public_keys) = (publicKeys.count, arena.list(publicKeys))

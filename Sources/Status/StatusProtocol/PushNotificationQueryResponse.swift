@@ -7,10 +7,17 @@ import Waku
 ///
 ///     1 info    2 message_id: the id of the query's envelope    3 success
 public struct PushNotificationQueryResponse: Hashable, Sendable {
+    /// A row for each registration of each key in the query. Servers do not answer when there is none.
     public let info: [PushNotificationQueryInfo]
+    /// The id of the query's ``MetadataEnvelope``, 32 bytes: matches the answer to the query.
     public let messageID: [UInt8]
+    /// True in all answers of servers that follow the specification.
     public let success: Bool
 
+    /// - Parameters:
+    ///   - info: A row for each registration that was found.
+    ///   - messageID: The id of the query's envelope, 32 bytes.
+    ///   - success: Servers send true.
     public init(info: [PushNotificationQueryInfo], messageID: [UInt8], success: Bool = true) {
         self.info = info
         self.messageID = messageID
@@ -27,6 +34,7 @@ public struct PushNotificationQueryResponse: Hashable, Sendable {
         }
     }
 
+    /// The protobuf encoding: the payload of an envelope of kind ``MessageKind/queryResponse``.
     public func encoded() -> [UInt8] {
         Protobuf__PushNotificationQueryResponse.packed { message, arena in
             message.n_info = info.count

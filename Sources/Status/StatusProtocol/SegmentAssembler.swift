@@ -8,16 +8,23 @@ public import WakuCrypto
 /// share is dropped first, then the one with the fewest bytes, then the oldest. So fragments from throw-away keys do not displace a message that an
 /// honest sender has partly sent, and a sender of many incomplete messages displaces its own.
 public struct SegmentAssembler: Sendable {
+    /// Limits of the memory and the age of incomplete messages. The defaults are those of a server.
     public struct Limits: Sendable {
+        /// Limit of one message in bytes. Segments beyond it are ignored.
         public var wholeByteCount = 3 << 20
+        /// Limit of the segments of one message. Segments that announce more are ignored.
         public var segmentCount = 256
         /// Limit of all incomplete messages.
         public var byteCount = 64 << 20
+        /// Limit of the number of incomplete messages.
         public var wholeCount = 1_024
         /// Limit of the incomplete messages of one signer.
         public var byteCountBySigner = 8 << 20
+        /// Limit of the number of incomplete messages of one signer.
         public var wholeCountBySigner = 4
+        /// Incomplete messages are dropped when their first segment arrived longer ago than this.
         public var age = Duration.seconds(300)
+        /// The limits of a server, whose largest messages are registrations.
         public init() {}
 
         /// Limits for a client, which receives answers of up to 4 MiB from servers that it queried.
@@ -31,6 +38,7 @@ public struct SegmentAssembler: Sendable {
 
     /// A message that was put together.
     public struct Reassembled: Hashable, Sendable {
+        /// The concatenated segments: an encoded envelope. Their Keccak-256 is the announced one.
         public let bytes: [UInt8]
         /// When the first of its segments was sent.
         public let sentAt: Timestamp
@@ -62,6 +70,7 @@ public struct SegmentAssembler: Sendable {
     private var bySigner: [PublicKey: (keys: Set<Key>, byteCount: Int)] = [:]
     private var byteCount = 0
 
+    /// - Parameter limits: ``Limits/answers`` for a client.
     public init(limits: Limits = Limits()) {
         self.limits = limits
     }

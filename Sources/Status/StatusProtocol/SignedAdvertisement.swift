@@ -15,6 +15,7 @@ public struct SignedAdvertisement: Sendable {
     public let owner: PublicKey
     /// The owner's installation that published the advertisement; nil in a bare envelope.
     public let installationID: InstallationID?
+    /// Covered by the owner's signature. The grants in its rows are not checked yet.
     public let advertisement: ContactCodeAdvertisement
 
     /// - Throws: ``EnvelopeError``, with `otherKind` for messages that are not advertisements.

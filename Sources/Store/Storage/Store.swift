@@ -16,8 +16,8 @@ package protocol Store: AnyObject, Sendable {
     /// Runs `body` once everything submitted before is durable or has failed: immediately, or on a thread of the store, where it must be short.
     func afterCommits(_ body: @escaping @Sendable () -> Void)
 
-    /// The average interval between the starts of transactions under load; each contains the commands submitted since the previous one. Zero: a
-    /// transaction starts as soon as the previous one has ended.
+    /// Sets the mean interval between the starts of transactions under load; commands submitted in between share a transaction. Zero: a transaction
+    /// starts as soon as the previous one has ended.
     func paceCommits(_ interval: Duration)
 
     /// Runs read-only commands on one snapshot, on the calling thread, which blocks for as long as the disk does: never call it on the cooperative
@@ -39,9 +39,9 @@ package protocol Store: AnyObject, Sendable {
     /// Size on disk, in bytes.
     var byteCount: Int { get }
 
-    /// Call every few seconds: checks files and connections, and reads again rows that could not be read. The result is in ``failure``.
+    /// Checks files and connections, and retries failed reads of rows; ``failure`` has the result. Call every few seconds.
     func maintain() async
-    /// Call shortly before the process exits: commits whose outcome can't be determined are no longer waited for.
+    /// Stops waiting for commits whose outcome can't be determined. Call shortly before the process exits.
     func stopWaiting()
     /// Completes all submitted commands, then closes the store.
     func close() throws

@@ -11,7 +11,7 @@ struct TableCopy {
     /// Indexes in `columns` of the encrypted column and of the columns that it is bound to.
     private let sealed: (column: Int, binding: [Int])?
 
-    /// - Parameter table: not a cache.
+    /// - Parameter table: must not be a cache.
 
     init(_ table: Table, from source: any TransferableStore, to target: any TransferableStore) {
         (self.table, self.source, self.target) = (table, source, target)
@@ -28,7 +28,7 @@ struct TableCopy {
         sealed = SealedRows(table).map { (index($0.column), $0.boundColumns.map(index)) }
     }
 
-    /// Copies the rows after those that the target has already, or all if the target's rows differ from the source's.
+    /// Copies the rows after those that the target already has; or all rows, if those of the target differ from the source's.
     func run(page: Int, report: (Int) -> Void) async throws {
         var (next, done) = (Int64.min, 0)
         let (last, count) = try target.read(
@@ -81,7 +81,7 @@ struct TableCopy {
         try await target.commit(.change([Mutation(table, .delete(where: []))()]))
     }
 
-    /// Whether both stores have equal rows with equal contents, up to an id.
+    /// Whether both stores have the same rows with the same contents, up to an id.
     func isSame(through last: Int64) throws -> Bool {
         try digest(of: source, through: last) == digest(of: target, through: last)
     }

@@ -8,7 +8,7 @@ import Storage
 package final class PostgreSQLConnection {
     /// The time limit for connecting to all hosts of the address together.
     private static let connectLimit = Duration.seconds(12)
-    /// Defaults that the address may override. A host that does not acknowledge is given up early enough to try another; of several hosts, the
+    /// Defaults that the address may override. A host that does not respond is given up early enough to try another one; of several hosts, the
     /// writable one is used.
     private static let defaults = [
         ("target_session_attrs", "read-write"), ("tcp_user_timeout", "4000"), ("keepalives_idle", "5"), ("keepalives_interval", "2"),
@@ -100,7 +100,7 @@ package final class PostgreSQLConnection {
 
     // MARK: Statements
 
-    /// Queues statements to be sent before the next ones, which saves a round trip. Their failure is reported as that of the first of those.
+    /// Queues statements to be sent with the next ones, which saves a round trip. If one fails, the first of the next ones is reported as failed.
     package func precede(by statements: [Statement]) {
         preceding += statements
     }
@@ -179,7 +179,7 @@ package final class PostgreSQLConnection {
         try run([statement])[0]
     }
 
-    /// For statements that wait for other sessions or scan whole tables.
+    /// Runs `body` without a limit on the server's silence: for statements that wait for other sessions or scan whole tables.
     package func withoutTimeLimit<Result>(_ body: () throws -> Result) rethrows -> Result {
         let limit = silenceLimit
         silenceLimit = nil

@@ -54,7 +54,7 @@ extension Mutation {
         text.value(for: PostgreSQLStore.self) {
             var parameters = ParameterNumbers()
             switch kind {
-            // A conflict shows as a missing result row: an error would abort the transaction.
+            // A conflict is visible as a missing result row. An error would abort the transaction.
             case .insert(let columns): return insert(columns, &parameters) + " ON CONFLICT DO NOTHING RETURNING id"
             case .insertOrIgnore(let columns): return insert(columns, &parameters) + " ON CONFLICT DO NOTHING"
             case .upsert(let columns): return insert(columns, &parameters) + replacement(columns)
@@ -79,7 +79,7 @@ extension Mutation {
 }
 
 extension Query {
-    /// Without a LIMIT parameter, for which the server makes bad plans.
+    /// Has no LIMIT parameter, because the server plans such statements badly.
     fileprivate var sql: String {
         text.value(for: PostgreSQLStore.self) {
             var parameters = ParameterNumbers()

@@ -1,6 +1,6 @@
 import GRDB
 
-/// Migrations of databases from before tables belonged to parts, ending with the migration to ``Schema``.
+/// Migrations of databases that were created before tables belonged to parts. After the last one, ``Schema`` takes over.
 enum LegacySchema {
     /// Upgrades such a database to the point from which the parts' own migrations continue.
     static func upgrade(_ pool: DatabasePool) throws {

@@ -3,8 +3,11 @@ import Waku
 
 /// Why a client's request failed.
 public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The kinds of failures, for callers that handle them differently.
     public enum Code: Hashable, Sendable {
+        /// The relay did not accept the message, or the subscription for its answer.
         case notPublished
+        /// The server did not answer within the timeout.
         case noAnswer
         /// The answer violates the protocol.
         case badAnswer
@@ -14,8 +17,11 @@ public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertibl
         case notEnabled
     }
 
+    /// Distinguishes failures in code; ``message`` is for people.
     public let code: Code
+    /// The problem and its remedy in English, without secrets.
     public let message: String
+    /// Same as ``message``.
     public var description: String { message }
 
     static let unusableMessageID = PushClientError(

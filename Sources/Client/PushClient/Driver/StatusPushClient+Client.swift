@@ -15,8 +15,11 @@ public enum RegistrationStatus: Hashable, Sendable {
 
 /// A registrant's device at one server.
 public struct KnownDevice: Hashable, Sendable {
+    /// The device. Unique only among the registrant's devices.
     public let installationID: InstallationID
+    /// A server that the device is registered with. A device at several servers is listed once for each.
     public let server: PublicKey
+    /// The version of the registration, as advertised or answered; 0 in version 0.1 of the protocol.
     public let version: UInt64
     /// Whether this client has the device's access token; false when the owner gave it to other clients only.
     public let isTokenKnown: Bool
@@ -25,7 +28,9 @@ public struct KnownDevice: Hashable, Sendable {
 extension StatusPushClient {
     // MARK: Opting in
 
+    /// Whether the client keeps its device registered: false in a new client, and stored.
     public var isReceiving: Bool { runner.read { machine, _ in machine.own.isReceiving } }
+    /// Whether the client may request notifications: false in a new client, and stored.
     public var isSending: Bool { runner.read { machine, _ in machine.own.isSending } }
 
     /// Allows the client to register its device. When disabled, the client unregisters from all servers and retries until they answer.

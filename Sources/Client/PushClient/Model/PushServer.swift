@@ -10,10 +10,14 @@ public struct PushServer: Hashable, Sendable {
         case published
     }
 
+    /// Identifies the server: requests are encrypted to it, and answers must be signed by it.
     public let key: PublicKey
     /// nil when unknown: registrations go to the personal topic, queries to both forms.
     public let dialect: Dialect?
 
+    /// - Parameters:
+    ///   - key: The server's public key.
+    ///   - dialect: nil when unknown.
     public init(key: PublicKey, dialect: Dialect? = nil) {
         self.key = key
         self.dialect = dialect

@@ -11,13 +11,13 @@ package struct StoredSubscription: Hashable, Sendable {
         (self.signedAt, self.arrivedAt) = (signedAt, arrivedAt)
     }
 
-    /// The lowest `sig_ts` of a request that may replace it; a lower one is a replay.
+    /// The lowest `sig_ts` of a request that may replace this subscription; a request with a lower one is a replay.
     var order: Int64 { arrivedAt.map { min($0 - SessionTimes.arrivalTolerance, signedAt) } ?? signedAt }
 
     /// Unix seconds.
     package var expiresAt: Int64 { signedAt + SessionTimes.subscriptionLifetime }
 
-    /// A subscription expires when its `sig_ts` is 14 days old.
+    /// Whether the `sig_ts` is at least 14 days old.
     package func isExpired(at now: Int64) -> Bool { now >= expiresAt }
 }
 
@@ -25,7 +25,7 @@ package struct StoredSubscription: Hashable, Sendable {
 package struct UnsubscribedName: Hashable, Sendable {
     /// Subscriptions with a lower `sig_ts` are refused. Unix seconds.
     package let signedAt: Int64
-    /// Unix seconds.
+    /// When the name is forgotten, Unix seconds.
     package let expiresAt: Int64
 
     package init(signedAt: Int64, expiresAt: Int64) {

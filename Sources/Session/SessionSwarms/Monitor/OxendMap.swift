@@ -115,7 +115,7 @@ final class OxendMap: Sendable {
         }
         do throws(StorageServerList.Malformed) {
             let list = try StorageServerList(parsingOxend: parts[1])
-            // An oxend that is still synchronizing has an empty list; the network never has.
+            // The list of an oxend that is still synchronizing is empty; that of a working one never is.
             guard !list.servers.isEmpty else { return noteUnusable("no entry has an address, a port and a swarm") }
             state.withLock { $0.useServers }(list)
         } catch {

@@ -117,7 +117,7 @@ extension SubscriptionMonitor {
         count(.dropped(reason))
         let byteCount = parts.reduce(0) { $0 + $1.count }
         let until = state.withLock { state -> Instant? in
-            // Messages read after the end of the connection do not count.
+            // Messages read after the end of the connection are not counted.
             guard let server = state.monitor.server(of: number) else { return nil }
             let now = Instant.now
             var allowance = state.allowances[number] ?? DropAllowance(limits: configuration.drops, at: now)

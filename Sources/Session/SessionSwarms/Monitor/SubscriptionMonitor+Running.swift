@@ -106,7 +106,7 @@ extension SubscriptionMonitor {
     }
 
     private func send(_ request: RequestQueue.Request, _ entries: [SubscriptionID: MonitorEntry]) {
-        // The reply lists outcomes by position, so another entry replaces that of a subscription that has ended.
+        // The reply lists outcomes by position, so another entry replaces the one of a subscription that has ended.
         let known = request.ids.compactMap { entries[$0] }
         guard let substitute = known.first else {
             // All subscriptions have ended: no request is sent.

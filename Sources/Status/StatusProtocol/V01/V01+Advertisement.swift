@@ -11,8 +11,13 @@ extension V01 {
         public let publicKey: [UInt8]
         /// Empty when only some contacts may have the token: they query the server.
         public let accessToken: AccessToken
+        /// The owner's device.
         public let installationID: InstallationID
 
+        /// - Parameters:
+        ///   - publicKey: The server's public key, 33 bytes.
+        ///   - accessToken: Empty when only some contacts may have it.
+        ///   - installationID: The owner's device.
         public init(publicKey: [UInt8], accessToken: AccessToken, installationID: InstallationID) {
             self.publicKey = publicKey
             self.accessToken = accessToken
@@ -24,8 +29,10 @@ extension V01 {
     public struct ContactCodeAdvertisement: Hashable, Sendable {
         private static let rowLimit = 10_000
 
+        /// A row for each server and device.
         public let info: [AdvertisementInfo]
 
+        /// - Parameter info: A row for each server and device; empty after unregistering.
         public init(info: [AdvertisementInfo]) {
             self.info = info
         }
@@ -47,6 +54,7 @@ extension V01 {
             }
         }
 
+        /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/contactCodeAdvertisement``.
         public func encoded() -> [UInt8] {
             Protobuf__V01__ContactCodeAdvertisement.packed { message, arena in
                 (message.n_push_notification_info, message.push_notification_info) = (
@@ -70,6 +78,7 @@ extension V01 {
     public struct SignedAdvertisement: Sendable {
         /// The owner of the devices, recovered from the signature.
         public let owner: PublicKey
+        /// Covered by the owner's signature.
         public let advertisement: ContactCodeAdvertisement
 
         /// - Throws: ``EnvelopeError``, with `otherKind` for messages that are not advertisements.

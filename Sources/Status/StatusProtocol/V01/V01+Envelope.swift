@@ -5,9 +5,11 @@ public import WakuCrypto
 extension V01 {
     /// An ApplicationMetadataMessage of version 0.1: like ``MetadataEnvelope``, but with other types, and possibly without a sender.
     public struct Envelope: Sendable {
+        /// Determines the message type of ``payload``.
         public let type: MessageType
         /// Recovered from the signature; the signer of the Waku payload if the envelope is unsigned; nil if both are unsigned.
         public let sender: PublicKey?
+        /// The encoded message, never empty.
         public let payload: [UInt8]
 
         /// - Throws: ``EnvelopeError``

@@ -17,13 +17,20 @@ extension V01 {
         /// Limit of the number of other fields: scalars may be repeated, and unknown fields occur.
         private static let otherFieldLimit = 256
 
+        /// All devices of the account, at most ``deviceLimit``. A record without devices has the effect of ``unregister``.
         public var devices: [Device]
         /// The record's version. Each change needs a higher one.
         public var version: UInt64
+        /// Ends the registration: servers keep only the key hash and the version. The devices and the access token are ignored then.
         public var unregister: Bool
         /// The secret that a sender needs to notify these devices.
         public var accessToken: AccessToken
 
+        /// - Parameters:
+        ///   - devices: At most ``deviceLimit``, with distinct installation ids.
+        ///   - version: At least 1, and higher than that of the stored record.
+        ///   - unregister: Whether the record ends the registration.
+        ///   - accessToken: A UUID that no other record at the server uses; ignored when unregistering.
         public init(devices: [Device] = [], version: UInt64, unregister: Bool = false, accessToken: AccessToken) {
             self.devices = devices
             self.version = version
@@ -53,6 +60,7 @@ extension V01 {
                 accessToken: AccessToken(bytes: try message.access_token.boundedUTF8()))
         }
 
+        /// The protobuf encoding: the payload of a ``Register``.
         public func encoded() -> [UInt8] {
             Protobuf__V01__Preferences.packed { message, arena in fill(&message, arena) }
         }
@@ -97,12 +105,20 @@ extension V01 {
 
     /// A device of a record.
     public struct Device: Hashable, Sendable {
+        /// TokenType: 1 APNs, 2 Firebase. Other values are refused with UNSUPPORTED_TOKEN_TYPE: see ``platform``.
         public var tokenType: UInt32
+        /// The device's identifier at the push service; not empty in a valid record.
         public var token: DeviceToken
+        /// Unique in the record, 1 to ``InstallationID/maximumByteCount`` bytes.
         public var installationID: InstallationID
         /// nil: no notifications for this device, as with filters that are not enabled.
         public var filters: FilterSettings?
 
+        /// - Parameters:
+        ///   - tokenType: The number on the wire, including values that are not supported.
+        ///   - token: The device's identifier at the push service.
+        ///   - installationID: Unique in the record.
+        ///   - filters: nil for no notifications.
         public init(tokenType: UInt32, token: DeviceToken, installationID: InstallationID, filters: FilterSettings?) {
             self.tokenType = tokenType
             self.token = token
@@ -110,12 +126,14 @@ extension V01 {
             self.filters = filters
         }
 
+        /// Like ``init(tokenType:token:installationID:filters:)``, for one of the platforms.
         public init(platform: Platform, token: DeviceToken, installationID: InstallationID, filters: FilterSettings?) {
             self.init(tokenType: UInt32(platform.rawValue), token: token, installationID: installationID, filters: filters)
         }
 
         /// nil if the token type is neither APNs nor Firebase.
         public var platform: Platform? { Platform(tokenType: tokenType) }
+        /// Whether the device is notified at all, and listed in answers to queries.
         public var isEnabled: Bool { filters?.isEnabled ?? false }
 
         init(_ message: Protobuf__V01__DeviceToken) throws(ProtobufError) {
@@ -135,6 +153,7 @@ extension V01 {
 
     /// The notification filters of a device, and the contacts that may have the access token.
     public struct FilterSettings: Hashable, Sendable {
+        /// False: no notifications, and no row in answers to queries.
         public var isEnabled: Bool
         /// The access token sealed to each contact that may have it; empty if every key may. See ``V01/sealToken(_:from:to:)``. As received: raw
         /// bytes or hexadecimal digits.
@@ -142,6 +161,10 @@ extension V01 {
         /// Hashes of chats, as received: raw bytes or hexadecimal digits.
         public var blockedChatList: [[UInt8]]
 
+        /// - Parameters:
+        ///   - isEnabled: Whether the device is notified at all.
+        ///   - allowedKeyList: The access token sealed to each contact that may have it; empty if every key may.
+        ///   - blockedChatList: SHA3-256 of the ids of chats without notifications.
         public init(isEnabled: Bool, allowedKeyList: [[UInt8]] = [], blockedChatList: [[UInt8]] = []) {
             self.isEnabled = isEnabled
             self.allowedKeyList = allowedKeyList

@@ -11,9 +11,14 @@ extension V01 {
     public struct Register: Hashable, Sendable {
         private static let fieldLimit = 64
 
+        /// ``Preferences``, encoded. Kept as received, since the signature covers these bytes.
         public let payload: [UInt8]
+        /// 65 bytes, `R ‖ S ‖ V`, when valid: see ``isSigned(by:for:)``.
         public let signature: [UInt8]
 
+        /// - Parameters:
+        ///   - payload: Encoded ``Preferences``.
+        ///   - signature: Not checked here.
         public init(payload: [UInt8], signature: [UInt8]) {
             self.payload = payload
             self.signature = signature
@@ -27,6 +32,12 @@ extension V01 {
             self.init(payload: preferences.encoded(), for: server, signedBy: key)
         }
 
+        /// Signs a record that is encoded already.
+        ///
+        /// - Parameters:
+        ///   - payload: Encoded ``Preferences``.
+        ///   - server: The only server at which the signature is valid.
+        ///   - key: The account's key.
         public init(payload: [UInt8], for server: PublicKey, signedBy key: PrivateKey) {
             self.init(payload: payload, signature: Signature(of: Self.digest(payload, for: server), by: key).bytes)
         }
@@ -39,6 +50,7 @@ extension V01 {
             }
         }
 
+        /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/register``.
         public func encoded() -> [UInt8] {
             Protobuf__V01__Register.packed { message, arena in
                 message.payload = arena.data(payload)
@@ -69,9 +81,15 @@ extension V01 {
 
         /// nil is success.
         public let error: ErrorType?
+        /// ``Register/requestID`` of the register that is answered, 32 bytes.
         public let requestID: [UInt8]
+        /// The stored record, with ``ErrorType/versionMismatch``: its version is the one to exceed. nil for a tombstone.
         public let preferences: Preferences?
 
+        /// - Parameters:
+        ///   - error: nil for success.
+        ///   - requestID: ``Register/requestID`` of the register that is answered.
+        ///   - preferences: The stored record, if the error is a version mismatch.
         public init(error: ErrorType?, requestID: [UInt8], preferences: Preferences? = nil) {
             self.error = error
             self.requestID = requestID
@@ -98,6 +116,7 @@ extension V01 {
             }
         }
 
+        /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/registrationResponse``.
         public func encoded() -> [UInt8] {
             Protobuf__V01__RegistrationResponse.packed { message, arena in
                 message.success = error == nil ? 1 : 0

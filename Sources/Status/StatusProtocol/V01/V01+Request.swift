@@ -12,6 +12,9 @@ extension V01 {
         /// SHA3-256 of the chat's id, as received: raw bytes or hexadecimal digits.
         public var chatID: [UInt8]
 
+        /// - Parameters:
+        ///   - accessToken: Selects the record.
+        ///   - chatID: SHA3-256 of the chat's id, 32 bytes: see ``V01/chatHash(_:)``.
         public init(accessToken: AccessToken, chatID: [UInt8]) {
             self.accessToken = accessToken
             self.chatID = chatID
@@ -27,13 +30,20 @@ extension V01 {
         /// Limit of chat and message together in bytes. APNs and Firebase accept 4 KiB in total.
         public static let contentByteLimit = 16 << 10
 
+        /// 1 to ``notificationLimit`` entries.
         public var requests: [PushNotification]
+        /// Encrypted for the devices, and passed to the app unchanged.
         public var message: [UInt8]
         /// The message's id, UTF-8: a device is notified once per message_id.
         public var messageID: [UInt8]
         /// As received.
         public var ackKey: [UInt8]
 
+        /// - Parameters:
+        ///   - requests: 1 to ``notificationLimit`` entries.
+        ///   - message: Encrypted for the devices. Counts towards ``contentByteLimit``.
+        ///   - messageID: UTF-8, not empty.
+        ///   - ackKey: 32 random bytes, raw or in hexadecimal digits. With any other length the request is not acknowledged.
         public init(requests: [PushNotification], message: [UInt8], messageID: [UInt8], ackKey: [UInt8]) {
             self.requests = requests
             self.message = message
@@ -62,6 +72,7 @@ extension V01 {
             }
         }
 
+        /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/request``.
         public func encoded() -> [UInt8] {
             Protobuf__V01__Request.packed { message, arena in
                 (message.n_requests, message.requests) = (
@@ -82,7 +93,9 @@ extension V01 {
     ///
     ///     1 id: the request's ack_key, as received    2 success    3 error
     public struct Acknowledgement: Hashable, Sendable {
+        /// The reasons for a failure, numbered as in the protobuf message. ``badToken`` takes precedence.
         public enum ErrorType: UInt32, Sendable, CaseIterable {
+            /// Stands for numbers that this version does not know.
             case unknown = 0
             /// An access token selects no record.
             case badToken = 1
@@ -90,10 +103,14 @@ extension V01 {
             case internalError = 2
         }
 
+        /// Matches the acknowledgement to the request: its ack_key as received.
         public let id: [UInt8]
         /// nil is success.
         public let error: ErrorType?
 
+        /// - Parameters:
+        ///   - id: The request's ack_key, as received.
+        ///   - error: nil when gorush accepted all notifications, or filters left none.
         public init(id: [UInt8], error: ErrorType?) {
             self.id = id
             self.error = error
@@ -108,6 +125,7 @@ extension V01 {
             }
         }
 
+        /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/acknowledgement``.
         public func encoded() -> [UInt8] {
             Protobuf__V01__Acknowledgement.packed { message, arena in
                 message.id = arena.data(id)
