@@ -17,6 +17,9 @@ public final class StatusPushClient: Sendable {
         public var pubsubTopic = PubsubTopic.statusDefault
         /// The number of a registrant's devices to notify when a message names none; at most 5.
         public var deviceLimit = 3
+        /// Servers to query about the devices of others, besides those that advertisements name and those that this client is registered with.
+        /// A client that only sends needs them where the network stores no advertisements.
+        public var servers: [PushServer] = []
         /// Encoded key bundles of the secure transport, included in advertisements.
         public var bundles: [[UInt8]] = []
 
@@ -71,6 +74,7 @@ public final class StatusPushClient: Sendable {
             records: records, installationID: InstallationID(bytes: cryptography.makeAccessToken().bytes), cryptography: cryptography,
             at: clock.time(at: SteadyClock.uptime))
         machine.setDeviceLimit(configuration.deviceLimit)
+        machine.contactServers = configuration.servers
         runner = MachineRunner(machine, clock: clock, store: store)
     }
 

@@ -15,6 +15,12 @@ public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertibl
         case invalid
         /// Receiving or sending is not enabled.
         case notEnabled
+        /// No server is known that could answer: none is listed, and no advertisement names one.
+        case noServerKnown
+        /// ``StatusPushClient/run()`` is not running, so that nothing is sent or received.
+        case notRunning
+        /// The caller's task was cancelled.
+        case cancelled
     }
 
     /// Distinguishes failures in code; ``message`` is for people.
@@ -26,6 +32,21 @@ public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertibl
 
     static let unusableMessageID = PushClientError(
         code: .invalid, message: "the message has no id, or one of more than \(OutgoingNotification.messageIDByteLimit) bytes")
+    static let noServerKnown = PushClientError(
+        code: .noServerKnown,
+        message:
+            "no server is known: no advertisement of the registrant was found, and the client lists no servers: list them in its configuration"
+    )
+    static func noAnswer(within timeout: Duration) -> PushClientError {
+        PushClientError(code: .noAnswer, message: "the server did not answer within \(timeout.formatted)")
+    }
+
+    static func notPublished(within timeout: Duration) -> PushClientError {
+        PushClientError(code: .notPublished, message: "nothing was published within \(timeout.formatted): is the relay's node reachable?")
+    }
+
+    static let notRunning = PushClientError(code: .notRunning, message: "the client does not run: call run() in a task of its own first")
+    static let cancelled = PushClientError(code: .cancelled, message: "the task was cancelled")
     static let receivingIsOff = PushClientError(
         code: .notEnabled, message: "receiving is switched off: switch it on with setReceiving(true) or enablesReceiving")
 }

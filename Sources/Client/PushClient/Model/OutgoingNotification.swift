@@ -64,6 +64,8 @@ public struct DeviceOutcome: Hashable, Sendable {
     public enum GiveUpReason: String, Hashable, Sendable, Codable {
         /// No device of the registrant is known, and no server returned one.
         case noDevice
+        /// No advertisement of the registrant names a server, and the application listed none: see ``StatusPushClient/Configuration/servers``.
+        case noServerKnown
         /// The servers did not answer, or failed.
         case noServer
         /// The message is too old.

@@ -13,7 +13,8 @@ extension Multiaddr {
         var components: [Component] = []
         while let name = parts.popFirst() {
             guard Component.isKnown(name) else { throw .unsupported(name) }
-            guard let value = parts.popFirst(), let component = Component(name, value) else { throw .malformed }
+            guard let value = parts.popFirst() else { throw .invalid(name) }
+            guard let component = Component(name, value) else { throw .invalid("\(name)/\(value)") }
             components.append(component)
         }
         try self.init(components)

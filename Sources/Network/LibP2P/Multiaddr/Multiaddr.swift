@@ -99,11 +99,21 @@ public struct Multiaddr: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// Why an address is invalid or not supported.
-public enum MultiaddrError: Error, Hashable, Sendable {
-    /// The syntax, or the value of a component, is invalid, or the address is too long.
+public enum MultiaddrError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The whole can't be read: no leading slash, too long, empty, or truncated.
     case malformed
+    /// A component whose value is missing or wrong, as text: `tcp/70000`.
+    case invalid(String)
     /// A component that is not supported, by name or code.
     case unsupported(String)
+
+    public var description: String {
+        switch self {
+        case .malformed: "not a multiaddr: expected /ip4/ADDRESS/tcp/PORT/p2p/PEER, with ip6 or dns4 alike"
+        case .invalid(let component): "/\(component) is not valid in a multiaddr"
+        case .unsupported(let component): "/\(component) is not supported in a multiaddr"
+        }
+    }
 }
 
 extension Multiaddr.Component {

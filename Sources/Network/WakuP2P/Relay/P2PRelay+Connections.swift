@@ -50,11 +50,17 @@ extension P2PRelay {
     /// Checks the peer's cluster, then gossips or subscribes until the connection ends.
     private func handle(_ connection: Connection) async {
         let peer = connection.peer
-        let isOfThisCluster = await isOfThisCluster(peer)
+        let cluster = await cluster(of: peer)
         // The outcome over a connection that was replaced says nothing about its successor, which is handled by another task.
         guard isCurrent(connection) else { return }
-        guard isOfThisCluster else {
-            logger.info("peer disconnected: its cluster is different or unknown", metadata: ["peer": "\(peer)"])
+        if let reason = cluster.mismatch(with: configuration) {
+            let reasonIsNew = lockedState.withLock { state in
+                defer { state.detachedReason = reason }
+                return state.detachedReason != reason
+            }
+            // Of a configured peer it is a mistake to mend; found and inbound peers of other clusters are common.
+            let level: Logger.Level = isConfigured(peer) && reasonIsNew ? .warning : .debug
+            logger.log(level: level, "peer disconnected", metadata: ["peer": "\(peer)", "reason": "\(reason)"])
             return host.disconnect(peer)
         }
         while !Task.isCancelled, isCurrent(connection) {
@@ -109,12 +115,12 @@ extension P2PRelay {
     /// Whether the operator configured the peer.
     func isConfigured(_ peer: PeerID) -> Bool { configuration.peers.contains { $0.peerID == peer } }
 
-    private func isOfThisCluster(_ peer: PeerID) async -> Bool {
+    private func cluster(of peer: PeerID) async -> PeerCluster {
         do {
             let response = try await request(ownMetadata.encoded(), of: peer, WakuProtocol.metadata, WakuMetadata.init(parsing:))
-            return response.clusterID == configuration.clusterID
+            return .answered(response.clusterID)
         } catch {
-            return !configuration.requiresMetadata
+            return .unknown
         }
     }
 

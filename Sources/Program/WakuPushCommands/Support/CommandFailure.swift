@@ -71,7 +71,8 @@ struct CommandFailure: Error {
             switch error.code {
             case .badAnswer: .data
             case .invalid, .notEnabled: .usage
-            case .notPublished, .noAnswer: .unavailable
+            case .notPublished, .noAnswer, .noServerKnown, .cancelled: .unavailable
+            case .notRunning: .unavailable
             }
         self.init(code, error.message)
     }

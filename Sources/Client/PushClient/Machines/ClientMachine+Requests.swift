@@ -46,9 +46,23 @@ extension ClientMachine {
     /// Queries the servers about a registrant without a known usable token.
     mutating func refresh(_ registrant: PublicKey, at now: Timestamp) -> ClientOutput {
         let isKnown = !directory.activeInstallations(of: registrant, limit: 1, at: now).isEmpty
-        let isAskable = !own.servers.isEmpty || !directory.servers(of: registrant).isEmpty
-        if !isKnown, isAskable { query(registrant, ownCheckAt: nil, at: now) }
+        if !isKnown, isAskable(registrant) { query(registrant, ownCheckAt: nil, at: now) }
         return settle(at: now)
+    }
+
+    /// Whether any server can be queried about the registrant.
+    private func isAskable(_ registrant: PublicKey) -> Bool {
+        !queryServers.isEmpty || !directory.servers(of: registrant).isEmpty
+    }
+
+    /// Whether no advertisement of the registrant is known or can be looked up, and no server can be queried.
+    func isServerless(_ registrant: PublicKey) -> Bool {
+        lookUpsEnded.contains(registrant) && !isAskable(registrant)
+    }
+
+    /// Whether a look-up or a query for the registrant is under way.
+    func isDiscovering(_ registrant: PublicKey) -> Bool {
+        !lookUpsEnded.contains(registrant) || queries.isUnderWay(about: registrant)
     }
 
     /// Ends the registrations with all servers, retrying until they answer.
@@ -85,9 +99,15 @@ extension ClientMachine {
 
     private mutating func watch(_ registrant: PublicKey) {
         // Before the start, there is nothing to do: the start looks up all watched registrants at once.
-        guard directory.watch(registrant), isStarted else { return }
-        actions.append(.watch([registrant]))
-        if directory.registrants[registrant]?.wasLookedUp != true { actions.append(.lookUp([registrant])) }
+        let isNew = directory.watch(registrant)
+        guard isStarted else { return }
+        if isNew { actions.append(.watch([registrant])) }
+        if directory.registrants[registrant]?.wasLookedUp == true {
+            lookUpsEnded.insert(registrant)
+        } else if isNew || lookUpsEnded.contains(registrant) {
+            lookUpsEnded.remove(registrant)
+            actions.append(.lookUp([registrant]))
+        }
     }
 
     /// Removes all state about a registrant. The subscription to its advertisements ends at the next start.
@@ -100,6 +120,11 @@ extension ClientMachine {
 
     mutating func noteActivity(of installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> ClientOutput {
         directory.noteActivity(of: installationID, of: registrant, at: now)
+        return settle(at: now)
+    }
+
+    mutating func setContactServers(_ servers: [PushServer], at now: Timestamp) -> ClientOutput {
+        contactServers = servers
         return settle(at: now)
     }
 
