@@ -31,6 +31,7 @@ let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-s
 let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 let heap: Target.Dependency = .product(name: "HeapModule", package: "swift-collections")
 let yaml: Target.Dependency = .product(name: "Yams", package: "Yams")
+let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 
 /// Set by Deploy/release; empty in local builds.
@@ -40,6 +41,7 @@ let package = Package(
     name: "waku-push",
     products: [
         .executable(name: "waku-push", targets: ["waku-push"]),
+        .executable(name: "waku-push-bench", targets: ["waku-push-bench"]),
         .library(name: "PushClient", targets: ["PushClient"]),
         .library(name: "PushClientSQLite", targets: ["PushClientSQLite"]),
         .library(name: "Core", targets: ["Core"]),
@@ -51,6 +53,7 @@ let package = Package(
         .library(name: "LibP2P", targets: ["LibP2P"]),
     ],
     dependencies: [
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0"),
@@ -247,19 +250,21 @@ package.targets += room(
                 "Delivery", "GossipSub", "HTTPService", "LibP2P", "LoopbackRelay", "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay",
                 "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusProtocol",
                 "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
-                "WakuP2P", hummingbird, lifecycle, logging, nio, sqlite,
+                "WakuP2P", "WakuPushCommands", arguments, histogram, hummingbird, lifecycle, logging, nio, signals, sqlite,
             ]),
         library("StatusGoImport", ["COpenSSL", "CSQLite", "Core", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto", grdb, sqlite]),
         library(
             "WakuPushCommands",
             [
                 "CVersion", "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
-                "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay", "Operations", "PushBench", "PushClient", "PushClientSQLite",
-                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusGoImport",
+                "NodeAPI", "NodeAssembly", "NwakuRelay", "Operations", "PushClient", "PushClientSQLite",
+                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionSwarms", "StatusGoImport",
                 "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", arguments, hummingbird, lifecycle, logging, nio, signals, yaml,
             ]),
         .executableTarget(name: "waku-push", dependencies: ["WakuPushCommands"], swiftSettings: strict),
+        // Apart from the program that operators install.
+        .executableTarget(name: "waku-push-bench", dependencies: ["PushBench"], swiftSettings: strict),
     ])
 
 // MARK: - Tests
@@ -399,11 +404,11 @@ package.targets += tests(
 package.targets += tests(
     of: "Program",
     [
-        // Depends on the program so that it is built: it is run, not imported.
+        // Depends on the programs so that they are built: they are run, not imported.
         .testTarget(
             name: "CommandLineTests",
             dependencies: [
-                "TestSupport", "waku-push",
+                "TestSupport", "waku-push", "waku-push-bench",
                 "Core", "CurlClient", "LibP2P", "LoopbackRelay", "NodeAssembly", "NwakuRelay", "PushClient", "SessionProtocol",
                 "StatusProtocol",
                 "StatusServer",
@@ -411,7 +416,9 @@ package.targets += tests(
             ],
             swiftSettings: testing),
         tests("Operations", ["Core", "Delivery", "NodeAPI", "NodeMetrics", "NwakuRelay", "PushNode", "StatusServer", "Storage", "Waku"]),
-        tests("PushBench", ["Core", "NodeAssembly", "PushNode", "StatusProtocol", "Storage", "StorePostgreSQL", "Waku"]),
+        tests(
+            "PushBench",
+            ["Core", "NodeAssembly", "PushNode", "StatusProtocol", "Storage", "StorePostgreSQL", "Waku", "WakuPushCommands", arguments]),
         tests("StatusGoImport", ["Core", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto"]),
         tests(
             "WakuPushCommands",

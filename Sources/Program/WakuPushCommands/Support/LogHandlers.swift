@@ -73,3 +73,8 @@ struct LineLogHandler: LogHandler {
         return (try? encoder.encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
     }
 }
+
+extension Logger {
+    /// Prints warnings and errors, for the demos.
+    package static let warnings = Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: .warning) }
+}

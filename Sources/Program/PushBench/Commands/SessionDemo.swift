@@ -1,4 +1,5 @@
 import NodeAPI
+import ArgumentParser
 import CurlClient
 import Foundation
 import Delivery
@@ -14,13 +15,26 @@ import Storage
 import Core
 import Waku
 import WakuCrypto
+import WakuPushCommands
 
-/// `waku-push demo --session`: a node that is Session's push server, storage servers, and a fake gorush, on free ports of 127.0.0.1.
-struct SessionDemo {
+struct SessionDemo: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "session-demo",
+        abstract: "Demonstrates Session's push server on this machine, without a network: subscribes and notifies a phone.",
+        discussion: """
+            The demo starts a node that is Session's push server, three storage servers, and a fake gorush that prints what is posted to it, on free \
+            ports of 127.0.0.1. A client subscribes by an onion request, the storage servers report messages, and the client opens the notification. \
+            Each step is checked: the exit code is 0 only if all of them followed the protocol. Needs libsodium23 and libzmq5.
+            """)
+
     /// Two of the servers are in the first swarm, so that messages are reported twice.
     private static let swarms: [UInt64] = [1 << 62, 1 << 62, 3 << 62]
 
     func run() async throws {
+        try await reportingFailures { try await demonstrate() }
+    }
+
+    private func demonstrate() async throws {
         let folder = NSTemporaryDirectory() + "waku-push-demo-" + UUID().uuidString
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let sodium = try Sodium.load()
@@ -31,7 +45,7 @@ struct SessionDemo {
         try Data(StorageServerStandIn.nodesFile(servers.descriptions).utf8).write(to: URL(fileURLWithPath: nodes))
         guard let onionKey = OnionKey(.random(count: OnionKey.byteCount), sodium: sodium) else { throw CryptoError.invalidKey }
 
-        let logger = Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: .warning) }
+        let logger = Logger.warnings
         let gorush = GorushStandIn()
         let network = LoopbackNetwork()
         try await withThrowingTaskGroup(of: Bool.self) { group in

@@ -1,4 +1,4 @@
-import PushBench
+import WakuPushCommands
 
 /// The results, printed as a table or as JSON.
 struct BenchReport: Encodable {
@@ -18,7 +18,7 @@ struct BenchReport: Encodable {
     func print(asJSON: Bool) throws {
         if asJSON { return try Output.json(self) }
         Output.line("\(machine.processor), \(machine.cores) cores, \(machine.system), \(machine.build) build")
-        if machine.build == "debug" { Output.line("A debug build is many times slower: swift build -c release --product waku-push") }
+        if machine.build == "debug" { Output.line("A debug build is many times slower: swift build -c release --product waku-push-bench") }
         Output.line()
         Output.table(
             ["NAME", "RATE/S", "CPU µs", "FLOOR µs", "RATIO", "CPU RATIO", "AT/S", "P50 µs", "P99 µs", "P99.9 µs", "RSS MiB"],

@@ -1,13 +1,14 @@
 import NodeAssembly
 import ArgumentParser
 import Foundation
-import PushBench
 import PushNode
 import StorePostgreSQL
 import UnixSignals
+import WakuPushCommands
 
 struct Bench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "run",
         abstract: "Measures the throughput and latency of a node on this machine, against the cost of the library calls alone.",
         discussion: """
             Keys and messages are generated first. Then a real node with a data folder is fed as fast as it accepts messages, and at half that rate to \
@@ -15,17 +16,18 @@ struct Bench: AsyncParsableCommand {
             on as many cores; RATIO is the achieved rate divided by the rate at the floor: 1 is as fast as the libraries alone.
 
             EXAMPLES
-              waku-push bench
-              waku-push bench registration request --seconds 5
-              waku-push bench registration query --store postgresql://push@/push
-              waku-push bench nodes --store postgresql://push@/push --seconds 5
-              waku-push bench primitives --json
-              waku-push bench startup --registrations 1000000 --data /var/lib/waku-push
-              waku-push bench end-to-end --rate 100 --duration 1m --gorush-latency 1ms
-              waku-push bench relay --seconds 5
-              waku-push bench first-query --seconds 5
-              waku-push bench endurance --duration 1h
-              waku-push bench session session-start session-renewals --seconds 5
+              waku-push-bench
+              waku-push-bench registration request --seconds 5
+              waku-push-bench registration query --store postgresql://push@/push
+              waku-push-bench nodes --store postgresql://push@/push --seconds 5
+              waku-push-bench primitives --json
+              waku-push-bench startup --registrations 1000000 --data /var/lib/waku-push
+              waku-push-bench end-to-end --rate 100 --duration 1m --gorush-latency 1ms
+              waku-push-bench relay --seconds 5
+              waku-push-bench first-query --seconds 5
+              waku-push-bench endurance --duration 1h
+              waku-push-bench session session-start session-renewals --seconds 5
+              waku-push-bench session-demo
 
             EXIT CODES
               0   measured

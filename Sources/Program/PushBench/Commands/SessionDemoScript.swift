@@ -6,6 +6,7 @@ import PushNode
 import SessionProtocol
 import SessionStandIns
 import WakuCrypto
+import WakuPushCommands
 
 /// The steps of the demo of Session's push server. Prints and checks each.
 struct SessionDemoScript {
