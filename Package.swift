@@ -128,12 +128,12 @@ package.targets += room(
     "Network",
     [
         library("CurlClient", ["CCurl", "Core"]),
-        library("GossipSub", ["Core", "WakuCrypto", "Wire"]),
+        library("GossipSub", ["Core", "WakuCrypto", "Wire", deque]),
         library("HTTPService", ["NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTPTypes]),
         library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", "Wire", logging, nio, nioSockets]),
         library("LoopbackRelay", ["Core", "HTTPService", "Waku", "WakuCrypto", hummingbird, logging, nio]),
         library("NIOSupport", [logging, nio]),
-        library("NwakuRelay", ["Core", "CurlClient", "Waku", "WakuCrypto", logging]),
+        library("NwakuRelay", ["Core", "CurlClient", "Waku", "WakuCrypto", "Wire", logging]),
         library("Waku", ["CPushMessages", "Core", "WakuCrypto", "Wire"]),
         library("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", "Wire", logging, nio, nioSockets]),
     ])
@@ -153,7 +153,7 @@ package.targets += room(
 package.targets += room(
     "Node",
     [
-        library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", logging]),
+        library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", "Wire", logging]),
         library("RateLimits", ["Core", "WakuCrypto"]),
         library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "Storage", "Waku", "WakuCrypto", logging]),
         library("NodeMetrics", ["Core", "Waku", logging, metrics]),
@@ -206,14 +206,14 @@ package.targets += room(
 package.targets += room(
     "Session",
     [
-        library("SessionProtocol", ["CSodium", "Core", "WakuCrypto"]),
+        library("SessionProtocol", ["CSodium", "Core", "WakuCrypto", "Wire"]),
         library(
             "SessionServer",
             [
                 "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "SessionSwarms", "Storage",
-                "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
+                "Waku", "WakuCrypto", "Wire", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
             ]),
-        library("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto"]),
+        library("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto", "Wire"]),
         library("SessionSwarms", ["CZeroMQ", "Core", "SessionProtocol", "WakuCrypto", deque, logging]),
     ])
 
@@ -323,7 +323,7 @@ package.targets += tests(
         tests("LibP2P", ["Core", "WakuCrypto", "Wire", nio, nioEmbedded, nioSockets]),
         tests("LoopbackRelay", ["Core", "Waku"]),
         tests("NIOSupport", [logging, nio, nioEmbedded]),
-        tests("NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "Waku", hummingbird, lifecycle, logging, nio]),
+        tests("NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "Waku", "Wire", hummingbird, lifecycle, logging, nio]),
         tests("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", "Wire", logging, nio, nioSockets]),
         tests("Waku", ["Core", "WakuCrypto", "Wire"]),
     ])
@@ -354,7 +354,7 @@ package.targets += tests(
             [
                 "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay", "PushClient", "RateLimits", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server",
-                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", grdb, hummingbird, lifecycle, logging,
+                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "Wire", grdb, hummingbird, lifecycle, logging,
             ]),
     ])
 
@@ -382,7 +382,7 @@ package.targets += tests(
 package.targets += tests(
     of: "Session",
     [
-        tests("SessionProtocol", ["CPostgres", "CSodium", "CZeroMQ", "Core", "WakuCrypto"]),
+        tests("SessionProtocol", ["CPostgres", "CSodium", "CZeroMQ", "Core", "WakuCrypto", "Wire"]),
         tests(
             "SessionServer",
             [
@@ -390,7 +390,7 @@ package.targets += tests(
                 "RateLimits", "SessionProtocol", "SessionSwarms", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", grdb, lifecycle, logging,
             ]),
-        tests("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto"]),
+        tests("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto", "Wire"]),
         tests("SessionSwarms", ["Core", "SessionProtocol", "SessionStandIns", "WakuCrypto", logging]),
     ])
 

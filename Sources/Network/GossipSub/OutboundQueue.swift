@@ -1,4 +1,5 @@
 import Wire
+import DequeModule
 
 /// The bounded outbound queue of one peer. Items are combined into frames, as many as fit in each.
 ///
@@ -28,9 +29,9 @@ public struct OutboundQueue: Sendable {
     private let limits: Limits
     private var control: [Outgoing] = []
     private var idontwant: [MessageID] = []
-    private var messages = Fifo<GossipMessage>()
-    private var replies = Fifo<GossipMessage>()
-    private var gossip = Fifo<Outgoing>()
+    private var messages = Deque<GossipMessage>()
+    private var replies = Deque<GossipMessage>()
+    private var gossip = Deque<Outgoing>()
     private var messageByteCount = 0
     private var replyByteCount = 0
     private var gossipIDCount = 0

@@ -143,3 +143,7 @@ struct BencodeReader {
         return true
     }
 }
+
+private func isDigit(_ byte: UInt8) -> Bool {
+    UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
+}

@@ -1,4 +1,5 @@
 package import Core
+import Wire
 
 /// The members of gorush's JSON for one device, in order, except `tokens` and `notif_id`.
 package struct GorushFields: Hashable, Sendable {
@@ -50,20 +51,6 @@ package struct GorushFields: Hashable, Sendable {
         case .huawei:
             platform = 3
             members = [Member("huawei_data", .text("{\"enc_payload\":\(jsonText(payload)),\"spns\":\"1\"}")), priority]
-        }
-    }
-
-    /// JSON text of the members, with `platform` first: `"platform":1,"topic":…`.
-    package var jsonMembers: String { (["\"platform\":\(platform)"] + members.map(Self.json)).joined(separator: ",") }
-
-    private static func json(_ member: Member) -> String { "\(jsonText(member.name)):\(json(member.value))" }
-
-    private static func json(_ value: Value) -> String {
-        switch value {
-        case .text(let text): jsonText(text)
-        case .number(let number): String(number)
-        case .flag(let flag): flag ? "true" : "false"
-        case .object(let members): "{" + members.map(json).joined(separator: ",") + "}"
         }
     }
 }

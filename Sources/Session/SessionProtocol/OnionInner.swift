@@ -1,3 +1,5 @@
+import Wire
+
 /// The content of an onion request: a bencoded list of JSON `{"method","endpoint","headers"}` and, optionally, a body.
 package struct OnionInnerRequest: Hashable, Sendable {
     package let method: String

@@ -1,3 +1,5 @@
+package import Wire
+
 /// The body of `/subscribe` and `/unsubscribe`: one request, or an array of 1 to 1,000, which is answered by an array in the same order.
 package enum RequestBody: Sendable {
     case one(JSONValue)

@@ -1,5 +1,6 @@
 import Foundation
 import WakuCrypto
+import Wire
 
 /// A storage server as listed in the map of the network.
 package struct StorageServer: Hashable, Sendable {

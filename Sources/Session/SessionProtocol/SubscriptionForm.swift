@@ -1,5 +1,6 @@
 package import Core
 package import WakuCrypto
+package import Wire
 
 /// The device of a subscription. Its token prints as `<redacted>`.
 package struct SubscriberDevice: Hashable, Sendable {

@@ -15,6 +15,7 @@ import RateLimits
 import Storage
 import Synchronization
 import Waku
+import Wire
 
 /// Holds the service of a protocol value; empty until the service is created.
 final class RunningSession: Sendable {

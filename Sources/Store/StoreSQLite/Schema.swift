@@ -30,7 +30,6 @@ struct Schema: Sendable {
         try pool.read { try check.verify($0, in: place) }
         if try pool.read(isComplete) { return }
         try pool.write { try $0.execute(sql: Self.properties) }
-        try LegacySchema.upgrade(pool)
         try migrator.migrate(pool)
         try pool.read { try check.verify($0, in: place) }
     }
@@ -43,8 +42,8 @@ struct Schema: Sendable {
     func isNewer(_ db: Database) throws -> Bool {
         let known = Set(migrator.migrations)
         return try applied(db).contains { identifier in
-            guard !known.contains(identifier), !LegacySchema.isIdentifier(identifier) else { return false }
-            // Before tables belonged to parts, identifiers began with a number.
+            guard !known.contains(identifier) else { return false }
+            // Not the migration of a part.
             if let number = identifier.split(separator: " ").first, Int(number) != nil { return true }
             return parts.contains { identifier.hasPrefix($0.name + " ") && Int(identifier.dropFirst($0.name.count + 1)) != nil }
         }

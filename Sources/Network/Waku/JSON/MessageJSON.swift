@@ -1,5 +1,6 @@
 public import Core
 import Foundation
+import Wire
 
 /// A message in the JSON of a node's REST API.
 ///
@@ -38,16 +39,16 @@ public struct MessageJSON: Codable, Sendable {
 extension MessageJSON {
     /// The JSON text of a message. The bytes are written directly: JSONEncoder takes longer than encrypting the message.
     public static func encode(_ message: WakuMessage) -> [UInt8] {
-        var json = JSONText()
-        json.beginObject()
-        json.member("payload", base64: message.payload)
-        json.member("contentTopic", message.contentTopic.rawValue)
-        json.member("version", json: "\(message.version)".utf8)
-        json.member("timestamp", json: "\(message.timestamp.rawValue)".utf8)
-        if !message.meta.isEmpty { json.member("meta", base64: message.meta) }
-        if message.ephemeral { json.member("ephemeral", json: "true".utf8) }
-        json.endObject()
-        return json.bytes
+        var writer = JSONWriter(capacity: message.payload.count / 3 * 4 + 256)
+        writer.object { json in
+            json.value("payload", base64: message.payload)
+            json.value("contentTopic", message.contentTopic.rawValue)
+            json.value("version", message.version)
+            json.value("timestamp", message.timestamp.rawValue)
+            if !message.meta.isEmpty { json.value("meta", base64: message.meta) }
+            if message.ephemeral { json.value("ephemeral", true) }
+        }
+        return writer.bytes
     }
 }
 

@@ -1,4 +1,5 @@
 import Core
+import Wire
 
 /// The JSON array of messages that a poll returns, parsed in one pass. ``MessageJSON`` describes an element.
 ///
@@ -25,21 +26,15 @@ public struct MessageList: Sendable {
     }
 
     private mutating func read(_ scan: inout JSONScan, _ wants: ((TopicTag) -> Bool)?) -> Bool {
-        guard scan.take(UInt8(ascii: "[")) else {
-            // go-waku answers null when there are no messages.
-            return scan.word().map { scan.isWord($0, "null") } ?? false
-        }
-        if scan.take(UInt8(ascii: "]")) { return true }
-        repeat {
+        // go-waku answers null when there are no messages.
+        guard scan.peek() == UInt8(ascii: "[") else { return scan.takeNull() }
+        return scan.array { scan in
             elementCount += 1
-            guard scan.peek() == UInt8(ascii: "{") else {
-                guard scan.skipValue() else { return false }
-                continue
-            }
+            guard scan.peek() == UInt8(ascii: "{") else { return scan.skipValue() }
             guard let fields = MessageFields(&scan) else { return false }
             add(fields, scan, wants)
-        } while scan.take(UInt8(ascii: ","))
-        return scan.take(UInt8(ascii: "]"))
+            return true
+        }
     }
 
     private mutating func add(_ fields: MessageFields, _ scan: JSONScan, _ wants: ((TopicTag) -> Bool)?) {
@@ -154,7 +149,7 @@ struct MessageFields {
     }
 
     private func decoded(_ string: JSONScan.StringRange, _ scan: JSONScan) -> [UInt8]? {
-        guard string.isEscaped else { return Base64.decode(scan.text[string.range]) }
-        return scan.bytes(string)?.withUnsafeBufferPointer { Base64.decode($0[...]) }
+        guard string.isEscaped else { return Base64.decode(UnsafeBufferPointer(rebasing: scan.text[string.range])) }
+        return scan.bytes(string)?.withUnsafeBufferPointer(Base64.decode)
     }
 }

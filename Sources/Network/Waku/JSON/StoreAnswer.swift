@@ -1,4 +1,5 @@
 import WakuCrypto
+import Wire
 
 /// The JSON response of a node's REST API to a store query, parsed in one pass.
 ///
@@ -69,20 +70,16 @@ public struct StoreAnswer: Sendable {
     }
 
     private mutating func readEntries(_ scan: inout JSONScan) -> Bool {
-        guard scan.take(UInt8(ascii: "[")) else { return scan.word().map { scan.isWord($0, "null") } ?? false }
-        if scan.take(UInt8(ascii: "]")) { return true }
-        repeat {
+        guard scan.peek() == UInt8(ascii: "[") else { return scan.takeNull() }
+        return scan.array { scan in
             elementCount += 1
             guard elementCount <= Self.entryLimit else { return false }
-            guard scan.peek() == UInt8(ascii: "{") else {
-                guard scan.skipValue() else { return false }
-                continue
-            }
+            guard scan.peek() == UInt8(ascii: "{") else { return scan.skipValue() }
             var entry = Entry()
             guard scan.object({ key, scan in entry.readMember(key, &scan) }) else { return false }
             entries.append(entry)
-        } while scan.take(UInt8(ascii: ","))
-        return scan.take(UInt8(ascii: "]"))
+            return true
+        }
     }
 }
 

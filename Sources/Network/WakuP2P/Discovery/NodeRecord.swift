@@ -1,5 +1,6 @@
 public import Waku
 public import WakuCrypto
+import Wire
 
 /// Why a node record or node list is invalid.
 public enum ENRError: Error, Hashable, Sendable {
@@ -49,7 +50,7 @@ public struct NodeRecord: Hashable, Sendable {
     public init(parsing text: some StringProtocol) throws(ENRError) {
         guard text.hasPrefix("enr:") else { throw .malformed }
         guard text.utf8.count <= 4 + (Self.maximumByteCount * 4 + 2) / 3 else { throw .tooLong }
-        guard let bytes = BaseEncoding.base64URL(text.dropFirst(4)) else { throw .malformed }
+        guard let bytes = Base64.decodeURL(text.dropFirst(4)) else { throw .malformed }
         try self.init(parsing: bytes)
     }
 

@@ -1,4 +1,5 @@
 public import WakuCrypto
+import Wire
 
 /// The URL of a DNS node list: its domain and the key that signs it, `enrtree://<base32 of a compressed key>@<domain>`, EIP-1459.
 public struct NodeTreeURL: Hashable, Sendable, CustomStringConvertible {
@@ -15,7 +16,7 @@ public struct NodeTreeURL: Hashable, Sendable, CustomStringConvertible {
         guard text.utf8.count <= 512 else { throw .tooLong }
         guard text.hasPrefix(scheme) else { throw .malformed }
         let parts = text.dropFirst(scheme.count).split(separator: "@", omittingEmptySubsequences: false)
-        guard parts.count == 2, let key = BaseEncoding.base32(parts[0]), key.count == PublicKey.compressedByteCount,
+        guard parts.count == 2, let key = Base32.decode(parts[0], acceptsUpperCase: true), key.count == PublicKey.compressedByteCount,
             let publicKey = try? PublicKey(parsing: key), Self.isDomain(parts[1])
         else { throw .malformed }
         self.publicKey = publicKey
@@ -69,7 +70,7 @@ struct NodeTreeRoot: Hashable {
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 5, parts[0] == "enrtree-root:v1", let nodes = Self.value(of: "e=", parts[1]),
             let links = Self.value(of: "l=", parts[2]), let sequence = Self.value(of: "seq=", parts[3]).flatMap({ UInt64($0) }),
-            let bytes = Self.value(of: "sig=", parts[4]).flatMap({ BaseEncoding.base64URL($0) }),
+            let bytes = Self.value(of: "sig=", parts[4]).flatMap({ Base64.decodeURL($0) }),
             NodeTreeEntry.isHash(nodes), NodeTreeEntry.isHash(links)
         else { throw .malformed }
         let signed = parts[..<4].joined(separator: " ")
@@ -102,7 +103,9 @@ enum NodeTreeEntry: Hashable {
     /// - Throws: ``ENRError``
     init(parsing text: String, hash: String) throws(ENRError) {
         guard text.utf8.count <= Self.maximumByteCount else { throw .tooLong }
-        guard let expected = BaseEncoding.base32(hash), Keccak256.hash(Array(text.utf8)).starts(with: expected) else { throw .wrongHash }
+        guard let expected = Base32.decode(hash, acceptsUpperCase: true), Keccak256.hash(Array(text.utf8)).starts(with: expected) else {
+            throw .wrongHash
+        }
         let branch = "enrtree-branch:"
         if text.hasPrefix(branch) {
             let hashes = text.dropFirst(branch.count).split(separator: ",").map(String.init)
@@ -118,6 +121,6 @@ enum NodeTreeEntry: Hashable {
 
     /// Whether the text is a hash of 12 to 32 bytes. Shorter ones are refused, since they could be forged.
     static func isHash(_ text: String) -> Bool {
-        text.utf8.count <= 52 && (BaseEncoding.base32(text).map { 12...32 ~= $0.count } ?? false)
+        text.utf8.count <= 52 && (Base32.decode(text, acceptsUpperCase: true).map { 12...32 ~= $0.count } ?? false)
     }
 }

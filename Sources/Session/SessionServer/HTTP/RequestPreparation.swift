@@ -2,6 +2,7 @@ import Foundation
 import NIOPosix
 import Core
 import SessionProtocol
+import Wire
 
 /// The requests of a body after all checks that do not need the store.
 struct PreparedBody: Sendable {

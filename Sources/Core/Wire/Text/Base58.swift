@@ -1,5 +1,5 @@
 /// Base58btc: an alphabet without 0, O, I and l. Leading zero bytes are encoded as `1`.
-enum Base58 {
+package enum Base58 {
     private static let alphabet = Array("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".utf8)
     private static let values: [UInt8?] = {
         var values = [UInt8?](repeating: nil, count: 256)
@@ -8,7 +8,7 @@ enum Base58 {
     }()
 
     /// Takes quadratic time: callers must bound the length.
-    static func encode(_ bytes: some Collection<UInt8>) -> String {
+    package static func encode(_ bytes: some Collection<UInt8>) -> String {
         let zeros = bytes.prefix { $0 == 0 }.count
         // Little-endian in base 58.
         var digits: [UInt8] = []
@@ -29,7 +29,7 @@ enum Base58 {
     }
 
     /// nil for characters outside the alphabet.
-    static func decode(_ text: some StringProtocol) -> [UInt8]? {
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let zeros = text.utf8.prefix { $0 == alphabet[0] }.count
         // Little-endian in base 256.
         var bytes: [UInt8] = []

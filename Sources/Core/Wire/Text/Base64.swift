@@ -1,5 +1,5 @@
-/// RFC 4648, the standard alphabet with padding.
-enum Base64 {
+/// Base64, RFC 4648. The standard alphabet with padding, of which long texts are read and written, and the alphabet for URLs.
+package enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let pad = UInt8(ascii: "=")
     /// The value of a byte outside the alphabet.
@@ -17,8 +17,7 @@ enum Base64 {
     }()
 
     /// nil when any of it is not Base64.
-    static func decode(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> [UInt8]? {
-        let text = UnsafeBufferPointer(rebasing: text)
+    package static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         guard text.count.isMultiple(of: 4) else { return nil }
         guard let last = text.last else { return [] }
         let padCount = last != pad ? 0 : text[text.count - 2] != pad ? 1 : 2
@@ -53,7 +52,7 @@ enum Base64 {
         return isValid ? bytes : nil
     }
 
-    static func encode(_ bytes: [UInt8]) -> [UInt8] {
+    package static func encode(_ bytes: [UInt8]) -> [UInt8] {
         let wholeCount = bytes.count / 3
         let rest = bytes.count % 3
         return [UInt8](unsafeUninitializedCapacity: (wholeCount + 1) * 4) { text, count in
@@ -75,6 +74,20 @@ enum Base64 {
                     text[count + 3] = pad
                     count += 4
                 }
+            }
+        }
+    }
+
+    /// The alphabet for URLs, with `-` and `_`, without padding. nil for other characters, or when the trailing bits are not zeros.
+    package static func decodeURL(_ text: some StringProtocol) -> [UInt8]? {
+        decodeDigits(text.utf8, bitCount: 6) { digit in
+            switch digit {
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"): digit - UInt8(ascii: "A")
+            case UInt8(ascii: "a")...UInt8(ascii: "z"): digit - UInt8(ascii: "a") + 26
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0") + 52
+            case UInt8(ascii: "-"): 62
+            case UInt8(ascii: "_"): 63
+            default: nil
             }
         }
     }

@@ -1,43 +1,65 @@
+// Public although only this package uses it: see ProtobufReader.
+
 /// Writes JSON in UTF-8 without whitespace. Inserts commas and escapes; the caller provides a valid structure.
-package struct JSONWriter {
-    package private(set) var bytes: [UInt8] = []
+public struct JSONWriter: Sendable {
+    public private(set) var bytes: [UInt8] = []
     private var needsComma = false
 
-    init(capacity: Int) {
+    /// - Parameter capacity: The expected length in bytes.
+    public init(capacity: Int = 0) {
         bytes.reserveCapacity(capacity)
     }
 
-    package mutating func object(_ name: StaticString? = nil, _ body: (inout JSONWriter) -> Void) {
+    public mutating func object(_ name: StaticString? = nil, _ body: (inout JSONWriter) -> Void) {
         nest(name, UInt8(ascii: "{"), UInt8(ascii: "}"), body)
     }
 
-    package mutating func array(_ name: StaticString, _ body: (inout JSONWriter) -> Void) {
+    public mutating func array(_ name: StaticString, _ body: (inout JSONWriter) -> Void) {
         nest(name, UInt8(ascii: "["), UInt8(ascii: "]"), body)
     }
 
-    package mutating func value(_ name: StaticString, _ text: String) {
+    public mutating func value(_ name: StaticString, _ text: String) {
         begin(name)
         write(text)
     }
 
     /// Writes an element of an array, or the value of a ``member(_:_:)``.
-    package mutating func element(_ text: String) {
+    public mutating func element(_ text: String) {
         begin(nil)
         write(text)
     }
 
-    package mutating func value(_ name: StaticString, _ number: some BinaryInteger) {
-        begin(name)
-        bytes += String(number).utf8
+    @inlinable
+    public mutating func value(_ name: StaticString, _ number: some BinaryInteger) {
+        value(name, digits: String(number))
     }
 
-    package mutating func value(_ name: StaticString, _ flag: Bool) {
+    @usableFromInline
+    mutating func value(_ name: StaticString, digits: String) {
+        begin(name)
+        bytes += digits.utf8
+    }
+
+    /// Writes a value that is encoded already.
+    public mutating func value(_ name: StaticString, json: [UInt8]) {
+        begin(name)
+        bytes += json
+    }
+
+    public mutating func value(_ name: StaticString, base64 content: [UInt8]) {
+        begin(name)
+        bytes.append(UInt8(ascii: "\""))
+        bytes += Base64.encode(content)
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    public mutating func value(_ name: StaticString, _ flag: Bool) {
         begin(name)
         bytes += (flag ? "true" : "false").utf8
     }
 
     /// Writes a member whose name is a value. Names are ASCII without quotes and backslashes.
-    package mutating func member(_ name: String, _ write: (inout JSONWriter) -> Void) {
+    public mutating func member(_ name: String, _ write: (inout JSONWriter) -> Void) {
         if needsComma { bytes.append(UInt8(ascii: ",")) }
         bytes.append(UInt8(ascii: "\""))
         bytes += name.utf8
@@ -47,18 +69,18 @@ package struct JSONWriter {
         needsComma = true
     }
 
-    package mutating func element(_ number: some BinaryInteger) {
+    public mutating func element(_ number: Int) {
         begin(nil)
         bytes += String(number).utf8
     }
 
-    package mutating func element(_ flag: Bool) {
+    public mutating func element(_ flag: Bool) {
         begin(nil)
         bytes += (flag ? "true" : "false").utf8
     }
 
     /// Writes a string of `0x` and lowercase hexadecimal digits.
-    package mutating func value(_ name: StaticString, hex content: [UInt8]) {
+    public mutating func value(_ name: StaticString, hex content: [UInt8]) {
         begin(name)
         bytes += "\"0x".utf8
         for byte in content {
@@ -107,4 +129,14 @@ package struct JSONWriter {
     }
 
     private static let digits = Array("0123456789abcdef".utf8)
+}
+
+/// A string as JSON, in quotes.
+package func jsonText(_ text: String) -> String {
+    guard text.utf8.contains(where: { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) else {
+        return "\"" + text + "\""
+    }
+    var writer = JSONWriter(capacity: text.utf8.count + 8)
+    writer.element(text)
+    return String(decoding: writer.bytes, as: UTF8.self)
 }

@@ -1,30 +1,40 @@
 import Foundation
-import WakuCrypto
 
-/// Scans JSON text for the positions of values, without building a tree. It never reads outside the text and takes linear time.
+// Public although only this package uses it: see ProtobufReader.
+
+/// Scans JSON text for the positions of values, without building a tree. It never reads outside the text and takes linear time. ``JSONValue`` is
+/// the tree of a strictly valid text.
 ///
 /// It validates only what it needs: skipped values and the contents of strings may violate RFC 8259 in ways that do not affect where they
 /// end. All methods return nil or false when the text is not what they expect; scanning must then stop.
-struct JSONScan {
+public struct JSONScan {
     /// The characters between the quotes.
-    struct StringRange {
-        let range: Range<Int>
-        let isEscaped: Bool
+    public struct StringRange {
+        public let range: Range<Int>
+        public let isEscaped: Bool
+
+        @usableFromInline
+        init(range: Range<Int>, isEscaped: Bool) {
+            self.range = range
+            self.isEscaped = isEscaped
+        }
     }
 
-    static let depthLimit = 512
+    package static let depthLimit = 512
     /// The longest value that can be skipped, in bytes: skipping millions of nested values would take seconds.
-    static let skippedByteLimit = 256 << 10
+    package static let skippedByteLimit = 256 << 10
 
-    let text: UnsafeBufferPointer<UInt8>
-    private var position = 0
+    public let text: UnsafeBufferPointer<UInt8>
+    @usableFromInline var position = 0
 
-    init(_ text: UnsafeBufferPointer<UInt8>) {
+    @inlinable
+    public init(_ text: UnsafeBufferPointer<UInt8>) {
         self.text = text
     }
 
     /// The next byte that is not white space; nil at the end.
-    mutating func peek() -> UInt8? {
+    @inlinable
+    public mutating func peek() -> UInt8? {
         while position < text.count {
             switch text[position] {
             case 0x20, 0x09, 0x0A, 0x0D: position += 1
@@ -34,13 +44,14 @@ struct JSONScan {
         return nil
     }
 
-    mutating func take(_ byte: UInt8) -> Bool {
+    @inlinable
+    public mutating func take(_ byte: UInt8) -> Bool {
         guard peek() == byte else { return false }
         position += 1
         return true
     }
 
-    mutating func string() -> StringRange? {
+    public mutating func string() -> StringRange? {
         guard take(UInt8(ascii: "\"")) else { return nil }
         let start = position
         guard var end = index(of: UInt8(ascii: "\""), in: start..<text.count) else { return nil }
@@ -62,14 +73,16 @@ struct JSONScan {
     }
 
     /// The range of a number, `true`, `false` or `null`.
-    mutating func word() -> Range<Int>? {
+    @inlinable
+    public mutating func word() -> Range<Int>? {
         guard peek() != nil else { return nil }
         let start = position
         while position < text.count, Self.isWordByte(text[position]) { position += 1 }
         return start < position ? start..<position : nil
     }
 
-    private static func isWordByte(_ byte: UInt8) -> Bool {
+    @inlinable
+    static func isWordByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
             UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "."):
@@ -79,7 +92,7 @@ struct JSONScan {
     }
 
     /// Skips any value of at most ``skippedByteLimit`` bytes.
-    mutating func skipValue() -> Bool {
+    public mutating func skipValue() -> Bool {
         var depth = 0
         let start = position
         repeat {
@@ -106,7 +119,8 @@ struct JSONScan {
     }
 
     /// Scans the members of an object. `member` must read or skip the value after each key; returning false ends the scan.
-    mutating func object(_ member: (StringRange, inout JSONScan) -> Bool) -> Bool {
+    @inlinable
+    public mutating func object(_ member: (StringRange, inout JSONScan) -> Bool) -> Bool {
         guard take(UInt8(ascii: "{")) else { return false }
         if take(UInt8(ascii: "}")) { return true }
         repeat {
@@ -115,11 +129,26 @@ struct JSONScan {
         return take(UInt8(ascii: "}"))
     }
 
+    /// Scans the elements of an array. `element` must read or skip the value; returning false ends the scan.
+    @inlinable
+    public mutating func array(_ element: (inout JSONScan) -> Bool) -> Bool {
+        guard take(UInt8(ascii: "[")) else { return false }
+        if take(UInt8(ascii: "]")) { return true }
+        repeat {
+            guard element(&self) else { return false }
+        } while take(UInt8(ascii: ","))
+        return take(UInt8(ascii: "]"))
+    }
+
+    /// Whether the next value is `null`, which is then skipped.
+    public mutating func takeNull() -> Bool {
+        word().map { isWord($0, "null") } ?? false
+    }
+
     /// The bytes of a string, or nil for `null`; the outer nil for anything else.
-    mutating func optionalText() -> [UInt8]?? {
+    public mutating func optionalText() -> [UInt8]?? {
         guard peek() == UInt8(ascii: "\"") else {
-            guard let word = word(), isWord(word, "null") else { return nil }
-            return .some(nil)
+            return takeNull() ? .some(nil) : nil
         }
         guard let string = string(), let bytes = bytes(string) else { return nil }
         return .some(bytes)
@@ -135,12 +164,12 @@ struct JSONScan {
     // MARK: Values
 
     /// The bytes of a string with escapes resolved.
-    func bytes(_ string: StringRange) -> [UInt8]? {
+    public func bytes(_ string: StringRange) -> [UInt8]? {
         string.isEscaped ? unescaped(string.range) : Array(text[string.range])
     }
 
     /// The index of the name that a string equals.
-    func string(_ string: StringRange, among names: [StaticString]) -> Int? {
+    public func string(_ string: StringRange, among names: [StaticString]) -> Int? {
         guard string.isEscaped else {
             let name = UnsafeBufferPointer(rebasing: text[string.range])
             return names.firstIndex { isEqual(name, $0) }
@@ -192,14 +221,14 @@ struct JSONScan {
         guard index + 4 <= end else { return nil }
         var value: UInt32 = 0
         for byte in text[index..<index + 4] {
-            guard let nibble = hexNibble(byte) else { return nil }
-            value = value << 4 | UInt32(nibble)
+            guard let digit = Character(Unicode.Scalar(byte)).hexDigitValue else { return nil }
+            value = value << 4 | UInt32(digit)
         }
         return value
     }
 
     /// The exact value; nil beyond 64 bits. `1e3` and `1.0` are integers too.
-    func integer(_ word: Range<Int>) -> Int64? {
+    public func integer(_ word: Range<Int>) -> Int64? {
         let isNegative = text[word.lowerBound] == UInt8(ascii: "-")
         let digits = text[(isNegative ? word.lowerBound + 1 : word.lowerBound)..<word.upperBound]
         var value: Int64 = 0
@@ -218,13 +247,13 @@ struct JSONScan {
         return digits.isEmpty ? nil : value
     }
 
-    func isWord(_ word: Range<Int>, _ expected: StaticString) -> Bool {
+    public func isWord(_ word: Range<Int>, _ expected: StaticString) -> Bool {
         isEqual(UnsafeBufferPointer(rebasing: text[word]), expected)
     }
 }
 
 /// Compares without creating a String: called for every member of every message.
-func isEqual(_ text: UnsafeBufferPointer<UInt8>, _ expected: StaticString) -> Bool {
+public func isEqual(_ text: UnsafeBufferPointer<UInt8>, _ expected: StaticString) -> Bool {
     guard text.count == expected.utf8CodeUnitCount, let base = text.baseAddress else { return false }
     return memcmp(base, expected.utf8Start, text.count) == 0
 }
