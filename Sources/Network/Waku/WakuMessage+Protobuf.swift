@@ -24,7 +24,7 @@ extension WakuMessage {
     }
 
     public func encoded() -> [UInt8] {
-        Protobuf__WakuMessage.packed { message, arena in
+        ProtobufC.encode(protobuf__waku_message__init) { message, arena in
             message.payload = arena.data(payload)
             message.content_topic = arena.data(contentTopic.rawValue)
             message.version = version

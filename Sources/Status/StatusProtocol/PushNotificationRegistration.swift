@@ -48,11 +48,10 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     /// nil if the token type is not a known platform.
     public var platform: Platform? { Platform(tokenType: tokenType) }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         guard bytes.count <= Self.byteLimit else { throw .tooMany }
         try Self.checkCounts(bytes)
-        self = try Protobuf__PushNotificationRegistration.withUnpacked(bytes) { message throws(ProtobufError) in
+        self = try ProtobufC.decode(bytes, protobuf__push_notification_registration__init) { message throws(ProtobufError) in
             let message = message.pointee
             var registration = PushNotificationRegistration()
             registration.tokenType = message.token_type.rawValue
@@ -95,7 +94,7 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     }
 
     public func encoded() -> [UInt8] {
-        Protobuf__PushNotificationRegistration.packed { message, arena in
+        ProtobufC.encode(protobuf__push_notification_registration__init) { message, arena in
             message.token_type = Protobuf__PushNotificationRegistration__TokenType(rawValue: tokenType)
             message.device_token = arena.data(deviceToken.bytes)
             message.installation_id = arena.data(installationID.bytes)

@@ -21,7 +21,6 @@ extension V01 {
 
         /// - Parameters:
         ///   - preferences: The record.
-        ///   - server: The public key of the server that it is for.
         ///   - key: The account's key.
         public init(_ preferences: Preferences, for server: PublicKey, signedBy key: PrivateKey) {
             self.init(payload: preferences.encoded(), for: server, signedBy: key)
@@ -31,16 +30,15 @@ extension V01 {
             self.init(payload: payload, signature: Signature(of: Self.digest(payload, for: server), by: key).bytes)
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             try ProtobufScan.check(bytes, fieldLimit: Self.fieldLimit)
-            self = try Protobuf__V01__Register.withUnpacked(bytes) {
+            self = try ProtobufC.decode(bytes, protobuf__v01__register__init) {
                 Register(payload: $0.pointee.payload.bytes, signature: $0.pointee.signature.bytes)
             }
         }
 
         public func encoded() -> [UInt8] {
-            Protobuf__V01__Register.packed { message, arena in
+            ProtobufC.encode(protobuf__v01__register__init) { message, arena in
                 message.payload = arena.data(payload)
                 message.signature = arena.data(signature)
             }
@@ -78,7 +76,6 @@ extension V01 {
             self.preferences = preferences
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             guard bytes.count <= Preferences.byteLimit + 1024 else { throw .tooMany }
             var reader = ProtobufReader(bytes, refusing: .groups)
@@ -88,7 +85,7 @@ extension V01 {
                 guard count <= 64 else { throw .tooMany }
                 if field.number == 4, case .content = field.value { try counts.count(field.nested(in: reader), in: .preferences) }
             }
-            self = try Protobuf__V01__RegistrationResponse.withUnpacked(bytes) { message throws(ProtobufError) in
+            self = try ProtobufC.decode(bytes, protobuf__v01__registration_response__init) { message throws(ProtobufError) in
                 let message = message.pointee
                 var preferences: Preferences?
                 if let stored = message.preferences { preferences = try Preferences(stored.pointee) }
@@ -99,11 +96,13 @@ extension V01 {
         }
 
         public func encoded() -> [UInt8] {
-            Protobuf__V01__RegistrationResponse.packed { message, arena in
+            ProtobufC.encode(protobuf__v01__registration_response__init) { message, arena in
                 message.success = error == nil ? 1 : 0
                 message.error = Protobuf__V01__RegistrationResponse__ErrorType(rawValue: error?.rawValue ?? 0)
                 message.request_id = arena.data(requestID)
-                if let preferences { message.preferences = arena.messages([preferences]) { $0.fill(&$1, arena) }?.pointee }
+                if let preferences {
+                    message.preferences = arena.messages([preferences], protobuf__v01__preferences__init) { $0.fill(&$1, arena) }?.pointee
+                }
             }
         }
     }
