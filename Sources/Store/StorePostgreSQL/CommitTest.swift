@@ -8,7 +8,6 @@ package enum CommitTest {
     /// - Parameters:
     ///   - address: of the database.
     ///   - limit: for the server's answer; connecting may take longer.
-    /// - Throws: `StoreError`
     package static func run(at address: PostgreSQLAddress, within limit: Duration) throws(StoreError) {
         var address = address
         address.silenceLimit = limit

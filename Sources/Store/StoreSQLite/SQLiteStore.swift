@@ -23,7 +23,6 @@ package final class SQLiteStore: Store {
     ///   - path: the data folder.
     ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
     ///   - parts: all that have tables in it.
-    /// - Throws: `StoreError`
     package convenience init(folder path: String, storageKey: SymmetricKey, parts: [StorePart]) throws(StoreError) {
         try self.init(opening: path, mayCreate: true, storageKey: storageKey, schema: Schema(parts: parts)) { schema, pool in
             try schema.migrate(pool, in: path)
@@ -36,7 +35,6 @@ package final class SQLiteStore: Store {
     ///   - path: the data folder.
     ///   - storageKey: nil to open the store without its key: sealed contents can't be opened then.
     ///   - parts: all that have tables in it.
-    /// - Throws: `StoreError`
     package convenience init(existing path: String, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) {
         try self.init(opening: path, mayCreate: false, storageKey: storageKey, schema: Schema(parts: parts)) { schema, pool in
             guard try pool.read(schema.isComplete) else {

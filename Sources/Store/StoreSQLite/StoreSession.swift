@@ -112,11 +112,8 @@ struct StoreSession {
     /// Loops by index: iterators of slices cost more than the binding.
     ///
     /// - Parameters:
-    ///   - conditions: the conditions of the statement.
-    ///   - arguments: the arguments of the statement.
     ///   - count: the number of arguments that are bound already, to the first parameters.
     ///   - ids: the ids for ``Storage/Condition/among(_:)``.
-    ///   - statement: the statement to bind to.
     /// - Returns: the number of the next parameter.
     private func bind(
         _ conditions: [Condition], _ arguments: [Value], after count: Int, _ ids: [Int64], to statement: borrowing HotStatement
