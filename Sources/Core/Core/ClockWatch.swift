@@ -41,7 +41,6 @@ package struct ClockWatch: Hashable, Sendable {
     /// written into at some time between the request and the answer. All are times since 1970.
     ///
     /// - Parameters:
-    ///   - other: the other clock's time.
     ///   - start: when the request was sent, by this clock.
     ///   - end: when the answer was received, by this clock.
     package static func certainDifference(to other: Duration, from start: Duration, until end: Duration) -> Duration {

@@ -57,7 +57,6 @@ public struct GossipRPC: Sendable {
 
     public var messageCount: Int { publications.count }
 
-    /// - Throws: `ProtobufError`
     public init(parsing frame: [UInt8]) throws(ProtobufError) {
         guard frame.count <= Self.maximumByteCount else { throw .tooLong }
         self.frame = frame

@@ -3,7 +3,6 @@ public enum Outgoing: Sendable {
     case subscription(topic: String, isOn: Bool)
     case graft(topic: String)
     /// - Parameters:
-    ///   - topic: The topic.
     ///   - backoff: How long the peer must not graft.
     case prune(topic: String, backoff: Duration)
     case message(GossipMessage)

@@ -3,7 +3,6 @@
 /// Other relays deliver all messages on their pubsub topics while their `state` is ``RelayState/attached``.
 public protocol ConfirmingRelay: Relay {
     /// Returns once messages on these topics, published from now on, will be delivered.
-    /// - Throws: ``RelayError``
     func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError)
 }
 

@@ -89,7 +89,6 @@ public final class Host: Sendable {
     /// Serves a protocol.
     ///
     /// - Parameters:
-    ///   - protocolID: The protocol.
     ///   - limit: The maximum number of open streams of the protocol per peer.
     ///   - service: Called for each stream that a peer opens. The stream is closed when it returns and reset when it throws.
     public func serve(_ protocolID: String, streamsPerPeer limit: Int = 16, _ service: @escaping Service) {
@@ -124,9 +123,7 @@ public final class Host: Sendable {
     /// Sends a request on a stream of its own and waits for the response, each prefixed with its length as a varint.
     ///
     /// - Parameters:
-    ///   - message: The request.
     ///   - peer: A connected peer.
-    ///   - protocolID: The protocol of the stream.
     ///   - responseLimit: The maximum length of the response, in bytes.
     ///   - limit: Timeout after the stream's protocol was negotiated.
     /// - Throws: ``ConnectionError``, ``MultistreamError/refused``

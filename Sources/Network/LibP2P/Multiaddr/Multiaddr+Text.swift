@@ -1,7 +1,6 @@
 import Foundation
 
 extension Multiaddr {
-    /// - Throws: ``MultiaddrError``
     public init(_ text: some StringProtocol) throws(MultiaddrError) {
         guard text.utf8.count <= 2 * Self.byteLimit else { throw .malformed }
         var parts = String(text).components(separatedBy: "/")[...]

@@ -35,8 +35,6 @@ public struct NodeRecord: Hashable, Sendable {
     public private(set) var shards: RelayShards?
 
     /// Parses the text form, `enr:` and base64.
-    ///
-    /// - Throws: ``ENRError``
     public init(parsing text: some StringProtocol) throws(ENRError) {
         guard text.hasPrefix("enr:") else { throw .malformed }
         guard text.utf8.count <= 4 + (Self.maximumByteCount * 4 + 2) / 3 else { throw .tooLong }
@@ -44,7 +42,6 @@ public struct NodeRecord: Hashable, Sendable {
         try self.init(parsing: bytes)
     }
 
-    /// - Throws: ``ENRError``
     public init(parsing bytes: [UInt8]) throws(ENRError) {
         guard bytes.count <= Self.maximumByteCount else { throw .tooLong }
         var reader = try RLPReader(listIn: bytes)

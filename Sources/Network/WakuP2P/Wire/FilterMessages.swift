@@ -29,7 +29,6 @@ public struct FilterSubscribeRequest: Hashable, Sendable {
         self.contentTopics = contentTopics
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         self.init(requestID: "", kind: .ping)
         var reader = ProtobufReader(bytes)
@@ -73,7 +72,6 @@ public struct FilterSubscribeResponse: Hashable, Sendable {
         self.status = status
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var requestID = ""
         var code: UInt32?
@@ -110,7 +108,6 @@ public struct FilterPush: Hashable, Sendable {
         self.message = message
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var content: Range<Int>?
         var topic: PubsubTopic?

@@ -16,7 +16,6 @@ public struct LightpushRequest: Hashable, Sendable {
         self.message = message
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var requestID = ""
         var pubsubTopic: PubsubTopic?
@@ -59,7 +58,6 @@ public struct LightpushResponse: Hashable, Sendable {
         self.relayPeerCount = relayPeerCount
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var requestID = ""
         var code: UInt32?
@@ -106,7 +104,6 @@ public struct OldLightpushMessage: Hashable, Sendable {
         self.content = content
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var requestID = ""
         var content: Content?

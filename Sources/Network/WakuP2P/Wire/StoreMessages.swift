@@ -45,7 +45,6 @@ public struct StoreRequest: Hashable, Sendable {
         self.pageSize = pageSize
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         self.init(requestID: "", includesMessages: false, isForward: false, pageSize: nil)
         var reader = ProtobufReader(bytes)
@@ -118,8 +117,6 @@ public struct StoreResponse: Hashable, Sendable {
     }
 
     /// A hash that does not match its message is replaced with the message's actual hash.
-    ///
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         self.init(requestID: "", status: WakuStatus(code: 0))
         var code: UInt32?

@@ -16,7 +16,6 @@ public struct WakuMetadata: Hashable, Sendable {
         self.shards = shards
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         clusterID = nil
         var old: [UInt32] = []

@@ -29,7 +29,6 @@ extension SubscriptionTable {
     /// Adds a place.
     ///
     /// - Parameters:
-    ///   - account: which account.
     ///   - swarm: where it is to be a member.
     ///   - source: the server that named the swarm: a swarm that it named before is left.
     ///   - now: the time.
