@@ -26,7 +26,6 @@ public final class SQLiteClientStore: ClientStore {
     /// - Parameters:
     ///   - folder: Used by this client only.
     ///   - identity: The client's identity key, required to decrypt the state.
-    /// - Throws: `ClientStoreError`
     public convenience init(folder: String, identity: PrivateKey) throws(ClientStoreError) {
         try self.init(lock: ClientFolderLock(folder), identity: identity)
     }

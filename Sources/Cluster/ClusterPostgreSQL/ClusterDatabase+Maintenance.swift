@@ -14,7 +14,6 @@ extension ClusterDatabase {
     /// messages of ended nodes and old logged changes. Each transaction checks the ownership of the maintenance partition.
     ///
     /// - Parameters:
-    ///   - owner: the owner of the maintenance partition.
     ///   - epoch: the epoch of that ownership: see `Cluster/ClusterMember/maintenanceMark(at:)`.
     /// - Returns: false if the node is no longer the owner; a transaction that finds this changes nothing.
     /// - Throws: `StoreError` if a transaction was not committed, or its outcome is unknown. The call may be repeated.
@@ -53,8 +52,6 @@ extension ClusterDatabase {
     }
 
     /// Ends a lease before it expires. The node must have stopped all work that needs the lease.
-    ///
-    /// - Throws: `StoreError`
     package func leave(_ node: NodeID) throws(StoreError) {
         try heartbeats.transaction { connection in
             let end = Statement(

@@ -70,7 +70,6 @@ package struct NwakuAPI: Sendable {
     /// `GET /relay/v1/messages/{topic}`: takes the messages of a topic out of the node's cache. Status 404: the node is not subscribed.
     ///
     /// - Parameters:
-    ///   - topic: The pubsub topic.
     ///   - wants: Whether to decode messages on a topic of the form of ``ContentTopic/init(_:)``; nil decodes all messages.
     package func messages(
         on topic: PubsubTopic, wants: (@Sendable (TopicTag) -> Bool)? = nil

@@ -16,7 +16,6 @@ package protocol ClusterMembership: Sendable {
     /// Reports to the other nodes how much this node has used of limits that are too low to be divided.
     ///
     /// - Parameters:
-    ///   - number: the protocol that has the limits.
     ///   - usage: the limits, by names that are the same at all nodes, and the amount used of each.
     func publishUsage(_ usage: [(String, Int)], of number: ProtocolNumber)
     /// Announces that this node can serve a share of the protocol's keys: see ``ProtocolService/keyShareChanged(_:)``.
@@ -32,7 +31,6 @@ package protocol ClusterMembership: Sendable {
     /// outcome of the whole.
     ///
     /// - Parameters:
-    ///   - hash: the hash of the last segment.
     ///   - handle: called if this node has to handle the message later.
     /// - Returns: whether this node handles it at once.
     func hear(_ whole: ReassembledMessage, completedBy hash: MessageHash, handle: @escaping @Sendable () -> Void) -> Bool

@@ -21,8 +21,6 @@ package protocol ProtocolService: Sendable {
     /// Called once an hour: ends registrations that were not renewed.
     func expire(at now: Timestamp) async
     /// Called after another process changed the stored rows.
-    ///
-    /// - Throws: `StoreError`
     func reload() async throws(StoreError)
 
     /// Called when another node, or possibly this one, changed the rows of a registrant, identified as in ``NodeProtocol/registrants``.

@@ -103,7 +103,6 @@ package final class Counters: Sendable {
     /// Counts messages that were decrypted.
     ///
     /// - Parameters:
-    ///   - valid: The kind of each valid message, and its times.
     ///   - others: Number of decrypted messages that are invalid.
     package func opened(_ valid: some Collection<(kind: KindLabel, times: MessageTimes?)>, others: Int) {
         guard !valid.isEmpty || others > 0 else { return }
@@ -118,7 +117,6 @@ package final class Counters: Sendable {
     /// Records the time until a message reached a stage.
     ///
     /// - Parameters:
-    ///   - stage: the stage.
     ///   - kind: the message's kind.
     ///   - times: the message's times.
     ///   - held: the time for which its answer was held, which is not included.
@@ -140,7 +138,6 @@ package final class Counters: Sendable {
     ///
     /// - Parameters:
     ///   - kind: The kind of the question.
-    ///   - time: How long the answer was held.
     ///   - times: The times of the question.
     package func held(_ kind: KindLabel, for time: Duration, _ times: MessageTimes?) {
         cells(of: times)?.replyDelays[kind.place]?.recordNanoseconds(time.nanoseconds)

@@ -22,8 +22,6 @@ package enum NodeAssembly {
     fileprivate static let protocolParts: [StorePart] = [StatusStorage.part, V01Storage.part, SessionStorage.part]
 
     /// Opens the store in a data folder, and creates it if necessary.
-    ///
-    /// - Throws: `StoreError`
     package static func store(in folder: String, of identity: PrivateKey) throws(StoreError) -> SQLiteStore {
         try SQLiteStore(folder: folder, storageKey: Sealer.storageKey(of: identity), parts: parts)
     }
@@ -31,9 +29,7 @@ package enum NodeAssembly {
     /// Opens the existing store in a data folder, with or without a running daemon.
     ///
     /// - Parameters:
-    ///   - folder: a folder with a store.
     ///   - identity: nil if no contents are to be decrypted.
-    /// - Throws: `StoreError`
     package static func existingStore(in folder: String, of identity: PrivateKey?) throws(StoreError) -> SQLiteStore {
         try SQLiteStore(existing: folder, storageKey: identity.map(Sealer.storageKey), parts: parts)
     }
@@ -44,7 +40,6 @@ package enum NodeAssembly {
     ///   - location: the store's location.
     ///   - folder: the data folder, locked by the caller.
     ///   - identity: the node's key.
-    /// - Throws: `StoreError`
     package static func store(
         at location: StoreLocation, in folder: String, of identity: PrivateKey
     ) throws(StoreError) -> any Store {
@@ -57,7 +52,6 @@ package enum NodeAssembly {
     ///   - location: the store's location.
     ///   - folder: the data folder.
     ///   - identity: nil if no contents are to be decrypted.
-    /// - Throws: `StoreError`
     package static func existingStore(
         at location: StoreLocation, in folder: String, of identity: PrivateKey?
     ) throws(StoreError) -> any Store {
@@ -132,7 +126,6 @@ package struct Server: Sendable {
     ///   - gorush: the endpoints, at least one.
     ///   - logger: the node's logger.
     ///   - now: the system's clock.
-    ///   - makeRelay: creates the relay.
     /// - Throws: `StoreError`, and errors of `makeRelay`.
     package init(
         _ configuration: ServerConfiguration, gorush: [GorushEndpoint], logger: Logger,

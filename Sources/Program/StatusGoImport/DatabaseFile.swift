@@ -25,7 +25,6 @@ package struct DatabaseFile {
     ///   - password: the password of an encrypted database.
     ///   - iterations: the iterations of SQLCipher's key derivation.
     ///   - byteLimit: the maximum size of the database in memory.
-    /// - Throws: ``StatusGoImportError``
     package init(
         _ path: String, password: SecretBytes?, iterations: Int, byteLimit: Int = Int(ProcessInfo.processInfo.physicalMemory / 2)
     ) throws(StatusGoImportError) {

@@ -33,8 +33,6 @@ struct BencodeReader {
     // MARK: Reading without building values
 
     /// The encoded values of a dictionary, in the order of `names`; nil for missing keys.
-    ///
-    /// - Throws: ``BencodeValue/ParsingError``
     static func rawFields(
         of bytes: [UInt8], named names: [[UInt8]]
     ) throws(BencodeValue.ParsingError) -> [ArraySlice<UInt8>?] {

@@ -60,8 +60,6 @@ package struct StorageServerList: Hashable, Sendable {
     }
 
     /// oxend's answer to `rpc.get_service_nodes`: `{"service_node_states":[{"pubkey_x25519", "public_ip", "storage_lmq_port", "swarm_id"}, …]}`.
-    ///
-    /// - Throws: ``Malformed``
     package init(parsingOxend bytes: [UInt8]) throws(Malformed) {
         guard bytes.count <= Self.maximumByteCount, let value = try? JSONValue(parsing: bytes) else {
             throw Malformed(description: "not JSON")

@@ -23,10 +23,9 @@ public struct ContactCodeAdvertisement: Hashable, Sendable {
         self.chatIdentity = chatIdentity
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try PushNotificationQueryInfo.checkCounts(in: bytes)
-        self = try Protobuf__ContactCodeAdvertisement.withUnpacked(bytes) { message throws(ProtobufError) in
+        self = try ProtobufC.decode(bytes, protobuf__contact_code_advertisement__init) { message throws(ProtobufError) in
             ContactCodeAdvertisement(
                 pushNotificationInfo: try PushNotificationQueryInfo.rows(
                     message.pointee.n_push_notification_info, message.pointee.push_notification_info),
@@ -36,9 +35,11 @@ public struct ContactCodeAdvertisement: Hashable, Sendable {
 
     /// The protobuf encoding: the payload of the envelope that ``SignedAdvertisement`` reads and writes.
     public func encoded() -> [UInt8] {
-        Protobuf__ContactCodeAdvertisement.packed { message, arena in
+        ProtobufC.encode(protobuf__contact_code_advertisement__init) { message, arena in
             message.n_push_notification_info = pushNotificationInfo.count
-            message.push_notification_info = arena.messages(pushNotificationInfo) { $0.fill(&$1, arena) }
+            message.push_notification_info = arena.messages(pushNotificationInfo, protobuf__push_notification_query_info__init) {
+                $0.fill(&$1, arena)
+            }
             message.chat_identity = arena.data(chatIdentity)
         }
     }

@@ -65,8 +65,6 @@ public enum EnvelopeSealing {
     }
 
     /// Decrypts a Waku message with `identity` or one of the topic keys.
-    ///
-    /// - Throws: ``OpeningError``
     public static func open(
         _ message: WakuMessage, identity: PrivateKey?, topicKeys: [SymmetricKey] = []
     ) throws(OpeningError) -> OpenedPayload {
@@ -76,8 +74,6 @@ public enum EnvelopeSealing {
     }
 
     /// Like ``open(_:identity:topicKeys:)``, but accepts unsigned Waku payloads as well.
-    ///
-    /// - Throws: ``OpeningError``
     public static func openFrame(
         _ message: WakuMessage, identity: PrivateKey?, topicKeys: [SymmetricKey] = []
     ) throws(OpeningError) -> PayloadFrame {

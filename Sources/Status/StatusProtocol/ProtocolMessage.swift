@@ -26,10 +26,9 @@ public struct ProtocolMessage: Hashable, Sendable {
         self.publicMessage = publicMessage
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try ProtobufScan.check(bytes, fieldLimit: Self.fieldLimit)
-        self = try Protobuf__ProtocolMessage.withUnpacked(bytes) { message throws(ProtobufError) in
+        self = try ProtobufC.decode(bytes, protobuf__protocol_message__init) { message throws(ProtobufError) in
             ProtocolMessage(
                 installationID: InstallationID(bytes: try message.pointee.installation_id.utf8()),
                 bundles: byteLists(message.pointee.n_bundles, message.pointee.bundles),
@@ -39,7 +38,7 @@ public struct ProtocolMessage: Hashable, Sendable {
 
     /// The protobuf encoding: the data of a Waku payload.
     public func encoded() -> [UInt8] {
-        Protobuf__ProtocolMessage.packed { message, arena in
+        ProtobufC.encode(protobuf__protocol_message__init) { message, arena in
             message.installation_id = arena.data(installationID.bytes)
             (message.n_bundles, message.bundles) = (bundles.count, arena.list(bundles))
             message.public_message = arena.data(publicMessage)

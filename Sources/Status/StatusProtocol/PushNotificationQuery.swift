@@ -18,10 +18,9 @@ public struct PushNotificationQuery: Hashable, Sendable {
         self.publicKeys = publicKeys.map(\.bytes)
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try ProtobufScan.check(bytes, fieldLimit: Self.fieldLimit)
-        publicKeys = try Protobuf__PushNotificationQuery.withUnpacked(bytes) { message throws(ProtobufError) in
+        publicKeys = try ProtobufC.decode(bytes, protobuf__push_notification_query__init) { message throws(ProtobufError) in
             guard message.pointee.n_public_keys <= Self.keyLimit else { throw .tooMany }
             return byteLists(message.pointee.n_public_keys, message.pointee.public_keys)
         }
@@ -29,7 +28,7 @@ public struct PushNotificationQuery: Hashable, Sendable {
 
     /// The protobuf encoding: the payload of an envelope of kind ``MessageKind/query``.
     public func encoded() -> [UInt8] {
-        Protobuf__PushNotificationQuery.packed { message, arena in
+        ProtobufC.encode(protobuf__push_notification_query__init) { message, arena in
             (message.n_public_keys, message.public_keys) = (publicKeys.count, arena.list(publicKeys))
         }
     }

@@ -24,10 +24,9 @@ public struct PushNotificationQueryResponse: Hashable, Sendable {
         self.success = success
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try PushNotificationQueryInfo.checkCounts(in: bytes)
-        self = try Protobuf__PushNotificationQueryResponse.withUnpacked(bytes) { message throws(ProtobufError) in
+        self = try ProtobufC.decode(bytes, protobuf__push_notification_query_response__init) { message throws(ProtobufError) in
             PushNotificationQueryResponse(
                 info: try PushNotificationQueryInfo.rows(message.pointee.n_info, message.pointee.info),
                 messageID: message.pointee.message_id.bytes, success: message.pointee.success != 0)
@@ -36,9 +35,9 @@ public struct PushNotificationQueryResponse: Hashable, Sendable {
 
     /// The protobuf encoding: the payload of an envelope of kind ``MessageKind/queryResponse``.
     public func encoded() -> [UInt8] {
-        Protobuf__PushNotificationQueryResponse.packed { message, arena in
+        ProtobufC.encode(protobuf__push_notification_query_response__init) { message, arena in
             message.n_info = info.count
-            message.info = arena.messages(info) { $0.fill(&$1, arena) }
+            message.info = arena.messages(info, protobuf__push_notification_query_info__init) { $0.fill(&$1, arena) }
             message.message_id = arena.data(messageID)
             message.success = success ? 1 : 0
         }

@@ -61,11 +61,10 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     /// nil if the token type is not a known platform.
     public var platform: Platform? { Platform(tokenType: tokenType) }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         guard bytes.count <= Self.byteLimit else { throw .tooMany }
         try Self.checkCounts(bytes)
-        self = try Protobuf__PushNotificationRegistration.withUnpacked(bytes) { message throws(ProtobufError) in
+        self = try ProtobufC.decode(bytes, protobuf__push_notification_registration__init) { message throws(ProtobufError) in
             let message = message.pointee
             var registration = PushNotificationRegistration()
             registration.tokenType = message.token_type.rawValue
@@ -110,7 +109,7 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     /// The protobuf encoding. Senders seal it with AES-GCM, nonce first, under the key shared with the server; the result is the payload of an
     /// envelope of kind ``MessageKind/registration``.
     public func encoded() -> [UInt8] {
-        Protobuf__PushNotificationRegistration.packed { message, arena in
+        ProtobufC.encode(protobuf__push_notification_registration__init) { message, arena in
             message.token_type = Protobuf__PushNotificationRegistration__TokenType(rawValue: tokenType)
             message.device_token = arena.data(deviceToken.bytes)
             message.installation_id = arena.data(installationID.bytes)

@@ -34,10 +34,9 @@ public struct PushNotificationRegistrationResponse: Hashable, Sendable {
         self.requestID = requestID
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try ProtobufScan.check(bytes, fieldLimit: 64)
-        self = try Protobuf__PushNotificationRegistrationResponse.withUnpacked(bytes) {
+        self = try ProtobufC.decode(bytes, protobuf__push_notification_registration_response__init) {
             let error = ErrorType(rawValue: $0.pointee.error.rawValue) ?? .unknown
             return PushNotificationRegistrationResponse(
                 error: $0.pointee.success != 0 ? nil : error, requestID: $0.pointee.request_id.bytes)
@@ -46,7 +45,7 @@ public struct PushNotificationRegistrationResponse: Hashable, Sendable {
 
     /// The protobuf encoding: the payload of an envelope of kind ``MessageKind/registrationResponse``.
     public func encoded() -> [UInt8] {
-        Protobuf__PushNotificationRegistrationResponse.packed { message, arena in
+        ProtobufC.encode(protobuf__push_notification_registration_response__init) { message, arena in
             message.success = error == nil ? 1 : 0
             message.error = Protobuf__PushNotificationRegistrationResponse__ErrorType(rawValue: error?.rawValue ?? 0)
             message.request_id = arena.data(requestID)

@@ -89,10 +89,9 @@ public struct PushNotificationRequest: Hashable, Sendable {
         self.messageID = messageID
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: Self.fieldLimit, nestedFieldLimit: Self.nestedFieldLimit)
-        self = try Protobuf__PushNotificationRequest.withUnpacked(bytes) { message throws(ProtobufError) in
+        self = try ProtobufC.decode(bytes, protobuf__push_notification_request__init) { message throws(ProtobufError) in
             guard message.pointee.n_requests <= Self.notificationLimit else { throw .tooMany }
             var requests: [PushNotification] = []
             let start = message.pointee.requests
@@ -105,9 +104,9 @@ public struct PushNotificationRequest: Hashable, Sendable {
 
     /// The protobuf encoding: the payload of an envelope of kind ``MessageKind/request``.
     public func encoded() -> [UInt8] {
-        Protobuf__PushNotificationRequest.packed { message, arena in
+        ProtobufC.encode(protobuf__push_notification_request__init) { message, arena in
             message.n_requests = requests.count
-            message.requests = arena.messages(requests) { $0.fill(&$1, arena) }
+            message.requests = arena.messages(requests, protobuf__push_notification__init) { $0.fill(&$1, arena) }
             message.message_id = arena.data(messageID)
         }
     }

@@ -68,10 +68,9 @@ public struct PushNotificationResponse: Hashable, Sendable {
         self.reports = reports
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try ProtobufScan.checkNested(bytes, field: 2, fieldLimit: Self.fieldLimit, nestedFieldLimit: Self.nestedFieldLimit)
-        self = try Protobuf__PushNotificationResponse.withUnpacked(bytes) { message throws(ProtobufError) in
+        self = try ProtobufC.decode(bytes, protobuf__push_notification_response__init) { message throws(ProtobufError) in
             var reports: [PushNotificationReport] = []
             let start = message.pointee.reports
             for case let report? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_reports) {
@@ -83,10 +82,10 @@ public struct PushNotificationResponse: Hashable, Sendable {
 
     /// The protobuf encoding: the payload of an envelope of kind ``MessageKind/response``.
     public func encoded() -> [UInt8] {
-        Protobuf__PushNotificationResponse.packed { message, arena in
+        ProtobufC.encode(protobuf__push_notification_response__init) { message, arena in
             message.message_id = arena.data(messageID)
             message.n_reports = reports.count
-            message.reports = arena.messages(reports) { $0.fill(&$1, arena) }
+            message.reports = arena.messages(reports, protobuf__push_notification_report__init) { $0.fill(&$1, arena) }
         }
     }
 }

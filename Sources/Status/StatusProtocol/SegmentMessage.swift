@@ -38,7 +38,7 @@ public struct SegmentMessage: Hashable, Sendable {
 
     private static func parse(_ bytes: [UInt8]) throws(ProtobufError) -> SegmentMessage {
         try ProtobufScan.check(bytes, fieldLimit: fieldLimit)
-        return try Protobuf__SegmentMessage.withUnpacked(bytes) { message throws(ProtobufError) in
+        return try ProtobufC.decode(bytes, protobuf__segment_message__init) { message throws(ProtobufError) in
             guard message.pointee.payload.len > 0 else { throw .malformed }
             return SegmentMessage(
                 wholeHash: message.pointee.entire_message_hash.bytes, index: Int(message.pointee.index),
@@ -50,7 +50,7 @@ public struct SegmentMessage: Hashable, Sendable {
     ///
     /// - Precondition: ``index`` and ``count`` fit into 32 bits without sign, as those of parsed segments do.
     public func encoded() -> [UInt8] {
-        Protobuf__SegmentMessage.packed { message, arena in
+        ProtobufC.encode(protobuf__segment_message__init) { message, arena in
             message.entire_message_hash = arena.data(wholeHash)
             message.index = UInt32(index)
             message.segments_count = UInt32(count)

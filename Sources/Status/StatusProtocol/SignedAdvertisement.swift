@@ -41,7 +41,6 @@ public struct SignedAdvertisement: Sendable {
     /// The wrapped advertisement, for a Waku payload.
     ///
     /// - Parameters:
-    ///   - advertisement: The advertisement.
     ///   - installationID: The installation that publishes it.
     ///   - bundles: Encoded key bundles of the secure transport.
     ///   - key: The owner's key.

@@ -127,7 +127,6 @@ struct StatusHandler: WakuHandler {
     }
 
     /// - Parameters:
-    ///   - pending: the request.
     ///   - outcomes: the outcomes of its deliveries.
     ///   - isNew: whether to store its final answer.
     private func report(_ pending: PendingRequest, _ outcomes: [DeliveryID: DeliveryOutcome], isNew: Bool) {

@@ -44,7 +44,6 @@ package final class V01Limits: Sendable {
     /// Whether limits refuse a record. If not, its new devices are counted.
     ///
     /// - Parameters:
-    ///   - claim: The claim for the record.
     ///   - devices: Number of devices in the record.
     ///   - isNew: Whether the account is not registered now.
     ///   - now: The time of receipt.

@@ -16,7 +16,6 @@ package final class StatementText: Sendable {
     private let others = Mutex<[Text]>([])
 
     /// - Parameters:
-    ///   - engine: the type of the store.
     ///   - make: generates the statement at the first call.
     package func value(for engine: any Store.Type, _ make: () -> String) -> String {
         let engine = ObjectIdentifier(engine)

@@ -27,8 +27,6 @@ package protocol Store: AnyObject, Sendable {
     func readEach<Outcome>(_ commands: [StoreCommand<Outcome>]) throws(StoreError) -> [Result<Outcome, StoreError>]
 
     /// Passes rows to `visit` one at a time until it returns false, without holding all of them in memory. Blocks as ``readEach(_:)`` does.
-    ///
-    /// - Throws: ``StoreError``
     func scan(_ read: Read, _ visit: (Row) throws -> Bool) throws(StoreError)
 
     /// Runs `body`, which may read, on one of the store's own threads.
@@ -56,8 +54,6 @@ extension Store {
 
 extension Store {
     /// Returns once the command's changes are durable.
-    ///
-    /// - Throws: ``StoreError``
     @discardableResult
     package func commit<Outcome>(_ command: StoreCommand<Outcome>) async throws(StoreError) -> Outcome {
         try await commitEach([command])[0].get()
@@ -81,22 +77,16 @@ extension Store {
     }
 
     /// Blocks as ``readEach(_:)`` does.
-    ///
-    /// - Throws: ``StoreError``
     package func read<Outcome>(_ command: StoreCommand<Outcome>) throws(StoreError) -> Outcome {
         try readEach([command])[0].get()
     }
 
     /// As ``read(_:)``, on one of the store's threads.
-    ///
-    /// - Throws: ``StoreError``
     package func fetch<Outcome>(_ command: StoreCommand<Outcome>) async throws(StoreError) -> Outcome {
         try await onReader { store throws(StoreError) in try store.read(command) }
     }
 
     /// Runs `body`, which may read and scan, on one of the store's own threads.
-    ///
-    /// - Throws: ``StoreError``
     package func onReader<Outcome: Sendable>(
         _ body: @escaping @Sendable (any Store) throws(StoreError) -> Outcome
     ) async throws(StoreError) -> Outcome {

@@ -6,13 +6,9 @@ package protocol TransferableStore: Store {
     var tables: [Table] { get }
 
     /// The highest id that was ever assigned in each table that never reuses ids, by table name.
-    ///
-    /// - Throws: ``StoreError``
     func lastIDs() throws(StoreError) -> [String: Int64]
 
     /// Makes new rows get ids above the existing ones and above these.
-    ///
-    /// - Throws: ``StoreError``
     func continueIDs(after last: [String: Int64]) throws(StoreError)
 }
 

@@ -41,7 +41,6 @@ package final class PostgreSQLConnection {
 
     // MARK: Opening
 
-    /// - Throws: `StoreError`
     init(to address: PostgreSQLAddress) throws(StoreError) {
         library = try PostgreSQLAddress.library()
         silenceLimit = address.silenceLimit
@@ -91,10 +90,6 @@ package final class PostgreSQLConnection {
     var serverVersion: Int32 { table.PQserverVersion(connection) }
     package var backendID: Int32 { table.PQbackendPID(connection) }
 
-    func parameter(_ name: String) -> String? {
-        table.PQparameterStatus(connection, name).map { String(cString: $0) }
-    }
-
     /// The number of warnings from the server since the connection was opened.
     package var warningCount: Int { warnings.count }
 
@@ -112,8 +107,6 @@ package final class PostgreSQLConnection {
     }
 
     /// Sends all statements in one exchange, and reads their results.
-    ///
-    /// - Throws: ``PostgreSQLError``
     package func run(_ statements: [Statement]) throws(PostgreSQLError) -> [StatementResult] {
         guard !preceding.isEmpty else { return try exchange(statements) }
         let first = discardPreceding()

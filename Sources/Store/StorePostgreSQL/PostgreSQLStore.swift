@@ -33,7 +33,6 @@ package final class PostgreSQLStore: Store {
     ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
     ///   - parts: all parts that have tables in the database.
     ///   - access: the nodes to exclude. Opening fails while another open store excludes this one.
-    /// - Throws: `StoreError`
     package convenience init(
         _ address: PostgreSQLAddress, storageKey: SymmetricKey, parts: [StorePart], access: Access = .beside
     ) throws(StoreError) {
@@ -43,7 +42,6 @@ package final class PostgreSQLStore: Store {
     /// Opens an existing database with its tables, with or without a daemon running on it.
     ///
     /// - Parameters:
-    ///   - address: the database.
     ///   - storageKey: nil to open the store without its key: sealed contents can't be opened then.
     ///   - parts: all parts that have tables in the database.
     /// - Throws: `StoreError`

@@ -158,7 +158,7 @@ struct SchemaCheck {
                 }
             }
             for index in table.indexes {
-                look(for: "index \(index.name) on \(table.name)", remedy: index.sql(on: table)) { found in
+                look(for: "index \(index.name) on \(table.name)", remedy: index.sql(on: table, PostgreSQL.self)) { found in
                     found.name == index.name && !found.isUnique && !found.hasExpressions && found.columns == index.columns.map(\.name)
                         && found.condition == index.catalogCondition
                 }

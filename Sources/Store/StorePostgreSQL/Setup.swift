@@ -6,7 +6,6 @@ extension PostgreSQLConnection {
     /// Opens and configures a session with a server that commits durably.
     ///
     /// - Parameter name: the name of the session in `pg_stat_activity`.
-    /// - Throws: `StoreError`
     package static func open(_ address: PostgreSQLAddress, name: String) throws(StoreError) -> PostgreSQLConnection {
         let connection = try PostgreSQLConnection(to: address)
         func refusal(_ message: String) -> StoreError {

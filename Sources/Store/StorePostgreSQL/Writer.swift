@@ -208,7 +208,6 @@ final class Writer {
 
     // MARK: The connection
 
-    /// - Throws: `StoreError`
     func connected() throws(StoreError) -> PostgreSQLConnection {
         if let connection, !connection.isLost { return connection }
         connection = nil
@@ -262,8 +261,6 @@ final class Writer {
     }
 
     /// Creates the row of `store_writer`, once the table exists. A previous owner of the row can't commit any more.
-    ///
-    /// - Throws: `StoreError`
     func begin() throws(StoreError) {
         guard batch == nil else { return }
         let connection = try connected()

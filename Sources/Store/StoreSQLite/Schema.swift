@@ -13,7 +13,7 @@ struct Schema: Sendable {
         for part in parts {
             for (index, migration) in part.migrations.enumerated() where isIncluded(Self.identifier(part.name, index + 1)) {
                 migrator.registerMigration(Self.identifier(part.name, index + 1)) { db in
-                    for sql in migration.steps.flatMap(\.sql) { try db.execute(sql: sql) }
+                    for sql in migration.steps.flatMap({ $0.sql(SQLite.self) }) { try db.execute(sql: sql) }
                 }
             }
         }

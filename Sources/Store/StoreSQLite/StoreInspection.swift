@@ -6,7 +6,6 @@ extension StoreInspection {
     /// Reads a whole database file on its own connection, whether a daemon is running or not.
     ///
     /// - Parameters:
-    ///   - path: the database.
     ///   - storageKey: nil to leave sealed rows unopened.
     ///   - parts: all parts that have tables in the database.
     ///   - isThorough: false for a quick check without the indexes and of at most ``sampleSize`` rows per table.

@@ -116,7 +116,6 @@ struct StoreSession {
     ///   - arguments: all arguments of the statement: those bound already, then those of the conditions.
     ///   - count: the number of arguments that are bound already, to the first parameters.
     ///   - ids: the ids for ``Storage/Condition/among(_:)``.
-    ///   - statement: the statement to bind to.
     /// - Returns: the number of the next parameter.
     private func bind(
         _ conditions: [Condition], _ arguments: [Value], after count: Int, _ ids: [Int64], to statement: borrowing HotStatement

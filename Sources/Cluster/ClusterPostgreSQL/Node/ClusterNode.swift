@@ -139,7 +139,6 @@ package final class ClusterNode: ClusterMembership {
     ///   - configuration: this node's name, and the times, which must be the same on all nodes.
     ///   - address: the address of the database, in which the store has already created its tables.
     ///   - needs: of the node.
-    /// - Throws: `StoreError`
     package init(_ configuration: Configuration, _ address: PostgreSQLAddress, for needs: ClusterNeeds) throws(StoreError) {
         var configuration = configuration
         configuration.times.gorushTimeout = needs.gorushTimeout

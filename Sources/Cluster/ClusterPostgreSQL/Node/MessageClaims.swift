@@ -13,7 +13,6 @@ enum MessageClaims {
         ClaimTable.table, .update([ClaimTable.node], where: [.equal(ClaimTable.hour), .equal(ClaimTable.key)]))
 
     /// - Parameters:
-    ///   - key: the key of the message.
     ///   - hour: the hour of the claim: see `ClaimWindow`.
     ///   - claim: the claim to insert, with the first node id of the process.
     ///   - takesOver: whether to take over another node's claim, in order to answer the message. The command must then be idempotent: it finds

@@ -16,7 +16,6 @@ package enum JSONValue: Sendable {
     /// The text is not JSON.
     package struct SyntaxError: Error, Hashable, Sendable {}
 
-    /// - Throws: ``SyntaxError``
     package init(parsing bytes: some Collection<UInt8>) throws(SyntaxError) {
         let bytes = Array(bytes)
         let value = bytes.withUnsafeBufferPointer { text in

@@ -137,9 +137,7 @@ public final class Host: Sendable {
     /// Sends a request on a stream of its own and waits for the response, each prefixed with its length as a varint.
     ///
     /// - Parameters:
-    ///   - message: The request.
     ///   - peer: A connected peer.
-    ///   - protocolID: The protocol of the stream.
     ///   - responseLimit: The maximum length of the response, in bytes.
     ///   - limit: Timeout after the stream's protocol was negotiated.
     /// - Throws: ``ConnectionError``, ``MultistreamError/refused``

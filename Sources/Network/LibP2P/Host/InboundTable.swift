@@ -192,7 +192,6 @@ struct InboundTable<ID: Hashable> {
     /// The connections to close so that all peers together use at most `limit` bytes: the least useful first, among these the largest users.
     ///
     /// - Parameters:
-    ///   - limit: In bytes.
     ///   - now: The current time.
     ///   - held: The memory that a peer uses, in bytes. Peers that use little are kept, since closing them frees nothing.
     mutating func exceeding(_ limit: Int, at now: NIODeadline, held: (PeerID) -> Int) -> [ID] {

@@ -33,17 +33,13 @@ public protocol RelayTransport: Sendable {
     /// Publishes a message.
     ///
     /// - Returns: The known progress of the publication, once a node accepted the message.
-    /// - Throws: ``RelayError``
     @discardableResult
     func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication
 
     /// Publishes a message again, through another relay than before where there are several.
     ///
     /// - Parameters:
-    ///   - message: The message.
-    ///   - pubsubTopic: Its pubsub topic.
     ///   - avoided: Indices of relays to try last, from ``PlacedPublication/places`` of the earlier publication.
-    /// - Throws: ``RelayError``
     func publish(
         _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding avoided: Set<Int>
     ) async throws(RelayError) -> PlacedPublication

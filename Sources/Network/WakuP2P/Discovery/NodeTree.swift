@@ -65,7 +65,6 @@ struct NodeTreeRoot: Hashable {
     let links: String
     let sequence: UInt64
 
-    /// - Throws: ``ENRError``
     init(parsing text: String, signedBy key: PublicKey) throws(ENRError) {
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 5, parts[0] == "enrtree-root:v1", let nodes = Self.value(of: "e=", parts[1]),
@@ -100,7 +99,6 @@ enum NodeTreeEntry: Hashable {
     /// - Parameters:
     ///   - text: The text of the TXT record, its parts concatenated.
     ///   - hash: The base32 prefix of Keccak-256 of the text.
-    /// - Throws: ``ENRError``
     init(parsing text: String, hash: String) throws(ENRError) {
         guard text.utf8.count <= Self.maximumByteCount else { throw .tooLong }
         guard let expected = Base32.decode(hash, acceptsUpperCase: true), Keccak256.hash(Array(text.utf8)).starts(with: expected) else {

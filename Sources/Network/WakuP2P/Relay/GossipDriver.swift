@@ -92,7 +92,6 @@ final class GossipDriver: Sendable {
     /// A gossip stream is open over this connection, in either direction.
     ///
     /// - Parameters:
-    ///   - peer: The peer.
     ///   - connection: Identifies the connection.
     ///   - version: The protocol version of the stream.
     ///   - isOutbound: Whether this node dialed the connection.
@@ -126,7 +125,6 @@ final class GossipDriver: Sendable {
     }
 
     /// - Parameters:
-    ///   - peer: The peer.
     ///   - current: The present connection to the peer, if there is another one.
     func disconnected(_ peer: PeerID, current: ObjectIdentifier?) {
         state.withLock { state in

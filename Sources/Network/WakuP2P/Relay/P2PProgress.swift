@@ -20,7 +20,6 @@ struct P2PProgress {
     private var topics: [Topic]
 
     /// - Parameters:
-    ///   - pubsubTopics: The topics.
     ///   - catchUp: The settings for catching up, used for each topic.
     ///   - lastSeen: The time up to which each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
     ///   - now: The current time.
@@ -54,7 +53,6 @@ struct P2PProgress {
     /// Records which topics have peers. Called regularly.
     ///
     /// - Parameters:
-    ///   - hasPeers: For each of the topics.
     ///   - isHandedOver: Whether all received messages were delivered.
     ///   - now: The current time.
     /// - Returns: The number of topics on which messages may have been lost, to be fetched from a store.

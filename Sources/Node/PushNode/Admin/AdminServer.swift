@@ -22,8 +22,6 @@ protocol AdminOperations: Sendable {
     /// Drops these notifications of the outbox (nil: all), and returns their number.
     func dropWaiting(_ ids: [Int64]?) async -> Int
     /// Loads registrations that another process stored, and returns the number of query topics.
-    ///
-    /// - Throws: `StoreError`
     func registrationsChanged() async throws(StoreError) -> Int
     /// Sends a message to the node itself.
     func selfTest() async -> AdminAPI.SelfTest

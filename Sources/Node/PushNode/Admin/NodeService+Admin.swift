@@ -85,8 +85,6 @@ extension NodeService: AdminOperations {
     }
 
     /// Loads the topics of registrations that another process stored, so that queries about them are answered. Returns the number of topics.
-    ///
-    /// - Throws: ``StoreError``
     func registrationsChanged() async throws(StoreError) -> Int {
         for service in services { try await service.reload() }
         return topicCount

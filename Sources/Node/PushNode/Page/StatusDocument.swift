@@ -9,10 +9,6 @@ import WakuCrypto
 package struct StatusDocument {
     let status: StatusFigures
 
-    package init(status: StatusFigures) {
-        self.status = status
-    }
-
     package var text: String { document.text }
 
     /// Allows nothing from other origins, and inline only the page's own style and script.

@@ -138,7 +138,6 @@ extension [DeviceOutcome] {
     /// Prints the outcomes of a message.
     ///
     /// - Parameters:
-    ///   - messageID: The message.
     ///   - asJSON: Whether to print a JSON object per line.
     ///   - obstacle: Why no messages are sent or received; nil when a relay is attached.
     ///   - timeout: How long the command waited for servers.

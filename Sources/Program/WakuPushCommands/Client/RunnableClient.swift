@@ -7,7 +7,6 @@ import WakuCrypto
 
 /// A client that commands can run: of the deployed protocol, or of version 0.1.
 protocol RunnableClient: AnyObject, Sendable {
-    /// - Throws: `ClientStoreError`
     static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore, topic: PubsubTopic
     ) async throws(ClientStoreError) -> Self
@@ -27,7 +26,6 @@ protocol RunnableClient: AnyObject, Sendable {
     func nextTry(at server: PublicKey) -> Duration?
     func devices(of registrant: PublicKey) -> [KnownDevice]
     func waitUntilStored(timeout: Duration) async
-    /// - Throws: `PushClientError`
     func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome]
 }
 

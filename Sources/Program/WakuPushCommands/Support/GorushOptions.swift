@@ -10,50 +10,19 @@ import StatusProtocol
 struct GorushOptions: ParsableArguments {
     static let standardURL = "http://127.0.0.1:8088"
 
-    @Option(
-        help:
-            "URL of the gorush server, with or without a path. For several servers use gorush-endpoints in the configuration file. [default: \(standardURL)]"
-    )
-    var gorush: String?
-
-    @Option(help: "Format of notifications: \(PayloadProfile.allCases.map(\.rawValue).joined(separator: ", ")).")
-    var payloadProfile: PayloadProfile = Environment.value("payload-profile", .combined)
-
-    @Option(help: "An iOS app (APNs topic) that may register; repeat it for several. Default: all apps may.")
-    var allowApnTopic: [String] = Environment.list("allow-apn-topic")
-
-    @Option(help: "An iOS app (APNs topic) that may register and whose tokens belong to Apple's sandbox; repeat it for several.")
-    var sandboxApnTopic: [String] = Environment.list("sandbox-apn-topic")
-
-    @Option(help: "Maximum number of concurrent posts to gorush, from 1 to 64.")
-    var gorushConnections: Int = Environment.value("gorush-connections", 8)
-
-    @Option(help: "Maximum number of notifications in a post, from 1 to 100. Must not exceed gorush's core.max_notification.")
-    var gorushBatch: Int = Environment.value("gorush-batch", 100)
-
-    @Option(
-        help:
-            "Timeout of a post, from 5s to 10m. After a timeout the notifications are posted again and may arrive twice: set it longer than the slowest post takes."
-    )
-    var gorushTimeout: DurationArgument = Environment.value("gorush-timeout", DurationArgument("60s", GorushClient.standardTimeout))
-
-    @Option(help: "File with CA certificates (PEM) to trust instead of the system's.")
-    var gorushCa: String?
-
-    @Option(help: "User name for HTTP basic authentication.")
-    var gorushUser: String?
-
-    @Option(help: "File with the password of --gorush-user.")
-    var gorushPasswordFile: String?
-
-    @Option(help: "File with a bearer token.")
-    var gorushTokenFile: String?
-
-    @Option(help: "An additional HTTP header, \"Name: value\"; repeat it for several.")
-    var gorushHeader: [String] = Environment.list("gorush-header")
-
-    @Option(help: "File with the shared secret that gorush's feedback hook sends, 16 to 256 characters. Without it /feedback is disabled.")
-    var feedbackSecretFile: String?
+    @Option(Settings.gorush) var gorush: String?
+    @Option(Settings.payloadProfile) var payloadProfile: PayloadProfile
+    @Option(Settings.allowApnTopic) var allowApnTopic: [String]
+    @Option(Settings.sandboxApnTopic) var sandboxApnTopic: [String]
+    @Option(Settings.gorushConnections) var gorushConnections: Int
+    @Option(Settings.gorushBatch) var gorushBatch: Int
+    @Option(Settings.gorushTimeout) var gorushTimeout: DurationArgument
+    @Option(Settings.gorushCa) var gorushCa: String?
+    @Option(Settings.gorushUser) var gorushUser: String?
+    @Option(Settings.gorushPasswordFile) var gorushPasswordFile: String?
+    @Option(Settings.gorushTokenFile) var gorushTokenFile: String?
+    @Option(Settings.gorushHeader) var gorushHeader: [String]
+    @Option(Settings.feedbackSecretFile) var feedbackSecretFile: String?
 
     /// Whether the command line, the environment or the configuration file name a server, or how to connect to it.
     var namesServer: Bool {
@@ -213,7 +182,6 @@ extension GorushSettings {
     fileprivate static func name(of endpoint: ConfigurationFile.Entry, number: Int) -> String { endpoint["name"] ?? "gorush \(number)" }
 
     /// - Parameters:
-    ///   - endpoint: an entry of the configuration file.
     ///   - number: its position, from 1: the default name.
     ///   - standard: options for keys that the endpoint does not have.
     ///   - notifications: the settings for all servers.

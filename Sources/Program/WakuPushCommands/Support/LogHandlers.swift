@@ -50,7 +50,6 @@ struct LineLogHandler: LogHandler {
     /// - Parameters:
     ///   - head: time, level and message, written without their names in text format.
     ///   - fields: the metadata.
-    ///   - format: the format of the line.
     static func line(_ head: [(name: String, value: String)], _ fields: [(name: String, value: String)], _ format: LogFormat) -> String {
         switch format {
         case .text: Output.printable((head.map(\.value) + fields.map { "\($0.name)=\(quoted($0.value))" }).joined(separator: " "))

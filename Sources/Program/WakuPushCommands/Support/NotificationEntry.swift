@@ -35,7 +35,6 @@ struct NotificationEntry {
     /// Names of gorush servers.
     let endpoints: [String]
 
-    /// - Throws: ``CommandFailure``
     func rule() throws(CommandFailure) -> NotificationSettings.Rule {
         guard NotificationKey.allCases.contains(where: { !$0.isSelector && entry.options[$0.rawValue] != nil }) else {
             throw CommandFailure(

@@ -9,31 +9,12 @@ import SessionServer
 
 /// Session's push server. Off unless `--session-http` is given.
 struct SessionOptions: ParsableArguments {
-    @Option(help: "Be Session's push server as well, with its HTTP endpoints at this address. Needs libsodium23 and libzmq5.")
-    var sessionHttp: AddressArgument?
-
-    @Option(
-        help:
-            "File with the storage servers: a JSON array of objects with pubkey_x25519, ip, port and swarm_id. SIGHUP reads it again. Or give --session-oxend."
-    )
-    var sessionNodes: String?
-
-    @Option(help: "An oxend that knows the storage servers: ipc:///path, tcp://host:port or curve://host:port/<64 hex digits of its key>.")
-    var sessionOxend: String?
-
-    @Option(help: "File with the key for onion requests, made by waku-push session key new.")
-    var sessionOnionKey: String?
-
-    @Option(
-        help: "The topic of Session's notifications for APNs: the app's bundle id. Without it devices of apns and apns-sandbox are refused."
-    )
-    var sessionApnsTopic: String?
-
-    @Option(
-        help:
-            "Shortest time after which storage servers are asked again to report a subscription's messages, at most 53m; up to 22 % is added at random. They forget after 65m."
-    )
-    var sessionRenewal: DurationArgument = Environment.value("session-renewal", DurationArgument("45m", .seconds(45 * 60)))
+    @Option(Settings.sessionHttp) var sessionHttp: AddressArgument?
+    @Option(Settings.sessionNodes) var sessionNodes: String?
+    @Option(Settings.sessionOxend) var sessionOxend: String?
+    @Option(Settings.sessionOnionKey) var sessionOnionKey: String?
+    @Option(Settings.sessionApnsTopic) var sessionApnsTopic: String?
+    @Option(Settings.sessionRenewal) var sessionRenewal: DurationArgument
 
     /// Including the part added at random, it must stay below 65 minutes.
     private static let renewals = Duration.seconds(1)...Duration.seconds(53 * 60)

@@ -21,7 +21,6 @@ package struct SessionPayload: Hashable, Sendable {
         sealed = payload.sealedBytes(with: record.encryptionKey, sodium: sodium)
     }
 
-    /// - Throws: `UnexpectedValue`
     package init(parsing bytes: [UInt8]) throws(UnexpectedValue) {
         guard bytes.count > 3 else { throw UnexpectedValue() }
         carriesData = bytes[0] & 1 != 0

@@ -82,7 +82,6 @@ extension PushService {
         }
     }
 
-    /// - Throws: `UnexpectedValue`
     init(stored value: Int64) throws(UnexpectedValue) {
         guard let service = Self.allCases.first(where: { $0.storedValue == value }) else { throw UnexpectedValue() }
         self = service

@@ -160,7 +160,6 @@ extension Subscriptions {
     ///
     /// - Parameters:
     ///   - requests: admitted and verified requests.
-    ///   - rules: the subscription rules.
     ///   - now: Unix seconds.
     ///   - refusesNew: the error if limits of the node refuse a new subscription; nil otherwise. Counts against a rate limit.
     package func apply(

@@ -60,8 +60,6 @@ struct SubscriptionTable: Sendable {
     }
 
     /// - Parameters:
-    ///   - id: The subscription.
-    ///   - account: Its account.
     ///   - byteCount: The size of its monitor entry in bytes.
     ///   - swarm: Finds the index of the swarm of a new account.
     /// - Returns: Its slots: one, and one for each additional place of its account. Existing slots keep their sequence numbers.

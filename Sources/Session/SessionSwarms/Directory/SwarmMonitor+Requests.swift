@@ -11,7 +11,6 @@ extension SwarmMonitor {
     /// A server has answered a request.
     ///
     /// - Parameters:
-    ///   - tag: The tag of the request.
     ///   - outcomes: One for each entry; nil for an invalid answer, which closes the connection.
     ///   - now: The current time.
     package mutating func replied(_ tag: RequestTag, _ outcomes: [MonitorOutcome]?, at now: Instant) {

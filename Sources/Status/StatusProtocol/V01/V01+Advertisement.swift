@@ -37,10 +37,9 @@ extension V01 {
             self.info = info
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: Self.rowLimit, nestedFieldLimit: 64)
-            self = try Protobuf__V01__ContactCodeAdvertisement.withUnpacked(bytes) { message throws(ProtobufError) in
+            self = try ProtobufC.decode(bytes, protobuf__v01__contact_code_advertisement__init) { message throws(ProtobufError) in
                 var info: [AdvertisementInfo] = []
                 let start = message.pointee.push_notification_info
                 for case let row? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_push_notification_info) {
@@ -56,10 +55,10 @@ extension V01 {
 
         /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/contactCodeAdvertisement``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__ContactCodeAdvertisement.packed { message, arena in
+            ProtobufC.encode(protobuf__v01__contact_code_advertisement__init) { message, arena in
                 (message.n_push_notification_info, message.push_notification_info) = (
                     info.count,
-                    arena.messages(info) { (item, row: inout Protobuf__V01__AdvertisementInfo) in
+                    arena.messages(info, protobuf__v01__advertisement_info__init) { item, row in
                         row.public_key = arena.data(item.publicKey)
                         row.access_token = arena.data(item.accessToken.bytes)
                         row.installation_id = arena.data(item.installationID.bytes)

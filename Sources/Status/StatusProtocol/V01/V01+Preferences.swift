@@ -38,12 +38,11 @@ extension V01 {
             self.accessToken = accessToken
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             guard bytes.count <= Self.byteLimit else { throw .tooMany }
             var counts = FieldCounts()
             try counts.count(ProtobufReader(bytes, refusing: .groups), in: .preferences)
-            self = try Protobuf__V01__Preferences.withUnpacked(bytes) { message throws(ProtobufError) in
+            self = try ProtobufC.decode(bytes, protobuf__v01__preferences__init) { message throws(ProtobufError) in
                 try Preferences(message.pointee)
             }
         }
@@ -62,11 +61,13 @@ extension V01 {
 
         /// The protobuf encoding: the payload of a ``Register``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__Preferences.packed { message, arena in fill(&message, arena) }
+            ProtobufC.encode(protobuf__v01__preferences__init) { message, arena in fill(&message, arena) }
         }
 
         func fill(_ message: inout Protobuf__V01__Preferences, _ arena: ProtobufArena) {
-            (message.n_device_tokens, message.device_tokens) = (devices.count, arena.messages(devices) { $0.fill(&$1, arena) })
+            (message.n_device_tokens, message.device_tokens) = (
+                devices.count, arena.messages(devices, protobuf__v01__device_token__init) { $0.fill(&$1, arena) }
+            )
             message.version = version
             message.unregister = unregister ? 1 : 0
             message.access_token = arena.data(accessToken.bytes)
@@ -147,7 +148,9 @@ extension V01 {
             message.token_type = Protobuf__V01__DeviceToken__TokenType(rawValue: tokenType)
             message.token = arena.data(token.bytes)
             message.installation_id = arena.data(installationID.bytes)
-            if let filters { message.filter_settings = arena.messages([filters]) { $0.fill(&$1, arena) }?.pointee }
+            if let filters {
+                message.filter_settings = arena.messages([filters], protobuf__v01__filter_settings__init) { $0.fill(&$1, arena) }?.pointee
+            }
         }
     }
 
@@ -189,7 +192,6 @@ extension ProtobufCBinaryData {
     /// Limit of each string in bytes of UTF-8.
     private static let stringByteLimit = 4096
 
-    /// - Throws: `ProtobufError`
     func boundedUTF8() throws(ProtobufError) -> [UInt8] {
         guard len <= Self.stringByteLimit else { throw .tooLong }
         return try utf8()

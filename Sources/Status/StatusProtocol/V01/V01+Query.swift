@@ -18,10 +18,9 @@ extension V01 {
             publicKeys = registrants.map(\.bytes)
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             try ProtobufScan.check(bytes, fieldLimit: Self.keyLimit + 64)
-            publicKeys = try Protobuf__V01__Query.withUnpacked(bytes) { message throws(ProtobufError) in
+            publicKeys = try ProtobufC.decode(bytes, protobuf__v01__query__init) { message throws(ProtobufError) in
                 guard message.pointee.n_public_keys <= Self.keyLimit else { throw .tooMany }
                 return byteLists(message.pointee.n_public_keys, message.pointee.public_keys)
             }
@@ -29,7 +28,7 @@ extension V01 {
 
         /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/query``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__Query.packed { message, arena in
+            ProtobufC.encode(protobuf__v01__query__init) { message, arena in
                 (message.n_public_keys, message.public_keys) = (publicKeys.count, arena.list(publicKeys))
             }
         }
@@ -87,11 +86,10 @@ extension V01 {
             self.info = info
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             try ProtobufScan.checkNested(
                 bytes, field: 1, fieldLimit: Self.rowLimit, nestedFieldLimit: PushNotificationRegistration.listLimit + 64)
-            self = try Protobuf__V01__QueryResponse.withUnpacked(bytes) { message throws(ProtobufError) in
+            self = try ProtobufC.decode(bytes, protobuf__v01__query_response__init) { message throws(ProtobufError) in
                 var info: [QueryInfo] = []
                 let start = message.pointee.info
                 for case let row? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_info) {
@@ -103,8 +101,8 @@ extension V01 {
 
         /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/queryResponse``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__QueryResponse.packed { message, arena in
-                (message.n_info, message.info) = (info.count, arena.messages(info) { $0.fill(&$1, arena) })
+            ProtobufC.encode(protobuf__v01__query_response__init) { message, arena in
+                (message.n_info, message.info) = (info.count, arena.messages(info, protobuf__v01__query_info__init) { $0.fill(&$1, arena) })
             }
         }
     }

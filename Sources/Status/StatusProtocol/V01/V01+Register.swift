@@ -26,7 +26,6 @@ extension V01 {
 
         /// - Parameters:
         ///   - preferences: The record.
-        ///   - server: The public key of the server that it is for.
         ///   - key: The account's key.
         public init(_ preferences: Preferences, for server: PublicKey, signedBy key: PrivateKey) {
             self.init(payload: preferences.encoded(), for: server, signedBy: key)
@@ -42,17 +41,16 @@ extension V01 {
             self.init(payload: payload, signature: Signature(of: Self.digest(payload, for: server), by: key).bytes)
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             try ProtobufScan.check(bytes, fieldLimit: Self.fieldLimit)
-            self = try Protobuf__V01__Register.withUnpacked(bytes) {
+            self = try ProtobufC.decode(bytes, protobuf__v01__register__init) {
                 Register(payload: $0.pointee.payload.bytes, signature: $0.pointee.signature.bytes)
             }
         }
 
         /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/register``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__Register.packed { message, arena in
+            ProtobufC.encode(protobuf__v01__register__init) { message, arena in
                 message.payload = arena.data(payload)
                 message.signature = arena.data(signature)
             }
@@ -96,7 +94,6 @@ extension V01 {
             self.preferences = preferences
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             guard bytes.count <= Preferences.byteLimit + 1024 else { throw .tooMany }
             var reader = ProtobufReader(bytes, refusing: .groups)
@@ -106,7 +103,7 @@ extension V01 {
                 guard count <= 64 else { throw .tooMany }
                 if field.number == 4, case .content = field.value { try counts.count(field.nested(in: reader), in: .preferences) }
             }
-            self = try Protobuf__V01__RegistrationResponse.withUnpacked(bytes) { message throws(ProtobufError) in
+            self = try ProtobufC.decode(bytes, protobuf__v01__registration_response__init) { message throws(ProtobufError) in
                 let message = message.pointee
                 var preferences: Preferences?
                 if let stored = message.preferences { preferences = try Preferences(stored.pointee) }
@@ -118,11 +115,13 @@ extension V01 {
 
         /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/registrationResponse``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__RegistrationResponse.packed { message, arena in
+            ProtobufC.encode(protobuf__v01__registration_response__init) { message, arena in
                 message.success = error == nil ? 1 : 0
                 message.error = Protobuf__V01__RegistrationResponse__ErrorType(rawValue: error?.rawValue ?? 0)
                 message.request_id = arena.data(requestID)
-                if let preferences { message.preferences = arena.messages([preferences]) { $0.fill(&$1, arena) }?.pointee }
+                if let preferences {
+                    message.preferences = arena.messages([preferences], protobuf__v01__preferences__init) { $0.fill(&$1, arena) }?.pointee
+                }
             }
         }
     }

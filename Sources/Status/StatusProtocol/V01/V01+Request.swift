@@ -51,10 +51,9 @@ extension V01 {
             self.ackKey = ackKey
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: Self.notificationLimit + 64, nestedFieldLimit: 64)
-            self = try Protobuf__V01__Request.withUnpacked(bytes) { message throws(ProtobufError) in
+            self = try ProtobufC.decode(bytes, protobuf__v01__request__init) { message throws(ProtobufError) in
                 let message = message.pointee
                 guard message.n_requests <= Self.notificationLimit else { throw .tooMany }
                 var requests: [PushNotification] = []
@@ -74,10 +73,10 @@ extension V01 {
 
         /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/request``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__Request.packed { message, arena in
+            ProtobufC.encode(protobuf__v01__request__init) { message, arena in
                 (message.n_requests, message.requests) = (
                     requests.count,
-                    arena.messages(requests) { (request, entry: inout Protobuf__V01__PushNotification) in
+                    arena.messages(requests, protobuf__v01__push_notification__init) { request, entry in
                         entry.access_token = arena.data(request.accessToken.bytes)
                         entry.chat_id = arena.data(request.chatID)
                     }
@@ -116,10 +115,9 @@ extension V01 {
             self.error = error
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             try ProtobufScan.check(bytes, fieldLimit: 64)
-            self = try Protobuf__V01__Acknowledgement.withUnpacked(bytes) {
+            self = try ProtobufC.decode(bytes, protobuf__v01__acknowledgement__init) {
                 let error = ErrorType(rawValue: $0.pointee.error.rawValue) ?? .unknown
                 return Acknowledgement(id: $0.pointee.id.bytes, error: $0.pointee.success != 0 ? nil : error)
             }
@@ -127,7 +125,7 @@ extension V01 {
 
         /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/acknowledgement``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__Acknowledgement.packed { message, arena in
+            ProtobufC.encode(protobuf__v01__acknowledgement__init) { message, arena in
                 message.id = arena.data(id)
                 message.success = error == nil ? 1 : 0
                 message.error = Protobuf__V01__Acknowledgement__ErrorType(rawValue: error?.rawValue ?? 0)

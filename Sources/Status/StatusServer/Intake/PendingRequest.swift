@@ -28,7 +28,6 @@ struct PendingRequest: Sendable {
     let hash: MessageHash
 
     /// - Parameters:
-    ///   - results: one result for each entry.
     ///   - other: the request from which all other values are copied.
     private init(_ other: PendingRequest, _ results: [Entry.Result]) {
         envelopeID = other.envelopeID

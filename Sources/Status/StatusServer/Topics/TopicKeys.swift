@@ -45,8 +45,6 @@ final class TopicKeys: Sendable {
     }
 
     /// The keys of a tag's topics, from memory, from the store or derived.
-    ///
-    /// - Throws: ``StoreError``
     func keys(_ tag: TopicTag) async throws(StoreError) -> [SymmetricKey] {
         let result = await withCheckedContinuation { continuation in
             let (known, isFirst) = state.withLock { state -> ([SymmetricKey]?, Bool) in

@@ -37,10 +37,8 @@ extension Records {
     /// - Parameters:
     ///   - preferences: the decoded `payload`. Its access token must not belong to another record.
     ///   - payload: the record as received.
-    ///   - keyHash: the account.
     ///   - mark: the mark of the record's Register.
     ///   - row: the current row of the account; nil if there is none.
-    ///   - devices: the stored devices of the account.
     ///   - now: the time of the change.
     func store(
         _ preferences: V01.Preferences, payload: [UInt8], as keyHash: V01.KeyHash, mark: V01.RegisterMark?, replacing row: Row?,

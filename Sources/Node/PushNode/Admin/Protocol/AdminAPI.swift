@@ -33,11 +33,6 @@ package enum AdminAPI {
         /// The addresses at which other peers can dial the node.
         package let addresses: [String]
         package let peers: [RelayPeer]
-
-        package init(addresses: [String], peers: [RelayPeer]) {
-            self.addresses = addresses
-            self.peers = peers
-        }
     }
 
     package struct Drain: Codable, Sendable {
@@ -67,11 +62,6 @@ package enum AdminAPI {
         package let milliseconds: Int?
         /// Why it was not published.
         package let problem: String?
-
-        package init(milliseconds: Int?, problem: String?) {
-            self.milliseconds = milliseconds
-            self.problem = problem
-        }
     }
 
     /// The configuration that `doctor` examines. Contains no secrets: neither credentials nor headers.

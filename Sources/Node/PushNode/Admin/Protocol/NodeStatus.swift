@@ -18,20 +18,10 @@ package struct NodeStatus: Codable, Sendable {
         package struct Fact: Codable, Sendable {
             package let name: String
             package let value: String
-
-            package init(name: String, value: String) {
-                self.name = name
-                self.value = value
-            }
         }
 
         package let name: String
         package let facts: [Fact]
-
-        package init(name: String, facts: [Fact]) {
-            self.name = name
-            self.facts = facts
-        }
     }
 
     package let version: String
