@@ -22,7 +22,7 @@ extension P2PRelay {
             } catch {
                 failures += 1
                 guard !Task.isCancelled else { return }
-                if failures == 1 { logger.warning("peer can't be reached", metadata: ["address": "\(address)", "reason": "\(error)"]) }
+                if failures == 1 { logger.warning("failed to connect to peer", metadata: ["address": "\(address)", "reason": "\(error)"]) }
                 lockedState.withLock { $0.detachedReason = "the peers can't be reached" }
             }
             try? await Task.sleep(for: backoff.delay(afterFailures: failures, jitter: .random(in: 0...1)))
@@ -54,7 +54,7 @@ extension P2PRelay {
         // The outcome over a connection that was replaced says nothing about its successor, which is handled by another task.
         guard isCurrent(connection) else { return }
         guard isOfThisCluster else {
-            logger.info("peer disconnected: its cluster is different or unknown", metadata: ["peer": "\(peer)"])
+            logger.info("peer disconnected: cluster differs or is unknown", metadata: ["peer": "\(peer)"])
             return host.disconnect(peer)
         }
         while !Task.isCancelled, isCurrent(connection) {

@@ -21,15 +21,4 @@ struct Invocation: Sendable {
         arguments: CommandLine.arguments, environment: ProcessInfo.processInfo.environment, columns: nil,
         writeOutput: { StandardStream.write($0, to: StandardStream.output) },
         writeError: { StandardStream.write($0, to: StandardStream.error) })
-
-    init(
-        arguments: [String], environment: [String: String], columns: Int?, writeOutput: @escaping @Sendable (String) -> Bool,
-        writeError: @escaping @Sendable (String) -> Bool
-    ) {
-        self.arguments = arguments
-        self.environment = environment
-        self.columns = columns
-        self.writeOutput = writeOutput
-        self.writeError = writeError
-    }
 }
