@@ -1,6 +1,7 @@
 import Core
 import Foundation
 import StatusProtocol
+import StatusServer
 import StatusV01Server
 import Storage
 
