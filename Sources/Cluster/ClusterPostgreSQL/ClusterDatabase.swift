@@ -78,7 +78,7 @@ package final class ClusterDatabase: Sendable {
     ///   - columns: the columns to read.
     ///   - value: converts a row, its mark and the time since its first mark; returns nil to leave the row out.
     package func waiting<Value: Sendable>(
-        _ ids: [Int64], _ columns: [Column], _ value: (Row, _ mark: (mark: DeliveryMark, age: Duration)?) throws -> Value?
+        _ ids: [Int64], columns: [Column], _ value: (Row, _ mark: (mark: DeliveryMark, age: Duration)?) throws -> Value?
     ) throws(StoreError) -> [Value] {
         let select = Statement(
             """

@@ -54,7 +54,7 @@ package struct HTTPListener: Sendable {
             onServerRunning: { [logger] channel in
                 try? await channel.eventLoop.submit {
                     let handler = AcceptPauseHandler(
-                        pause: .milliseconds(250), message: "HTTP connections not accepted for now", logger: logger)
+                        pause: .milliseconds(250), message: "failed to accept HTTP connections; pausing", logger: logger)
                     try channel.pipeline.syncOperations.addHandler(handler, position: .first)
                 }.get()
                 await bound(channel)

@@ -149,7 +149,7 @@ extension DeliveryService {
                 self.sort(batch, recent, try store.read(self.find(batch, recent)), for: endpoint)
             }
         } catch {
-            errors.log("outbox not readable", reason: error.message)
+            errors.log("failed to read the outbox", reason: error.message)
             return nil
         }
         if !loaded.replaced.isEmpty {
@@ -165,11 +165,11 @@ extension DeliveryService {
             await keep(DeliveryStorage.drop(loaded.orphaned, of: sources, at: now()), "notifications of ended devices not removed")
         }
         if !loaded.unreadable.isEmpty {
-            logger.error("notifications can't be read, and are given up", metadata: ["count": "\(loaded.unreadable.count)"])
+            logger.error("dropped unreadable notifications", metadata: ["count": "\(loaded.unreadable.count)"])
             await giveUp(loaded.unreadable, .notificationUnreadable, endpoint)
         }
         if !loaded.unroutable.isEmpty {
-            logger.error("notifications are for apps that no gorush is configured for", metadata: ["count": "\(loaded.unroutable.count)"])
+            logger.error("dropped notifications: no gorush endpoint for the app", metadata: ["count": "\(loaded.unroutable.count)"])
             await giveUp(loaded.unroutable, .notificationUnroutable, endpoint)
         }
         return loaded.postable
@@ -213,7 +213,7 @@ extension DeliveryService {
         counters.add(.tokenFailureUnmatched, result.unmatchedFailureCount)
         if result.ignoredTokenCount > 0 {
             logger.warning(
-                "gorush did not count all notifications: is a platform disabled there?",
+                "gorush did not count all notifications; check that their platforms are enabled in gorush",
                 metadata: ["endpoint": name, "missing": "\(result.ignoredTokenCount)"])
         }
         if case .refused = result.outcome {
@@ -248,7 +248,7 @@ extension DeliveryService {
                     "gorush is slow",
                     metadata: ["endpoint": name, "posts": "\(slowness.postCount)", "unanswered_s": "\(Int(slowness.age / .seconds(1)))"])
             } else {
-                logger.info("gorush answers in time again", metadata: ["endpoint": name])
+                logger.info("gorush no longer slow", metadata: ["endpoint": name])
             }
         }
     }
@@ -267,7 +267,7 @@ extension DeliveryService {
             }
             return finished
         }
-        for times in finished.accepted { counters.reached(.accepted, .request, times) }
+        for times in finished.accepted { counters.reached(.accepted, .request, times: times) }
         let name: Logger.MetadataValue = "\(routing.rules[endpoint].name)"
         counters.add(.notificationAccepted, finished.accepted.count)
         counters.add(.notificationRetried, finished.retriedCount)
@@ -275,8 +275,8 @@ extension DeliveryService {
         switch finished.breakerChange {
         case .opened:
             counters.add(.gorushOpened)
-            logger.warning("gorush takes no notifications", metadata: ["endpoint": name, "reason": "\(finished.failure)"])
-        case .closed: logger.info("gorush takes notifications again", metadata: ["endpoint": name])
+            logger.warning("gorush unavailable", metadata: ["endpoint": name, "reason": "\(finished.failure)"])
+        case .closed: logger.info("gorush available again", metadata: ["endpoint": name])
         case nil: break
         }
         if !finished.refused.isEmpty { await drop(finished.refused, .notificationRefused) }

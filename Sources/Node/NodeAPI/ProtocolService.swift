@@ -23,6 +23,11 @@ package protocol ProtocolService: Sendable {
     /// Called after another process changed the stored rows.
     func reload() async throws(StoreError)
 
+    /// Reads the files that its options name again, when the operator requests it.
+    func reloadFiles()
+    /// The port of its own HTTP server once that listens; nil if it has none.
+    var httpPort: Int? { get }
+
     /// Called when another node, or possibly this one, changed the rows of a registrant, identified as in ``NodeProtocol/registrants``.
     func registeredElsewhere(_ name: [UInt8])
     /// Called with the number of nodes that share the messages when it changes.
@@ -52,6 +57,8 @@ extension ProtocolService {
     package func recount() async {}
     package func expire(at now: Timestamp) async {}
     package func reload() async throws(StoreError) {}
+    package func reloadFiles() {}
+    package var httpPort: Int? { nil }
     package func registeredElsewhere(_ name: [UInt8]) {}
     package func nodeCountChanged(_ nodeCount: Int) {}
     package func recordSharedLimitUsage(_ name: String, cost: Int) {}
@@ -107,7 +114,8 @@ package struct RegistrationCounts: Sendable {
     package init() {}
 }
 
-package struct ProtocolFact: Sendable {
+/// A line of `admin status` and of the status page.
+package struct ProtocolFact: Codable, Sendable {
     package let name: String
     package let value: String
 

@@ -32,7 +32,7 @@ package enum AlarmKind: String, MetricLabel {
         case .relayDetached: "Relay detached"
         case .gap: "Messages may have been missed"
         case .answersUnconfirmed: "Answers through a relay are not confirmed"
-        case .gorushGivenUp: "gorush takes no notifications"
+        case .gorushGivenUp: "gorush unavailable"
         case .gorushSlow: "gorush is slow"
         case .gorushMisconfigured: "gorush can't be used as configured"
         case .pushServiceCredentials: "gorush's certificate, key or account is not accepted"

@@ -9,7 +9,6 @@ import Logging
 import NodeAssembly
 import ServiceLifecycle
 import StatusServer
-import StatusV01Server
 import Operations
 import UnixSignals
 import Core
@@ -71,11 +70,9 @@ struct Serve: AsyncParsableCommand {
     @Option(Settings.unknownHold) var unknownHold: OptionalDurationArgument
     @Option(Settings.silenceAlarm) var silenceAlarm: SilenceArgument
     @Flag(Settings.idempotentRegistrations) var idempotentRegistrations: Bool
-    @Flag(Settings.statusV01) var statusV01: Bool
-    @Option(Settings.v01APNsTopic) var v01APNsTopic: String?
 
-    @OptionGroup(title: "Session")
-    var session: SessionOptions
+    @OptionGroup
+    var protocols: ProtocolOptions
 
     @Option(Settings.http) var http: AddressArgument
     @Option(Settings.httpHost) var httpHost: [String]
@@ -132,8 +129,7 @@ struct Serve: AsyncParsableCommand {
         }
         configuration.deriveAheadLimit = deriveAhead == .on ? deriveAheadLimit : nil
         configuration.limits = try limits.limits()
-        configuration.statusV01 = try versionZeroOne()
-        configuration.session = try session.configuration()
+        try protocols.apply(to: &configuration)
         configuration.registrationLifetime = limits.registrationLifetime.duration
         configuration.feedbackSecret = try gorush.feedbackSecret()
         let settings = try gorush.settings()
@@ -157,16 +153,16 @@ struct Serve: AsyncParsableCommand {
         return member
     }
 
-    /// Without `--relay` the node uses the loopback relay. Session's push server uses none, unless options of the loopback relay are given.
+    /// Without `--relay` the node uses the loopback relay, or none if a protocol is on that needs none and no option of the loopback relay is given.
     var hasRelay: Bool {
         let asksForLoopback = !peers.listen.allSatisfy { $0 == "off" } || ServeOption.isGiven(["loopback-listen"])
-        return !session.isOn || !relay.isEmpty || !network.fleet.isEmpty || asksForLoopback
+        return !protocols.areServedWithoutRelay || !relay.isEmpty || !network.fleet.isEmpty || asksForLoopback
     }
 
     /// Does not listen or dial yet.
     private func attachment(of identity: PrivateKey, logger: Logger) throws -> RelayAttachment {
         try RelayAttachment(
-            hasRelay ? relay : nil, network, peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost,
+            hasRelay ? relay : nil, network: network, peers: peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost,
             pollInterval: pollInterval.duration,
             logger: logger
         ) { [peers, data] () throws(CommandFailure) in
@@ -240,35 +236,15 @@ struct Serve: AsyncParsableCommand {
     /// The settings that don't change while the node runs.
     private func setup(_ plan: Plan) -> AdminAPI.Setup {
         var setup = AdminAPI.Setup()
-        setup.identityPath = (identity ?? Environment.string("identity")).map { URL(fileURLWithPath: $0).path }
+        setup.identityPath = (identity ?? Environment.string("identity")).map(absolutePath)
         setup.store = store ?? Environment.string("store")
         setup.relays = relay
         setup.fleets = network.fleet
         setup.hasRelay = plan.configuration.hasRelay
         setup.pubsubTopics = plan.configuration.pubsubTopics.map(\.rawValue)
-        setup.speaksStatusV01 = plan.configuration.statusV01 != nil
-        if plan.configuration.session != nil {
-            func absolute(_ path: String?) -> String? { path.map { URL(fileURLWithPath: $0).path } }
-            setup.session = AdminAPI.Setup.Session(
-                onionKeyPath: absolute(session.onionKeyFile), nodesPath: absolute(session.nodesFile), oxend: session.oxend)
-        }
+        setup.protocols = protocols.settings
         setup.takesFeedback = plan.configuration.feedbackSecret != nil
         return setup
-    }
-
-    /// nil when version 0.1 is off.
-    private func versionZeroOne() throws(CommandFailure) -> StatusPushV01.Configuration? {
-        let topic = v01APNsTopic ?? Environment.string("v0.1-apns-topic") ?? ""
-        guard topic.utf8.count <= 256, !topic.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
-            throw CommandFailure(.usage, "--v0.1-apns-topic is not a bundle id: give one such as im.status.ethereum")
-        }
-        guard statusV01 else {
-            guard topic.isEmpty else { throw CommandFailure(.usage, "--v0.1-apns-topic has no effect without --status-v0.1") }
-            return nil
-        }
-        var configuration = StatusPushV01.Configuration()
-        configuration.apnsTopic = topic
-        return configuration
     }
 
     private func httpHosts() throws(CommandFailure) -> [String] {

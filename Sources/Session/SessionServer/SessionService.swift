@@ -17,16 +17,6 @@ import Synchronization
 import Waku
 import Wire
 
-/// Holds the service of a protocol value; empty until the service is created.
-final class RunningSession: Sendable {
-    private let made = Mutex<SessionService?>(nil)
-
-    var service: SessionService? {
-        get { made.withLock(\.self) }
-        set { made.withLock { $0 = newValue } }
-    }
-}
-
 /// The running Session protocol: see ``SessionPush``.
 final class SessionService: ProtocolService {
     private static let retryInterval = Duration.seconds(1)
@@ -58,7 +48,7 @@ final class SessionService: ProtocolService {
     private let boundPort = Mutex<Int?>(nil)
     var httpPort: Int? { boundPort.withLock(\.self) }
 
-    init(_ configuration: SessionPush.Configuration, _ limits: SessionLimits, _ node: NodeServices) {
+    init(_ configuration: SessionPush.Configuration, limits: SessionLimits, node: NodeServices) {
         self.configuration = configuration
         self.limits = limits
         self.node = node
@@ -82,7 +72,7 @@ final class SessionService: ProtocolService {
         figures = ThrottledReading { try await store.fetch(Subscriptions.figures(at: now().seconds)) }
         let entries = StoredEntries(store, now: now)
         let source = SessionDeliverySource(store.sealer, apnsTopic: configuration.apnsTopic)
-        intake = SessionIntake(node, source, limits, configuration.sodium, ageLimit: configuration.ageLimit)
+        intake = SessionIntake(node, source: source, limits: limits, sodium: configuration.sodium, ageLimit: configuration.ageLimit)
         let monitor = configuration.makeMonitor(entries, intake, node.logger) { [counters = node.counters] in counters.add($0) }
         sharedMonitoring = node.cluster.isShared ? SharedMonitoring(monitor) : nil
         self.monitor = sharedMonitoring ?? monitor
@@ -158,7 +148,7 @@ final class SessionService: ProtocolService {
         }
     }
 
-    func reloadServers() { monitor.reloadServers() }
+    func reloadFiles() { monitor.reloadServers() }
 
     // MARK: Loading
 
@@ -173,7 +163,7 @@ final class SessionService: ProtocolService {
                 if limits.countsSubscriptions { limits.counted(subscriptions: count) }
                 return true
             } catch {
-                if isFirst { node.logger.error("subscriptions not read", metadata: ["reason": "\(error.message)"]) }
+                if isFirst { node.logger.error("failed to read subscriptions", metadata: ["reason": "\(error.message)"]) }
                 isFirst = false
                 guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return false }
             }
@@ -258,7 +248,7 @@ final class SessionService: ProtocolService {
                 do throws(StoreError) {
                     _ = try await loadOnce { [former] all in shared.take(all, from: former, to: share) }
                 } catch {
-                    node.logger.error("subscriptions not read", metadata: ["reason": "\(error.message)"])
+                    node.logger.error("failed to read subscriptions", metadata: ["reason": "\(error.message)"])
                     try? await Task.sleep(for: Self.retryInterval)
                     continue
                 }
@@ -297,7 +287,7 @@ final class SessionService: ProtocolService {
                     }
                     isFailing = false
                 } catch {
-                    if !isFailing { node.logger.error("changed subscriptions not read", metadata: ["reason": "\(error.message)"]) }
+                    if !isFailing { node.logger.error("failed to read changed subscriptions", metadata: ["reason": "\(error.message)"]) }
                     isFailing = true
                     changed.withLock { $0.formUnion(names) }
                     guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return }
@@ -338,7 +328,7 @@ final class SessionService: ProtocolService {
                     before: now - max(SubscriptionRetention.deliveries, configuration.ageLimit),
                     keeping: SubscriptionRetention.deliveryLimit))
         } catch {
-            node.logger.error("expired subscriptions not removed", metadata: ["reason": "\(error.message)"])
+            node.logger.error("failed to remove expired subscriptions", metadata: ["reason": "\(error.message)"])
         }
         await recount()
     }

@@ -78,11 +78,11 @@ public enum EnvelopeSealing {
         _ message: WakuMessage, identity: PrivateKey?, topicKeys: [SymmetricKey] = []
     ) throws(OpeningError) -> PayloadFrame {
         guard message.version == 1 else { throw .version }
-        guard let plain = decrypt(message.payload, identity, topicKeys) else { throw .undecryptable }
+        guard let plain = decrypt(message.payload, identity: identity, topicKeys: topicKeys) else { throw .undecryptable }
         do { return try PayloadFrame(parsing: plain) } catch { throw .malformed }
     }
 
-    private static func decrypt(_ payload: [UInt8], _ identity: PrivateKey?, _ topicKeys: [SymmetricKey]) -> [UInt8]? {
+    private static func decrypt(_ payload: [UInt8], identity: PrivateKey?, topicKeys: [SymmetricKey]) -> [UInt8]? {
         if let identity, let plain = try? ECIES.open(payload, with: identity) { return plain }
         return topicKeys.lazy.compactMap { try? AESGCM.open(payload, key: $0, layout: .nonceLast) }.first
     }

@@ -74,7 +74,7 @@ struct StatusHandler: WakuHandler {
 
     func finish(_ message: Decoded<StatusCommand>, _ result: Result<Outcome, StoreError>) {
         switch (message.command, result) {
-        case (.registration(let claim), .success(.registration(let outcome))): finish(claim, outcome, message)
+        case (.registration(let claim), .success(.registration(let outcome))): finish(claim, outcome: outcome, message: message)
         case (.request, .success(.request(let outcome))):
             node.counters.add(.requestTaken)
             finish(outcome.pending)
@@ -88,7 +88,7 @@ struct StatusHandler: WakuHandler {
         }
     }
 
-    private func finish(_ claim: RegistrationClaim, _ outcome: RegistrationOutcome, _ message: Decoded<StatusCommand>) {
+    private func finish(_ claim: RegistrationClaim, outcome: RegistrationOutcome, message: Decoded<StatusCommand>) {
         node.counters.add(outcome.counter)
         if outcome.counter == .registrationStored || outcome.counter == .registrationOutdated, let key = claim.key {
             versions.note(claim.version, of: key)

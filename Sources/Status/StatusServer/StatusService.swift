@@ -28,8 +28,8 @@ struct StatusService: ProtocolService {
 
     /// - Throws: `StoreError`
     init(
-        _ identity: PrivateKey, _ configuration: StatusPush.Configuration, _ topics: TopicTable, _ limits: StatusLimits,
-        _ node: NodeServices
+        _ identity: PrivateKey, configuration: StatusPush.Configuration, topics: TopicTable, limits: StatusLimits,
+        node: NodeServices
     ) throws {
         self.node = node
         self.configuration = configuration
@@ -86,7 +86,7 @@ struct StatusService: ProtocolService {
                 == Self.unfoundedChunk
             {}
         } catch {
-            node.logger.error("old answers not pruned", metadata: ["reason": "\(error.message)"])
+            node.logger.error("failed to prune old answers", metadata: ["reason": "\(error.message)"])
         }
     }
 
@@ -111,7 +111,7 @@ struct StatusService: ProtocolService {
                 }
             }
         } catch {
-            node.logger.error("registrations that were not renewed did not end", metadata: ["reason": "\(error.message)"])
+            node.logger.error("failed to expire registrations", metadata: ["reason": "\(error.message)"])
         }
     }
 

@@ -52,7 +52,7 @@ package struct StatusPushV01: NodeProtocol {
     }
 
     package func makeService(_ node: NodeServices) throws -> any ProtocolService {
-        try V01Service(identity, configuration, limits, node)
+        try V01Service(identity, configuration: configuration, limits: limits, node: node)
     }
 
     /// Replaces the limits, and the keys that may register.

@@ -52,10 +52,10 @@ struct V01Handler: WakuHandler {
             reply(outcome.error, outcome.preferences, to: claim, message)
         case (.request(let request, let key, _), .success(.request(let outcome))):
             node.counters.add(.v01RequestTaken)
-            finish(outcome.pending, request, key, message)
+            finish(outcome.pending, request: request, key: key, message: message)
         // The store failed: nothing was stored.
         case (.register(let claim), _): reply(.internalError, nil, to: claim, message)
-        case (.request(let request, let key, _), _): acknowledge(.failed, [:], request, key, message)
+        case (.request(let request, let key, _), _): acknowledge(.failed, outcomes: [:], request: request, key: key, message: message)
         case (.query, _): break
         }
     }
@@ -69,9 +69,9 @@ struct V01Handler: WakuHandler {
     }
 
     /// Acknowledges a request when the outcomes of its deliveries are known.
-    private func finish(_ pending: V01PendingRequest, _ request: V01.Request, _ key: [UInt8], _ message: Decoded<V01Command>) {
+    private func finish(_ pending: V01PendingRequest, request: V01.Request, key: [UInt8], message: Decoded<V01Command>) {
         let deliveries = pending.deliveries
-        guard !deliveries.isEmpty else { return acknowledge(pending, [:], request, key, message) }
+        guard !deliveries.isEmpty else { return acknowledge(pending, outcomes: [:], request: request, key: key, message: message) }
         node.delivery.await(
             AwaitedDeliveries(deliveries, receivedAt: message.times?.received) { results in
                 let verdict = pending.verdict(results.outcomes)
@@ -79,13 +79,13 @@ struct V01Handler: WakuHandler {
                     // Not awaited: the store has it in its queue before the same request can be decided again.
                     node.store.enqueue(.change([V01Answers.remember(verdict.error, to: key, at: node.now())]))
                 }
-                acknowledge(pending, results.outcomes, request, key, message)
+                acknowledge(pending, outcomes: results.outcomes, request: request, key: key, message: message)
             })
     }
 
     private func acknowledge(
-        _ pending: V01PendingRequest, _ outcomes: [DeliveryID: DeliveryOutcome], _ request: V01.Request, _ key: [UInt8],
-        _ message: Decoded<V01Command>
+        _ pending: V01PendingRequest, outcomes: [DeliveryID: DeliveryOutcome], request: V01.Request, key: [UInt8],
+        message: Decoded<V01Command>
     ) {
         guard let ackKey = V01.AckKey(request.ackKey) else {
             node.counters.add(.v01Unacknowledged)

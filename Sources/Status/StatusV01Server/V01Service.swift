@@ -25,7 +25,7 @@ struct V01Service: ProtocolService {
     private let figures: ThrottledReading<RecordFigures>
 
     /// - Throws: `StoreError`
-    init(_ identity: PrivateKey, _ configuration: StatusPushV01.Configuration, _ limits: V01Limits, _ node: NodeServices) throws {
+    init(_ identity: PrivateKey, configuration: StatusPushV01.Configuration, limits: V01Limits, node: NodeServices) throws {
         self.node = node
         self.configuration = configuration
         self.limits = limits
@@ -68,7 +68,7 @@ struct V01Service: ProtocolService {
                 == Self.unfoundedChunk
             {}
         } catch {
-            node.logger.error("old acknowledgements not pruned", metadata: ["reason": "\(error.message)"])
+            node.logger.error("failed to prune old acknowledgements", metadata: ["reason": "\(error.message)"])
         }
     }
 
@@ -91,7 +91,7 @@ struct V01Service: ProtocolService {
                 }
             }
         } catch {
-            node.logger.error("records that were not renewed did not end", metadata: ["reason": "\(error.message)"])
+            node.logger.error("failed to expire v0.1 records", metadata: ["reason": "\(error.message)"])
         }
     }
 

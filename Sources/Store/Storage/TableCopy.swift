@@ -57,11 +57,11 @@ struct TableCopy {
         guard let sealed, !row.isNull(sealed.column) else { return row.values }
         let binding = sealed.binding.map { row.values[$0] }
         var values = row.values
-        values[sealed.column] = target.sealer.seal(try open(row, sealed, source.sealer), in: table, boundTo: binding)
+        values[sealed.column] = target.sealer.seal(try open(row, sealed: sealed, by: source.sealer), in: table, boundTo: binding)
         return values
     }
 
-    private func open(_ row: Row, _ sealed: (column: Int, binding: [Int]), _ sealer: Sealer) throws(StoreError) -> [UInt8] {
+    private func open(_ row: Row, sealed: (column: Int, binding: [Int]), by sealer: Sealer) throws(StoreError) -> [UInt8] {
         do {
             return try sealer.open(try row.bytes(sealed.column), in: table, boundTo: sealed.binding.map { row.values[$0] })
         } catch {
@@ -98,7 +98,7 @@ struct TableCopy {
                 case .integer(let integer): part = withUnsafeBytes(of: integer.bigEndian, Array.init)
                 case .text(let text): part = Array(text.utf8)
                 case .bytes(let stored):
-                    if let sealed, sealed.column == index { part = try open(row, sealed, store.sealer) } else { part = stored }
+                    if let sealed, sealed.column == index { part = try open(row, sealed: sealed, by: store.sealer) } else { part = stored }
                 }
                 bytes.append(value == .null ? 0 : 1)
                 withUnsafeBytes(of: UInt32(part.count).bigEndian) { bytes += $0 }

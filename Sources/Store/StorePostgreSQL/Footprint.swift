@@ -19,7 +19,7 @@ struct Footprint {
     }
 
     init(_ read: Read) {
-        self.init(read.query.table, Self.known(read.query.conditions, read.arguments[...], read.ids))
+        self.init(read.query.table, Self.known(read.query.conditions, arguments: read.arguments[...], ids: read.ids))
     }
 
     /// - Parameters:
@@ -36,7 +36,7 @@ struct Footprint {
             // If a row is replaced, only its key is known.
             for (column, value) in assigned where mutation.keys.contains(column) { known[column.name] = [value] }
         case .update, .updateAny, .delete:
-            known = Self.known(mutation.conditions, arguments.dropFirst(mutation.columns.count), change.ids)
+            known = Self.known(mutation.conditions, arguments: arguments.dropFirst(mutation.columns.count), ids: change.ids)
             if let ids = known[Column.id.name], ids.count == 1 {
                 known.merge(facts.known(of: ids[0], in: mutation.table)) { condition, _ in condition }
             }
@@ -45,8 +45,8 @@ struct Footprint {
         self.init(mutation.table, known)
     }
 
-    /// The values that a row must have to meet the conditions.
-    fileprivate static func known(_ conditions: [Condition], _ arguments: ArraySlice<Value>, _ ids: [Int64]) -> Known {
+    /// The values that the conditions imply for every row that meets them.
+    fileprivate static func known(_ conditions: [Condition], arguments: ArraySlice<Value>, ids: [Int64]) -> Known {
         var (known, rest) = (Known(), arguments)
         for condition in conditions {
             switch condition {
@@ -86,7 +86,7 @@ struct RowFacts {
 
     mutating func note(_ read: Read, _ found: [Row]) {
         guard !found.isEmpty, let index = read.query.outputs.firstIndex(of: .column(.id)) else { return }
-        var known = Footprint.known(read.query.conditions, read.arguments[...], [])
+        var known = Footprint.known(read.query.conditions, arguments: read.arguments[...], ids: [])
         known[Column.id.name] = nil
         guard !known.isEmpty else { return }
         for row in found { rows[RowID(table: read.query.table.name, id: row.values[index])] = known }

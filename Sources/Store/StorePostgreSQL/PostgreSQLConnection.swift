@@ -297,13 +297,13 @@ package final class PostgreSQLConnection {
         let types = (0..<columnCount).map { table.PQftype(result, $0) }
         read.rows.reserveCapacity(Int(rowCount))
         for row in 0..<rowCount {
-            read.rows.append(Row((0..<columnCount).map { value(result, row, $0, type: types[Int($0)]) }))
+            read.rows.append(Row((0..<columnCount).map { value(result, row: row, column: $0, type: types[Int($0)]) }))
         }
         return read
     }
 
     /// The stored value: `bigint`, `text` and `bytea` in binary format. Other types are returned as bytes.
-    private func value(_ result: OpaquePointer, _ row: Int32, _ column: Int32, type: UInt32) -> Value {
+    private func value(_ result: OpaquePointer, row: Int32, column: Int32, type: UInt32) -> Value {
         guard table.PQgetisnull(result, row, column) == 0, let start = table.PQgetvalue(result, row, column) else { return .null }
         let bytes = UnsafeRawBufferPointer(start: start, count: Int(table.PQgetlength(result, row, column)))
         switch type {

@@ -60,7 +60,7 @@ extension Read {
         if limit != nil { sql += " LIMIT \(parameters.next())" }
         if offset != 0 { sql += " OFFSET \(parameters.next())" }
         var statement = Statement(sql)
-        try statement.add(query.conditions, arguments[...], ids)
+        try statement.add(query.conditions, arguments: arguments[...], ids: ids)
         if let limit { try statement.add(.integer(Int64(limit)), as: .integer) }
         if offset != 0 { try statement.add(.integer(Int64(offset)), as: .integer) }
         return statement
@@ -75,13 +75,13 @@ extension Change {
         for (index, column) in columns.enumerated() {
             try statement.add(index < arguments.count ? arguments[index] : .null, as: Statement.Kind(column.kind))
         }
-        try statement.add(mutation.conditions, arguments.dropFirst(columns.count), ids)
+        try statement.add(mutation.conditions, arguments: arguments.dropFirst(columns.count), ids: ids)
         return statement
     }
 }
 
 extension Statement {
-    fileprivate mutating func add(_ conditions: [Condition], _ arguments: ArraySlice<Value>, _ ids: [Int64]) throws(UnexpectedValue) {
+    fileprivate mutating func add(_ conditions: [Condition], arguments: ArraySlice<Value>, ids: [Int64]) throws(UnexpectedValue) {
         var rest = arguments
         for condition in conditions {
             if case .among = condition { add(ids) }

@@ -19,7 +19,7 @@ enum MessageClaims {
     ///     its changes already stored, and does not repeat them.
     ///   - command: the message's effect. A command without changes inserts no claim.
     static func command<Outcome>(
-        _ key: MessageKey, _ hour: ClaimWindow.Hour, _ claim: Claim, takesOver: Bool, _ command: StoreCommand<Outcome>
+        _ key: MessageKey, hour: ClaimWindow.Hour, claim: Claim, takesOver: Bool, with command: StoreCommand<Outcome>
     ) -> StoreCommand<Claimed<Outcome>> {
         let (hour, bytes) = (Value.integer(hour), Value.bytes(key.bytes))
         let node = Value.integer(Int64(bitPattern: claim.node.rawValue))

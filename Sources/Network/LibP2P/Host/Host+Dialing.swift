@@ -69,7 +69,7 @@ extension Host {
             .serverChannelInitializer { [logger] channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(
-                        AcceptPauseHandler(pause: .seconds(1), message: "connection not accepted", logger: logger))
+                        AcceptPauseHandler(pause: .seconds(1), message: "failed to accept libp2p connection; pausing", logger: logger))
                 }
             }
             .serverChannelOption(ChannelOptions.backlog, value: 128)

@@ -32,12 +32,12 @@ public struct MessageList: Sendable {
             elementCount += 1
             guard scan.peek() == UInt8(ascii: "{") else { return scan.skipValue() }
             guard let fields = MessageFields(&scan) else { return false }
-            add(fields, scan, wants)
+            add(fields, from: scan, wants: wants)
             return true
         }
     }
 
-    private mutating func add(_ fields: MessageFields, _ scan: JSONScan, _ wants: ((TopicTag) -> Bool)?) {
+    private mutating func add(_ fields: MessageFields, from scan: JSONScan, wants: ((TopicTag) -> Bool)?) {
         if let wants, let topic = fields.contentTopic {
             guard let tag = fields.tag(topic, scan), wants(tag) else {
                 unwantedCount += 1

@@ -22,7 +22,7 @@ extension P2PRelay {
             } catch {
                 failures += 1
                 guard !Task.isCancelled else { return }
-                if failures == 1 { logger.warning("peer can't be reached", metadata: ["address": "\(address)", "reason": "\(error)"]) }
+                if failures == 1 { logger.warning("failed to connect to peer", metadata: ["address": "\(address)", "reason": "\(error)"]) }
                 lockedState.withLock { $0.detachedReason = "the peers can't be reached" }
             }
             try? await Task.sleep(for: backoff.delay(afterFailures: failures, jitter: .random(in: 0...1)))

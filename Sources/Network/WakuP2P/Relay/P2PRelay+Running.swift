@@ -105,7 +105,7 @@ extension P2PRelay {
             try await listen()
             for address in listenAddresses { logger.info("libp2p listening", metadata: ["address": "\(address)"]) }
         } catch {
-            logger.error("libp2p not listening", metadata: ["reason": "\(error)"])
+            logger.error("failed to listen for libp2p connections", metadata: ["reason": "\(error)"])
         }
     }
 
@@ -121,12 +121,12 @@ extension P2PRelay {
                     switch action {
                     case .probe(let peer): group.addTask { await self.probe(peer) }
                     case .leave(let peer):
-                        logger.info("silent peer disconnected", metadata: ["peer": "\(peer)"])
+                        logger.info("peer disconnected: no valid messages", metadata: ["peer": "\(peer)"])
                         host.disconnect(peer)
                     }
                 }
                 for peer in driver.stalledPeers {
-                    logger.info("stalled peer disconnected", metadata: ["peer": "\(peer)"])
+                    logger.info("peer disconnected: stalled", metadata: ["peer": "\(peer)"])
                     host.disconnect(peer)
                 }
                 try? await Task.sleep(for: configuration.silence.probe / 10)
@@ -142,7 +142,7 @@ extension P2PRelay {
             // The peer responds, but does not support ping.
         } catch {
             guard !Task.isCancelled, let connection, isCurrent(connection) else { return }
-            logger.info("unresponsive peer disconnected", metadata: ["peer": "\(peer)"])
+            logger.info("peer disconnected: unresponsive", metadata: ["peer": "\(peer)"])
             host.disconnect(peer)
         }
     }

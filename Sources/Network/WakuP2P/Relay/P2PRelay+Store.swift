@@ -106,7 +106,7 @@ extension P2PRelay {
                 })
             else { return }
             logger.warning(
-                "no store can be asked, messages may be missing",
+                "no store node available; messages may be missing",
                 metadata: ["topic": "\(configuration.pubsubTopics[index])", "reason": "\(error)"])
         }
     }

@@ -186,7 +186,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
             node.delivery.enqueue(queued)
             Task {
                 for ((message, answer), result) in zip(zip(messages, answers), results) {
-                    finish(message, answer, result)
+                    finish(message, answer: answer, result: result)
                     budget.release(message.cost)
                 }
             }
@@ -224,21 +224,21 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         return node.cluster.claim(message.wholeHash, message.kind, sentAt: sentAt, for: command)
     }
 
-    private func finish(_ message: Message, _ answer: PendingAnswer, _ result: Result<Claimed<Handler.Outcome>, StoreError>) {
+    private func finish(_ message: Message, answer: PendingAnswer, result: Result<Claimed<Handler.Outcome>, StoreError>) {
         switch result {
         case .success(.here(let outcome)):
-            node.counters.reached(.durable, message.kind, message.times)
+            node.counters.reached(.durable, message.kind, times: message.times)
             node.cluster.committed(message.hash)
             if answer.take() { handler.finish(message, .success(outcome)) }
         case .success(.unclaimed(let outcome)):
-            node.counters.reached(.durable, message.kind, message.times)
+            node.counters.reached(.durable, message.kind, times: message.times)
             // Before the answer, which may be delayed, so that no other node handles the message meanwhile.
             node.cluster.finished(message.hash)
             if answer.take() { handler.finish(message, .success(outcome)) }
         case .success(.elsewhere(let kind)): node.cluster.claimedElsewhere(message.hash, kind)
         case .failure(let error):
             node.counters.add(.failedStore)
-            node.errors.log("message not stored", reason: error.message)
+            node.errors.log("failed to store message", reason: error.message)
             // Another node may still handle the message.
             node.cluster.failed(message.hash) { _ = answer.fail(error) }
         }
@@ -302,7 +302,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     private func fail(_ messages: [Message], _ error: StoreError) {
         node.counters.add(.failedStore, messages.count)
-        node.errors.log("query not answered", reason: error.message, count: messages.count)
+        node.errors.log("failed to answer query", reason: error.message, count: messages.count)
         for message in messages { node.cluster.failed(message.hash) {} }
     }
 

@@ -97,7 +97,7 @@ struct Maintenance: Sendable {
             try await store.commit(StoreCommand.change(changes).then { NodeStorage.forgetHandled(before: forgettable) })
         } catch {
             self.handled.putBack(handled)
-            errors.log("store not writable", reason: error.message)
+            errors.log("store unavailable for writing", reason: error.message)
         }
     }
 
@@ -106,7 +106,7 @@ struct Maintenance: Sendable {
         do throws(StoreError) {
             try await store.commit(DeliveryStorage.prune(before: accepted.cutoff, keeping: accepted.rowLimit))
         } catch {
-            logger.error("old deliveries not pruned", metadata: ["reason": "\(error.message)"])
+            logger.error("failed to prune old deliveries", metadata: ["reason": "\(error.message)"])
         }
         for service in protocols { await service.prune(retention) }
     }
@@ -117,6 +117,6 @@ struct Maintenance: Sendable {
             let difference = count - (last[counter] ?? 0)
             if difference > 0 { metadata[counter.name] = "\(difference)" }
         }
-        logger.info("last minute", metadata: metadata)
+        logger.info("counters of the last minute", metadata: metadata)
     }
 }

@@ -137,7 +137,7 @@ struct Bench: AsyncParsableCommand {
         settings.progress = { progress.show($0, $1) }
         var results: [BenchResult] = []
         for part in BenchPart.allCases where parts.contains(part) || (parts.isEmpty && !part.isLong) {
-            results += try await measure(part, settings, progress)
+            results += try await measure(part, settings: settings, progress: progress)
         }
         return results
     }
@@ -146,7 +146,7 @@ struct Bench: AsyncParsableCommand {
         try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     }
 
-    private func measure(_ part: BenchPart, _ settings: BenchSettings, _ progress: ProgressBar) async throws -> [BenchResult] {
+    private func measure(_ part: BenchPart, settings: BenchSettings, progress: ProgressBar) async throws -> [BenchResult] {
         switch part {
         case .primitives: return try await PrimitiveBench(settings: settings).run()
         case .registration:

@@ -29,7 +29,7 @@ struct SessionDemoScript {
         let device = SessionClient.Device(token: "a-token-from-google")
 
         step("Carol's phone subscribes by an onion request, encrypted for the node.")
-        let subscribed = try await ask("/subscribe", carol.subscribeBody(for: device, at: now), .xChaCha20, url)
+        let subscribed = try await ask("/subscribe", body: carol.subscribeBody(for: device, at: now), encryption: .xChaCha20, at: url)
         try check(subscribed.contains(#""added":true"#), "the node answers \(subscribed)")
         try await wait("both storage servers of Carol's swarm monitor her account") { servers.figures.accepted == 2 }
 
@@ -49,13 +49,13 @@ struct SessionDemoScript {
         try check(second.isDataLeftOut && second.dataByteCount == 5000, "it tells the phone to fetch 5,000 bytes")
 
         step("Carol's phone unsubscribes, by an onion request of the other kind.")
-        let removed = try await ask("/unsubscribe", carol.unsubscribeBody(for: device, at: now), .aesGCM, url)
+        let removed = try await ask("/unsubscribe", body: carol.unsubscribeBody(for: device, at: now), encryption: .aesGCM, at: url)
         try check(removed.contains(#""removed":true"#), "the node answers \(removed)")
         _ = report("third", for: carol.account, data: [1])
 
         step("Dave subscribes, and is notified.")
         let dave = try clientInTheFirstSwarm()
-        _ = try await ask("/subscribe", dave.subscribeBody(for: device, at: now), .aesGCM, url)
+        _ = try await ask("/subscribe", body: dave.subscribeBody(for: device, at: now), encryption: .aesGCM, at: url)
         try await wait("his account is monitored") { servers.isMonitored(dave.account) }
         _ = report("fourth", for: dave.account, data: [2])
         try await wait("gorush received a post for Dave, and none for Carol's last message") { gorush.posts.count == 3 }
@@ -78,7 +78,7 @@ struct SessionDemoScript {
         throw failure("an account in the first swarm")
     }
 
-    private func ask(_ endpoint: String, _ body: [UInt8], _ encryption: OnionEncryption, _ url: String) async throws -> String {
+    private func ask(_ endpoint: String, body: [UInt8], encryption: OnionEncryption, at url: String) async throws -> String {
         let onion = OnionClient(serverKey: onionKey, sodium: sodium)
         let request = try onion.request("POST", endpoint, body: body, encryption: encryption)
         let response = try await http.send(

@@ -66,16 +66,16 @@ extension Client {
                 }
                 let registrant = try registrant.required().key
                 if let folder = state.folder {
-                    try await notify(registrant, content, messageID, folder)
+                    try await notify(registrant, content: content, messageID: messageID, rememberedIn: folder)
                 } else {
-                    try await notify(registrant, content, messageID, at: servers.single())
+                    try await notify(registrant, content: content, messageID: messageID, at: servers.single())
                 }
             }
         }
 
         // MARK: With --state
 
-        private func notify(_ registrant: PublicKey, _ content: [UInt8], _ messageID: [UInt8], _ folder: ClientFolder) async throws {
+        private func notify(_ registrant: PublicKey, content: [UInt8], messageID: [UInt8], rememberedIn folder: ClientFolder) async throws {
             let message = OutgoingNotification(
                 messageID: messageID, chatID: chat, kind: kind.notificationKind, content: content, recipients: [.init(registrant)])
             let timeout = client.timeout.duration
@@ -91,7 +91,7 @@ extension Client {
 
         // MARK: Without --state
 
-        private func notify(_ registrant: PublicKey, _ content: [UInt8], _ messageID: [UInt8], at server: PublicKey) async throws {
+        private func notify(_ registrant: PublicKey, content: [UInt8], messageID: [UInt8], at server: PublicKey) async throws {
             let identity = try asker.orEphemeral()
             let author = StatusHashes.author(identity.publicKey)
             let chatID = StatusHashes.chat(chat)

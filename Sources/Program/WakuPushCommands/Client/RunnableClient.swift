@@ -84,7 +84,7 @@ struct RunningClient<Client: RunnableClient>: Sendable {
     ///
     /// - Throws: ``CommandFailure``, and errors of `body`.
     static func run<R: Sendable>(
-        _ folder: ClientFolder, _ options: ClientOptions, _ body: @Sendable @escaping (RunningClient) async throws -> R
+        _ folder: ClientFolder, _ options: ClientOptions, body: @Sendable @escaping (RunningClient) async throws -> R
     ) async throws -> R {
         // Registrations are repeated with growing pauses; answers to the last ones are still useful.
         let relays = try options.makeRelays(lookBack: .seconds(600))
@@ -96,7 +96,7 @@ struct RunningClient<Client: RunnableClient>: Sendable {
     ///
     /// - Throws: ``CommandFailure``, and errors of `body`.
     static func run<R: Sendable>(
-        forgetting identity: PrivateKey, _ options: ClientOptions, _ body: @Sendable @escaping (RunningClient) async throws -> R
+        forgetting identity: PrivateKey, _ options: ClientOptions, body: @Sendable @escaping (RunningClient) async throws -> R
     ) async throws -> R {
         let relays = try options.makeRelays(lookBack: .seconds(2))
         let client: Client

@@ -74,8 +74,8 @@ struct GorushOptions: ParsableArguments {
                 url: gorush ?? Environment.string("gorush") ?? Self.standardURL,
                 rule: EndpointRule(apnTopics: allowApnTopic.isEmpty ? nil : Set(allowApnTopic), sandboxTopics: Set(sandboxApnTopic)),
                 profile: payloadProfile, notifications: notifications.rules(forEndpoint: EndpointRule().name),
-                connections: try count(gorushConnections, 1...64, "--gorush-connections"),
-                batch: try count(gorushBatch, 1...100, "--gorush-batch"),
+                connections: try count(gorushConnections, within: 1...64, of: "--gorush-connections"),
+                batch: try count(gorushBatch, within: 1...100, of: "--gorush-batch"),
                 timeout: try Self.timeout(gorushTimeout, "--gorush-timeout"), ca: gorushCa ?? Environment.string("gorush-ca"),
                 user: gorushUser ?? Environment.string("gorush-user"),
                 passwordFile: gorushPasswordFile ?? Environment.string("gorush-password-file"),
@@ -102,7 +102,7 @@ struct GorushOptions: ParsableArguments {
         return argument.duration
     }
 
-    fileprivate func count(_ count: Int, _ range: ClosedRange<Int>, _ name: String) throws(CommandFailure) -> Int {
+    fileprivate func count(_ count: Int, within range: ClosedRange<Int>, of name: String) throws(CommandFailure) -> Int {
         guard range.contains(count) else { throw CommandFailure(.usage, "\(name) must be from \(range.lowerBound) to \(range.upperBound)") }
         return count
     }
@@ -213,7 +213,7 @@ extension GorushSettings {
             }
             profile = named
         }
-        func count(_ key: String, _ range: ClosedRange<Int>, _ standard: Int) throws(CommandFailure) -> Int {
+        func count(_ key: String, within range: ClosedRange<Int>, standard: Int) throws(CommandFailure) -> Int {
             guard let text = endpoint[key] else { return standard }
             guard let count = Int(text), range.contains(count) else {
                 throw CommandFailure(.data, "\(endpoint.place): \(key) must be from \(range.lowerBound) to \(range.upperBound)")
@@ -234,8 +234,8 @@ extension GorushSettings {
                 name: name, platforms: platforms, apnTopics: endpoint.list("apn-topics").map(Set.init),
                 sandboxTopics: Set(endpoint.list("apn-sandbox-topics") ?? []), services: services),
             profile: profile, notifications: notifications.rules(forEndpoint: name),
-            connections: try count("connections", 1...64, standard.gorushConnections),
-            batch: try count("batch", 1...100, standard.gorushBatch),
+            connections: try count("connections", within: 1...64, standard: standard.gorushConnections),
+            batch: try count("batch", within: 1...100, standard: standard.gorushBatch),
             timeout: try GorushOptions.timeout(timeout, endpoint["timeout"] == nil ? "--gorush-timeout" : "\(endpoint.place): timeout"),
             ca: endpoint["ca"] ?? standard.gorushCa ?? Environment.string("gorush-ca"),
             user: endpoint["user"], passwordFile: endpoint["password-file"], tokenFile: endpoint["token-file"],

@@ -124,10 +124,10 @@ package struct SubscriptionRules: Sendable {
         if let stored, !stored.isExpired(at: now) {
             guard signedAt >= stored.order else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
             // The same request again changes nothing.
-            if signedAt != stored.signedAt { try checkUnused(.subscription, signedAt, used) }
+            if signedAt != stored.signedAt { try checkUnused(.subscription, signedAt: signedAt, among: used) }
             return .update
         }
-        try checkUnused(.subscription, signedAt, used)
+        try checkUnused(.subscription, signedAt: signedAt, among: used)
         if let left, now < left.expiresAt, signedAt < left.signedAt {
             throw RequestError(.error, "sig_ts: older than the unsubscription")
         }
@@ -137,7 +137,7 @@ package struct SubscriptionRules: Sendable {
         return .insert
     }
 
-    private func checkUnused(_ kind: AheadTime.Kind, _ signedAt: Int64, _ used: AheadTimes) throws(RequestError) {
+    private func checkUnused(_ kind: AheadTime.Kind, signedAt: Int64, among used: AheadTimes) throws(RequestError) {
         guard !used.contains(kind, signedAt) else { throw RequestError(.error, "sig_ts: of a request that was replaced") }
     }
 
@@ -152,7 +152,7 @@ package struct SubscriptionRules: Sendable {
     ) throws(RequestError) -> Removal {
         guard let stored, !stored.isExpired(at: now) else { return .nothingToRemove }
         guard signedAt >= stored.order else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
-        try checkUnused(.unsubscription, signedAt, used)
+        try checkUnused(.unsubscription, signedAt: signedAt, among: used)
         // Both times may be up to a day in the future; keeping such a time would lock the device out until then.
         let latest = min(max(signedAt, stored.signedAt), now)
         return .remove(leaving: UnsubscribedName(signedAt: latest, expiresAt: now + SessionTimes.nameRetention))

@@ -81,9 +81,9 @@ struct RequestPreparation: Sendable {
         do throws(RequestError) {
             switch try RequestBody(parsing: bytes) {
             case .one(let value):
-                return PreparedBody(byteCount: bytes.count, refusal: nil, isArray: false, entries: [entry(value, isSubscription, now)])
+                return PreparedBody(byteCount: bytes.count, refusal: nil, isArray: false, entries: [entry(value, isSubscription: isSubscription, now: now)])
             case .many(let values):
-                let entries = values.map { entry($0, isSubscription, now) }
+                let entries = values.map { entry($0, isSubscription: isSubscription, now: now) }
                 return PreparedBody(byteCount: bytes.count, refusal: nil, isArray: true, entries: entries)
             }
         } catch {
@@ -91,7 +91,7 @@ struct RequestPreparation: Sendable {
         }
     }
 
-    private func entry(_ value: JSONValue, _ isSubscription: Bool, _ now: Int64) -> Result<SessionRequest, RequestError> {
+    private func entry(_ value: JSONValue, isSubscription: Bool, now: Int64) -> Result<SessionRequest, RequestError> {
         Result { () throws(RequestError) in
             let rules = SubscriptionRules(availableServices: services)
             if isSubscription {

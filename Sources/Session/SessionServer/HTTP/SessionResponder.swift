@@ -136,16 +136,16 @@ struct SessionResponder: HTTPResponder {
     // MARK: Responses
 
     private static func json(_ answer: Answer) -> Response {
-        response(answer.retryAfter == nil ? .ok : .serviceUnavailable, "application/json", answer.json, answer.retryAfter)
+        response(answer.retryAfter == nil ? .ok : .serviceUnavailable, type: "application/json", text: answer.json, retryAfter: answer.retryAfter)
     }
 
     private static func inner(_ answer: Answer) -> OnionInnerResponse { .json(answer.json, retryAfter: answer.retryAfter) }
 
     private static func text(_ status: HTTPResponse.Status, _ line: String, retryAfter: Int? = nil) -> Response {
-        response(status, "text/plain; charset=utf-8", line + "\n", retryAfter)
+        response(status, type: "text/plain; charset=utf-8", text: line + "\n", retryAfter: retryAfter)
     }
 
-    private static func response(_ status: HTTPResponse.Status, _ type: String, _ text: String, _ retryAfter: Int?) -> Response {
+    private static func response(_ status: HTTPResponse.Status, type: String, text: String, retryAfter: Int?) -> Response {
         var headers: HTTPFields = [.contentType: type]
         if let retryAfter { headers[.retryAfter] = String(retryAfter) }
         return Response(status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(string: text)))

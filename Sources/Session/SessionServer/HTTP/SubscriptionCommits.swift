@@ -54,10 +54,10 @@ final class SubscriptionCommits: Sendable {
             completion((try? result.get()) ?? all(.storeFailed))
         }
         timeout.watch(answer)
-        submit(requests, byteCount, answer)
+        submit(requests, byteCount: byteCount, answer: answer)
     }
 
-    private func submit(_ requests: [SessionRequest], _ byteCount: Int, _ answer: FirstAnswer) {
+    private func submit(_ requests: [SessionRequest], byteCount: Int, answer: FirstAnswer) {
         let now = node.now()
         let rules = SubscriptionRules(availableServices: services, maximumDevicesPerAccount: limits.maximumDevicesPerAccount)
         let command = subscriptions.apply(requests, rules, at: now.seconds) { [limits] in limits.admitsNew(at: now) }
@@ -71,7 +71,7 @@ final class SubscriptionCommits: Sendable {
                 limits.count(applied.answers)
                 answer.give(.success(applied.answers))
             case .failure(let error):
-                node.errors.log("subscriptions not stored", reason: error.message, count: requests.count)
+                node.errors.log("failed to store subscriptions", reason: error.message, count: requests.count)
                 answer.give(.failure(.storeFailed))
             }
         }

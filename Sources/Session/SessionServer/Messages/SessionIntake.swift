@@ -31,7 +31,7 @@ final class SessionIntake: SessionMessageReceiver {
     /// Enqueues notifications in the order of their commits, without blocking the store's thread.
     private let queueing = DispatchQueue(label: "waku-push.session.intake")
 
-    init(_ node: NodeServices, _ source: SessionDeliverySource, _ limits: SessionLimits, _ sodium: Sodium, ageLimit: Duration) {
+    init(_ node: NodeServices, source: SessionDeliverySource, limits: SessionLimits, sodium: Sodium, ageLimit: Duration) {
         self.node = node
         self.source = source
         admission = NotificationAdmission(limits)
@@ -195,13 +195,13 @@ final class SessionIntake: SessionMessageReceiver {
         }
         if let error = givenUp.first {
             node.counters.add(.sessionDropped(.notStored), givenUp.count)
-            node.errors.log("messages of storage servers given up", reason: error.message, count: givenUp.count)
+            node.errors.log("gave up on messages of storage servers", reason: error.message, count: givenUp.count)
         }
         return failed
     }
 
     private func logFailure(_ error: StoreError) {
-        node.errors.log("messages of storage servers not stored", reason: error.message)
+        node.errors.log("failed to store messages of storage servers", reason: error.message)
     }
 
     /// The results of commands, and whether the store was working at that time.

@@ -189,7 +189,7 @@ extension Subscriptions {
             var batch = RequestBatch(rules, names: states, deviceCounts: counts, at: now, refusesNew: refusesNew)
             var applied = AppliedRequests()
             for (request, name) in named { applied.answers.append(batch.apply(request, named: name)) }
-            return carryOut(batch, names, applied)
+            return carryOut(batch, names: names, applied: applied)
         }
     }
 
@@ -200,16 +200,16 @@ extension Subscriptions {
     }
 
     private func carryOut(
-        _ batch: RequestBatch, _ names: [[UInt8]], _ applied: AppliedRequests
+        _ batch: RequestBatch, names: [[UInt8]], applied: AppliedRequests
     ) -> StoreCommand<AppliedRequests> {
         let ending = names.compactMap { batch.names[$0] }.filter(\.endsRow).compactMap(\.row?.id)
-        guard !ending.isEmpty else { return carryOut(batch, names, applied, ending: []) }
-        return Self.end(ending, at: Timestamp(seconds: batch.now)).then { carryOut(batch, names, applied, ending: $0) }
+        guard !ending.isEmpty else { return carryOut(batch, names: names, applied: applied, ending: []) }
+        return Self.end(ending, at: Timestamp(seconds: batch.now)).then { carryOut(batch, names: names, applied: applied, ending: $0) }
     }
 
     /// - Parameter ending: the changes that delete ended rows.
     private func carryOut(
-        _ batch: RequestBatch, _ names: [[UInt8]], _ applied: AppliedRequests, ending: [Change]
+        _ batch: RequestBatch, names: [[UInt8]], applied: AppliedRequests, ending: [Change]
     ) -> StoreCommand<AppliedRequests> {
         var changes = ending
         var applied = applied

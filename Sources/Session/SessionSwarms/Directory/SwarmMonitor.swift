@@ -71,7 +71,7 @@ package struct SwarmMonitor: Sendable {
     ///   - byteCount: The size of its bencoded entry in bytes.
     ///   - now: The current time.
     package mutating func set(_ id: SubscriptionID, account: AccountID, entryByteCount byteCount: Int, at now: Instant) {
-        for swarm in place(id, account, byteCount) { askForNewMembers(ofSwarm: swarm, at: now) }
+        for swarm in place(id, account: account, byteCount: byteCount) { askForNewMembers(ofSwarm: swarm, at: now) }
     }
 
     /// Adds several subscriptions, with as few requests to each server as possible. For the start, and for subscriptions that arrive within a few
@@ -80,13 +80,13 @@ package struct SwarmMonitor: Sendable {
         subscriptions.reserveCapacity(adding: all.count)
         var isChanged = [Bool](repeating: false, count: swarms.count)
         for one in all {
-            for swarm in place(one.id, one.account, one.entryByteCount) { isChanged[swarm] = true }
+            for swarm in place(one.id, account: one.account, byteCount: one.entryByteCount) { isChanged[swarm] = true }
         }
         for swarm in swarms.indices where isChanged[swarm] { askForNewMembers(ofSwarm: swarm, at: now) }
     }
 
     /// - Returns: Its swarms, usually one.
-    private mutating func place(_ id: SubscriptionID, _ account: AccountID, _ byteCount: Int) -> [Int] {
+    private mutating func place(_ id: SubscriptionID, account: AccountID, byteCount: Int) -> [Int] {
         let slots = subscriptions.set(id, account: account, byteCount: byteCount) { [ring, swarmIndex] account in
             ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
         }

@@ -16,7 +16,7 @@ extension SubscriptionMonitor {
                 noteConnections(&state)
             }
         case .closed(let reason): closed(number, reason)
-        case .reply(let tag, let parts): return replied(number, tag, parts)
+        case .reply(let tag, let parts): return replied(number, tag: tag, parts: parts)
         case .refused(_, let tag): return refused(number, tag)
         case .command("notify.message", let parts): return reported(number, parts)
         case .command(MonitorEnded.command, let parts): return ended(number, parts)
@@ -41,7 +41,7 @@ extension SubscriptionMonitor {
 
     // MARK: Replies
 
-    private func replied(_ number: ConnectionNumber, _ tag: [UInt8], _ parts: [[UInt8]]) -> OxenMQClient.Flow {
+    private func replied(_ number: ConnectionNumber, tag: [UInt8], parts: [[UInt8]]) -> OxenMQClient.Flow {
         // Ignores a reply to a request of another connection.
         guard let tag = RequestTag(tag), let entryCount = entryCount(of: tag, on: number) else {
             return drop(.unknownReply, parts, from: number)
@@ -50,7 +50,7 @@ extension SubscriptionMonitor {
         for case .refused(let refusal, _) in outcomes ?? [] { count(.refused(refusal)) }
         change { state, now in
             if outcomes == nil, let server = state.monitor.server(of: number) {
-                logger.warning("storage server's reply not understood", metadata: ["address": "\(server.endpoint)"])
+                logger.warning("invalid reply from storage server", metadata: ["address": "\(server.endpoint)"])
             }
             state.monitor.replied(tag, outcomes, at: now)
         }
@@ -126,7 +126,7 @@ extension SubscriptionMonitor {
             guard let pause else { return nil }
             if state.slow.insert(number).inserted {
                 logger.warning(
-                    "storage server is read slowly: too many invalid messages",
+                    "reading slowly from storage server: too many invalid messages",
                     metadata: ["address": "\(server.endpoint)", "last": "\(reason.rawValue)"])
             }
             state.throttled[number] = now + pause

@@ -196,7 +196,7 @@ package final class SubscriptionMonitor: Sendable {
                 if let oxend {
                     oxend.want()
                 } else {
-                    logger.warning("storage server has another map of swarms: is the nodes file current?")
+                    logger.warning("swarm map of storage server differs; check that the nodes file is current")
                 }
             }
         }

@@ -24,8 +24,6 @@ package enum AdminAPI {
     package struct Health: Codable, Sendable {
         /// Why it is not ready, a line each; empty if it is.
         package let obstacles: [String]
-
-        package init(obstacles: [String]) { self.obstacles = obstacles }
     }
 
     /// The libp2p peers of the relay, if it uses libp2p.
@@ -66,20 +64,6 @@ package enum AdminAPI {
 
     /// The configuration that `doctor` examines. Contains no secrets: neither credentials nor headers.
     package struct Setup: Codable, Hashable, Sendable {
-        /// Files and addresses of Session's push server.
-        package struct Session: Codable, Hashable, Sendable {
-            package let onionKeyPath: String?
-            /// The file with the storage servers; nil if they come from an oxend.
-            package let nodesPath: String?
-            package let oxend: String?
-
-            package init(onionKeyPath: String?, nodesPath: String?, oxend: String?) {
-                self.onionKeyPath = onionKeyPath
-                self.nodesPath = nodesPath
-                self.oxend = oxend
-            }
-        }
-
         package struct Endpoint: Codable, Hashable, Sendable {
             /// Without credentials: URLs with credentials are rejected.
             package let url: String
@@ -105,10 +89,8 @@ package enum AdminAPI {
         package var gorush: [Endpoint] = []
         /// Whether the node serves `/feedback`.
         package var takesFeedback = false
-        /// Whether the node speaks version 0.1; nil from an older node.
-        package var speaksStatusV01: Bool?
-        /// nil: Session's push server is off.
-        package var session: Session?
+        /// The optional protocols that the node speaks, by name, each with its settings: files and addresses. nil from an older node.
+        package var protocols: [String: [String: String]]?
 
         package init() {}
     }

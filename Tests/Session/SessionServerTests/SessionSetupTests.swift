@@ -1,17 +1,12 @@
-import PushNode
 import NodeAPI
 import Testing
 
-@testable import Operations
+@testable import SessionServer
 
 @Suite("Doctor on Session's push server")
 struct SessionDoctorTests {
-    private func findings(_ session: DoctorFacts.Session) -> [String: Finding.Verdict] {
-        var facts = DoctorFacts(
-            keyProblem: nil, folder: .init(exists: true, isOwned: true, isWritable: true, mode: 0o700), freeBytes: nil, files: nil,
-            database: .missing, daemon: nil, pubsubTopics: [], relays: [], selfTest: .notDone(""), gorushes: [], takesFeedback: false)
-        facts.session = session
-        return Dictionary(uniqueKeysWithValues: NodeChecks.session(facts).map { ($0.check, $0.verdict) })
+    private func findings(_ setup: SessionSetup, daemon: [Finding] = []) -> [String: Finding.Verdict] {
+        Dictionary(uniqueKeysWithValues: SessionChecks.doctor(setup, daemon: daemon).map { ($0.check, $0.verdict) })
     }
 
     @Test func itIsNotMentionedWhenItIsOffAndNothingIsStored() {
@@ -26,8 +21,14 @@ struct SessionDoctorTests {
         let good = findings(.init(isOn: true, keyProblem: nil, servers: .file(count: 3), subscriptions: 0))
         #expect(good == ["onion key": .ok, "storage servers": .ok])
         #expect(findings(.init(isOn: true, keyProblem: "no", servers: .oxend("ipc:///x"), subscriptions: 0))["onion key"] == .fail)
-        for servers in [DoctorFacts.Session.Servers.file(count: 0), .unusable("broken")] {
+        for servers in [SessionSetup.Servers.file(count: 0), .unusable("broken")] {
             #expect(findings(.init(isOn: true, keyProblem: nil, servers: servers, subscriptions: 0))["storage servers"] == .fail)
         }
+    }
+
+    @Test func theDaemonsFindingsOnSessionAreListed() {
+        let daemon = [Finding("session oxend", .warn, "not connected"), Finding("disk", .warn, "full")]
+        let found = findings(.init(isOn: true, keyProblem: nil, servers: .file(count: 3), subscriptions: 0), daemon: daemon)
+        #expect(found["session oxend"] == .warn && found["disk"] == nil)
     }
 }
