@@ -152,12 +152,12 @@ package.targets += room(
     [
         library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", logging]),
         library("RateLimits", ["Core", "WakuCrypto", deque]),
-        library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "Storage", "Waku", "WakuCrypto", logging]),
+        library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", logging]),
         library("NodeMetrics", ["Core", "Waku", logging, metrics]),
         library(
             "PushNode",
             [
-                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "Storage", "Waku", "WakuCrypto", deque, httpTypes, hummingbird,
+                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", deque, httpTypes, hummingbird,
                 lifecycle, logging, nio,
             ]),
     ])

@@ -150,7 +150,7 @@ package final class NodeService: Service {
         maintenance = Maintenance(
             interval: configuration.maintenanceInterval, handledInterval: configuration.handledInterval,
             retention: configuration.retention, relay: relay, store: store, delivery: delivery,
-            handled: handled, protocols: services, cluster: cluster, counters: counters,
+            handled: handled, protocols: services, cluster: cluster, counters: counters, alarms: alarms,
             topicCount: { topics.reduce(0) { $0 + $1.otherCount } },
             logger: logger, errors: nodeServices.errors, now: now)
         gauges = NodeGauges(

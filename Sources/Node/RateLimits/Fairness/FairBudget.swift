@@ -5,13 +5,17 @@ import Foundation
 ///
 /// A token bucket of which a part is reserved for each standing that was seen lately. A reserve refills at its share of the rate; when it is full,
 /// its part of the rate is open to all. While less than half of a standing's tokens is left, payers that have used more than the mean of that
-/// standing's payers are refused: so the last tokens go to those that have used little.
+/// standing's payers are refused: so the last tokens go to those that have used little. Payers of one message each cannot be told apart by usage; while
+/// less than an eighth is left, each is refused with a probability that rises as tokens run out. So all have the same chance, and a sender that times its
+/// messages does not get every token.
 package struct FairBudget: Sendable {
     /// A standing that was not seen for this time has no reserve.
     private static var idleLimit: Duration { .seconds(600) }
     /// See ``RateLimiter``.
     private static var greatestDelay: Duration { .seconds(10) }
     private static var payerCapacity: Int { 16_384 }
+    /// Smaller buckets are exact: nothing is refused while there are tokens.
+    private static var smallestRandomBurst: Int { 256 }
 
     /// Usage that decays by the factor e within the time in which the bucket refills.
     private struct Usage {
@@ -35,8 +39,10 @@ package struct FairBudget: Sendable {
     private var levels = [Level](repeating: Level(), count: Standing.allCases.count)
     private var usage = GenerationalCache<Payer, Usage>(capacity: payerCapacity)
     private var latest: Timestamp?
+    private var random: SplitMix64
 
-    package init(_ rate: RateLimit, shares: StandingShares = .standard) {
+    package init(_ rate: RateLimit, shares: StandingShares = .standard, seed: UInt64 = .random(in: .min ... .max)) {
+        random = SplitMix64(seed: seed)
         self.rate = rate
         self.shares = shares
         refill = 1e9 / Double(rate.interval)
@@ -58,6 +64,9 @@ package struct FairBudget: Sendable {
         guard available + 1e-6 >= cost else { return false }
         let used = used(by: payer, at: now)
         if available < Double(rate.burst) / 2, isAboveMean(used, index) { return false }
+        if rate.burst >= Self.smallestRandomBurst, available < Double(rate.burst) / 8 {
+            guard Double.random(in: 0..<1, using: &random) * Double(rate.burst) / 8 < available else { return false }
+        }
         take(cost, payer, used, index, at: now)
         return true
     }
