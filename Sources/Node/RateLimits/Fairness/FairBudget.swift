@@ -3,10 +3,10 @@ import Foundation
 
 /// A rate in total, such as bytes or CPU time, that is divided by standing and then among the payers of each standing. Time is an input.
 ///
-/// A token bucket of which a part is reserved for each standing that was seen lately. A reserve refills at its share of the rate; when it is full,
+/// A token bucket of which a part is reserved for each standing; in small buckets, for each standing that was seen lately. A reserve refills at its share of the rate; when it is full,
 /// its part of the rate is open to all. While less than half of a standing's tokens is left, payers that have used more than the mean of that
 /// standing's payers are refused: so the last tokens go to those that have used little. Payers of one message each cannot be told apart by usage; while
-/// less than an eighth is left, each is refused with a probability that rises as tokens run out. So all have the same chance, and a sender that times its
+/// less than an eighth is left, each stranger is refused with a probability that rises as tokens run out. So all have the same chance, and a sender that times its
 /// messages does not get every token.
 package struct FairBudget: Sendable {
     /// A standing that was not seen for this time has no reserve.
@@ -14,8 +14,8 @@ package struct FairBudget: Sendable {
     /// See ``RateLimiter``.
     private static var greatestDelay: Duration { .seconds(10) }
     private static var payerCapacity: Int { 16_384 }
-    /// Smaller buckets are exact: nothing is refused while there are tokens.
-    private static var smallestRandomBurst: Int { 256 }
+    /// Smaller buckets are exact: nothing is refused while there are tokens, and a standing has a reserve only after it was seen.
+    private static var smallestDividedBurst: Int { 256 }
 
     /// Usage that decays by the factor e within the time in which the bucket refills.
     private struct Usage {
@@ -47,6 +47,8 @@ package struct FairBudget: Sendable {
         self.shares = shares
         refill = 1e9 / Double(rate.interval)
         tokens = Double(rate.burst)
+        guard isDivided else { return }
+        for standing in Standing.allCases { levels[standing.rawValue].reserve = reserveLimit(standing) }
     }
 
     /// The time in which usage decays, in seconds.
@@ -63,9 +65,13 @@ package struct FairBudget: Sendable {
         // A rounding error must not refuse the last token.
         guard available + 1e-6 >= cost else { return false }
         let used = used(by: payer, at: now)
-        if available < Double(rate.burst) / 2, isAboveMean(used, index) { return false }
-        if rate.burst >= Self.smallestRandomBurst, available < Double(rate.burst) / 8 {
-            guard Double.random(in: 0..<1, using: &random) * Double(rate.burst) / 8 < available else { return false }
+        // The tokens of an idle bucket that are open to this standing.
+        let most = Standing.allCases.reduce(Double(rate.burst)) {
+            $0 - ($1 == standing || !hasReserve($1, at: now) ? 0 : reserveLimit($1))
+        }
+        if available < most / 2, isAboveMean(used, index) { return false }
+        if isDivided, standing == .stranger, available < most / 8 {
+            guard Double.random(in: 0..<1, using: &random) * most / 8 < available else { return false }
         }
         take(cost, payer, used, index, at: now)
         return true
@@ -84,6 +90,19 @@ package struct FairBudget: Sendable {
     }
 
     // MARK: -
+
+    private var isDivided: Bool { rate.burst >= Self.smallestDividedBurst }
+
+    private func hasReserve(_ standing: Standing, at now: Timestamp) -> Bool {
+        isDivided || levels[standing.rawValue].seen.map { now.since($0) <= Self.idleLimit } ?? false
+    }
+
+    private func share(_ standing: Standing) -> Double {
+        Double(shares.guarantee(of: standing, in: 1 << 20)) / Double(1 << 20)
+    }
+
+    /// Whole tokens, so that a small bucket is not split into parts that are of no use.
+    private func reserveLimit(_ standing: Standing) -> Double { (Double(rate.burst) * share(standing)).rounded(.down) }
 
     /// The sum divided by the effective number of payers, sum² / squares: one payer that uses nearly everything counts as one, however many others use
     /// a little.
@@ -127,14 +146,11 @@ package struct FairBudget: Sendable {
             let index = standing.rawValue
             levels[index].sum *= factor
             levels[index].squares *= factor * factor
-            guard let seen = levels[index].seen, now.since(seen) <= Self.idleLimit else {
+            guard hasReserve(standing, at: now) else {
                 levels[index].reserve = 0
                 continue
             }
-            let share = Double(shares.guarantee(of: standing, in: 1 << 20)) / Double(1 << 20)
-            // Whole tokens, so that a small bucket is not split into parts that are of no use.
-            let limit = (Double(rate.burst) * share).rounded(.down)
-            levels[index].reserve = min(limit, levels[index].reserve + elapsed * refill * share)
+            levels[index].reserve = min(reserveLimit(standing), levels[index].reserve + elapsed * refill * share(standing))
         }
         levels[standing.rawValue].seen = now
         return now
