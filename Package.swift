@@ -157,7 +157,8 @@ package.targets += room(
         library(
             "PushNode",
             [
-                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", deque, httpTypes, hummingbird,
+                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", deque,
+                httpTypes, hummingbird,
                 lifecycle, logging, nio,
             ]),
     ])
