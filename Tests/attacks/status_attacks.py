@@ -72,7 +72,7 @@ class Attack:
         self.server = identity.public
         self.node = Node(chosen.binary, self.directory, identity, self.relay, self.gorush)
         self.node.start()
-        self.harness = Harness(self.node, self.relay, self.gorush, self.server, WAIT)
+        self.harness = Harness(self.node, self.relay, self.gorush, identity, WAIT)
         self.sent = self.sent_bytes = 0
 
     def end(self):
@@ -104,9 +104,9 @@ class Attack:
         began = time.monotonic()
         self.harness.send(sent)
         found = self.harness.wait(lambda: next((a for a in self.harness.inbox if a.reference == sent.reference), None), WAIT)
+        self.harness.inbox.clear()  # answers to the attacker
         if found is None:
             return None, None
-        self.harness.inbox.remove(found)
         return time.monotonic() - began, found.fields
 
     def known_client(self):
