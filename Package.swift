@@ -154,13 +154,14 @@ package.targets += room(
     "Node",
     [
         library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", "Wire", logging]),
-        library("RateLimits", ["Core", "WakuCrypto"]),
-        library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "Storage", "Waku", "WakuCrypto", logging]),
+        library("RateLimits", ["Core", "WakuCrypto", deque]),
+        library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", logging]),
         library("NodeMetrics", ["Core", "Waku", logging, metrics]),
         library(
             "PushNode",
             [
-                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "Storage", "Waku", "WakuCrypto", deque, httpTypes, hummingbird,
+                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", deque,
+                httpTypes, hummingbird,
                 lifecycle, logging, nio,
             ]),
     ])

@@ -16,7 +16,7 @@ package protocol ProtocolService: Sendable {
     var deliveryMemory: DeliveryMemory? { get }
     /// Called once a minute: deletes rows that are older than the cutoff.
     func prune(_ retention: Retention) async
-    /// Called once a minute on each node of a cluster: recounts the rows that limits depend on.
+    /// Called once a minute on each node of a cluster: recounts the rows that limits depend on, and ends the minute of ``limitReport``.
     func recount() async
     /// Called once an hour: ends registrations that were not renewed.
     func expire(at now: Timestamp) async
@@ -45,6 +45,8 @@ package protocol ProtocolService: Sendable {
     func registrations() async -> RegistrationCounts?
     /// Results of its checks at this moment: a failed one makes the node not ready; `admin status` and `doctor` list all.
     var findings: [Finding] { get }
+    /// The work that its limits refuse; nil if it has no limits.
+    var limitReport: LimitReport? { get }
     /// Additional lines for `admin status` and the status page: names and values without secrets.
     func facts() async -> [ProtocolFact]
 }
@@ -67,6 +69,7 @@ extension ProtocolService {
     package func updateGauges(_ counters: Counters) async {}
     package func registrations() async -> RegistrationCounts? { nil }
     package var findings: [Finding] { [] }
+    package var limitReport: LimitReport? { nil }
     package func facts() async -> [ProtocolFact] { [] }
 }
 

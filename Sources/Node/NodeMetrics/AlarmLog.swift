@@ -24,6 +24,8 @@ package enum AlarmKind: String, MetricLabel {
     case storeFails = "store_fails"
     /// This machine's clock differs from the database's, or from the Waku node's.
     case clock
+    /// Many pieces of work were refused within a minute: the reason names the limit, and the standing of the payers.
+    case underAttack = "under_attack"
 
     /// The title on the status page.
     package var title: String {
@@ -39,13 +41,14 @@ package enum AlarmKind: String, MetricLabel {
         case .tokensHeldOff: "Too many tokens fail alike"
         case .storeFails: "Database can't be written or read"
         case .clock: "This machine's clock differs"
+        case .underAttack: "Under attack"
         }
     }
 
     /// An alarm without a defined end is over if it is not raised again within this time; nil for alarms that are cleared.
     var expiry: Duration? {
         switch self {
-        case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails, .clock: nil
+        case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails, .clock, .underAttack: nil
         case .gap, .gorushMisconfigured, .pushServiceCredentials: .seconds(600)
         case .tokensHeldOff: .seconds(3600)
         }

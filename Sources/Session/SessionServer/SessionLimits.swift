@@ -21,7 +21,7 @@ package final class SessionLimits: Sendable {
 
     /// Sets the counters for refusals.
     func count(with counters: Counters) {
-        limiter.reportRefusals { refusal in
+        limiter.reportRefusals { refusal, _ in
             if let counter = Counter(refusal) { counters.add(counter) }
         }
     }
@@ -72,7 +72,8 @@ extension Counter {
         case .newRegistrations: self = .sessionLimitNewSubscriptions
         case .notificationsByTarget: self = .sessionLimitNotifications
         case .messagesBySender, .registrationsBySender, .queriesBySender, .requestsBySender, .queriesByTarget, .registrations, .queries,
-            .requests, .answerKiBByTarget, .answerKiB, .installationsByKey, .denied:
+            .requests, .answerKiBByTarget, .answerKiB, .wholeAnswersByTarget, .notifications, .installationsByKey, .denied, .topicKeys,
+            .segments:
             return nil
         }
     }

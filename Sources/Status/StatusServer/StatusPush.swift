@@ -39,7 +39,7 @@ package struct StatusPush: NodeProtocol {
         self.identity = identity
         self.configuration = configuration
         table = TopicTable(server: identity.publicKey)
-        limits = StatusLimits(configuration.limits)
+        limits = StatusLimits(configuration.limits, payers: PayerHasher(key: identity.derivedKey(purpose: "waku-push payers 1")))
     }
 
     static let protocolName = "status"

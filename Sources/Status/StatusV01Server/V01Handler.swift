@@ -105,19 +105,24 @@ struct V01Handler: WakuHandler {
             !limits.refuses { $0.query(about: registrant.bytes, at: now) }
         }
         return register.records.records(of: registrants).map { found in
+            let part = message.byteCount / max(1, registrants.count)
+            var payer = Charge.unattributed
             let rows = found.flatMap { record -> [V01.QueryInfo] in
                 let rows = V01.QueryRules.rows(of: record.registrant, record.preferences)
                 let byteCount = rows.reduce(0) { $0 + V01.QueryRules.byteCount(of: $1) }
                 // A registrant over its limit is left out with all of its rows.
+                let charge = limits.charge(of: record.registrant, at: now)
                 let isRefused =
                     !rows.isEmpty
-                    && limits.refuses {
-                        $0.answer(byteCount: byteCount, about: record.registrant.bytes, at: now)
+                    && limits.refuses(for: charge) {
+                        $0.answer(
+                            byteCount: byteCount, about: record.registrant.bytes, queryByteCount: part, charge.standing, at: now)
                     }
+                if payer == .unattributed { payer = charge }
                 return isRefused ? [] : rows
             }
             guard let payload = V01.QueryRules.answer(rows)?.encoded() else { return nil }
-            if limits.refuses({ $0.answer(byteCount: payload.count, at: now) }) { return nil }
+            if limits.refuses(for: payer, { $0.answer(byteCount: payload.count, for: payer, at: now) }) { return nil }
             return replies.reply(.queryResponse, payload, to: sender, message, isHeld: true)
         }
     }

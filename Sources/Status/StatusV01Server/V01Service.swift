@@ -73,9 +73,11 @@ struct V01Service: ProtocolService {
     }
 
     func recount() async {
-        guard limits.countsDevices, let count = try? await node.store.fetch(Records.deviceCount()) else { return }
-        limits.counted(devices: count)
+        if limits.countsDevices, let count = try? await node.store.fetch(Records.deviceCount()) { limits.counted(devices: count) }
+        limits.limiter.endMinute(at: node.now())
     }
+
+    var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.standings.hasher, at: node.now()) }
 
     /// Removes records that were not renewed, as if the client had unregistered, so that old messages don't restore them.
     func expire(at now: Timestamp) async {

@@ -10,6 +10,8 @@ import Storage
 /// The operations that the admin socket offers on a running node.
 protocol AdminOperations: Sendable {
     var peers: AdminAPI.Peers { get }
+    /// The work that limits refuse.
+    var limits: AdminAPI.Limits { get }
     /// Why the node is not ready; empty if it is.
     var obstacles: [String] { get }
 
@@ -58,6 +60,7 @@ struct AdminServer {
         routes.get("status") { _, _ in try Self.answer(await node.status()) }
         routes.get("health") { _, _ in try Self.answer(AdminAPI.Health(obstacles: node.obstacles)) }
         routes.get("peers") { _, _ in try Self.answer(node.peers) }
+        routes.get("limits") { _, _ in try Self.answer(node.limits) }
         routes.post("drain") { request, _ in
             try await Self.answer(request) { (body: AdminAPI.Drain) in
                 await node.setDrain(body.isOn)

@@ -27,6 +27,10 @@ extension NodeService: AdminOperations {
 
     var peers: AdminAPI.Peers { AdminAPI.Peers(addresses: relay.ownAddresses, peers: relay.peers) }
 
+    var limits: AdminAPI.Limits {
+        AdminAPI.Limits(zip(protocols, services).compactMap { proto, service in service.limitReport.map { (proto.name, $0) } })
+    }
+
     /// Returns even if the disk hangs; the expiry of the first notification is unknown then.
     func status() async -> NodeStatus {
         let work = await work()

@@ -31,6 +31,7 @@ struct Maintenance: Sendable {
     /// nil: no other node has the same database.
     let cluster: any ClusterMembership
     let counters: Counters
+    let alarms: Alarms
     /// Number of topics besides the node's own.
     let topicCount: @Sendable () -> Int
     let logger: Logger
@@ -59,6 +60,8 @@ struct Maintenance: Sendable {
             summarize(counts, since: last)
             last = counts
             for service in protocols { await service.recount() }
+            let attacks = protocols.compactMap { $0.limitReport?.attack }
+            alarms.set(.underAttack, attacks.isEmpty ? nil : attacks.joined(separator: "; "))
             // For all nodes, one of them.
             if !cluster.isMaintainer { continue }
             await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: cutoff + retention))

@@ -1,5 +1,6 @@
 import NodeAPI
 import NodeMetrics
+import RateLimits
 import StatusProtocol
 import StatusRules
 import Storage
@@ -74,7 +75,8 @@ struct RegistrationHandler: Sendable {
         switch decision {
         case .store(let key, let registration, let bytes):
             let isNew = head?.isRegistered != true
-            return ifAllowed(key.keyHash, isNew: isNew, head, at: now) {
+            let charge = isNew ? limits.charge(of: registration, at: now) : .unattributed
+            return ifAllowed(key.keyHash, isNew: isNew, head, by: charge, at: now) {
                 .change(
                     [registrations.store(registration, bytes: bytes, as: key, message: mark, replacing: head, at: now)],
                     RegistrationOutcome(nil, counter: .registrationStored, topicChange: isNew ? .added(key.keyHash) : nil))
@@ -87,7 +89,7 @@ struct RegistrationHandler: Sendable {
                 }
             }
             // An installation that was never registered needs a new row, like a registration, so the same limits apply.
-            return head == nil ? ifAllowed(key.keyHash, isNew: true, head, at: now, end) : end()
+            return head == nil ? ifAllowed(key.keyHash, isNew: true, head, by: .unattributed, at: now, end) : end()
         case .keep: return .done(RegistrationOutcome(nil, counter: .registrationRepeated))
         case .refuse(let error): return .done(RegistrationOutcome(error, counter: error.counter))
         }
@@ -95,16 +97,16 @@ struct RegistrationHandler: Sendable {
 
     /// Calls the closure if limits allow the registration; refuses it otherwise.
     private func ifAllowed(
-        _ keyHash: KeyHash, isNew: Bool, _ head: RegistrationHead?, at now: Timestamp,
+        _ keyHash: KeyHash, isNew: Bool, _ head: RegistrationHead?, by charge: Charge, at now: Timestamp,
         _ then: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>
     ) -> StoreCommand<RegistrationOutcome> {
         let refusal = StoreCommand.done(RegistrationOutcome(.internalError, counter: .registrationLimited))
         guard isNew, limits.limitsInstallations else {
-            return limits.refusesRegistration(of: keyHash, isNew: isNew, installations: 0, at: now) ? refusal : then()
+            return limits.refusesRegistration(of: keyHash, isNew: isNew, installations: 0, by: charge, at: now) ? refusal : then()
         }
         return Registrations.countedInstallations(of: keyHash).then { count in
             let others = count - (head?.neverRegistered == true ? 1 : 0)
-            return limits.refusesRegistration(of: keyHash, isNew: isNew, installations: others, at: now) ? refusal : then()
+            return limits.refusesRegistration(of: keyHash, isNew: isNew, installations: others, by: charge, at: now) ? refusal : then()
         }
     }
 }

@@ -1,5 +1,6 @@
 import Delivery
 import NodeMetrics
+import RateLimits
 import NodeAPI
 import Core
 import StatusProtocol
@@ -106,12 +107,17 @@ struct RequestHandler: Sendable {
         var deliveries: [(id: DeliveryID, device: DeviceID, address: DeviceAddress, content: StatusContent)] = []
         var changes: [Change] = []
         var results: [PendingRequest.Entry.Result] = []
+        var tokens: [DeliveryID: Payer] = [:]
         for outcome in outcomes {
             switch outcome {
             case .report(let error): results.append(.known(error))
             case .await(let id): results.append(.waiting(id))
             case .deliver(let id, let notification, let stored):
-                guard let device = registered[stored.key]?.device, !limits.refuses({ $0.notification(for: stored.key, at: now) }) else {
+                let token = limits.charge(of: stored.registration, at: now)
+                let owner = Charge(limits.standings.hasher.payer(.owner, stored.key.keyHash.bytes), token.standing)
+                guard let device = registered[stored.key]?.device,
+                    !limits.refuses(for: owner, { $0.notification(for: stored.key, by: owner, at: now) })
+                else {
                     results.append(.known(.internalError))
                     continue
                 }
@@ -119,11 +125,12 @@ struct RequestHandler: Sendable {
                     DeliveryStorage.enqueue(
                         id, for: device, payload: StatusPayload.encode(notification), expires: expires,
                         markedAt: isShared ? nil : now, by: registrations.sealer))
+                tokens[id] = token.payer
                 deliveries.append((id, device, DeviceAddress(stored.registration), StatusContent(notification, for: stored.key)))
                 results.append(.waiting(id))
             }
         }
-        let pending = pending.with(results)
+        let pending = pending.with(results, tokens: tokens)
         if let codes = pending.finalCodes { changes.append(AnswerStorage.remember(codes, to: pending.envelopeID, at: now)) }
         return .apply(changes) { [deliveries] inserted in
             let queued = zip(deliveries, inserted).map { delivery, row in

@@ -101,8 +101,9 @@ struct V01RequestHandler: Sendable {
         for record in selection.records.values { versions[record.registrant] = record.preferences.version }
         for notification in decision.started {
             let (registrant, installation) = (notification.registrant, notification.device.installationID)
+            let owner = limits.charge(of: registrant, at: now)
             guard let row = selection.devices[registrant]?[installation], let version = versions[registrant],
-                !limits.refuses({ $0.notification(for: registrant.bytes + installation.bytes, at: now) })
+                !limits.refuses(for: owner, { $0.notification(for: registrant.bytes + installation.bytes, by: owner, at: now) })
             else {
                 isRefused = true
                 continue

@@ -1,4 +1,4 @@
-import NodeAPI
+package import NodeAPI
 package import Delivery
 package import Waku
 
@@ -9,6 +9,7 @@ package import Waku
 /// | `GET /status` | | ``NodeStatus`` |
 /// | `GET /health` | | ``Health`` |
 /// | `GET /peers` | | ``Peers`` |
+/// | `GET /limits` | | ``Limits`` |
 /// | `POST /drain` | ``Drain`` | ``Drain`` |
 /// | `POST /log-level` | ``LogLevel`` | ``LogLevel``, the previous one |
 /// | `POST /outbox/retry`, `POST /outbox/drop` | ``Selection`` | ``Count`` |
@@ -31,6 +32,19 @@ package enum AdminAPI {
         /// The addresses at which other peers can dial the node.
         package let addresses: [String]
         package let peers: [RelayPeer]
+    }
+
+    /// The work that limits refuse, by protocol.
+    package struct Limits: Codable, Sendable {
+        package struct Part: Codable, Sendable {
+            package let `protocol`: String
+            package let report: LimitReport
+        }
+
+        package let protocols: [Part]
+        package init(_ protocols: [(name: String, report: LimitReport)]) {
+            self.protocols = protocols.map { Part(protocol: $0.name, report: $0.report) }
+        }
     }
 
     package struct Drain: Codable, Sendable {
