@@ -37,9 +37,9 @@ package struct HTTPListener: Sendable {
     ///   - responder: Answers the requests.
     ///   - bound: Called with the listening channel once it is open.
     /// - Throws: NIO's error for an address that cannot be listened on.
-    package func run(
-        _ responder: some HTTPResponder<BasicRequestContext>, bound: @escaping @Sendable (any Channel) async -> Void
-    ) async throws {
+    package func run<Responder: HTTPResponder>(
+        _ responder: Responder, bound: @escaping @Sendable (any Channel) async -> Void
+    ) async throws where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
         let register = ConnectionRegister(limit: limits.connections)
         let quiet = Logger(label: "http") { _ in SwiftLogNoOpLogHandler() }
         let application = Application(

@@ -199,6 +199,7 @@ extension DeliveryService {
         let changes = taken.flatMap { delivery in
             DeliveryStorage.accept(
                 delivery.posted, postedAs: shared.isEmpty ? nil : shared[delivery.waiting.delivery.notificationID], at: time)
+                + sources.noteAccepted(delivery.waiting.device, at: time)
         }
         let hasDoubts = await keep(
             DeliveryStorage.hasDoubts().then { .change(changes, $0) }, "acceptance not stored")

@@ -59,8 +59,9 @@ package final class SessionLimits: Sendable {
     }
 
     /// Updates the number of subscriptions after requests: new ones were counted when they were admitted.
-    func count(_ answers: [RequestAnswer]) {
-        for case .removed(true) in answers { limiter.removedRegistration() }
+    func count(_ applied: AppliedRequests) {
+        for case .removed(true) in applied.answers { limiter.removedRegistration() }
+        for _ in 0..<applied.replacedCount { limiter.removedRegistration() }
     }
 }
 

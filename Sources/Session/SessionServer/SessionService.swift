@@ -6,7 +6,6 @@ import HTTPTypes
 import HummingbirdCore
 import Logging
 import NIOCore
-import NIOPosix
 import NodeMetrics
 import Core
 import SessionSwarms
@@ -59,7 +58,8 @@ final class SessionService: ProtocolService {
                     && routing.endpoint(
                         for: service.platform, apnTopic: service.isApple ? configuration.apnsTopic : "", service: service) != nil
             })
-        preparation = RequestPreparation(SignatureVerifier(sodium: configuration.sodium), services: services)
+        preparation = RequestPreparation(
+            SignatureVerifier(sodium: configuration.sodium), services: services, timeout: configuration.storeTimeout)
         limits.count(with: node.counters)
         if node.cluster.isShared {
             limits.limiter.exchangeUsage(
@@ -83,8 +83,8 @@ final class SessionService: ProtocolService {
 
     func run() async throws {
         guard await load() else { return }
-        preparation.threads.start()
-        defer { preparation.threads.shutdownGracefully { _ in } }
+        preparation.start()
+        defer { preparation.stop() }
         try await withTaskCancellationHandler {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await self.runMonitor() }

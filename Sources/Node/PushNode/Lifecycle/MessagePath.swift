@@ -74,7 +74,7 @@ struct MessagePath {
         return Maintenance(
             interval: base.configuration.maintenanceInterval, handledInterval: base.configuration.handledInterval,
             retention: base.configuration.retention, relay: relay, store: base.store, delivery: delivery, handled: handled,
-            protocols: services, cluster: base.cluster, counters: base.counters,
+            protocols: services, cluster: base.cluster, counters: base.counters, alarms: base.alarms,
             topicCount: { topics.reduce(0) { $0 + $1.otherCount } }, logger: base.logger, errors: base.errors, now: base.now)
     }
 }

@@ -114,12 +114,12 @@ package struct SubscriptionRules: Sendable {
     ///   - stored: The stored subscription with the same account, service and token.
     ///   - left: The kept name, if the subscription was ended.
     ///   - used: The recorded ahead times of this name.
-    ///   - deviceCount: The number of the account's subscriptions that are not expired.
+    ///   - deviceCount: The number of the account's subscriptions that are not expired, without one that makes room: see ``DevicePlaces``.
     ///   - now: Unix seconds.
     /// - Throws: ``RequestError/Code/error`` for a replay, or if the account has too many devices.
     package func decideSubscription(
-        signedAt: Int64, stored: StoredSubscription?, left: UnsubscribedName?, used: AheadTimes = AheadTimes(), deviceCount: Int,
-        at now: Int64
+        signedAt: Int64, stored: StoredSubscription?, left: UnsubscribedName?, used: AheadTimes = AheadTimes(),
+        deviceCount: @autoclosure () -> Int, at now: Int64
     ) throws(RequestError) -> Change {
         if let stored, !stored.isExpired(at: now) {
             guard signedAt >= stored.order else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
@@ -131,7 +131,7 @@ package struct SubscriptionRules: Sendable {
         if let left, now < left.expiresAt, signedAt < left.signedAt {
             throw RequestError(.error, "sig_ts: older than the unsubscription")
         }
-        guard deviceCount < maximumDevicesPerAccount else {
+        guard deviceCount() < maximumDevicesPerAccount else {
             throw RequestError(.error, "pubkey: \(maximumDevicesPerAccount) devices are subscribed already")
         }
         return .insert

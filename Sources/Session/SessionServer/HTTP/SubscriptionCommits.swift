@@ -68,7 +68,8 @@ final class SubscriptionCommits: Sendable {
             case .success(let applied):
                 // Even after the timeout, because the changes are stored.
                 for change in applied.monitoring { monitor.apply(change) }
-                limits.count(applied.answers)
+                limits.count(applied)
+                node.counters.add(.sessionReplaced, applied.replacedCount)
                 answer.give(.success(applied.answers))
             case .failure(let error):
                 node.errors.log("failed to store subscriptions", reason: error.message, count: requests.count)

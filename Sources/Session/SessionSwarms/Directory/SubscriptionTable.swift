@@ -183,6 +183,16 @@ struct SubscriptionTable: Sendable {
 
     func contains(_ account: AccountID) -> Bool { index(of: account) != nil }
 
+    /// The number of an account's subscriptions.
+    func count(of account: AccountID) -> Int {
+        var (count, slot) = (0, index(of: account).map { accounts[$0].first } ?? -1)
+        while slot >= 0 {
+            count += 1
+            slot = slots[Int(slot)].next
+        }
+        return count
+    }
+
     /// Whether the sequence numbers of any of the account's subscriptions in a swarm meet a condition.
     func contains(_ account: AccountID, inSwarm swarm: Int, where condition: (_ first: UInt64, _ last: UInt64) -> Bool) -> Bool {
         guard let owner = index(of: account), let index = place(of: owner, inSwarm: swarm) else { return false }

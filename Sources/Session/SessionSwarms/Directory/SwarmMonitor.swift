@@ -116,6 +116,9 @@ package struct SwarmMonitor: Sendable {
         }
     }
 
+    /// The number of an account's subscriptions.
+    package func deviceCount(of account: AccountID) -> Int { subscriptions.count(of: account) }
+
     mutating func join(_ swarm: Int, _ slot: Int) {
         lastSequence += 1
         let wasMember = subscriptions.setSequence(lastSequence, ofSlot: slot)

@@ -77,14 +77,18 @@ extension SubscriptionMonitor {
             guard parts.count == 1 else { throw .malformed }
             let message = try NotifyMessage(parsing: parts[0])
             let now = Self.unixMilliseconds
-            let isMonitored = state.withLock { $0.monitor.accepts(message.account, from: number) }
+            let (isMonitored, deviceCount) = state.withLock {
+                ($0.monitor.accepts(message.account, from: number), $0.monitor.deviceCount(of: message.account))
+            }
             do throws(MessageRules.Drop) {
                 try MessageRules.admit(message, isMonitored: isMonitored, at: now)
             } catch {
                 return drop(error == .expired ? .expired : .unsolicited, parts, from: number)
             }
             count(.received)
-            let (isFirst, isFull) = messages.withLock { ($0.isEmpty, $0.append(ReportedMessage(message, receivedAt: now), from: number)) }
+            let (isFirst, isFull) = messages.withLock {
+                ($0.isEmpty, $0.append(ReportedMessage(message, receivedAt: now), from: number, deviceCount: deviceCount))
+            }
             // One signal suffices: the reader empties the queue before it waits again.
             if isFirst { messageAdded.signal() }
             return isFull ? .pause : .proceed
