@@ -80,7 +80,8 @@ struct RequestPreparation: Sendable {
         do throws(RequestError) {
             switch try RequestBody(parsing: bytes) {
             case .one(let value):
-                return PreparedBody(byteCount: bytes.count, refusal: nil, isArray: false, entries: [entry(value, isSubscription: isSubscription, now: now)])
+                return PreparedBody(
+                    byteCount: bytes.count, refusal: nil, isArray: false, entries: [entry(value, isSubscription: isSubscription, now: now)])
             case .many(let values):
                 let entries = values.map { entry($0, isSubscription: isSubscription, now: now) }
                 return PreparedBody(byteCount: bytes.count, refusal: nil, isArray: true, entries: entries)
