@@ -151,7 +151,8 @@ package struct ClusterNeeds: Sendable {
     package let clockCompared: @Sendable (_ ahead: Duration) -> Bool
 
     package init(
-        store: any Store, gorushTimeout: Duration, waitingLimit: Int, registrants: [ProtocolNumber: (table: Table, column: Column)], counters: Counters,
+        store: any Store, gorushTimeout: Duration, waitingLimit: Int, registrants: [ProtocolNumber: (table: Table, column: Column)],
+        counters: Counters,
         logger: Logger, now: @escaping @Sendable () -> Timestamp, clockCompared: @escaping @Sendable (_ ahead: Duration) -> Bool
     ) {
         self.store = store

@@ -94,7 +94,8 @@ struct CountersTests {
         #expect(KindLabel.allCases.map(\.place) == [0, 1, 2])
         #expect(StageLabel.allCases.map(\.place) == [0, 1, 2, 3, 4])
         #expect(ProtocolLabel("status") == .status && ProtocolLabel(rawValue: "undeclared") == nil)
-        #expect(Set(ProtocolLabel.allCases).isSuperset(of: [.status, .other, .shared]))
+        let labels: Set<ProtocolLabel> = [.status, .other, .shared]
+        #expect(Set(ProtocolLabel.allCases).isSuperset(of: labels))
     }
 
     @Test("Each protocol's messages are counted and measured under its own label")

@@ -18,7 +18,9 @@ struct LeaseRenewal: Sendable {
         while !Task.isCancelled {
             let now = Instant.now
             if let heartbeat = node.state.withLock({ $0.member.heartbeat(at: now) }) {
-                let result = await node.onThread(node.heartbeatThread) { [database = node.database] () throws(StoreError) in try database.heartbeat(heartbeat) }
+                let result = await node.onThread(node.heartbeatThread) { [database = node.database] () throws(StoreError) in
+                    try database.heartbeat(heartbeat)
+                }
                 let changes = node.state.withLock { state in
                     switch result {
                     case .success(let view):

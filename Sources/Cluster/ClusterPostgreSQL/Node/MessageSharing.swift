@@ -132,7 +132,9 @@ struct MessageSharing: Sendable {
                 return (hour, key)
             }
         }
-        let result = await node.onThread(node.messageThread) { [database = node.database] () throws(StoreError) in try database.claims(wanted) }
+        let result = await node.onThread(node.messageThread) { [database = node.database] () throws(StoreError) in
+            try database.claims(wanted)
+        }
         return node.state.withLock { state in
             switch result {
             case .success(let claims): state.share.claimsRead(claims, at: .now)

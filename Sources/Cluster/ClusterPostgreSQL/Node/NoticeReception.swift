@@ -24,7 +24,9 @@ struct NoticeReception: Sendable {
         let listener = node.database.listener(on: node.notices.map(\.channel) + [ClusterNode.limitsChannel])
         await withTaskCancellationHandler {
             while !Task.isCancelled {
-                let result = await node.onThread(node.listenerThread) { () throws(StoreError) in try listener.next(timeout: Self.listenTimeout) }
+                let result = await node.onThread(node.listenerThread) { () throws(StoreError) in
+                    try listener.next(timeout: Self.listenTimeout)
+                }
                 switch result {
                 case .success(.reconnected):
                     // Notifications may have been missed without a connection: scan all partitions, and load all registrants again.

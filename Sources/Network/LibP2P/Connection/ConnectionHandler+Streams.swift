@@ -7,7 +7,8 @@ extension ConnectionHandler {
         guard let id = session.open() else { return promise.fail(ConnectionError.tooManyStreams) }
         let negotiation = MultistreamNegotiation(proposing: protocolIDs)
         streams[id] = StreamEntry(
-            StreamEntry.Negotiation(state: negotiation, deadline: deadline(id, limit: limit, on: promise.futureResult.eventLoop), opener: promise))
+            StreamEntry.Negotiation(
+                state: negotiation, deadline: deadline(id, limit: limit, on: promise.futureResult.eventLoop), opener: promise))
         var opening = negotiation.opening
         _ = session.send(&opening, on: id)
         flush()

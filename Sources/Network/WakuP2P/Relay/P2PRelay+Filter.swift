@@ -65,7 +65,9 @@ extension P2PRelay {
         switch request {
         case .ping: status = try await sendRequest(peer, kind: .ping)
         case .subscribe(let part):
-            for topic in configuration.pubsubTopics where status.isSuccess { status = try await sendRequest(peer, kind: .subscribe, pubsubTopic: topic, topics: part) }
+            for topic in configuration.pubsubTopics where status.isSuccess {
+                status = try await sendRequest(peer, kind: .subscribe, pubsubTopic: topic, topics: part)
+            }
         case .unsubscribe(let part):
             for topic in configuration.pubsubTopics where status.isSuccess {
                 status = try await sendRequest(peer, kind: .unsubscribe, pubsubTopic: topic, topics: part)

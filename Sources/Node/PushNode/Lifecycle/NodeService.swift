@@ -87,7 +87,8 @@ package final class NodeService: Service {
         (relay, delivery, publisher) = (path.relay, path.delivery, path.publisher)
         (services, sorter, maintenance) = (path.services, path.sorter, path.maintenance(base))
         (gauges, watch, statusSource) = (observation.gauges, observation.watch, observation.statusSource)
-        firstExpiryReading = ThrottledReading(pause: .zero, restFactor: 0) { [store] in try await store.fetch(DeliveryStorage.firstExpiry()) }
+        firstExpiryReading = ThrottledReading(pause: .zero, restFactor: 0) { [store] in try await store.fetch(DeliveryStorage.firstExpiry())
+        }
         probe = SelfProbe(topic: base.ownTopics.first ?? ContentTopic(TopicTag(rawValue: 0)))
     }
 }

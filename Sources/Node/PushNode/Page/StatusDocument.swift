@@ -115,7 +115,10 @@ package struct StatusDocument {
     }
 
     private var relay: HTML {
-        guard status.hasRelay else { return card("relay", title: "Relay", state: "none", isWell: true, rows: [("reason", "protocols over HTTP need none")], note: nil) }
+        guard status.hasRelay else {
+            return card(
+                "relay", title: "Relay", state: "none", isWell: true, rows: [("reason", "protocols over HTTP need none")], note: nil)
+        }
         let isWell = status.relayObstacle == nil && !status.isSilent
         let state: HTML = status.relayObstacle != nil ? "detached" : status.isSilent ? "silent" : "attached"
         return card(

@@ -77,7 +77,9 @@ final class NodeWatch: Sendable {
         for name in demoted where !before.contains(name) {
             logger.warning("relay demoted: published answers not found in other relays' stores", metadata: ["relay": "\(name)"])
         }
-        for name in before where !demoted.contains(name) { logger.info("relay restored: published answers confirmed", metadata: ["relay": "\(name)"]) }
+        for name in before where !demoted.contains(name) {
+            logger.info("relay restored: published answers confirmed", metadata: ["relay": "\(name)"])
+        }
         let reason = "other relays' stores have none of the last answers of \(demoted.joined(separator: ", "))"
         alarms.set(.answersUnconfirmed, demoted.isEmpty ? nil : reason)
     }

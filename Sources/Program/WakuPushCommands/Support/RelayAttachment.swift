@@ -123,7 +123,8 @@ final class RelayAttachment {
             try await gossip.listen()
         } catch {
             guard !isListeningOptional else {
-                return logger.warning("failed to listen for libp2p connections", metadata: ["reason": "\(error.message) --listen gives another"])
+                return logger.warning(
+                    "failed to listen for libp2p connections", metadata: ["reason": "\(error.message) --listen gives another"])
             }
             await gossip.close()
             throw CommandFailure(.unavailable, "\(error.message) Choose another with --listen, or --listen off")

@@ -139,7 +139,9 @@ struct SessionResponder: HTTPResponder {
     // MARK: Responses
 
     private static func json(_ answer: Answer) -> Response {
-        response(answer.retryAfter == nil ? .ok : .serviceUnavailable, type: "application/json", text: answer.json, retryAfter: answer.retryAfter)
+        response(
+            answer.retryAfter == nil ? .ok : .serviceUnavailable, type: "application/json", text: answer.json, retryAfter: answer.retryAfter
+        )
     }
 
     private static func inner(_ answer: Answer) -> OnionInnerResponse { .json(answer.json, retryAfter: answer.retryAfter) }

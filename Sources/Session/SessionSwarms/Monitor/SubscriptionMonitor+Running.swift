@@ -41,7 +41,8 @@ extension SubscriptionMonitor {
             do throws(StorageServerFile.Failure) {
                 update(try StorageServerFile.read(path))
             } catch {
-                logger.error("failed to reload the nodes file; nothing changed", metadata: ["path": "\(path)", "reason": "\(error.reason)"])
+                logger.error(
+                    "failed to reload the nodes file; nothing changed", metadata: ["path": "\(path)", "reason": "\(error.reason)"])
             }
         }
     }

@@ -54,7 +54,9 @@ struct RegistrationHandler: Sendable {
         _ claim: RegistrationClaim, key: RegistrationKey, mark: MessageMark, head: RegistrationHead?, at now: Timestamp
     ) throws -> StoreCommand<RegistrationOutcome> {
         // The relay may deliver the same message again, even after a restart, and its answer may have been lost.
-        if let head, head.version == claim.version, head.message == mark { return .done(RegistrationOutcome(nil, counter: .registrationRepeated)) }
+        if let head, head.version == claim.version, head.message == mark {
+            return .done(RegistrationOutcome(nil, counter: .registrationRepeated))
+        }
         if drain.isOn { return .done(RegistrationOutcome(.internalError, counter: .registrationRefused)) }
         var mayBeRepeated = false
         let decision = rules.decide(claim, storedVersion: head?.version) {

@@ -74,7 +74,9 @@ struct V01RequestHandler: Sendable {
     ) -> StoreCommand<Outcome> {
         // Determines the deliveries first, then reads their states.
         let first = V01.RequestRules.decide(request, record: { selection.records[$0] }, delivery: { _ in nil })
-        guard !first.started.isEmpty else { return carryOut(first, request: request, key: key, selection: selection, expires: expires, times: times, at: now) }
+        guard !first.started.isEmpty else {
+            return carryOut(first, request: request, key: key, selection: selection, expires: expires, times: times, at: now)
+        }
         let ids = first.started.map(\.id)
         return DeliveryStorage.states(of: ids).then { states in
             let known = Dictionary(zip(ids, states).compactMap { id, state in state.map { (id, $0) } }) { first, _ in first }
@@ -124,7 +126,9 @@ struct V01RequestHandler: Sendable {
             if verdict.isFinal { changes.append(V01Answers.remember(verdict.error, to: key, at: now)) }
         }
         return .apply(changes) { [planned] inserted in
-            Outcome(pending: pending, queued: queued(planned, rows: inserted, message: request.message, expires: expires, times: times, at: now))
+            Outcome(
+                pending: pending, queued: queued(planned, rows: inserted, message: request.message, expires: expires, times: times, at: now)
+            )
         }
     }
 

@@ -65,7 +65,8 @@ extension Records {
                     .bytes(keyHash.bytes), .bytes(device.installationID.bytes), .integer(Int64(bitPattern: version)),
                     .integer(Int64(platform.rawValue)),
                     sealer.seal(
-                        device.token.bytes, in: V01Storage.device, boundTo: Self.deviceBinding(keyHash, version: version, installation: device.installationID))))
+                        device.token.bytes, in: V01Storage.device,
+                        boundTo: Self.deviceBinding(keyHash, version: version, installation: device.installationID))))
         }
         let kept = Set(preferences.devices.map(\.installationID))
         return changes + Self.remove(devices.lazy.filter { !kept.contains($0.key) }.map(\.value))
