@@ -108,7 +108,7 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "Maximum number of registrants queued for --derive-ahead in memory. The others are read from the database later.")
     var deriveAheadLimit: Int = Environment.value("derive-ahead-limit", 10_000)
 
-    @Option(help: "Maximum number of notifications in the outbox. Beyond it the oldest are dropped.")
+    @Option(help: "Maximum number of notifications in the outbox. Beyond it, devices with most lose their oldest.")
     var outboxLimit: Int = Environment.value("outbox-limit", 100_000)
 
     @Option(
