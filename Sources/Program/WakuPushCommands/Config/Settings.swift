@@ -95,7 +95,7 @@ enum Settings {
         "derive-ahead-limit", 10_000,
         "Maximum number of registrants queued for --derive-ahead in memory. The others are read from the database later.")
     static let outboxLimit = Setting<Int>(
-        "outbox-limit", 100_000, "Maximum number of notifications in the outbox. Beyond it the oldest are dropped.")
+        "outbox-limit", 100_000, "Maximum number of notifications in the outbox. Beyond it, devices with most lose their oldest.")
     static let unknownHold = Setting<OptionalDurationArgument>(
         "unknown-hold", OptionalDurationArgument(DurationArgument("5s", .seconds(5))),
         "After a crash: how long a notification that may have been posted is held before it is posted again, counted from its first post. Notifications that a device shows once are posted again at once. At most 60s. off: no hold."
