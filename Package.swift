@@ -31,6 +31,7 @@ let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-s
 let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 let heap: Target.Dependency = .product(name: "HeapModule", package: "swift-collections")
 let yaml: Target.Dependency = .product(name: "Yams", package: "Yams")
+let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 
 /// Set by Deploy/release; empty in local builds.
@@ -40,6 +41,7 @@ let package = Package(
     name: "waku-push",
     products: [
         .executable(name: "waku-push", targets: ["waku-push"]),
+        .executable(name: "waku-push-bench", targets: ["waku-push-bench"]),
         .library(name: "PushClient", targets: ["PushClient"]),
         .library(name: "PushClientSQLite", targets: ["PushClientSQLite"]),
         .library(name: "Core", targets: ["Core"]),
@@ -51,6 +53,7 @@ let package = Package(
         .library(name: "LibP2P", targets: ["LibP2P"]),
     ],
     dependencies: [
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0"),
@@ -125,12 +128,12 @@ package.targets += room(
     "Network",
     [
         library("CurlClient", ["CCurl", "Core"]),
-        library("GossipSub", ["Core", "WakuCrypto", "Wire"]),
+        library("GossipSub", ["Core", "WakuCrypto", "Wire", deque]),
         library("HTTPService", ["NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTPTypes]),
         library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", "Wire", logging, nio, nioSockets]),
         library("LoopbackRelay", ["Core", "HTTPService", "Waku", "WakuCrypto", hummingbird, logging, nio]),
         library("NIOSupport", [logging, nio]),
-        library("NwakuRelay", ["Core", "CurlClient", "Waku", "WakuCrypto", logging]),
+        library("NwakuRelay", ["Core", "CurlClient", "Waku", "WakuCrypto", "Wire", logging]),
         library("Waku", ["CPushMessages", "Core", "WakuCrypto", "Wire"]),
         library("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", "Wire", logging, nio, nioSockets]),
     ])
@@ -150,14 +153,15 @@ package.targets += room(
 package.targets += room(
     "Node",
     [
-        library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", deque, logging]),
-        library("RateLimits", ["Core", "WakuCrypto"]),
-        library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "Storage", "Waku", "WakuCrypto", logging]),
+        library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", "Wire", deque, logging]),
+        library("RateLimits", ["Core", "WakuCrypto", deque]),
+        library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", logging]),
         library("NodeMetrics", ["Core", "Waku", logging, metrics]),
         library(
             "PushNode",
             [
-                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "Storage", "Waku", "WakuCrypto", deque, httpTypes, hummingbird,
+                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", deque,
+                httpTypes, hummingbird,
                 lifecycle, logging, nio,
             ]),
     ])
@@ -203,14 +207,14 @@ package.targets += room(
 package.targets += room(
     "Session",
     [
-        library("SessionProtocol", ["CSodium", "Core", "WakuCrypto"]),
+        library("SessionProtocol", ["CSodium", "Core", "WakuCrypto", "Wire"]),
         library(
             "SessionServer",
             [
                 "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "SessionSwarms", "Storage",
-                "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
+                "Waku", "WakuCrypto", "Wire", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
             ]),
-        library("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto"]),
+        library("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto", "Wire"]),
         library("SessionSwarms", ["CZeroMQ", "Core", "SessionProtocol", "WakuCrypto", deque, logging]),
     ])
 
@@ -247,19 +251,21 @@ package.targets += room(
                 "Delivery", "GossipSub", "HTTPService", "LibP2P", "LoopbackRelay", "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay",
                 "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusProtocol",
                 "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
-                "WakuP2P", hummingbird, lifecycle, logging, nio, sqlite,
+                "WakuP2P", "WakuPushCommands", arguments, histogram, hummingbird, lifecycle, logging, nio, signals, sqlite,
             ]),
         library("StatusGoImport", ["COpenSSL", "CSQLite", "Core", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto", grdb, sqlite]),
         library(
             "WakuPushCommands",
             [
                 "CVersion", "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
-                "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay", "Operations", "PushBench", "PushClient", "PushClientSQLite",
-                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusGoImport",
+                "NodeAPI", "NodeAssembly", "NwakuRelay", "Operations", "PushClient", "PushClientSQLite",
+                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionSwarms", "StatusGoImport",
                 "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", arguments, hummingbird, lifecycle, logging, nio, signals, yaml,
             ]),
         .executableTarget(name: "waku-push", dependencies: ["WakuPushCommands"], swiftSettings: strict),
+        // Apart from the program that operators install.
+        .executableTarget(name: "waku-push-bench", dependencies: ["PushBench"], swiftSettings: strict),
     ])
 
 // MARK: - Tests
@@ -318,7 +324,7 @@ package.targets += tests(
         tests("LibP2P", ["Core", "WakuCrypto", "Wire", nio, nioEmbedded, nioSockets]),
         tests("LoopbackRelay", ["Core", "Waku"]),
         tests("NIOSupport", [logging, nio, nioEmbedded]),
-        tests("NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "Waku", hummingbird, lifecycle, logging, nio]),
+        tests("NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "Waku", "Wire", hummingbird, lifecycle, logging, nio]),
         tests("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", "Wire", logging, nio, nioSockets]),
         tests("Waku", ["Core", "WakuCrypto", "Wire"]),
     ])
@@ -349,7 +355,7 @@ package.targets += tests(
             [
                 "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay", "PushClient", "RateLimits", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server",
-                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", grdb, hummingbird, lifecycle, logging,
+                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "Wire", grdb, hummingbird, lifecycle, logging,
             ]),
     ])
 
@@ -377,15 +383,15 @@ package.targets += tests(
 package.targets += tests(
     of: "Session",
     [
-        tests("SessionProtocol", ["CPostgres", "CSodium", "CZeroMQ", "Core", "WakuCrypto"]),
+        tests("SessionProtocol", ["CPostgres", "CSodium", "CZeroMQ", "Core", "WakuCrypto", "Wire"]),
         tests(
             "SessionServer",
             [
                 "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
                 "RateLimits", "SessionProtocol", "SessionSwarms", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
-                "WakuCrypto", grdb, lifecycle, logging,
+                "WakuCrypto", grdb, lifecycle, logging, nio,
             ]),
-        tests("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto"]),
+        tests("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto", "Wire"]),
         tests("SessionSwarms", ["Core", "SessionProtocol", "SessionStandIns", "WakuCrypto", logging]),
     ])
 
@@ -399,11 +405,11 @@ package.targets += tests(
 package.targets += tests(
     of: "Program",
     [
-        // Depends on the program so that it is built: it is run, not imported.
+        // Depends on the programs so that they are built: they are run, not imported.
         .testTarget(
             name: "CommandLineTests",
             dependencies: [
-                "TestSupport", "waku-push",
+                "TestSupport", "waku-push", "waku-push-bench",
                 "Core", "CurlClient", "LibP2P", "LoopbackRelay", "NodeAssembly", "NwakuRelay", "PushClient", "SessionProtocol",
                 "StatusProtocol",
                 "StatusServer",
@@ -411,7 +417,9 @@ package.targets += tests(
             ],
             swiftSettings: testing),
         tests("Operations", ["Core", "Delivery", "NodeAPI", "NodeMetrics", "NwakuRelay", "PushNode", "StatusServer", "Storage", "Waku"]),
-        tests("PushBench", ["Core", "NodeAssembly", "PushNode", "StatusProtocol", "Storage", "StorePostgreSQL", "Waku"]),
+        tests(
+            "PushBench",
+            ["Core", "NodeAssembly", "PushNode", "StatusProtocol", "Storage", "StorePostgreSQL", "Waku", "WakuPushCommands", arguments]),
         tests("StatusGoImport", ["Core", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto"]),
         tests(
             "WakuPushCommands",

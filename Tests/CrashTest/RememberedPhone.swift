@@ -133,7 +133,9 @@ final class RememberedPhone: CrashClient {
             ledger.withLock { $0.acknowledged(version, of: device) }
         case .refused(_, let reason): ledger.withLock { $0.breaks("a client of the library was refused: \(reason.rawValue)") }
         case .storeFailed(let reason): ledger.withLock { $0.breaks("a client's state was not kept: \(reason)") }
-        case .unregistered, .willRetry, .advertised, .discovered, .advertisementRejected, .notified, .gaveUp, .relayFailed: break
+        case .unregistered, .willRetry, .advertised, .discovered, .advertisementRejected, .notified, .gaveUp, .noServerKnown,
+            .relayFailed:
+            break
         }
     }
 

@@ -144,7 +144,7 @@ struct Decoder: Sendable, CustomTestStringConvertible {
             [0, 7, 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0x61, 0, 0, 16, 0, 1]
             + [0xC0, 12, 0, 16, 0, 1, 0, 0, 0, 60, 0, 4, 3, 0x61, 0x62, 0x63]
         return [
-            reading("node records", [BaseEncoding.base64URL(enr.dropFirst(4)) ?? []]) { _ = try NodeRecord(parsing: $0) },
+            reading("node records", [Base64.decodeURL(enr.dropFirst(4)) ?? []]) { _ = try NodeRecord(parsing: $0) },
             reading("node records as text", [Array(enr.utf8)]) { _ = try NodeRecord(parsing: String(decoding: $0, as: UTF8.self)) },
             reading("addresses of lists", [Array(url.utf8)]) { _ = try NodeTreeURL(parsing: String(decoding: $0, as: UTF8.self)) },
             reading("answers of the DNS", [dns]) { _ = try DNSMessage.texts(in: $0, to: "a", id: 7) },

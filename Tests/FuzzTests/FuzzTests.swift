@@ -5,7 +5,7 @@ import WakuCrypto
 
 /// Every decoder of what other nodes send, on what is nearly right: none may crash, take long, or read something that it writes otherwise.
 ///
-/// A moment each with every test run. Deploy/fuzz gives them `FUZZ_SECONDS`, under the address sanitizer. A crash is had again by its seed, which
+/// A moment each with every test run. Deploy/dev/fuzz gives them `FUZZ_SECONDS`, under the address sanitizer. A crash is had again by its seed, which
 /// is told before: `FUZZ_SEED`.
 @Suite(.serialized, .timeLimit(.minutes(60)))
 struct FuzzTests {

@@ -1,4 +1,4 @@
-// Tells the thread sanitizer what it can't see of Synchronization.Mutex. Preloaded by `Deploy/sanitize thread`.
+// Tells the thread sanitizer what it can't see of Synchronization.Mutex. Preloaded by `Deploy/dev/sanitize thread`.
 //
 // The quick way through the mutex is compiled into whoever uses it, and so instrumented. A mutex that is contended goes the slow way, in the
 // standard library, which is not: the sanitizer never learns that the thread has the lock, and reports a race on whatever it protects.

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The program under test as a process. Its output goes to files; it is killed after its time limit, or when this object is released.
 package final class ChildProcess: Sendable {
-    private static let builtProgram = Result { try findExecutable() }
+    private static let builtProgram = Result { try findProgram() }
     /// Processes start one at a time, so that none inherits the file descriptors of another.
     private static let spawning = Mutex(())
 
@@ -95,11 +95,16 @@ package final class ChildProcess: Sendable {
     }
 
     /// `WAKU_PUSH_TEST_PROGRAM`, or the program built beside the tests.
-    private static func findExecutable() throws -> URL {
+    private static func findProgram() throws -> URL {
         if let path = ProcessInfo.processInfo.environment["WAKU_PUSH_TEST_PROGRAM"] { return URL(fileURLWithPath: path) }
+        return try built("waku-push")
+    }
+
+    /// A program that was built with the tests: in the same folder or a parent.
+    package static func built(_ name: String) throws -> URL {
         var folder = URL(fileURLWithPath: CommandLine.arguments[0]).standardizedFileURL.deletingLastPathComponent()
         while true {
-            let candidate = folder.appendingPathComponent("waku-push")
+            let candidate = folder.appendingPathComponent(name)
             var isFolder: ObjCBool = false
             if FileManager.default.fileExists(atPath: candidate.path, isDirectory: &isFolder), !isFolder.boolValue { return candidate }
             guard folder.path != "/" else { throw CocoaError(.fileNoSuchFile) }

@@ -2,7 +2,7 @@ package import Foundation
 
 /// A part of an article that is generated from the code, between the lines `<!-- NAME -->` and `<!-- /NAME -->`.
 ///
-/// `Deploy/generate-tables` runs the tests of such parts with `WAKU_PUSH_WRITE_TABLES=1`; then they write the parts instead of checking them.
+/// `Deploy/dev/generate-tables` runs the tests of such parts with `WAKU_PUSH_WRITE_TABLES=1`; then they write the parts instead of checking them.
 package struct GeneratedTable {
     private static let folder = Repository.file("Sources/Node/PushNode/PushNode.docc")
 

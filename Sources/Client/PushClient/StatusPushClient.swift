@@ -11,13 +11,19 @@ public import WakuCrypto
 ///
 /// Messages are sent and received only while ``run()`` runs.
 public final class StatusPushClient: Sendable {
+    /// Settings that the store does not keep: pass the same ones each time the client is opened.
     public struct Configuration: Sendable {
+        /// The topic that the client publishes and subscribes on: that of its servers and contacts.
         public var pubsubTopic = PubsubTopic.statusDefault
         /// The number of a registrant's devices to notify when a message names none; at most 5.
         public var deviceLimit = 3
+        /// Servers to query about the devices of others, besides those that advertisements name and those that this client is registered with.
+        /// A client that only sends needs them where the network stores no advertisements.
+        public var servers: [PushServer] = []
         /// Encoded key bundles of the secure transport, included in advertisements.
         public var bundles: [[UInt8]] = []
 
+        /// The settings of Status' network: three devices, no bundles.
         public init() {}
     }
 
@@ -68,6 +74,7 @@ public final class StatusPushClient: Sendable {
             records: records, installationID: InstallationID(bytes: cryptography.makeAccessToken().bytes), cryptography: cryptography,
             at: clock.time(at: SteadyClock.uptime))
         machine.setDeviceLimit(configuration.deviceLimit)
+        machine.contactServers = configuration.servers
         runner = MachineRunner(machine, clock: clock, store: store)
     }
 

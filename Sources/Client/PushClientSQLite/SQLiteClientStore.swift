@@ -26,7 +26,6 @@ public final class SQLiteClientStore: ClientStore {
     /// - Parameters:
     ///   - folder: Used by this client only.
     ///   - identity: The client's identity key, required to decrypt the state.
-    /// - Throws: `ClientStoreError`
     public convenience init(folder: String, identity: PrivateKey) throws(ClientStoreError) {
         try self.init(lock: ClientFolderLock(folder), identity: identity)
     }
@@ -101,6 +100,9 @@ public final class SQLiteClientStore: ClientStore {
 
     // MARK: ClientStore
 
+    /// Decrypts all records into memory.
+    ///
+    /// - Throws: `ClientStoreError`, with `damaged` when any record can't be decrypted.
     public func load() async throws(ClientStoreError) -> [String: [UInt8]] {
         let rows: [(name: Data, body: Data)]
         do {
@@ -121,6 +123,10 @@ public final class SQLiteClientStore: ClientStore {
         return values
     }
 
+    /// Writes all changes in one transaction, and returns when they are on disk.
+    ///
+    /// - Parameter changes: Names of at most 65,535 bytes of UTF-8; nil removes a name.
+    /// - Throws: `ClientStoreError`, with `unavailable` for a longer name.
     public func commit(_ changes: [String: [UInt8]?]) async throws(ClientStoreError) {
         guard !changes.isEmpty else { return }
         var sealed: [(name: Data, body: Data?)] = []

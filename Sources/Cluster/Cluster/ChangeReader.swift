@@ -21,7 +21,6 @@ package struct ChangeReader: Sendable {
     /// Records that the changes since ``start`` were read.
     ///
     /// - Parameters:
-    ///   - time: the time of the reading.
     ///   - isComplete: false if there were more changes than can be read.
     /// - Returns: whether everything must be reloaded.
     package mutating func read(at time: Int64, isComplete: Bool, now: Instant) -> Bool {

@@ -45,8 +45,8 @@ package struct ClusterMember: Sendable {
     package private(set) var view: ClusterView?
     /// Whether the node hands over all its partitions, announced in the next heartbeat.
     package var isDraining = false
-    /// ``LeaseRow/monitorsAccounts``, announced in the next heartbeat.
-    package var monitorsAccounts = false
+    /// ``LeaseRow/offersKeys``, announced in the next heartbeat.
+    package var offersKeys = false
     /// ``LeaseRow/settings``. The next heartbeat says so.
     package var settings: [String: String]?
 
@@ -82,7 +82,7 @@ package struct ClusterMember: Sendable {
         let row = LeaseRow(
             node: id, state: isDraining ? .draining : .live, name: name,
             hashingVersion: configuration.hashingRules.last?.version ?? HashingRules.first.version,
-            gorushTimeout: configuration.gorushTimeout, monitorsAccounts: monitorsAccounts,
+            gorushTimeout: configuration.gorushTimeout, offersKeys: offersKeys,
             settings: settings)
         // Only a node that is in touch with the database judges others.
         guard let view, lease.isValid(at: now) else {
@@ -152,14 +152,14 @@ package struct ClusterMember: Sendable {
 
     // MARK: The other nodes
 
-    /// The nodes that share messages, accounts and the totals of limits: live and not draining, or all live nodes when all drain.
+    /// The nodes that share messages, keys and the totals of limits: live and not draining, or all live nodes when all drain.
     package var workers: [NodeID] { view.map { Self.workers($0.leases, except: []) } ?? [] }
 
-    /// This node's share of the accounts, among the nodes that offered to monitor accounts; all accounts when none did.
-    package var accounts: AccountShare {
-        let monitors = view.map { Self.workers($0.leases.filter(\.monitorsAccounts), except: []) } ?? []
-        guard let hashingRules else { return AccountShare(of: id, among: [], by: .first) }
-        return AccountShare(of: id, among: monitors, by: hashingRules)
+    /// The keys that this node serves, among the nodes that offered to serve keys; all keys when none did.
+    package var keys: KeyAssignment {
+        let offering = view.map { Self.workers($0.leases.filter(\.offersKeys), except: []) } ?? []
+        guard let hashingRules else { return KeyAssignment(of: id, among: [], by: .first) }
+        return KeyAssignment(of: id, among: offering, by: hashingRules)
     }
 
     /// This node's rank for a message: see ``MessageShare``. If the ranks of other nodes can't be known, it is the last: then this node takes only

@@ -23,14 +23,14 @@ package struct LeaseRow: Hashable, Sendable {
     package var hashingVersion: Int
     /// The node's `--gorush-timeout`, for nodes of earlier releases: see ``ClusterConfiguration/gorushTimeout``.
     package var gorushTimeout: Duration
-    /// Whether the node monitors accounts: see ``AccountShare``.
-    package var monitorsAccounts: Bool
+    /// Whether the node offers to serve a share of the keys: see ``KeyAssignment``.
+    package var offersKeys: Bool
     /// Options that must be the same at all nodes, by their names; nil: written by a release that does not tell. See ``ClusterConflicts``.
     package var settings: [String: String]?
 
     package init(
         node: NodeID, renewals: UInt64 = 0, state: State = .live, name: String = "", hashingVersion: Int = HashingRules.first.version,
-        gorushTimeout: Duration = .seconds(60), monitorsAccounts: Bool = false, settings: [String: String]? = nil
+        gorushTimeout: Duration = .seconds(60), offersKeys: Bool = false, settings: [String: String]? = nil
     ) {
         self.node = node
         self.renewals = renewals
@@ -38,7 +38,7 @@ package struct LeaseRow: Hashable, Sendable {
         self.name = name
         self.hashingVersion = hashingVersion
         self.gorushTimeout = gorushTimeout
-        self.monitorsAccounts = monitorsAccounts
+        self.offersKeys = offersKeys
         self.settings = settings
     }
 }

@@ -1,4 +1,4 @@
-/// A version of the function by which nodes divide messages, accounts and tasks. During an upgrade, nodes of two releases run together; all must use
+/// A version of the function by which nodes divide messages, keys and tasks. During an upgrade, nodes of two releases run together; all must use
 /// the same function, since otherwise a message could be left to another node by each of them.
 ///
 /// A release that changes the function adds a version to ``known`` and keeps the old one: the cluster uses the lowest version of its live nodes

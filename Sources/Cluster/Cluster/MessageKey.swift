@@ -10,11 +10,11 @@ package struct MessageKey: Hashable, Sendable {
         guard hash.count == 32 else { return nil }
         self = hash.withUnsafeBytes { bytes in
             func word(_ place: Int) -> UInt64 { UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8 * place, as: UInt64.self)) }
-            return MessageKey(prefix: word(0), word(1), word(2), word(3))
+            return MessageKey(prefix: word(0), second: word(1), third: word(2), fourth: word(3))
         }
     }
 
-    package init(prefix: UInt64, _ second: UInt64 = 0, _ third: UInt64 = 0, _ fourth: UInt64 = 0) {
+    package init(prefix: UInt64, second: UInt64 = 0, third: UInt64 = 0, fourth: UInt64 = 0) {
         self.prefix = prefix
         self.second = second
         self.third = third

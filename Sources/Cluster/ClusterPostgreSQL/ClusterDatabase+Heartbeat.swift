@@ -52,7 +52,7 @@ extension ClusterDatabase {
             [
                 .integer(lease.node.stored), .text(lease.state.rawValue), .text(lease.name), .text(version),
                 .integer(Int64(lease.hashingVersion)), .integer(Int64(lease.gorushTimeout / .milliseconds(1))),
-                .integer(lease.monitorsAccounts ? 1 : 0), .text(lease.settingsText ?? ""),
+                .integer(lease.offersKeys ? 1 : 0), .text(lease.settingsText ?? ""),
             ])
     }
 
@@ -155,7 +155,7 @@ extension LeaseRow {
         self.init(
             node: NodeID(stored: try row.integer(0)), renewals: try row.unsigned(1), state: state, name: try row.text(3),
             hashingVersion: Int(try row.integer(4)), gorushTimeout: .milliseconds(try row.integer(5)),
-            monitorsAccounts: try row.integer(6) == 1, settings: try row.optionalText(7).flatMap(LeaseRow.settings(parsing:)))
+            offersKeys: try row.integer(6) == 1, settings: try row.optionalText(7).flatMap(LeaseRow.settings(parsing:)))
     }
 }
 

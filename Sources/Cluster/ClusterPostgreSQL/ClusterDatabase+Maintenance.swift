@@ -14,13 +14,12 @@ extension ClusterDatabase {
     /// messages of ended nodes and old logged changes. Each transaction checks the ownership of the maintenance partition.
     ///
     /// - Parameters:
-    ///   - owner: the owner of the maintenance partition.
     ///   - epoch: the epoch of that ownership: see `Cluster/ClusterMember/maintenanceMark(at:)`.
     /// - Returns: false if the node is no longer the owner; a transaction that finds this changes nothing.
     /// - Throws: `StoreError` if a transaction was not committed, or its outcome is unknown. The call may be repeated.
     package func maintain(owner: NodeID, epoch: UInt64) throws(StoreError) -> Bool {
         let isOwner = try maintenance.transaction { connection in
-            guard try isOwned(owner, epoch, connection) else { return false }
+            guard try isOwned(owner, epoch: epoch, on: connection) else { return false }
             try createClaimPartitions(connection)
             _ = try connection.run([
                 // A process that joined again keeps using its first id, so only old rows are deleted.
@@ -38,14 +37,14 @@ extension ClusterDatabase {
         guard isOwner else { return false }
         // In a separate transaction: a backup may hold locks on old partitions longer than the creation of new ones can wait.
         return try maintenance.transaction(lockLimit: Self.lockLimit) { connection in
-            guard try isOwned(owner, epoch, connection) else { return false }
+            guard try isOwned(owner, epoch: epoch, on: connection) else { return false }
             try dropClaimPartitions(connection)
             return true
         }
     }
 
     /// Whether the node owns the maintenance partition in this epoch. If so, this holds until the end of the transaction.
-    private func isOwned(_ owner: NodeID, _ epoch: UInt64, _ connection: PostgreSQLConnection) throws -> Bool {
+    private func isOwned(_ owner: NodeID, epoch: UInt64, on connection: PostgreSQLConnection) throws -> Bool {
         let select = Statement(
             "SELECT partition FROM cluster_partition WHERE partition = $1 AND owner = $2 AND epoch = $3 FOR SHARE",
             [.integer(Int64(configuration.maintenancePartition)), .integer(owner.stored), .integer(Int64(bitPattern: epoch))])
@@ -53,8 +52,6 @@ extension ClusterDatabase {
     }
 
     /// Ends a lease before it expires. The node must have stopped all work that needs the lease.
-    ///
-    /// - Throws: `StoreError`
     package func leave(_ node: NodeID) throws(StoreError) {
         try heartbeats.transaction { connection in
             let end = Statement(

@@ -37,7 +37,6 @@ extension ClusterDatabase {
     /// - Parameters:
     ///   - sequences: the sequence number of the last row read, by node. All rows of a node that is missing here are returned.
     ///   - own: the node that reads; its rows are left out.
-    /// - Throws: `StoreError`
     package func finishedRows(after sequences: [NodeID: Int64], except own: NodeID) throws(StoreError) -> [FinishedRow] {
         let known = Array(sequences)
         let select = Statement(
@@ -55,8 +54,6 @@ extension ClusterDatabase {
     }
 
     /// The claims of the messages that are claimed.
-    ///
-    /// - Throws: `StoreError`
     package func claims(_ keys: [(hour: ClaimWindow.Hour, key: MessageKey)]) throws(StoreError) -> [MessageKey: Claim] {
         guard !keys.isEmpty else { return [:] }
         // A statement for each hour, so that each reads only one partition.
@@ -78,8 +75,6 @@ extension ClusterDatabase {
     }
 
     /// The time of the database's clock, in whole seconds since 1970.
-    ///
-    /// - Throws: `StoreError`
     package func now() throws(StoreError) -> Int64 {
         try messages.read([Self.clock]) { found in
             guard let row = found[0].first else { throw UnexpectedValue() }
@@ -92,8 +87,6 @@ extension ClusterDatabase {
     static let clock = Statement("SELECT floor(extract(epoch FROM clock_timestamp()))::bigint")
 
     /// The hours whose claims are kept.
-    ///
-    /// - Throws: `StoreError`
     package func claimWindow() throws(StoreError) -> ClaimWindow {
         try messages.read([Statement("SELECT first_hour FROM cluster")]) { found in
             guard let row = found[0].first else { throw UnexpectedValue() }

@@ -46,7 +46,6 @@ extension ClusterDatabase {
     /// - Parameters:
     ///   - address: the address of the database, which need not have been used by a cluster.
     ///   - outbox: the table of waiting notifications.
-    /// - Throws: `StoreError`
     package static func leaveCluster(at address: PostgreSQLAddress, outbox: Outbox) throws(StoreError) {
         let connection = try PostgreSQLConnection.open(address, name: "waku-push")
         let find = Statement(

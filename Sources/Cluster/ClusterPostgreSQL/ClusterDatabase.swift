@@ -23,7 +23,6 @@ package final class ClusterDatabase: Sendable {
     ///
     /// - Parameters:
     ///   - address: the address of the database, which a store must have opened at least once.
-    ///   - configuration: the configuration of the cluster.
     ///   - outbox: the table of waiting notifications.
     ///   - version: the version of the program, for operators.
     package init(_ address: PostgreSQLAddress, configuration: ClusterConfiguration, outbox: Outbox, version: String = "") {
@@ -44,7 +43,6 @@ package final class ClusterDatabase: Sendable {
     /// Notifies the listeners of a channel; nothing is stored.
     ///
     /// - Parameter payloads: the payloads to send, without duplicates.
-    /// - Throws: `StoreError`
     package func notify(_ channel: String, _ payloads: [String]) throws(StoreError) {
         let notify = Statement(
             "SELECT pg_notify($1 || '_' || \(Self.schemaID), convert_from(payload, 'UTF8')) FROM unnest($2) AS payload",
@@ -67,8 +65,6 @@ package final class ClusterDatabase: Sendable {
     /// - Parameters:
     ///   - table: the table to search.
     ///   - column: the column with the partition in its lowest bits: see ``Outbox/device``.
-    ///   - partitions: the numbers of the partitions.
-    /// - Throws: `StoreError`
     package func ids(of table: Table, by column: Column, in partitions: [PartitionNumber]) throws(StoreError) -> [Int64] {
         let select = Statement(
             "SELECT id FROM \(table.quoted) WHERE \(partition(of: column)) = ANY($1) ORDER BY id", [.integers(partitions.map(Int64.init))])
@@ -81,9 +77,8 @@ package final class ClusterDatabase: Sendable {
     ///   - ids: the ids of the rows to read.
     ///   - columns: the columns to read.
     ///   - value: converts a row, its mark and the time since its first mark; returns nil to leave the row out.
-    /// - Throws: `StoreError`
     package func waiting<Value: Sendable>(
-        _ ids: [Int64], _ columns: [Column], _ value: (Row, _ mark: (mark: DeliveryMark, age: Duration)?) throws -> Value?
+        _ ids: [Int64], columns: [Column], _ value: (Row, _ mark: (mark: DeliveryMark, age: Duration)?) throws -> Value?
     ) throws(StoreError) -> [Value] {
         let select = Statement(
             """
@@ -105,8 +100,6 @@ package final class ClusterDatabase: Sendable {
     }
 
     /// The subset of these deliveries that gorush has accepted.
-    ///
-    /// - Throws: `StoreError`
     package func accepted(among deliveries: [[UInt8]]) throws(StoreError) -> [[UInt8]] {
         let select = Statement(
             "SELECT \(outbox.delivery.quoted) FROM \(outbox.accepted.quoted) WHERE \(outbox.delivery.quoted) = ANY($1)",

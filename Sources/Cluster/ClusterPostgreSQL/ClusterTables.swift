@@ -58,7 +58,7 @@ enum ClusterTables {
                 renewed_at timestamptz NOT NULL, ended_at timestamptz
             ) WITH (fillfactor = 50)
             """,
-            // Null in rows of releases that do not monitor accounts.
+            // Whether the node offers to serve keys. Named after their first use; null in rows of releases without it.
             "ALTER TABLE cluster_node ADD COLUMN IF NOT EXISTS monitors_accounts boolean",
             // Null in rows of releases that do not publish their settings.
             "ALTER TABLE cluster_node ADD COLUMN IF NOT EXISTS settings text COLLATE \"C\"",

@@ -36,8 +36,6 @@ final class GuardedConnection: Sendable {
     // MARK: Statements
 
     /// Runs read-only statements in one round trip, and converts their rows.
-    ///
-    /// - Throws: `StoreError`
     func read<Result: Sendable>(
         _ statements: [Statement], _ result: ([[Row]]) throws -> Result
     ) throws(StoreError) -> Result {

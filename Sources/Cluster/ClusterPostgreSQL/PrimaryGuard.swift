@@ -19,8 +19,6 @@ final class PrimaryGuard: Sendable {
 
     /// Checks the server of a new connection, before any other use. `PostgreSQLConnection.open` has already checked that the server is not a standby,
     /// and that it syncs commits.
-    ///
-    /// - Throws: `StoreError`
     func accept(_ connection: PostgreSQLConnection) throws(StoreError) {
         let (identifier, stored): (UInt64, UInt32)
         do {

@@ -23,8 +23,8 @@ package struct ClockWatch: Hashable, Sendable {
 
     package init() {}
 
-    /// - Parameter ahead: the difference that is certain: see ``certainDifference(to:from:until:)``.
-    /// - Returns: the state, when it has changed.
+    /// - Parameter ahead: the certain difference: see ``certainDifference(to:from:until:)``.
+    /// - Returns: the new state, if it has changed.
     package mutating func compared(ahead: Duration) -> State? {
         self.ahead = ahead
         let difference = ahead < .zero ? .zero - ahead : ahead
@@ -37,11 +37,11 @@ package struct ClockWatch: Hashable, Sendable {
         return state == before ? nil : state
     }
 
-    /// By how much this clock is certainly ahead of another: the smallest difference that explains an answer, which the other clock's time was
-    /// written into at some time between the request and the answer. All are times since 1970.
+    /// The part of this clock's lead over another clock that is certain. The other clock was read at an unknown time between the request and the
+    /// answer, so the result is the smallest difference that is consistent with both; negative when this clock is behind. All times are since 1970.
     ///
     /// - Parameters:
-    ///   - other: the other clock's time.
+    ///   - other: the other clock's time in the answer.
     ///   - start: when the request was sent, by this clock.
     ///   - end: when the answer was received, by this clock.
     package static func certainDifference(to other: Duration, from start: Duration, until end: Duration) -> Duration {

@@ -1,8 +1,11 @@
 import WakuCrypto
 
-/// The id of a message for a device, which must not be delivered twice: 32 bytes, a hash computed by the protocol, distinct between protocols.
+/// Identifies a message for a device, so that it is delivered once: a hash of 32 bytes. Each protocol hashes other fields, so that the ids of two
+/// protocols do not coincide.
 public struct DeliveryID: Hashable, Sendable {
+    /// Length of an id in bytes.
     public static let byteCount = 32
+    /// A SHA-256 digest, or 32 bytes as stored.
     public let bytes: [UInt8]
 
     /// nil unless there are 32 bytes.
@@ -21,5 +24,6 @@ public struct DeliveryID: Hashable, Sendable {
         bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
     }
 
+    /// 64 lower-case digits, without `0x`.
     public var hex: String { hexString(bytes) }
 }

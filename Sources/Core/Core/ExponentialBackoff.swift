@@ -1,7 +1,7 @@
 /// How long to wait before the next attempt after consecutive failures: exponential backoff with jitter.
 ///
-/// The nominal delay starts at ``initial`` and doubles with each failure up to ``maximum``. The jitter takes a random part of its upper
-/// half away, so that clients that lost the same server at the same time do not all return at once.
+/// The nominal delay starts at ``initial`` and doubles with each failure up to ``maximum``. Jitter removes a random part of its upper half, so that
+/// clients that lost the same server at the same time do not all return at once.
 ///
 ///     nominal(n) = min(maximum, initial · 2ⁿ⁻¹)           n consecutive failures
 ///     delay(n)   = nominal(n) · (1 + jitter) / 2          jitter in 0…1

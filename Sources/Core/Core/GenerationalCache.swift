@@ -19,6 +19,7 @@ public struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Send
     /// The entries in memory: a key that was set again after its generation became the old one counts twice.
     @inlinable public var count: Int { young.count + old.count }
 
+    /// Whether there is a value of the key. Does not make the entry younger.
     @inlinable
     public func contains(_ key: Key) -> Bool {
         young.index(forKey: key) != nil || old.index(forKey: key) != nil
@@ -39,18 +40,21 @@ public struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Send
         return value
     }
 
+    /// Sets a value and makes the entry young. When the young generation is full, the old one is dropped.
     @inlinable
     public mutating func set(_ value: Value, of key: Key) {
         if young.count >= capacity, young.index(forKey: key) == nil { (old, young) = (young, [:]) }
         young[key] = value
     }
 
+    /// Removes the key from both generations.
     @inlinable
     public mutating func remove(_ key: Key) {
         young[key] = nil
         old[key] = nil
     }
 
+    /// Removes all entries and releases their memory.
     @inlinable
     public mutating func removeAll() {
         (young, old) = ([:], [:])

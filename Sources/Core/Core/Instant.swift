@@ -9,14 +9,14 @@
 ///     let age = now - startedAt             // two Instants make a Duration
 ///     try await retryAt.sleep()             // wait
 ///
-/// It is the time of `ContinuousClock`. Its own `Instant` does not serve: it is a resilient type, which would give every state machine that
-/// holds one an opaque layout. Tests write `.seconds(5)` for an instant 5 seconds after the epoch: see `SimulatedInstant.swift` in
-/// TestSupport.
+/// The clock is `ContinuousClock`. Its own `Instant` type is not used because it is resilient, so that every state machine that stores one would have
+/// an opaque layout. Tests write `.seconds(5)` for an instant 5 seconds after the epoch: see `SimulatedInstant.swift` in TestSupport.
 @frozen
 public struct Instant: Comparable, Hashable, Sendable, CustomStringConvertible {
     /// The time since the clock's arbitrary epoch, on Linux the start of the machine. Below zero for times before it.
     public let sinceEpoch: Duration
 
+    /// - Parameter sinceEpoch: The time since the clock's epoch; negative for times before it.
     @inlinable
     public init(sinceEpoch: Duration) {
         self.sinceEpoch = sinceEpoch
@@ -25,12 +25,15 @@ public struct Instant: Comparable, Hashable, Sendable, CustomStringConvertible {
     /// The current time.
     public static var now: Instant { Instant(sinceEpoch: ContinuousClock.now - ContinuousClock().systemEpoch) }
 
+    /// Whether `left` is earlier.
     @inlinable
     public static func < (left: Instant, right: Instant) -> Bool { left.sinceEpoch < right.sinceEpoch }
 
+    /// The instant this long after another; a negative duration gives an earlier one.
     @inlinable
     public static func + (instant: Instant, duration: Duration) -> Instant { Instant(sinceEpoch: instant.sinceEpoch + duration) }
 
+    /// The instant this long before another; a negative duration gives a later one.
     @inlinable
     public static func - (instant: Instant, duration: Duration) -> Instant { Instant(sinceEpoch: instant.sinceEpoch - duration) }
 
@@ -38,6 +41,7 @@ public struct Instant: Comparable, Hashable, Sendable, CustomStringConvertible {
     @inlinable
     public static func - (left: Instant, right: Instant) -> Duration { left.sinceEpoch - right.sinceEpoch }
 
+    /// Moves the instant by a duration.
     @inlinable
     public static func += (instant: inout Instant, duration: Duration) { instant = instant + duration }
 
@@ -48,5 +52,6 @@ public struct Instant: Comparable, Hashable, Sendable, CustomStringConvertible {
         try await Task.sleep(until: ContinuousClock().systemEpoch + sinceEpoch, clock: .continuous)
     }
 
+    /// The time since the epoch, as `Duration` prints it: `12.5 seconds`.
     public var description: String { "\(sinceEpoch)" }
 }

@@ -9,6 +9,7 @@ public enum Platform: Int32, Sendable, CaseIterable, Codable {
     /// The push services that gorush posts to.
     public static let ofGorush: [Platform] = [.apn, .firebase, .huawei]
 
+    /// The name in options, logs and the output of admin commands.
     public var name: String {
         switch self {
         case .apn: "apn"

@@ -5,11 +5,13 @@
 public struct SplitMix64: RandomNumberGenerator, Sendable {
     @usableFromInline var state: UInt64
 
+    /// - Parameter seed: Any number; equal seeds give equal sequences.
     @inlinable
     public init(seed: UInt64) {
         state = seed
     }
 
+    /// The next 64 bits. The sequence repeats after 2^64 calls.
     @inlinable
     public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15

@@ -2,9 +2,12 @@ import Foundation
 
 /// Wall-clock time: Unix time in nanoseconds, as messages carry it. Never converted to a Double: current values are beyond 2^53.
 public struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
+    /// Nanoseconds since 1970-01-01 00:00 UTC, negative before. The range is 1677 to 2262.
     public let rawValue: Int64
+    /// - Parameter rawValue: Any number of nanoseconds, as received from other nodes.
     public init(rawValue: Int64) { self.rawValue = rawValue }
 
+    /// Whether `left` is earlier.
     public static func < (left: Timestamp, right: Timestamp) -> Bool { left.rawValue < right.rawValue }
 
     /// The system's clock.
@@ -20,6 +23,7 @@ public struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
         return Timestamp(rawValue: overflow ? (duration < .zero ? .min : .max) : sum)
     }
 
+    /// Saturates at the ends of the range, like ``+(_:_:)``.
     public static func - (time: Timestamp, duration: Duration) -> Timestamp {
         time + .nanoseconds(-duration.nanoseconds)
     }

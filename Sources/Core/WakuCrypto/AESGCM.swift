@@ -2,6 +2,7 @@ import COpenSSL
 
 /// 32 bytes for AES-256-GCM.
 public struct SymmetricKey: Sendable {
+    /// Length of a key in bytes.
     public static let byteCount = 32
     package let secret: SecretBytes
 
@@ -17,6 +18,7 @@ public struct SymmetricKey: Sendable {
         secret = SecretBytes(bytes)
     }
 
+    /// A key of libcrypto's generator for private values.
     public static func random() -> SymmetricKey {
         SymmetricKey(SecretBytes.random(count: byteCount))
     }
@@ -24,7 +26,9 @@ public struct SymmetricKey: Sendable {
 
 /// AES-256-GCM with a nonce of 12 bytes and a tag of 16.
 public enum AESGCM {
+    /// Length of a nonce in bytes.
     public static let nonceByteCount = 12
+    /// Length of a tag in bytes.
     public static let tagByteCount = 16
 
     private static let contexts = ThreadContexts.ciphers()
@@ -115,9 +119,9 @@ public enum AESGCM {
         return SymmetricKey(secret)
     }
 
-    /// The output is valid only if it returns true.
+    /// Decrypts into memory of the caller. The output is valid only if it returns true.
     ///
-    /// - Parameter plainCount: the length of `sealed` without nonce and tag. `output` may be nil for 0 bytes.
+    /// - Parameter plainCount: the length of `sealed` without nonce and tag. If it is 0, `output` may be nil.
     private static func open(
         _ sealed: [UInt8], into output: UnsafeMutablePointer<UInt8>?, _ plainCount: Int, key: SymmetricKey, layout: Layout,
         associatedData: [UInt8]

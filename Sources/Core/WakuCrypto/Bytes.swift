@@ -27,7 +27,7 @@ public func bytes(hex: some StringProtocol) -> [UInt8]? {
     return result
 }
 
-/// The value of a hexadecimal digit in ASCII.
+/// The value of an ASCII hexadecimal digit of either case; nil for other bytes.
 @inlinable
 public func hexNibble(_ digit: UInt8) -> UInt8? {
     switch digit {
@@ -48,7 +48,7 @@ public func randomBytes(_ count: Int) -> [UInt8] {
     RandomReserve.take(count)
 }
 
-/// libcrypto calls with valid arguments fail only for lack of memory or entropy, from which the program can't recover.
+/// Stops the program if a libcrypto call failed. With valid arguments, calls fail only for lack of memory or entropy, from which it can't recover.
 func require(_ result: Int32, _ function: StaticString = #function) {
     precondition(result == 1, "libcrypto failed in \(function)")
 }

@@ -5,11 +5,16 @@ import COpenSSL
 /// A message is processed in pieces: ``start(_:)``, then any ``authenticate(_:)``, then any ``update(_:into:)``, then one of
 /// the finishing calls. Not thread-safe.
 public final class ChaCha20Poly1305 {
+    /// Length of a key in bytes.
     public static let keyByteCount = 32
+    /// Length of a tag in bytes.
     public static let tagByteCount = 16
 
+    /// The direction in which a context processes messages, fixed when it is created.
     public enum Direction: Sendable {
+        /// Encrypts: ends with ``ChaCha20Poly1305/finishSealing(tag:)``.
         case seal
+        /// Decrypts: ends with ``ChaCha20Poly1305/finishOpening(tag:)``.
         case open
     }
 

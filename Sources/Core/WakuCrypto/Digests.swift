@@ -1,6 +1,8 @@
 import COpenSSL
 
+/// SHA-256 (FIPS 180-4).
 public enum SHA256 {
+    /// Length of a digest in bytes.
     public static let byteCount = 32
 
     /// Contexts for data that is not secret.
@@ -48,12 +50,13 @@ public enum SHA256 {
     }
 }
 
+/// SHAKE-256 (FIPS 202), squeezed to the length that Status' protocol uses.
 public enum Shake256 {
     private static let contexts = ThreadContexts.digests(wipe: { _ in })
     /// Immutable after fetching, so threads may share it.
     nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHAKE256", nil)
 
-    /// SHAKE-256 squeezed to 64 bytes: the only length this protocol uses.
+    /// SHAKE-256 squeezed to 64 bytes, the only length that Status' protocol uses.
     public static func hash64(_ bytes: [UInt8]) -> [UInt8] {
         hash(bytes, byteCount: 64)
     }
@@ -72,6 +75,7 @@ public enum Shake256 {
 
 /// FIPS 202. Not Keccak-256, which pads with 0x01 instead of 0x06: see ``Keccak256``.
 public enum SHA3 {
+    /// Length of a SHA3-256 digest in bytes.
     public static let byteCount = 32
 
     private static let contexts = ThreadContexts.digests(wipe: { _ in })

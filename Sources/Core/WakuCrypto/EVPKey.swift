@@ -4,7 +4,7 @@ import COpenSSL
 final class EVPKey {
     let pointer: OpaquePointer
 
-    /// Takes ownership.
+    /// Takes ownership of a key; nil for a null pointer.
     init?(taking pointer: OpaquePointer?) {
         guard let pointer else { return nil }
         self.pointer = pointer

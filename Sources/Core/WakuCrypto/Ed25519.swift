@@ -2,11 +2,14 @@ import COpenSSL
 
 /// A key that signs by Ed25519 (RFC 8032). The seed is wiped when freed, and never printed.
 public struct Ed25519PrivateKey: Sendable, CustomStringConvertible {
+    /// Length of the seed in bytes.
     public static let byteCount = 32
-    /// 32 bytes.
+    /// The private key of RFC 8032, 32 bytes.
     public let seed: SecretBytes
+    /// Derived from the seed, once.
     public let publicKey: Ed25519PublicKey
 
+    /// A key with a random seed.
     public static func generate() -> Ed25519PrivateKey {
         Ed25519PrivateKey(SecretBytes.random(count: byteCount))
     }
@@ -22,7 +25,7 @@ public struct Ed25519PrivateKey: Sendable, CustomStringConvertible {
         publicKey = Ed25519PublicKey(trusted: EVPKey(private: seed, algorithm: "ED25519").rawPublicKey(byteCount: 32))
     }
 
-    /// 64 bytes.
+    /// Signs a message, which need not be hashed before. Returns 64 bytes.
     public func signature(of message: [UInt8]) -> [UInt8] {
         let key = EVPKey(private: seed, algorithm: "ED25519")
         let context = EVP_MD_CTX_new()
@@ -34,13 +37,17 @@ public struct Ed25519PrivateKey: Sendable, CustomStringConvertible {
         }
     }
 
+    /// `<redacted>`, so that interpolation into a log or error message does not reveal the seed.
     public var description: String { "<redacted>" }
 }
 
 /// An Ed25519 public key, 32 bytes.
 public struct Ed25519PublicKey: Hashable, Sendable {
+    /// Length of a public key in bytes.
     public static let byteCount = 32
+    /// Length of a signature in bytes.
     public static let signatureByteCount = 64
+    /// The encoded point of RFC 8032: the y coordinate, little-endian, with the sign of x in the highest bit.
     public let bytes: [UInt8]
 
     /// Whether it is a valid point is checked only when a signature is verified.
@@ -55,6 +62,7 @@ public struct Ed25519PublicKey: Hashable, Sendable {
         self.bytes = bytes
     }
 
+    /// Whether the signature is by this key. False for a length other than 64 bytes, and for a key that is not a valid point.
     public func isValid(_ signature: [UInt8], of message: [UInt8]) -> Bool {
         guard signature.count == Self.signatureByteCount, let key = EVPKey(public: bytes, algorithm: "ED25519") else { return false }
         return key.isValid(signature, of: message, digest: nil)

@@ -1,14 +1,17 @@
 /// The original Keccak with 256 bits of output, as in Ethereum: padding 0x01, not SHA3-256's 0x06. OpenSSL 3.0 lacks it.
 public enum Keccak256 {
+    /// Length of a digest in bytes.
     public static let byteCount = 32
 
     /// Bytes absorbed by each permutation: 1600 bits less twice the security of 256 bits.
     private static let rate = 136
 
+    /// The digest of an array, 32 bytes.
     public static func hash(_ bytes: [UInt8]) -> [UInt8] {
         bytes.withUnsafeBufferPointer { hash($0) }
     }
 
+    /// The digest of a slice, 32 bytes, without copying it.
     public static func hash(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         bytes.withUnsafeBufferPointer { hash($0) }
     }

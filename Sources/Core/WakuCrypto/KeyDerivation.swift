@@ -16,7 +16,7 @@ public enum KeyDerivation {
             })
     }
 
-    /// HKDF-SHA256, RFC 5869, with an empty salt. `purpose` keeps keys for different uses apart.
+    /// HKDF-SHA256, RFC 5869. `purpose` is the info: different purposes give independent keys.
     static func hkdf(_ secret: UnsafeBufferPointer<UInt8>, salt: [UInt8] = [], purpose: [UInt8], byteCount: Int) -> SecretBytes {
         let algorithm = EVP_KDF_fetch(nil, "HKDF", nil)
         let context = EVP_KDF_CTX_new(algorithm)

@@ -5,11 +5,15 @@ public struct PKIXPublicKey: Hashable, Sendable {
     /// Enough for RSA with 8,192 bits: larger keys only cost time.
     public static let byteLimit = 1_100
 
+    /// Key types, with libcrypto's names as raw values.
     public enum Algorithm: String, Sendable {
+        /// 2,048 to 8,192 bits.
         case rsa = "RSA"
+        /// Any curve that libcrypto knows.
         case ecdsa = "EC"
     }
 
+    /// The key's type, which the encoding must match.
     public let algorithm: Algorithm
     /// The DER encoding of a SubjectPublicKeyInfo.
     public let bytes: [UInt8]
@@ -21,6 +25,7 @@ public struct PKIXPublicKey: Hashable, Sendable {
         _ = try key()
     }
 
+    /// Whether the signature of SHA-256(message) is by this key: PKCS #1 v1.5 for RSA, the DER encoding of (r, s) for ECDSA.
     public func isValid(_ signature: [UInt8], of message: [UInt8]) -> Bool {
         guard let key = try? key() else { return false }
         return key.isValid(signature, of: message, digest: "SHA256")

@@ -3,8 +3,10 @@ import Foundation
 
 /// A scalar of secp256k1, with its point. The scalar is wiped when freed, and never printed.
 public struct PrivateKey: Sendable, CustomStringConvertible {
+    /// Length of the scalar in bytes.
     public static let byteCount = 32
     let secret: SecretBytes
+    /// The scalar times the generator of the curve. Computed once.
     public let publicKey: PublicKey
 
     /// - Throws: ``CryptoError/invalidKey`` unless it is 32 bytes, above 0 and below the order of the curve.
@@ -24,6 +26,7 @@ public struct PrivateKey: Sendable, CustomStringConvertible {
         publicKey = PublicKey(point: point)
     }
 
+    /// A random key.
     public static func generate() -> PrivateKey {
         while true {
             // All but one in 2^128 random values are in range.
@@ -65,5 +68,6 @@ public struct PrivateKey: Sendable, CustomStringConvertible {
         try secret.withBytes(body)
     }
 
+    /// `<redacted>`, so that interpolation into a log or error message does not reveal the scalar.
     public var description: String { "<redacted>" }
 }

@@ -2,7 +2,9 @@ import CSecp256k1
 
 /// A point on secp256k1.
 public struct PublicKey: Hashable, Sendable {
+    /// Length of ``uncompressed`` in bytes.
     public static let uncompressedByteCount = 65
+    /// Length of ``compressed`` in bytes.
     public static let compressedByteCount = 33
 
     /// 0x04 ‖ X ‖ Y.
@@ -49,6 +51,8 @@ public struct PublicKey: Hashable, Sendable {
     /// 130 digits, without 0x.
     public var hex: String { hexString(uncompressed) }
 
+    /// Compares the encoded points: the representation of `secp256k1_pubkey` is private to the library.
     public static func == (left: PublicKey, right: PublicKey) -> Bool { left.uncompressed == right.uncompressed }
+    /// Hashes all bytes at once: an array hashes its elements one by one.
     public func hash(into hasher: inout Hasher) { uncompressed.withUnsafeBytes { hasher.combine(bytes: $0) } }
 }

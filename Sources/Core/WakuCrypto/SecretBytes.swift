@@ -12,10 +12,12 @@ public final class SecretBytes: Sendable, CustomStringConvertible, CustomReflect
         try fill(memory)
     }
 
+    /// Copies the bytes. The caller's copy is not wiped.
     public convenience init(_ bytes: some Collection<UInt8>) {
         self.init(count: bytes.count) { $0.copyBytes(from: bytes) }
     }
 
+    /// Random bytes of libcrypto's generator for private values.
     public static func random(count: Int) -> SecretBytes {
         SecretBytes(count: count) { require(RAND_priv_bytes($0.baseAddress, Int32(count))) }
     }
@@ -25,12 +27,16 @@ public final class SecretBytes: Sendable, CustomStringConvertible, CustomReflect
         memory.deallocate()
     }
 
+    /// The number of bytes, which is not secret.
     public var count: Int { memory.count }
 
+    /// Lends the memory to `body`. The pointer is valid only during the call; copies that `body` makes are not wiped.
     public func withBytes<R, E: Error>(_ body: (UnsafeBufferPointer<UInt8>) throws(E) -> R) throws(E) -> R {
         try body(UnsafeBufferPointer(memory.assumingMemoryBound(to: UInt8.self)))
     }
 
+    /// `<redacted>`, so that interpolation into a log or error message does not reveal the bytes.
     public var description: String { "<redacted>" }
+    /// Without children, so that `dump` and reflection do not show the bytes.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -2,7 +2,9 @@ import CSecp256k1
 
 /// A recoverable ECDSA signature over secp256k1: `R(32) ‖ S(32) ‖ V(1)`, V in 0–3. The signer's key can be recovered from it.
 public struct Signature: Hashable, Sendable {
+    /// Length of a signature in bytes.
     public static let byteCount = 65
+    /// `R(32) ‖ S(32) ‖ V(1)`, big-endian. Whether R and S are in range is checked by ``signer(of:)``.
     public let bytes: [UInt8]
 
     /// - Throws: ``CryptoError/invalidSignature`` unless it is 65 bytes that end in 0 to 3.

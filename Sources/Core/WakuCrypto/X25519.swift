@@ -2,11 +2,13 @@ import COpenSSL
 
 /// An X25519 key (RFC 7748), with its point. The scalar is wiped when freed, and never printed.
 public struct X25519PrivateKey: Sendable, CustomStringConvertible {
+    /// Length of a private key, a public key and a shared secret in bytes.
     public static let byteCount = 32
     private let secret: SecretBytes
-    /// 32 bytes: the coordinate, little-endian.
+    /// The u coordinate of RFC 7748, 32 bytes, little-endian.
     public let publicKey: [UInt8]
 
+    /// A key with a random scalar.
     public static func generate() -> X25519PrivateKey {
         X25519PrivateKey(SecretBytes.random(count: byteCount))
     }
@@ -40,5 +42,6 @@ public struct X25519PrivateKey: Sendable, CustomStringConvertible {
         }
     }
 
+    /// `<redacted>`, so that interpolation into a log or error message does not reveal the scalar.
     public var description: String { "<redacted>" }
 }

@@ -6,12 +6,17 @@ import Wire
 ///
 /// The data is copied once, from the received frame, and shared by the cache, the queues and the validator.
 public final class GossipMessage: Sendable, CustomStringConvertible {
+    /// The topic's full name.
     public let topic: String
+    /// SHA-256 of ``data``.
     public let id: MessageID
     /// The whole field, tag and length included.
     let field: [UInt8]
     private let dataRange: Range<Int>
 
+    /// - Parameters:
+    ///   - topic: The topic's full name.
+    ///   - data: The message's data, for Waku the encoded Waku message. Any length: ``GossipSubRouter`` enforces the limit.
     public convenience init(topic: String, data: [UInt8]) {
         self.init(topic: topic, data: data[...], id: MessageID(of: data[...]))
     }
@@ -32,8 +37,10 @@ public final class GossipMessage: Sendable, CustomStringConvertible {
         field = writer.bytes
     }
 
+    /// The message's data: a slice of the encoded field, not a copy.
     public var data: ArraySlice<UInt8> { field[dataRange] }
     /// The size that counts in queues and caches.
     var byteCount: Int { field.count }
+    /// Topic and id.
     public var description: String { "\(topic) \(id)" }
 }

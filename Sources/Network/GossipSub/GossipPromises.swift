@@ -1,6 +1,7 @@
 import Core
+import DequeModule
 
-/// Messages that peers announced and were asked for, but have not sent yet. One random id of each request is tracked, as in other
+/// Requests for announced messages that the peers have not sent yet. One random id of each request is tracked, as in other
 /// implementations of gossipsub.
 struct GossipPromises: Sendable {
     private struct Promise {
@@ -10,7 +11,7 @@ struct GossipPromises: Sendable {
     }
 
     /// In order of their due time.
-    private var promises = Fifo<Promise>()
+    private var promises = Deque<Promise>()
     /// The peers of unfulfilled promises, by message id.
     private var open: [MessageID: [PeerNumber]] = [:]
 

@@ -7,8 +7,8 @@ public import Wire
 ///              · 3 control { 1 ihave* { 1 topic · 2 ids* } · 2 iwant* { 1 ids* } · 3 graft* { 1 topic }
 ///                          · 4 prune* { 1 topic · 2 peers* · 3 backoff in seconds } · 5 idontwant* { 1 ids* } } }
 ///
-/// Unknown fields are skipped, and the peers that a prune offers (peer exchange). Message ids of other lengths than 32 bytes are skipped: no
-/// message here has such an id. The messages' data is not copied out of the frame.
+/// Unknown fields are skipped, as are the peers offered in a prune (peer exchange) and message ids that are not 32 bytes long, which no message
+/// of Waku has. The messages' data is not copied out of the frame.
 public struct GossipRPC: Sendable {
     /// The largest frame in bytes: a message of 1 MiB and its overhead.
     public static let maximumByteCount = 1 << 20 + 64 << 10
@@ -29,7 +29,7 @@ public struct GossipRPC: Sendable {
         let topic: String
         /// The range of the data in the frame.
         let data: Range<Int>
-        /// The hash of the data, computed while parsing, so that the state machine need not compute it behind its lock.
+        /// The message id, computed while parsing, so that it is not computed while the router is locked.
         let id: MessageID
         /// Whether the message names its author or is signed.
         let isAuthored: Bool
@@ -37,7 +37,7 @@ public struct GossipRPC: Sendable {
 
     struct Prune: Hashable {
         let topic: String
-        /// nil when the prune has none.
+        /// nil when the prune specifies none.
         let backoff: Duration?
     }
 
@@ -55,9 +55,11 @@ public struct GossipRPC: Sendable {
     private(set) var prune: [Prune] = []
     private(set) var idontwant: [MessageID] = []
 
+    /// The number of published messages in the frame.
     public var messageCount: Int { publications.count }
 
-    /// - Throws: `ProtobufError`
+    /// - Parameter frame: The protobuf, without the length prefix of the stream.
+    /// - Throws: `ProtobufError`; `tooLong` for a frame above ``maximumByteCount``, `tooMany` for more topics or messages than a frame may have.
     public init(parsing frame: [UInt8]) throws(ProtobufError) {
         guard frame.count <= Self.maximumByteCount else { throw .tooLong }
         self.frame = frame

@@ -16,7 +16,7 @@ extension GossipSubRouter {
         }
     }
 
-    /// Requests unknown messages from this peer, each from at most two peers, since one may not send it.
+    /// Requests unknown messages from this peer. Each is requested from at most two peers per heartbeat, since one of them may not send it.
     private mutating func receivedIHave(_ announcement: GossipRPC.Announcement, from peer: PeerNumber, at now: Instant) {
         guard score(peer) >= configuration.score.gossipThreshold, isSubscribed(to: announcement.topic), var asking = peers[peer] else {
             return

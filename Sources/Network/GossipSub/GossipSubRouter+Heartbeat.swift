@@ -1,7 +1,7 @@
 public import Core
 
 extension GossipSubRouter {
-    /// Maintains meshes, scores and caches. To be called every ``GossipConfiguration/heartbeat``.
+    /// Maintains meshes, scores and caches. Call it every ``GossipConfiguration/heartbeat``.
     public mutating func heartbeat(at now: Instant) {
         heartbeatCount += 1
         for peer in promises.broken(at: now) {
@@ -70,7 +70,7 @@ extension GossipSubRouter {
         func isOutbound(_ peer: PeerNumber) -> Bool { peers[peer]?.isOutbound ?? false }
         var missing = configuration.meshOutbound - order.prefix(configuration.meshSize).count(where: isOutbound)
         for index in order.indices.dropFirst(configuration.meshSize) where missing > 0 && isOutbound(order[index]) {
-            // After the best, in place of the last one that would be kept.
+            // Move it behind the best peers, so that the last peer that would be kept is pruned instead.
             order.insert(order.remove(at: index), at: configuration.meshBest)
             missing -= 1
         }

@@ -1,7 +1,12 @@
 public import Core
 
 extension GossipSubRouter {
-    /// Publishes a message of this node.
+    /// Publishes a message of this node. It is not validated, and need not be on a subscribed topic.
+    ///
+    /// - Parameters:
+    ///   - data: At most ``GossipConfiguration/maximumDataByteCount`` bytes.
+    ///   - topic: The topic's full name.
+    ///   - now: The current time.
     public mutating func publish(_ data: [UInt8], on topic: String, at now: Instant) -> GossipPublication {
         guard data.count <= configuration.maximumDataByteCount else { return .tooLarge }
         let id = MessageID(of: data[...])
@@ -42,7 +47,8 @@ extension GossipSubRouter {
         topics[topic]?.fanout = fanout
     }
 
-    /// A frame of a peer was received.
+    /// Processes a frame of a connected peer: subscriptions, then messages, then control messages. Frames of unknown peers, and of those being
+    /// disconnected, are ignored.
     public mutating func received(_ rpc: GossipRPC, from peer: PeerNumber, at now: Instant) {
         guard peers[peer] != nil, !graylistIfNeeded(peer) else { return }
         for subscription in rpc.subscriptions { noteSubscription(subscription, of: peer) }
@@ -54,7 +60,7 @@ extension GossipSubRouter {
         graylistIfNeeded(peer)
     }
 
-    /// A malformed frame was received: disconnects the peer.
+    /// Disconnects a peer that sent a malformed frame, and lowers its score.
     public mutating func receivedMalformed(from peer: PeerNumber) {
         guard peers[peer]?.isLeaving == false else { return }
         counters.rejected += 1
@@ -92,7 +98,7 @@ extension GossipSubRouter {
         let id = publication.id
         guard seen.insert(id, at: now) else {
             counters.duplicates += 1
-            // A peer that sends the message during its validation shares the blame for it and is not sent a copy.
+            // A peer that sends the message during its validation is scored like the first sender and is not sent a copy.
             if pending[id]?.senders.contains(peer) == false { pending[id]?.senders.append(peer) }
             return
         }
@@ -119,7 +125,12 @@ extension GossipSubRouter {
         }
     }
 
-    /// The verdict of the validator on a message. Further verdicts on the same message are ignored.
+    /// Records the validator's verdict on a message and forwards the message if it was accepted. Further verdicts on the same message are ignored.
+    ///
+    /// - Parameters:
+    ///   - id: The id of a message from ``GossipAction/validate(_:from:)``.
+    ///   - verdict: The verdict.
+    ///   - now: The current time.
     public mutating func judged(_ id: MessageID, as verdict: GossipVerdict, at now: Instant) {
         guard let (message, senders) = pending.removeValue(forKey: id).map({ ($0.message, $0.senders) }) else { return }
         pendingByteCount -= message.data.count

@@ -1,10 +1,12 @@
 public import Core
 
-/// An action for the driver. Actions must be carried out in order.
+/// An action for the driver to carry out. The order of the actions matters.
 public enum GossipAction: Sendable {
+    /// Append the item to the ``OutboundQueue`` of the peer.
     case send(Outgoing, to: PeerNumber)
+    /// Append the message to the ``OutboundQueue`` of each peer.
     case forward(GossipMessage, to: [PeerNumber])
-    /// Validate the message and call ``GossipSubRouter/judged(_:as:at:)``. It is not forwarded before.
+    /// Validate the message and call ``GossipSubRouter/judged(_:as:at:)``. Until then it is not forwarded.
     case validate(GossipMessage, from: PeerNumber)
     /// Disconnect a peer whose score fell below the graylist threshold, then call ``GossipSubRouter/disconnected(_:at:)``.
     case disconnect(PeerNumber)
@@ -14,7 +16,7 @@ public enum GossipAction: Sendable {
 public enum GossipVerdict: Hashable, Sendable {
     /// Valid: forward it.
     case accept
-    /// Do not forward it, without blame for its senders.
+    /// Do not forward it; the scores of the peers that sent it do not change.
     case ignore
     /// Invalid: lowers the score of the peers that sent it.
     case reject
@@ -22,16 +24,19 @@ public enum GossipVerdict: Hashable, Sendable {
 
 /// The result of publishing a message.
 public enum GossipPublication: Hashable, Sendable {
+    /// The message was queued for this many peers.
     case sent(peerCount: Int)
     /// The message was published or received before.
     case duplicate
-    /// There are no peers to send it to. The message is not stored.
+    /// There are no peers to send it to. The message is not stored, so that it can be published again later.
     case noPeers
+    /// The data is longer than ``GossipConfiguration/maximumDataByteCount``.
     case tooLarge
 }
 
-/// A gossipsub 1.1 router for unsigned messages (StrictNoSign), as a state machine: events and time come in, actions go out. Its driver has
-/// the connections with an ``OutboundQueue`` each, calls ``heartbeat(at:)`` regularly, and validates messages.
+/// A gossipsub 1.1 router for unsigned messages (StrictNoSign), as a state machine: events and time come in, actions go out. Its driver
+/// has the connections with an ``OutboundQueue`` each, calls ``heartbeat(at:)`` regularly, validates messages, and calls ``takeActions()`` after
+/// each event.
 ///
 ///     frame ─▶ GossipRPC ─▶ received ─▶ seen? ─▶ .validate ─▶ judged ─▶ .forward to the mesh
 ///                             │ control                         │ reject
@@ -41,16 +46,19 @@ public enum GossipPublication: Hashable, Sendable {
 /// It is deterministic: the same events with the same seed result in the same actions. Memory is bounded by the configuration and the number
 /// of peers, independent of their messages.
 ///
-/// Not implemented: peer exchange, for which Waku's nodes have other protocols, and the score components for time in mesh, mesh delivery
-/// rates (both unset or nearly so in Waku) and address co-location.
+/// Not implemented: peer exchange, instead of which Waku's nodes use other protocols; the score components for time in mesh and mesh delivery rates,
+/// which Waku's nodes set to zero or nearly so; the score component for address co-location.
 public struct GossipSubRouter: Sendable {
+    /// The parameters, which cannot be changed later.
     public let configuration: GossipConfiguration
+    /// The actions that were not taken yet, in order.
     public private(set) var actions: [GossipAction] = []
+    /// Totals since the router was created.
     public internal(set) var counters = GossipCounters()
 
     struct Pending {
         let message: GossipMessage
-        /// In order of arrival: the first one delivered it first.
+        /// The peers that sent the message, in order of arrival.
         var senders: [PeerNumber]
     }
 
@@ -64,18 +72,21 @@ public struct GossipSubRouter: Sendable {
     /// Scores of disconnected peers that misbehaved.
     var retained: [PeerNumber: Retained] = [:]
     var topics: [String: GossipTopic] = [:]
-    /// Topics that are subscribed or published on, in the order in which that started.
+    /// Topics that this node subscribes to or publishes on, in order of first use.
     var ownTopics: [String] = []
     var seen: SeenCache
     var cache: MessageCache
     var pending: [MessageID: Pending] = [:]
     var pendingByteCount = 0
     var promises = GossipPromises()
-    /// How many peers were asked for a message since the last heartbeat.
+    /// For each message, the number of peers that it was requested from since the last heartbeat.
     var asked: [MessageID: Int] = [:]
     var heartbeatCount = 0
     var nextDecay: Instant?
 
+    /// - Parameters:
+    ///   - configuration: The parameters.
+    ///   - seed: Seeds the random choices of peers. Use a random number outside of tests: peers must not be able to predict the choices.
     public init(configuration: GossipConfiguration = GossipConfiguration(), seed: UInt64) {
         self.configuration = configuration
         random = SplitMix64(seed: seed)
@@ -96,7 +107,12 @@ public struct GossipSubRouter: Sendable {
 
     // MARK: Peers
 
-    /// A gossip stream to a peer was opened.
+    /// A gossip stream to a peer was opened: sends it this node's subscriptions. Ignored for a connected peer.
+    ///
+    /// - Parameters:
+    ///   - peer: The number that the driver assigned.
+    ///   - version: The version of the negotiated protocol.
+    ///   - isOutbound: Whether this node dialed the connection.
     public mutating func connected(_ peer: PeerNumber, version: GossipVersion, isOutbound: Bool) {
         guard peers[peer] == nil else { return }
         let score = retained.removeValue(forKey: peer)?.score ?? PeerScore()
@@ -107,12 +123,13 @@ public struct GossipSubRouter: Sendable {
         }
     }
 
-    /// A second stream of the peer negotiated another protocol version.
+    /// A further stream of a connected peer negotiated another protocol version: the higher one is used from then on.
     public mutating func speaks(_ peer: PeerNumber, _ version: GossipVersion) {
         guard let known = peers[peer]?.version else { return }
         peers[peer]?.version = max(known, version)
     }
 
+    /// The connection to a peer ended. Its counters of misbehaviour are kept for ``ScoreConfiguration/retention``.
     public mutating func disconnected(_ peer: PeerNumber, at now: Instant) {
         guard var gone = peers.removeValue(forKey: peer) else { return }
         for topic in gone.topics {
@@ -127,7 +144,7 @@ public struct GossipSubRouter: Sendable {
         }
     }
 
-    /// Whether anything is stored under a peer's number. Otherwise the number may be reused for another peer.
+    /// Whether anything is stored under a peer's number: a connection, a score or a backoff. Otherwise the number may be reused for another peer.
     public func remembers(_ peer: PeerNumber) -> Bool {
         peers[peer] != nil || retained[peer] != nil || ownTopics.contains { topics[$0]?.backoff[peer] != nil }
     }
@@ -149,6 +166,7 @@ public struct GossipSubRouter: Sendable {
         return true
     }
 
+    /// The connected peers, ordered by number.
     public var peerStatuses: [GossipPeerStatus] {
         peers.keys.sorted().map { number in
             GossipPeerStatus(
@@ -159,16 +177,19 @@ public struct GossipSubRouter: Sendable {
         }
     }
 
+    /// The peers that messages on a topic are exchanged with; empty for a topic that is not subscribed.
     public func mesh(of topic: String) -> [PeerNumber] {
         topics[topic]?.mesh ?? []
     }
 
+    /// The connected peers that subscribed to a topic, in order of their subscriptions.
     public func subscribers(of topic: String) -> [PeerNumber] {
         topics[topic]?.subscribers ?? []
     }
 
     // MARK: Own subscriptions
 
+    /// Subscribes to a topic: announces it to all peers and grafts up to ``GossipConfiguration/meshSize`` of them. No effect if it is subscribed.
     public mutating func subscribe(to topic: String, at now: Instant) {
         guard topics[topic]?.isSubscribed != true else { return }
         topics[topic, default: GossipTopic()].isSubscribed = true
@@ -178,6 +199,7 @@ public struct GossipSubRouter: Sendable {
         maintainMesh(of: topic, at: now)
     }
 
+    /// Unsubscribes from a topic: prunes the mesh and announces it to all peers. No effect if it is not subscribed.
     public mutating func unsubscribe(from topic: String, at now: Instant) {
         guard topics[topic]?.isSubscribed == true else { return }
         topics[topic]?.isSubscribed = false
@@ -202,7 +224,7 @@ public struct GossipSubRouter: Sendable {
         act(.send(.graft(topic: topic), to: peer))
     }
 
-    /// Also used to refuse a graft.
+    /// Removes a peer from the mesh, or refuses its graft.
     mutating func prune(_ peer: PeerNumber, from topic: String, backoff: Duration, at now: Instant) {
         topics[topic]?.mesh.removeAll { $0 == peer }
         topics[topic]?.setBackoff(of: peer, until: now + backoff)

@@ -3,14 +3,15 @@ import Core
 /// The peers of a topic: subscribers, mesh and fanout.
 struct GossipTopic {
     var isSubscribed = false
-    /// Connected peers that subscribed, in order.
+    /// Connected peers that subscribed, in order of their subscriptions.
     var subscribers: [PeerNumber] = []
     /// The peers that messages are forwarded to. Empty unless this node is subscribed.
     var mesh: [PeerNumber] = []
-    /// The peers that own messages are sent to while this node is not subscribed, and until when.
+    /// The peers that this node's messages are sent to while it is not subscribed.
     var fanout: [PeerNumber] = []
+    /// The time at which the fanout is dropped, unless another message is published before.
     var fanoutUntil: Instant?
-    /// Until when neither side may graft.
+    /// For each pruned peer, the time before which neither side may graft.
     var backoff: [PeerNumber: Instant] = [:]
 
     /// The maximum number of backoffs: a bound for a peer that keeps changing its identity.

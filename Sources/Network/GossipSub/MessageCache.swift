@@ -1,5 +1,5 @@
-/// The messages of the last heartbeats: peers may request all of them (IWANT); those of the newest heartbeats are announced (IHAVE). Bounded
-/// in bytes; the oldest are evicted first.
+/// The messages of the last heartbeats. Peers may request all of them (IWANT); those of the newest heartbeats are announced (IHAVE). The cache
+/// is bounded in bytes; the oldest messages are evicted first.
 struct MessageCache {
     private struct Entry {
         let message: GossipMessage
@@ -47,7 +47,7 @@ struct MessageCache {
         windows.prefix(gossip).joined().filter { $0.topic == topic }.map(\.id)
     }
 
-    /// A message that a peer requests; nil when it is not cached or the peer requested it too often.
+    /// The message that a peer requested; nil when it is not cached or the peer requested it `limit` times before.
     mutating func reply(_ id: MessageID, to peer: PeerNumber, limit: UInt8) -> GossipMessage? {
         guard let index = entries.index(forKey: id) else { return nil }
         let count = entries.values[index].replies[peer, default: 0]

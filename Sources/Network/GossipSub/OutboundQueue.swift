@@ -1,4 +1,5 @@
 import Wire
+import DequeModule
 
 /// The bounded outbound queue of one peer. Items are combined into frames, as many as fit in each.
 ///
@@ -10,32 +11,37 @@ import Wire
 ///     replies     requested messages (IWANT)        dropped first
 ///     gossip      IHAVE, IWANT                      dropped first
 public struct OutboundQueue: Sendable {
+    /// The limits of a queue.
     public struct Limits: Hashable, Sendable {
+        /// The maximum number of subscriptions, grafts and prunes. Beyond it the peer is to be disconnected.
         public var controlCount = 4096
-        /// Bytes of messages and replies together.
+        /// The maximum size of messages and replies together, in bytes.
         public var messageByteCount = 4 << 20
-        /// Message ids in IHAVE and IWANT, 32 bytes each.
+        /// The maximum number of message ids in IHAVE and IWANT, of 32 bytes each.
         public var gossipIDCount = 20_000
-        /// The size up to which frames are filled. A larger message is sent in a frame of its own.
+        /// The size in bytes up to which frames are filled. A larger message is sent in a frame of its own.
         public var frameByteCount = 64 << 10
 
+        /// The defaults bound a queue to about 5 MB.
         public init() {}
     }
 
     private let limits: Limits
     private var control: [Outgoing] = []
     private var idontwant: [MessageID] = []
-    private var messages = Fifo<GossipMessage>()
-    private var replies = Fifo<GossipMessage>()
-    private var gossip = Fifo<Outgoing>()
+    private var messages = Deque<GossipMessage>()
+    private var replies = Deque<GossipMessage>()
+    private var gossip = Deque<Outgoing>()
     private var messageByteCount = 0
     private var replyByteCount = 0
     private var gossipIDCount = 0
 
+    /// - Parameter limits: When to drop items and to disconnect the peer.
     public init(limits: Limits = Limits()) {
         self.limits = limits
     }
 
+    /// Whether there is nothing to send.
     public var isEmpty: Bool {
         control.isEmpty && idontwant.isEmpty && messages.isEmpty && replies.isEmpty && gossip.isEmpty
     }
@@ -43,13 +49,14 @@ public struct OutboundQueue: Sendable {
     /// The approximate size of the queue in bytes.
     public var byteCount: Int { messageByteCount + replyByteCount + 34 * (gossipIDCount + idontwant.count) + 64 * control.count }
 
+    /// Appends an item. When there is no room, drops this item or ones of lower priority, or reports an overflow.
     public mutating func append(_ item: Outgoing) -> Enqueued {
         switch item {
         case .subscription, .graft, .prune:
             guard control.count < limits.controlCount else { return .overflow }
             control.append(item)
         case .idontwant(let ids):
-            // Behind so many ids it would arrive too late.
+            // Behind this many ids, it would arrive too late.
             guard idontwant.count + ids.count <= Self.itemsPerFrame else { return .dropped }
             idontwant += ids
         case .message(let message):
@@ -81,7 +88,7 @@ public struct OutboundQueue: Sendable {
         replyByteCount = 0
     }
 
-    /// The next frame, `length(varint) ‖ RPC`; nil when the queue is empty.
+    /// Removes and encodes the next frame, `length(varint) ‖ RPC`; nil when the queue is empty.
     ///
     /// All control messages of a frame are in one field: some implementations read only the last one.
     public mutating func nextFrame() -> [UInt8]? {

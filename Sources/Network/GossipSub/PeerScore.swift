@@ -33,7 +33,7 @@ struct PeerScore: Hashable {
     /// Whether there is no misbehaviour.
     var isSpotless: Bool { invalid == 0 && behaviour == 0 }
 
-    /// The connection ended: credit does not outlive it.
+    /// The connection ended: the first deliveries no longer count, the misbehaviour does.
     mutating func disconnected() {
         firstDeliveries = 0
     }

@@ -37,9 +37,9 @@ package struct HTTPListener: Sendable {
     ///   - responder: Answers the requests.
     ///   - bound: Called with the listening channel once it is open.
     /// - Throws: NIO's error for an address that cannot be listened on.
-    package func run(
-        _ responder: some HTTPResponder<BasicRequestContext>, bound: @escaping @Sendable (any Channel) async -> Void
-    ) async throws {
+    package func run<Responder: HTTPResponder>(
+        _ responder: Responder, bound: @escaping @Sendable (any Channel) async -> Void
+    ) async throws where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
         let register = ConnectionRegister(limit: limits.connections)
         let quiet = Logger(label: "http") { _ in SwiftLogNoOpLogHandler() }
         let application = Application(
@@ -54,7 +54,7 @@ package struct HTTPListener: Sendable {
             onServerRunning: { [logger] channel in
                 try? await channel.eventLoop.submit {
                     let handler = AcceptPauseHandler(
-                        pause: .milliseconds(250), message: "HTTP connections not accepted for now", logger: logger)
+                        pause: .milliseconds(250), message: "failed to accept HTTP connections; pausing", logger: logger)
                     try channel.pipeline.syncOperations.addHandler(handler, position: .first)
                 }.get()
                 await bound(channel)

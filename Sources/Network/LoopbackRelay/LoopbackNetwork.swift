@@ -73,8 +73,6 @@ package final class LoopbackNetwork: Sendable {
     /// Publishes a message from outside: all participants receive it.
     ///
     /// - Parameters:
-    ///   - message: The message.
-    ///   - pubsubTopic: Its pubsub topic.
     ///   - now: The node's time.
     package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, at now: Timestamp = .now()) {
         publish(message, on: pubsubTopic, from: nil, at: now)

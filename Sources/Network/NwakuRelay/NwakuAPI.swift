@@ -2,6 +2,7 @@ package import CurlClient
 import Foundation
 package import Waku
 import WakuCrypto
+import Wire
 
 /// A client of an nwaku node's REST API: one method per call, without state and retries.
 ///
@@ -69,7 +70,6 @@ package struct NwakuAPI: Sendable {
     /// `GET /relay/v1/messages/{topic}`: takes the messages of a topic out of the node's cache. Status 404: the node is not subscribed.
     ///
     /// - Parameters:
-    ///   - topic: The pubsub topic.
     ///   - wants: Whether to decode messages on a topic of the form of ``ContentTopic/init(_:)``; nil decodes all messages.
     package func messages(
         on topic: PubsubTopic, wants: (@Sendable (TopicTag) -> Bool)? = nil
@@ -107,11 +107,11 @@ package struct NwakuAPI: Sendable {
     @discardableResult
     package func push(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) -> Int? {
         let path = "/lightpush/v3/message"
-        var body = JSONText()
-        body.beginObject()
-        body.member("pubsubTopic", topic.rawValue)
-        body.member("message", json: MessageJSON.encode(message))
-        body.endObject()
+        var body = JSONWriter()
+        body.object {
+            $0.value("pubsubTopic", topic.rawValue)
+            $0.value("message", json: MessageJSON.encode(message))
+        }
         let answer = try await exchange(url: path, body: body.bytes, timeout: .seconds(2))
         try check(answer, path: path)
         // The message was published even if the response cannot be decoded.

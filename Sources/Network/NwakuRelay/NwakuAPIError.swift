@@ -17,11 +17,6 @@ package struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
     /// One line for an operator.
     package let message: String
 
-    package init(code: Code, message: String) {
-        self.code = code
-        self.message = message
-    }
-
     package var description: String { message }
 
     /// Whether a smaller store query may succeed. Includes server errors: a node that forwards queries to another store has timeouts of its own.

@@ -41,7 +41,7 @@ final class NwakuPublisher: Sendable {
                 if Task.isCancelled { throw RelayError(code: .unavailable, message: "publishing was cancelled") }
                 if error.code == .status(413) { throw RelayError(code: .refused, message: error.message) }
                 if Self.isLightpushMissing(error) { services.withLock { $0.lightpush.noteMissing(at: .now()) } }
-                logger.debug("lightpush failed, publishing by relay", metadata: ["node": "\(api.address)", "reason": "\(error)"])
+                logger.debug("lightpush failed; publishing by relay", metadata: ["node": "\(api.address)", "reason": "\(error)"])
             }
         }
         do {

@@ -219,7 +219,7 @@ package final class NwakuRESTRelay: Relay {
         case (.attached, .detached(let reason)):
             logger.warning("relay detached", metadata: ["node": "\(api.address)", "reason": "\(reason)"])
         case (.detached(let old), .detached(let reason)) where old != reason:
-            logger.warning("relay not attached", metadata: ["node": "\(api.address)", "reason": "\(reason)"])
+            logger.warning("failed to attach to relay", metadata: ["node": "\(api.address)", "reason": "\(reason)"])
         default: break
         }
     }
@@ -259,7 +259,7 @@ package final class NwakuRESTRelay: Relay {
             guard !Task.isCancelled else { return }
             if progress.withLock({ $0.catchUps[index].failed(isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1)) }) {
                 logger.warning(
-                    "store can't be asked, messages may be missing",
+                    "store node unavailable; messages may be missing",
                     metadata: ["node": "\(api.address)", "topic": "\(topics[index])", "reason": "\(error)"])
             }
         }

@@ -14,10 +14,5 @@ package struct NwakuRelayError: Error, Hashable, CustomStringConvertible {
     package let code: Code
     package let message: String
 
-    package init(code: Code, message: String) {
-        self.code = code
-        self.message = message
-    }
-
     package var description: String { message }
 }

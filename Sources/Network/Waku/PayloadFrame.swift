@@ -11,10 +11,13 @@ public struct PayloadFrame: Sendable {
     private static let lengthByteCountMask: UInt8 = 0b011
     private static let signedFlag: UInt8 = 0b100
 
+    /// The content, without length, padding and signature.
     public let data: [UInt8]
-    /// Recovered from the signature, which covers Keccak-256 of every byte before it; nil when unsigned.
+    /// The signer's key, recovered from the signature, which covers Keccak-256 of every byte before it; nil for an unsigned frame.
     public let signer: PublicKey?
 
+    /// Parses a decrypted payload.
+    ///
     /// - Throws: ``PayloadError/truncated``, ``PayloadError/badSignature``
     public init(parsing bytes: [UInt8]) throws(PayloadError) {
         guard let flags = bytes.first else { throw .truncated }
@@ -67,6 +70,8 @@ public struct PayloadFrame: Sendable {
 
 /// Why a Waku payload cannot be parsed.
 public enum PayloadError: Error, Hashable, Sendable {
+    /// The frame is shorter than its flags and length require.
     case truncated
+    /// The signature is malformed, or no key can be recovered from it.
     case badSignature
 }

@@ -2,14 +2,16 @@
 ///
 /// Other relays deliver all messages on their pubsub topics while their `state` is ``RelayState/attached``.
 public protocol ConfirmingRelay: Relay {
-    /// Returns once messages on these topics, published from now on, will be delivered.
+    /// Returns once all messages on these topics that are published from then on will be delivered.
+    ///
     /// - Throws: ``RelayError``
     func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError)
 }
 
 /// A relay with a store to read.
 public protocol StoreReadingRelay: Relay {
-    /// One page of the stored messages.
+    /// Reads one page of the stored messages.
+    ///
     /// - Throws: ``RelayError``, with `refused` when there is no store.
     func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage
 }
@@ -39,7 +41,7 @@ extension RelaySet: ConfirmingRelay, StoreReadingRelay {
         if let outcome { throw outcome }
     }
 
-    /// A page of the first store that answers.
+    /// Reads a page from the first relay whose store answers. The next page may come from another one.
     public func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
         var last = RelayError(code: .refused, message: "no relay has a store")
         for relay in relays {

@@ -1,9 +1,11 @@
 /// A shard of a cluster, 51/WAKU2-RELAY-SHARDING. Its pubsub topic is `/waku/2/rs/<cluster>/<shard>`.
 public struct RelayShard: Hashable, Sendable {
+    /// The network: 16 for Status, 1 for Waku's own.
     public let cluster: UInt16
+    /// The shard's index in the cluster.
     public let shard: UInt16
 
-    /// From the text of a pubsub topic such as `/waku/2/rs/16/32`; nil for a topic of another form.
+    /// Parses the name of a pubsub topic such as `/waku/2/rs/16/32`; nil for a topic of another form.
     public init?(_ topic: String) {
         let parts = topic.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 6, parts[0].isEmpty, parts[1...3] == ["waku", "2", "rs"], let cluster = Self.number(parts[4]),
@@ -20,7 +22,7 @@ public struct RelayShard: Hashable, Sendable {
 }
 
 extension PubsubTopic {
-    /// nil for a topic of another form than `/waku/2/rs/<cluster>/<shard>`.
+    /// The shard that the topic names; nil for a topic of another form than `/waku/2/rs/<cluster>/<shard>`.
     public var relayShard: RelayShard? { RelayShard(rawValue) }
 }
 
@@ -29,15 +31,20 @@ extension PubsubTopic {
 ///     rs:  cluster(2, big-endian) ‖ count(1) ‖ shards(2 each)
 ///     rsv: cluster(2) ‖ 128 bytes, one bit per shard, lowest first
 public struct RelayShards: Hashable, Sendable {
+    /// The cluster of all the shards.
     public let clusterID: UInt16
+    /// The indices of the shards in the cluster.
     public let shards: [UInt16]
 
+    /// - Parameters:
+    ///   - clusterID: The cluster of all the shards.
+    ///   - shards: The indices of the shards in the cluster.
     public init(clusterID: UInt16, shards: [UInt16]) {
         self.clusterID = clusterID
         self.shards = shards
     }
 
-    /// From the value of the entry `rs`; nil when it is malformed.
+    /// Parses the value of the entry `rs`; nil when it is malformed.
     public init?(list value: some Collection<UInt8>) {
         let bytes = Array(value)
         guard bytes.count >= 3, bytes.count == 3 + 2 * Int(bytes[2]) else { return nil }
@@ -47,7 +54,7 @@ public struct RelayShards: Hashable, Sendable {
         }
     }
 
-    /// From the value of the entry `rsv`; nil when it is malformed.
+    /// Parses the value of the entry `rsv`; nil when it is malformed.
     public init?(bitVector value: some Collection<UInt8>) {
         let bytes = Array(value)
         guard bytes.count == 130 else { return nil }

@@ -1,40 +1,53 @@
 import WakuCrypto
 
-/// A gossip topic of the network, such as `/waku/2/rs/16/32`: cluster 16, shard 32.
+/// A gossip topic of the network, such as `/waku/2/rs/16/32`: cluster 16, shard 32. See ``RelayShard``.
 public struct PubsubTopic: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    /// The topic's full name.
     public let rawValue: String
+    /// - Parameter rawValue: The topic's full name; any text is accepted.
     public init(rawValue: String) { self.rawValue = rawValue }
 
+    /// The Status app's default shard.
     public static let statusDefault = PubsubTopic(rawValue: "/waku/2/rs/16/32")
+    /// The topic's full name.
     public var description: String { rawValue }
 }
 
 /// The first 4 bytes of Keccak-256 of a topic string, as a big-endian number. Messages on the network carry this instead of the string.
 public struct TopicTag: RawRepresentable, Hashable, Sendable {
+    /// The 4 bytes as a big-endian number.
     public let rawValue: UInt32
+    /// - Parameter rawValue: The 4 bytes as a big-endian number.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
+    /// The tag of a topic string such as a chat's name, which is hashed as UTF-8.
     public init(of topicString: String) {
         rawValue = Keccak256.hash(Array(topicString.utf8)).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
     }
 }
 
-/// `/waku/1/0x` + hex(first 4 bytes of Keccak-256(topic string)) + `/rfc26`.
+/// The topic by which receivers select messages, 23/WAKU2-TOPICS. Messages of Status have `/waku/1/0x` + hex(first 4 bytes of Keccak-256(topic
+/// string)) + `/rfc26`, see ``TopicTag``.
 public struct ContentTopic: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    /// The topic's text.
     public let rawValue: String
+    /// - Parameter rawValue: The topic's text; any form is accepted.
     public init(rawValue: String) { self.rawValue = rawValue }
 
+    /// The content topic of a tag, with 8 lower-case digits.
     public init(_ tag: TopicTag) {
         let digits = String(tag.rawValue, radix: 16)
         rawValue = Self.prefix + String(repeating: "0", count: 8 - digits.count) + digits + Self.suffix
     }
 
+    /// The topic's text.
     public var description: String { rawValue }
 
     private static let prefix = "/waku/1/0x"
     private static let suffix = "/rfc26"
 
-    /// nil when the topic is not of this form. Digits of either case, and more than 8, are accepted: only the first 4 bytes count.
+    /// The tag in a topic of the form `/waku/1/0x…/rfc26`; nil for other forms. Digits of either case, and more than 8, are accepted: only the first
+    /// 4 bytes count.
     public var tag: TopicTag? {
         var copy = rawValue
         return copy.withUTF8(Self.tag)

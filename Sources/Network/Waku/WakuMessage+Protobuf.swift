@@ -23,8 +23,9 @@ extension WakuMessage {
             timestamp: Timestamp(rawValue: fields.timestamp), meta: Array(bytes[fields.meta]), ephemeral: fields.isEphemeral)
     }
 
+    /// Encodes the message as protobuf, `Protos/waku_message.proto`. The length is not checked: see ``flaw``.
     public func encoded() -> [UInt8] {
-        Protobuf__WakuMessage.packed { message, arena in
+        ProtobufC.encode(protobuf__waku_message__init) { message, arena in
             message.payload = arena.data(payload)
             message.content_topic = arena.data(contentTopic.rawValue)
             message.version = version

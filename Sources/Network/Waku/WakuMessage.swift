@@ -3,20 +3,31 @@ import WakuCrypto
 
 /// A message as it travels on the network, 14/WAKU2-MESSAGE. Its protobuf form is in `Protos/waku_message.proto`.
 public struct WakuMessage: Hashable, Sendable {
-    /// The largest encoded message on the network.
+    /// The maximum length of an encoded message on the network: 1 MiB.
     public static let maximumByteCount = 1 << 20
+    /// The maximum length of ``meta``.
     public static let maximumMetaByteCount = 64
 
+    /// The content, by the rules of ``version``; not empty on the network.
     public var payload: [UInt8]
+    /// The topic by which receivers select the message.
     public var contentTopic: ContentTopic
     /// The payload's encryption version, 26/WAKU2-PAYLOAD: 1 for all messages that this package reads or writes, see ``PayloadFrame``.
     public var version: UInt32
     /// The time of sending by the sender's clock.
     public var timestamp: Timestamp
+    /// Metadata of the application, not encrypted, at most ``maximumMetaByteCount`` bytes.
     public var meta: [UInt8]
     /// Whether stores should not keep the message.
     public var ephemeral: Bool
 
+    /// - Parameters:
+    ///   - payload: The content, encrypted for version 1.
+    ///   - contentTopic: The topic by which receivers select the message.
+    ///   - version: The payload's encryption version.
+    ///   - timestamp: The time of sending. Nodes do not forward messages whose timestamp is far from the present.
+    ///   - meta: Metadata of the application, at most ``maximumMetaByteCount`` bytes.
+    ///   - ephemeral: Whether stores should not keep the message.
     public init(
         payload: [UInt8], contentTopic: ContentTopic, version: UInt32 = 1, timestamp: Timestamp, meta: [UInt8] = [], ephemeral: Bool = false
     ) {
@@ -28,7 +39,9 @@ public struct WakuMessage: Hashable, Sendable {
         self.ephemeral = ephemeral
     }
 
-    /// SHA-256(pubsub topic ‖ payload ‖ content topic ‖ meta ‖ timestamp as 8 bytes big-endian).
+    /// The deterministic message hash, 14/WAKU2-MESSAGE.
+    ///
+    ///     SHA-256(pubsub topic ‖ payload ‖ content topic ‖ meta ‖ timestamp(8, big-endian))
     public func hash(on pubsubTopic: PubsubTopic) -> MessageHash {
         let time = withUnsafeBytes(of: timestamp.rawValue.bigEndian, Array.init)
         let digest = SHA256.hash(Array(pubsubTopic.rawValue.utf8), payload, Array(contentTopic.rawValue.utf8), meta, time)
@@ -38,9 +51,13 @@ public struct WakuMessage: Hashable, Sendable {
 
 /// Identifies a message on its pubsub topic, deterministically: 32 bytes, 14/WAKU2-MESSAGE.
 public struct MessageHash: Hashable, Sendable, CustomStringConvertible {
+    /// The 32 bytes of the hash.
     public let bytes: [UInt8]
+    /// - Parameter bytes: 32 bytes. Other lengths are accepted, but are no message's hash.
     public init(bytes: [UInt8]) { self.bytes = bytes }
 
+    /// 64 lower-case hexadecimal digits, without `0x`.
     public var hex: String { hexString(bytes) }
+    /// The same as ``hex``.
     public var description: String { hex }
 }

@@ -156,7 +156,7 @@ extension DeliveryService {
                 self.sort(batch, recent, try store.read(self.find(batch, recent)), for: endpoint)
             }
         } catch {
-            errors.log("outbox not readable", reason: error.message)
+            errors.log("failed to read the outbox", reason: error.message)
             return nil
         }
         if !loaded.replaced.isEmpty {
@@ -172,11 +172,11 @@ extension DeliveryService {
             await keep(DeliveryStorage.drop(loaded.orphaned, of: sources, at: now()), "notifications of ended devices not removed")
         }
         if !loaded.unreadable.isEmpty {
-            logger.error("notifications can't be read, and are given up", metadata: ["count": "\(loaded.unreadable.count)"])
+            logger.error("dropped unreadable notifications", metadata: ["count": "\(loaded.unreadable.count)"])
             await giveUp(loaded.unreadable, .notificationUnreadable, endpoint)
         }
         if !loaded.unroutable.isEmpty {
-            logger.error("notifications are for apps that no gorush is configured for", metadata: ["count": "\(loaded.unroutable.count)"])
+            logger.error("dropped notifications: no gorush endpoint for the app", metadata: ["count": "\(loaded.unroutable.count)"])
             await giveUp(loaded.unroutable, .notificationUnroutable, endpoint)
         }
         return loaded.postable
@@ -206,6 +206,7 @@ extension DeliveryService {
         let changes = taken.flatMap { delivery in
             DeliveryStorage.accept(
                 delivery.posted, postedAs: shared.isEmpty ? nil : shared[delivery.waiting.delivery.notificationID], at: time)
+                + sources.noteAccepted(delivery.waiting.device, at: time)
         }
         let hasDoubts = await keep(
             DeliveryStorage.hasDoubts().then { .change(changes, $0) }, "acceptance not stored")
@@ -220,7 +221,7 @@ extension DeliveryService {
         counters.add(.tokenFailureUnmatched, result.unmatchedFailureCount)
         if result.ignoredTokenCount > 0 {
             logger.warning(
-                "gorush did not count all notifications: is a platform disabled there?",
+                "gorush did not count all notifications; check that their platforms are enabled in gorush",
                 metadata: ["endpoint": name, "missing": "\(result.ignoredTokenCount)"])
         }
         if case .refused = result.outcome {
@@ -255,7 +256,7 @@ extension DeliveryService {
                     "gorush is slow",
                     metadata: ["endpoint": name, "posts": "\(slowness.postCount)", "unanswered_s": "\(Int(slowness.age / .seconds(1)))"])
             } else {
-                logger.info("gorush answers in time again", metadata: ["endpoint": name])
+                logger.info("gorush no longer slow", metadata: ["endpoint": name])
             }
         }
     }
@@ -275,7 +276,7 @@ extension DeliveryService {
             }
             return finished
         }
-        for times in finished.accepted { counters.reached(.accepted, .request, times) }
+        for times in finished.accepted { counters.reached(.accepted, .request, times: times) }
         counters.add(.notificationAccepted, finished.accepted.count)
         counters.add(.notificationRetried, finished.retriedCount)
         notifyWaiters(finished.completed)
@@ -288,8 +289,8 @@ extension DeliveryService {
         switch finished.breakerChange {
         case .opened:
             counters.add(.gorushOpened)
-            logger.warning("gorush takes no notifications", metadata: ["endpoint": name, "reason": "\(finished.failure)"])
-        case .closed: logger.info("gorush takes notifications again", metadata: ["endpoint": name])
+            logger.warning("gorush unavailable", metadata: ["endpoint": name, "reason": "\(finished.failure)"])
+        case .closed: logger.info("gorush available again", metadata: ["endpoint": name])
         case nil: break
         }
     }

@@ -17,7 +17,8 @@ extension DeliveryService {
             guard !table.withLock({ $0.hasAnsweredPost(endpoint) }) else { return }
             if failures >= Self.failureLimit { table.withLock { $0.setHealthFailure(reason, of: endpoint) } }
             if failures == Self.failureLimit {
-                logger.warning("gorush does not answer", metadata: ["endpoint": "\(routing.rules[endpoint].name)", "reason": "\(reason)"])
+                logger.warning(
+                    "gorush health check failed", metadata: ["endpoint": "\(routing.rules[endpoint].name)", "reason": "\(reason)"])
             }
             guard (try? await Task.sleep(for: Self.probePause.delay(afterFailures: failures, jitter: .random(in: 0...1)))) != nil else {
                 return

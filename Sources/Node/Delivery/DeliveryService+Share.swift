@@ -68,7 +68,7 @@ extension DeliveryService {
             try await store.commit(DeliveryStorage.mark(Array(ids), at: now()))
             return true
         } catch {
-            logger.error("notifications not marked for posting", metadata: ["reason": "\(error.message)"])
+            logger.error("failed to mark notifications for posting", metadata: ["reason": "\(error.message)"])
             return false
         }
     }

@@ -23,12 +23,16 @@ package protocol DeliverySource: Sendable {
     /// version differs. Includes ``DeliveryStorage/forget(_:)``.
     func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void>
 
+    /// Records that gorush accepted a notification for a device, in the transaction that stores the acceptance. nil for nothing to record.
+    func noteAccepted(_ row: Int64, at now: Timestamp) -> Change?
+
     /// Records a delivery that was given up: expired, evicted, or refused by gorush. nil when the same delivery may be requested again.
     func noteGivenUp(_ delivery: DeliveryID, at now: Timestamp) -> Change?
 }
 
 extension DeliverySource {
     package func noteGivenUp(_ delivery: DeliveryID, at now: Timestamp) -> Change? { nil }
+    package func noteAccepted(_ row: Int64, at now: Timestamp) -> Change? { nil }
     package func owner(of device: Row) throws -> DeviceOwner? { nil }
 }
 
@@ -64,6 +68,11 @@ package struct DeliverySources: Sendable {
     /// See ``DeliverySource/noteGivenUp(_:at:)``.
     func noteGivenUp(_ deliveries: [(number: ProtocolNumber, delivery: DeliveryID)], at now: Timestamp) -> [Change] {
         deliveries.compactMap { sources[$0.number]?.noteGivenUp($0.delivery, at: now) }
+    }
+
+    /// See ``DeliverySource/noteAccepted(_:at:)``.
+    func noteAccepted(_ device: DeviceID, at now: Timestamp) -> [Change] {
+        sources[device.protocol]?.noteAccepted(device.row, at: now).map { [$0] } ?? []
     }
 
     /// The owners of the registered devices among these.

@@ -16,7 +16,6 @@ package protocol ClusterMembership: Sendable {
     /// Reports to the other nodes how much this node has used of limits that are too low to be divided.
     ///
     /// - Parameters:
-    ///   - number: the protocol that has the limits.
     ///   - usage: the limits, by names that are the same at all nodes, and the amount used of each.
     func publishUsage(_ usage: [(String, Int)], of number: ProtocolNumber)
     /// Announces that this node can serve a share of the protocol's keys: see ``ProtocolService/keyShareChanged(_:)``.
@@ -32,7 +31,6 @@ package protocol ClusterMembership: Sendable {
     /// outcome of the whole.
     ///
     /// - Parameters:
-    ///   - hash: the hash of the last segment.
     ///   - handle: called if this node has to handle the message later.
     /// - Returns: whether this node handles it at once.
     func hear(_ whole: ReassembledMessage, completedBy hash: MessageHash, handle: @escaping @Sendable () -> Void) -> Bool
@@ -71,10 +69,11 @@ package protocol ClusterMembership: Sendable {
 
     // MARK: Life cycle
 
-    /// Sets the node that carries out the membership's decisions. Called once, before anything runs, because the node is created with its membership.
-    func attach(_ node: ClusterDuties, store: any Store, delivery: DeliveryService)
-    /// Runs until cancelled.
-    func run() async
+    /// Shares the work with the other nodes until cancelled.
+    ///
+    /// - Parameter duties: of the node, which carries out the membership's decisions. They come here and not with the ``ClusterNeeds``, because
+    ///   delivery and protocols are created with the membership.
+    func run(_ duties: ClusterDuties) async
     func setDraining(_ isDraining: Bool)
     /// Starts handing this node's share over to other nodes.
     func beginLeaving()
@@ -100,8 +99,9 @@ package protocol ClusterMembership: Sendable {
     var facts: [ProtocolFact] { get }
 }
 
-/// The functions of a node that its membership calls.
+/// The parts of a running node that its membership uses.
 package struct ClusterDuties: Sendable {
+    package let delivery: DeliveryService
     /// Handles messages that are assigned to this node.
     package let deliver: @Sendable ([(place: Int, incoming: Incoming)]) async -> Void
     /// Called when another node changed the devices of a registrant, identified as in ``NodeProtocol/registrants``.
@@ -116,12 +116,13 @@ package struct ClusterDuties: Sendable {
     package let reload: @Sendable () async -> Bool
 
     package init(
-        deliver: @escaping @Sendable ([(place: Int, incoming: Incoming)]) async -> Void,
+        delivery: DeliveryService, deliver: @escaping @Sendable ([(place: Int, incoming: Incoming)]) async -> Void,
         registered: @escaping @Sendable (ProtocolNumber, _ name: [UInt8]) -> Void,
         recordUsage: @escaping @Sendable (ProtocolNumber, _ name: String, _ cost: Int) -> Void,
         nodeCountChanged: @escaping @Sendable (Int) -> Void,
         keyShareChanged: @escaping @Sendable (KeyShare) -> Void, reload: @escaping @Sendable () async -> Bool
     ) {
+        self.delivery = delivery
         self.deliver = deliver
         self.registered = registered
         self.recordUsage = recordUsage
@@ -133,6 +134,8 @@ package struct ClusterDuties: Sendable {
 
 /// The properties of a node that its membership needs.
 package struct ClusterNeeds: Sendable {
+    /// With the tables of the node and its protocols.
+    package let store: any Store
     /// The time after which an unanswered post is given up.
     package let gorushTimeout: Duration
     /// The maximum size of messages waiting for other nodes, in units of 4 KiB.
@@ -148,9 +151,11 @@ package struct ClusterNeeds: Sendable {
     package let clockCompared: @Sendable (_ ahead: Duration) -> Bool
 
     package init(
-        gorushTimeout: Duration, waitingLimit: Int, registrants: [ProtocolNumber: (table: Table, column: Column)], counters: Counters,
+        store: any Store, gorushTimeout: Duration, waitingLimit: Int, registrants: [ProtocolNumber: (table: Table, column: Column)],
+        counters: Counters,
         logger: Logger, now: @escaping @Sendable () -> Timestamp, clockCompared: @escaping @Sendable (_ ahead: Duration) -> Bool
     ) {
+        self.store = store
         self.gorushTimeout = gorushTimeout
         self.waitingLimit = waitingLimit
         self.registrants = registrants

@@ -30,7 +30,6 @@ extension MetricRegistry {
     ///
     /// - Parameters:
     ///   - figures: the numbers; nil when they can't be read now.
-    ///   - label: the protocol.
     package func set(_ figures: DeviceFigures?, of label: ProtocolLabel) {
         for (platformLabel, platform) in [(PlatformLabel.apn, Platform.apn), (.firebase, .firebase), (.webPush, .webPush)] {
             let inDoubt = figures.map { $0.inDoubt[platform] ?? 0 }

@@ -16,14 +16,17 @@ package protocol ProtocolService: Sendable {
     var deliveryMemory: DeliveryMemory? { get }
     /// Called once a minute: deletes rows that are older than the cutoff.
     func prune(_ retention: Retention) async
-    /// Called once a minute on each node of a cluster: recounts the rows that limits depend on.
+    /// Called once a minute on each node of a cluster: recounts the rows that limits depend on, and ends the minute of ``limitReport``.
     func recount() async
     /// Called once an hour: ends registrations that were not renewed.
     func expire(at now: Timestamp) async
     /// Called after another process changed the stored rows.
-    ///
-    /// - Throws: `StoreError`
     func reload() async throws(StoreError)
+
+    /// Reads the files that its options name again, when the operator requests it.
+    func reloadFiles()
+    /// The port of its own HTTP server once that listens; nil if it has none.
+    var httpPort: Int? { get }
 
     /// Called when another node, or possibly this one, changed the rows of a registrant, identified as in ``NodeProtocol/registrants``.
     func registeredElsewhere(_ name: [UInt8])
@@ -42,6 +45,8 @@ package protocol ProtocolService: Sendable {
     func registrations() async -> RegistrationCounts?
     /// Results of its checks at this moment: a failed one makes the node not ready; `admin status` and `doctor` list all.
     var findings: [Finding] { get }
+    /// The work that its limits refuse; nil if it has no limits.
+    var limitReport: LimitReport? { get }
     /// Additional lines for `admin status` and the status page: names and values without secrets.
     func facts() async -> [ProtocolFact]
 }
@@ -54,6 +59,8 @@ extension ProtocolService {
     package func recount() async {}
     package func expire(at now: Timestamp) async {}
     package func reload() async throws(StoreError) {}
+    package func reloadFiles() {}
+    package var httpPort: Int? { nil }
     package func registeredElsewhere(_ name: [UInt8]) {}
     package func nodeCountChanged(_ nodeCount: Int) {}
     package func recordSharedLimitUsage(_ name: String, cost: Int) {}
@@ -62,6 +69,7 @@ extension ProtocolService {
     package func updateGauges(_ counters: Counters) async {}
     package func registrations() async -> RegistrationCounts? { nil }
     package var findings: [Finding] { [] }
+    package var limitReport: LimitReport? { nil }
     package func facts() async -> [ProtocolFact] { [] }
 }
 
@@ -110,7 +118,8 @@ package struct RegistrationCounts: Sendable {
     package init() {}
 }
 
-package struct ProtocolFact: Sendable {
+/// A line of `admin status` and of the status page.
+package struct ProtocolFact: Codable, Sendable {
     package let name: String
     package let value: String
 

@@ -37,8 +37,7 @@ package struct SoleMembership: ClusterMembership {
     package var outboxShare: (any OutboxShare)? { nil }
     package var isMaintainer: Bool { true }
 
-    package func attach(_ node: ClusterDuties, store: any Store, delivery: DeliveryService) {}
-    package func run() async {}
+    package func run(_ duties: ClusterDuties) async {}
     package func setDraining(_ isDraining: Bool) {}
     package func beginLeaving() {}
     package var hasLeft: Bool { true }

@@ -26,6 +26,8 @@ package enum AlarmKind: String, MetricLabel {
     case storeFails = "store_fails"
     /// This machine's clock differs from the database's, or from the Waku node's.
     case clock
+    /// Many pieces of work were refused within a minute: the reason names the limit, and the standing of the payers.
+    case underAttack = "under_attack"
 
     /// The title on the status page.
     package var title: String {
@@ -34,7 +36,7 @@ package enum AlarmKind: String, MetricLabel {
         case .relayDetached: "Relay detached"
         case .gap: "Messages may have been missed"
         case .answersUnconfirmed: "Answers through a relay are not confirmed"
-        case .gorushGivenUp: "gorush takes no notifications"
+        case .gorushGivenUp: "gorush unavailable"
         case .gorushSlow: "gorush is slow"
         case .gorushMisconfigured: "gorush can't be used as configured"
         case .pushServiceCredentials: "gorush's certificate, key or account is not accepted"
@@ -42,13 +44,14 @@ package enum AlarmKind: String, MetricLabel {
         case .tokensHeldOff: "Too many tokens fail alike"
         case .storeFails: "Database can't be written or read"
         case .clock: "This machine's clock differs"
+        case .underAttack: "Under attack"
         }
     }
 
     /// An alarm without a defined end is over if it is not raised again within this time; nil for alarms that are cleared.
     var expiry: Duration? {
         switch self {
-        case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails, .clock: nil
+        case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails, .clock, .underAttack: nil
         case .gap, .gorushMisconfigured, .pushServiceCredentials, .webPushKeyRefused: .seconds(600)
         case .tokensHeldOff: .seconds(3600)
         }

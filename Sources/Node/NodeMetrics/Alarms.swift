@@ -16,7 +16,6 @@ package final class Alarms: Sendable {
     }
 
     /// - Parameters:
-    ///   - kind: the kind of the alarm.
     ///   - reason: as logged, without secrets.
     package func raise(_ kind: AlarmKind, _ reason: String) {
         let time = now()

@@ -11,7 +11,7 @@ package final class Counters: Sendable {
     /// By ``Counter/index``; nil for counters that are in none of the groups.
     private let cells: [CounterCell?]
     private let opened: CounterCell
-    /// By ``ProtocolLabel/place``; nil for protocols that the node does not speak.
+    /// By ``ProtocolLabel/index``; nil for protocols that the node does not speak.
     private let protocols: [ProtocolCells?]
 
     private let started = ContinuousClock.now
@@ -60,7 +60,9 @@ package final class Counters: Sendable {
         for counter in declared { cells[counter.index] = counter.series.map { registry.cell($0.metric, $0.labels) } ?? CounterCell() }
         self.cells = cells
         opened = registry.counter(.opened)
-        protocols = ProtocolLabel.allCases.map { labels.contains($0) ? ProtocolCells($0, registry) : nil }
+        var protocols = [ProtocolCells?](repeating: nil, count: (labels.map(\.index).max() ?? -1) + 1)
+        for label in labels.sorted(by: { $0.index < $1.index }) { protocols[label.index] = ProtocolCells(label, registry) }
+        self.protocols = protocols
         // Creates the series, so that histograms without labels are shown from the start.
         for metric in metrics where metric.labels.isEmpty { _ = registry.histogram(metric) }
     }
@@ -103,36 +105,37 @@ package final class Counters: Sendable {
     /// Counts messages that were decrypted.
     ///
     /// - Parameters:
-    ///   - valid: The kind of each valid message, and its times.
     ///   - others: Number of decrypted messages that are invalid.
     package func opened(_ valid: some Collection<(kind: KindLabel, times: MessageTimes?)>, others: Int) {
         guard !valid.isEmpty || others > 0 else { return }
         opened.increment(by: Int64(valid.count + others))
         for (kind, times) in valid {
             cells(of: times)?.valid[kind.place].increment(by: 1)
-            reached(.valid, kind, times)
-            if let delay = times?.delay { latency(.received, kind, times)?.sinceSent.recordNanoseconds(delay.nanoseconds) }
+            reached(.valid, kind, times: times)
+            if let delay = times?.delay { latency(.received, of: kind, times: times)?.sinceSent.recordNanoseconds(delay.nanoseconds) }
         }
     }
 
     /// Records the time until a message reached a stage.
     ///
     /// - Parameters:
-    ///   - stage: the stage.
     ///   - kind: the message's kind.
     ///   - times: the message's times.
     ///   - held: the time for which its answer was held, which is not included.
-    package func reached(_ stage: StageLabel, _ kind: KindLabel, _ times: MessageTimes?, without held: Duration = .zero) {
-        guard let times, let latency = latency(stage, kind, times) else { return }
+    package func reached(_ stage: StageLabel, _ kind: KindLabel, times: MessageTimes?, without held: Duration = .zero) {
+        guard let times, let latency = latency(stage, of: kind, times: times) else { return }
         let elapsed = times.received.duration(to: .now) - held
         latency.sinceReceipt?.recordNanoseconds(elapsed.nanoseconds)
         if let delay = times.delay { latency.sinceSent.recordNanoseconds((delay + elapsed).nanoseconds) }
     }
 
     /// Messages without times are counted as those of the deployed protocol.
-    private func cells(of times: MessageTimes?) -> ProtocolCells? { protocols[(times?.protocol ?? .status).place] }
+    private func cells(of times: MessageTimes?) -> ProtocolCells? {
+        let index = (times?.protocol ?? .status).index
+        return index < protocols.count ? protocols[index] : nil
+    }
 
-    private func latency(_ stage: StageLabel, _ kind: KindLabel, _ times: MessageTimes?) -> Latency? {
+    private func latency(_ stage: StageLabel, of kind: KindLabel, times: MessageTimes?) -> Latency? {
         cells(of: times)?.latencies[stage.place * KindLabel.allCases.count + kind.place]
     }
 
@@ -140,7 +143,6 @@ package final class Counters: Sendable {
     ///
     /// - Parameters:
     ///   - kind: The kind of the question.
-    ///   - time: How long the answer was held.
     ///   - times: The times of the question.
     package func held(_ kind: KindLabel, for time: Duration, _ times: MessageTimes?) {
         cells(of: times)?.replyDelays[kind.place]?.recordNanoseconds(time.nanoseconds)
@@ -198,18 +200,6 @@ extension StageLabel {
         case .durable: 2
         case .accepted: 3
         case .answered: 4
-        }
-    }
-}
-
-extension ProtocolLabel {
-    package var place: Int {
-        switch self {
-        case .status: 0
-        case .statusV01: 1
-        case .session: 2
-        case .other: 3
-        case .shared: 4
         }
     }
 }

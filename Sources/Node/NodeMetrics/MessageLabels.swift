@@ -54,10 +54,20 @@ package enum LimitLabel: String, MetricLabel {
     case requests
     case answerKiBByTarget = "answer_kib_by_target"
     case answerKiB = "answer_kib"
+    case wholeAnswersByTarget = "whole_answers_by_target"
+    case notifications
     case installationsByKey = "installations_by_key"
     case registrationCount = "registration_count"
     /// The raw value is an older name that dashboards use.
     case denied = "unwelcome"
+    case topicKeys = "topic_keys"
+    case segments
+}
+
+/// The standing of the payer of refused work: see the article on limits.
+package enum StandingLabel: String, MetricLabel {
+    package static let labelName = "standing"
+    case stranger, familiar, known
 }
 
 /// The outcome of a valid message.

@@ -6,7 +6,9 @@ extension MetricGroup {
 extension Metric {
     package static let registrations = Metric(
         "waku_push_registrations", ProtocolLabel.self, PlatformLabel.self, RegistrationStateLabel.self,
-        help: "Devices, by protocol, platform and state. Unregistered ones have no platform: of version 0.1 these are whole records.")
+        help:
+            "Devices, by protocol, platform and state. Unregistered ones have no platform; where an account registers all its devices at once, an account counts as one."
+    )
 }
 
 extension Counter {

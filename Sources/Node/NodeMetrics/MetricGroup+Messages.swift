@@ -2,7 +2,8 @@ extension MetricGroup {
     /// Messages of all protocols. Protocols count dropped, limited and handled messages under these metrics too.
     package static let messages = MetricGroup(
         metrics: [
-            .received, .foreign, .ours, .duplicates, .opened, .valid, .dropped, .limited, .handled, .sinceReceipt, .sinceSent, .replyDelay,
+            .received, .foreign, .ours, .duplicates, .opened, .valid, .dropped, .limited, .refused, .handled, .sinceReceipt, .sinceSent,
+            .replyDelay,
         ],
         counters: [
             .droppedMalformedEnvelope, .droppedOtherKind, .droppedEmpty, .droppedBadSignature, .droppedUnsealable, .droppedMalformedMessage,
@@ -31,6 +32,9 @@ extension Metric {
     package static let limited = Metric(
         "waku_push_limited_total", ProtocolLabel.self, LimitLabel.self,
         help: "Messages and notifications that were dropped or refused because of a limit.")
+    package static let refused = Metric(
+        "waku_push_refused_total", ProtocolLabel.self, LimitLabel.self, StandingLabel.self,
+        help: "Work that was refused or displaced because of a limit, by the standing of its payer.")
     package static let handled = Metric(
         "waku_push_messages_handled_total", ProtocolLabel.self, KindLabel.self, OutcomeLabel.self,
         help: "Messages that were handled, by outcome. Stored changes are on disk.")

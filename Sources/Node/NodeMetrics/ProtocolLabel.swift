@@ -1,13 +1,41 @@
-/// A protocol of the node: the label of metrics shared by several protocols.
-package enum ProtocolLabel: String, MetricLabel {
+import Synchronization
+
+/// A protocol of the node: the label of metrics shared by several protocols. Each protocol declares its own as a static member in an extension.
+///
+/// The value has an index, unique in the process and assigned at the declaration, so that ``Counters`` finds its cells without a lookup.
+package struct ProtocolLabel: MetricLabel, Hashable {
+    /// The declared labels of the whole process, by index.
+    private static let declared = Mutex<[String]>([])
+
     package static let labelName = "protocol"
+    package let rawValue: String
+    let index: Int
+
+    /// Declares a label.
+    ///
+    /// - Parameter name: a constant. A name that was declared before gives the same label.
+    package init(_ name: String) {
+        rawValue = name
+        index = Self.declared.withLock { declared in
+            if let index = declared.firstIndex(of: name) { return index }
+            declared.append(name)
+            return declared.count - 1
+        }
+    }
+
+    /// nil unless the label is declared.
+    package init?(rawValue: String) {
+        guard Self.declared.withLock({ $0.contains(rawValue) }) else { return nil }
+        self.init(rawValue)
+    }
+
+    /// The labels declared until now.
+    package static var allCases: [ProtocolLabel] { declared.withLock(\.self).map(Self.init) }
+
     /// Status as deployed.
-    case status
-    /// Version 0.1 of Status' service.
-    case statusV01 = "status-v0.1"
-    case session
+    package static let status = ProtocolLabel("status")
     /// Any other protocol.
-    case other
+    package static let other = ProtocolLabel("other")
     /// Shared by all protocols of a node.
-    case shared
+    package static let shared = ProtocolLabel("shared")
 }

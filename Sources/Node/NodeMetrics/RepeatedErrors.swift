@@ -14,7 +14,6 @@ package final class RepeatedErrors: Sendable {
 
     /// - Parameters:
     ///   - message: the kind of error.
-    ///   - reason: of this one.
     ///   - count: how many failed with this reason.
     package func log(_ message: String, reason: String, count: Int = 1) {
         switch counts.withLock({ $0.add(count, of: message, reason, at: .now) }) {

@@ -23,7 +23,6 @@ package final class ThrottledReading<Value: Sendable>: Sendable {
     /// - Parameters:
     ///   - pause: minimum time from the end of a reading to the next.
     ///   - restFactor: the same minimum, in multiples of the duration of the last reading.
-    ///   - read: reads the value.
     package init(pause: Duration = .seconds(5), restFactor: Int = 100, read: @escaping @Sendable () async throws -> Value) {
         self.pause = pause
         self.restFactor = restFactor

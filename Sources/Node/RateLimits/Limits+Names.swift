@@ -10,6 +10,7 @@ extension Limits {
         ("queries-by-target", \.queriesByTarget), ("notifications-by-target", \.notificationsByTarget),
         ("new-registrations", \.newRegistrations), ("registrations", \.registrations), ("queries", \.queries), ("requests", \.requests),
         ("answer-kib-by-target", \.answerKiBByTarget), ("answer-kib", \.answerKiB),
+        ("whole-answers-by-target", \.wholeAnswersByTarget), ("notifications", \.notifications),
     ]
 
     /// The option name of a rate; nil for limits that are not rates.
@@ -26,12 +27,15 @@ extension Limits {
         "requests-by-sender": "notification requests of a key",
         "queries-by-target": "queries about a registrant by all senders; above it, the registrant is left out of the answer",
         "notifications-by-target": "notifications for a device by all senders; above it, INTERNAL_ERROR",
-        "new-registrations": "registrations of new devices, in total; above it, INTERNAL_ERROR",
+        "new-registrations": "registrations of new devices, in total, by standing and device token; above it, INTERNAL_ERROR",
         "registrations": "registrations and unregistrations in total",
         "queries": "queries in total",
         "requests": "requests in total",
         "answer-kib-by-target": "KiB about a registrant in answers to all senders; above it, the registrant is left out of the answer",
-        "answer-kib": "KiB of answers to queries in total; above it, there is no answer",
+        "answer-kib": "KiB of answers to queries in total, by standing and registrant; above it, there is no answer",
+        "whole-answers-by-target":
+            "answers about a registrant that are over 50 times as large as the queries about it; above it, the registrant is left out of the answer",
+        "notifications": "notifications in total, by standing and owner; above it, INTERNAL_ERROR",
         "installations-by-key": "registered devices of a key; above it, INTERNAL_ERROR",
         "registration-count": "registered devices in total; above it, INTERNAL_ERROR",
     ]

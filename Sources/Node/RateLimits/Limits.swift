@@ -12,15 +12,19 @@ package struct Limits: Hashable, Sendable {
     package var queriesByTarget: RateLimit?
     /// Notifications for one device.
     package var notificationsByTarget: RateLimit?
-    /// Registrations of new installations, in total.
+    /// Registrations of new installations, in total; divided by standing and device token.
     package var newRegistrations: RateLimit?
     package var registrations: RateLimit?
     package var queries: RateLimit?
     package var requests: RateLimit?
     /// KiB of rows about one registrant in answers to queries.
     package var answerKiBByTarget: RateLimit?
-    /// KiB of answers to queries, in total.
+    /// KiB of answers to queries, in total; divided by standing and registrant.
     package var answerKiB: RateLimit?
+    /// Answers about a registrant that are larger than its queries have paid for: see ``AnswerCredit``. nil also disables that payment.
+    package var wholeAnswersByTarget: RateLimit?
+    /// Notifications in total; divided by standing and owner.
+    package var notifications: RateLimit?
     /// Registered installations of a key.
     package var installationsByKey: Int?
     /// Registered installations in total.
@@ -43,9 +47,11 @@ package struct Limits: Hashable, Sendable {
         limits.requestsBySender = RateLimit(20, per: .second, burst: 500)
         limits.queriesByTarget = RateLimit(100, per: .second, burst: 1_000)
         limits.notificationsByTarget = RateLimit(20, per: .second, burst: 500)
-        limits.newRegistrations = RateLimit(200, per: .second, burst: 10_000)
+        limits.newRegistrations = RateLimit(1_000, per: .second, burst: 10_000)
         limits.answerKiBByTarget = RateLimit(1_024, per: .second, burst: 65_536)
-        limits.answerKiB = RateLimit(16_384, per: .second, burst: 262_144)
+        limits.answerKiB = RateLimit(4_096, per: .second, burst: 65_536)
+        limits.wholeAnswersByTarget = RateLimit(6, per: .hour, burst: 1)
+        limits.notifications = RateLimit(4_000, per: .second, burst: 40_000)
         limits.installationsByKey = 100
         return limits
     }()
@@ -55,6 +61,7 @@ package struct Limits: Hashable, Sendable {
         .requestsBySender: \.requestsBySender, .queriesByTarget: \.queriesByTarget, .notificationsByTarget: \.notificationsByTarget,
         .newRegistrations: \.newRegistrations, .registrations: \.registrations, .queries: \.queries, .requests: \.requests,
         .answerKiBByTarget: \.answerKiBByTarget, .answerKiB: \.answerKiB,
+        .wholeAnswersByTarget: \.wholeAnswersByTarget, .notifications: \.notifications,
     ]
 
     var tooLowToDivide: Set<RateLimitTable.Refusal> {

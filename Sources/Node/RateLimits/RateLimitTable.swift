@@ -24,9 +24,15 @@ package struct RateLimitTable: Sendable {
         case requests = "requests"
         case answerKiBByTarget = "KiB of answers about a registrant"
         case answerKiB = "KiB of answers"
+        case wholeAnswersByTarget = "repeated long answers about a registrant"
+        case notifications = "notifications"
         case installationsByKey = "installations of a key"
         case registrationCount = "registrations in force"
         case denied = "key that may not register"
+        /// Displaced from the queue of key derivations, or from the messages that wait for one.
+        case topicKeys = "topic keys"
+        /// Displaced from the room for incomplete messages.
+        case segments = "segments"
     }
 
     /// The key of the single bucket of a limit for all senders together.
@@ -43,12 +49,16 @@ package struct RateLimitTable: Sendable {
     /// Keyed by the registrant's hash.
     private var queriesByTarget: RateLimiter<[UInt8]>?
     private var notificationsByTarget: RateLimiter<[UInt8]>?
-    private var newRegistrations: RateLimiter<All>?
+    /// Divided by standing and payer, like all totals whose work has a payer.
+    private var newRegistrations: FairBudget?
+    private var notifications: FairBudget?
     private var registrations: RateLimiter<All>?
     private var queries: RateLimiter<All>?
     private var requests: RateLimiter<All>?
     private var answerKiBByTarget: RateLimiter<[UInt8]>?
-    private var answerKiB: RateLimiter<All>?
+    private var answerKiB: FairBudget?
+    private var wholeAnswersByTarget: RateLimiter<[UInt8]>?
+    private var answerCredit = AnswerCredit()
     /// Limits that several nodes count together, keyed by ``LimitUsageExchange/name``. These limits have no limiter in the properties above.
     private var shared: [Refusal: RateLimiter<[UInt8]>] = [:]
     private let name: @Sendable (Refusal, [UInt8]) -> [UInt8]
@@ -81,12 +91,14 @@ package struct RateLimitTable: Sendable {
         requestsBySender = limits.requestsBySender.map { RateLimiter($0) }
         queriesByTarget = limits.queriesByTarget.map { RateLimiter($0) }
         notificationsByTarget = limits.notificationsByTarget.map { RateLimiter($0) }
-        newRegistrations = limits.newRegistrations.map { RateLimiter($0) }
+        newRegistrations = limits.newRegistrations.map { FairBudget($0) }
+        notifications = limits.notifications.map { FairBudget($0) }
         registrations = limits.registrations.map { RateLimiter($0) }
         queries = limits.queries.map { RateLimiter($0) }
         requests = limits.requests.map { RateLimiter($0) }
         answerKiBByTarget = limits.answerKiBByTarget.map { RateLimiter($0) }
-        answerKiB = limits.answerKiB.map { RateLimiter($0) }
+        answerKiB = limits.answerKiB.map { FairBudget($0) }
+        wholeAnswersByTarget = limits.wholeAnswersByTarget.map { RateLimiter($0) }
     }
 
     /// Admits a message before its kind is known.
@@ -127,30 +139,42 @@ package struct RateLimitTable: Sendable {
         take(registrant, registrant, .queriesByTarget, \.queriesByTarget, at: now) ? nil : .queriesByTarget
     }
 
-    /// Admits rows about a registrant in an answer.
+    /// Admits rows about a registrant in an answer: paid by its queries (``AnswerCredit``), or as the first whole answer for some time.
     ///
     /// - Parameters:
     ///   - byteCount: the size of the rows.
     ///   - registrant: the protocol's hash of the registrant's key.
+    ///   - queryByteCount: the registrant's part of the size of the query.
+    ///   - standing: the registrant's standing.
     ///   - now: the time of the answer.
-    package mutating func answer(byteCount: Int, about registrant: [UInt8], at now: Timestamp) -> Refusal? {
-        take(
+    package mutating func answer(
+        byteCount: Int, about registrant: [UInt8], queryByteCount: Int = 512, _ standing: Standing = .stranger, at now: Timestamp
+    ) -> Refusal? {
+        if limits.wholeAnswersByTarget != nil,
+            !answerCredit.pays(byteCount: byteCount, about: registrant, queryByteCount: queryByteCount, standing, at: now),
+            !take(registrant, registrant, .wholeAnswersByTarget, \.wholeAnswersByTarget, at: now)
+        {
+            return .wholeAnswersByTarget
+        }
+        return take(
             registrant, registrant, .answerKiBByTarget, \.answerKiBByTarget, cost: Self.kibibytes(byteCount), at: now)
             ? nil : .answerKiBByTarget
     }
 
     /// Admits an answer to a query.
-    package mutating func answer(byteCount: Int, at now: Timestamp) -> Refusal? {
-        take(All(), [], .answerKiB, \.answerKiB, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiB
+    package mutating func answer(byteCount: Int, for charge: Charge = .unattributed, at now: Timestamp) -> Refusal? {
+        take(charge, .answerKiB, \.answerKiB, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiB
     }
 
     /// Admits a notification that passed all checks and filters. Rejected notifications do not count against the target's limit.
     ///
     /// - Parameters:
     ///   - device: bytes that identify the device within its protocol.
+    ///   - charge: the owner of the device. Charged before the notification is stored.
     ///   - now: the time of the request.
-    package mutating func notification(for device: [UInt8], at now: Timestamp) -> Refusal? {
-        take(device, device, .notificationsByTarget, \.notificationsByTarget, at: now) ? nil : .notificationsByTarget
+    package mutating func notification(for device: [UInt8], by charge: Charge = .unattributed, at now: Timestamp) -> Refusal? {
+        guard take(device, device, .notificationsByTarget, \.notificationsByTarget, at: now) else { return .notificationsByTarget }
+        return take(charge, .notifications, \.notifications, cost: 1, at: now) ? nil : .notifications
     }
 
     /// Admits a registration of an installation that is not registered now.
@@ -158,11 +182,14 @@ package struct RateLimitTable: Sendable {
     /// - Parameters:
     ///   - installations: number of registered installations of the key.
     ///   - count: number of all registered installations.
+    ///   - charge: the device token of the registration.
     ///   - now: the current time.
-    package mutating func newRegistration(installations: Int, count: Int, at now: Timestamp) -> Refusal? {
+    package mutating func newRegistration(
+        installations: Int, count: Int, by charge: Charge = .unattributed, at now: Timestamp
+    ) -> Refusal? {
         if let limit = limits.installationsByKey, installations >= limit { return .installationsByKey }
         if let limit = limits.registrationCount, count >= limit { return .registrationCount }
-        return take(All(), [], .newRegistrations, \.newRegistrations, at: now) ? nil : .newRegistrations
+        return take(charge, .newRegistrations, \.newRegistrations, cost: 1, at: now) ? nil : .newRegistrations
     }
 
     // MARK: Several nodes
@@ -189,7 +216,21 @@ package struct RateLimitTable: Sendable {
         cost: Int = 1, at now: Timestamp
     ) -> Bool {
         guard !shared.isEmpty, shared[limit] != nil else { return self[keyPath: path]?.admits(key, cost: cost, at: now) ?? true }
-        let named = name(limit, bytes())
+        return takeShared(bytes(), limit, cost: cost, at: now)
+    }
+
+    /// Takes from a total that is divided fairly. If nodes count it together, it is not divided: such rates are below one a minute.
+    private mutating func take(
+        _ charge: Charge, _ limit: Refusal, _ path: WritableKeyPath<RateLimitTable, FairBudget?>, cost: Int, at now: Timestamp
+    ) -> Bool {
+        guard !shared.isEmpty, shared[limit] != nil else {
+            return self[keyPath: path]?.admits(charge.payer, charge.standing, cost: cost, at: now) ?? true
+        }
+        return takeShared([], limit, cost: cost, at: now)
+    }
+
+    private mutating func takeShared(_ bytes: [UInt8], _ limit: Refusal, cost: Int, at now: Timestamp) -> Bool {
+        let named = name(limit, bytes)
         guard shared[limit]?.admits(named, cost: cost, at: now) ?? true else { return isRetry }
         taken.append(SharedLimitUsage(limit, key: named, cost: cost))
         return true

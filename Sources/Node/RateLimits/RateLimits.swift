@@ -10,7 +10,8 @@ package final class RateLimits: Sendable {
     private let isOpen: Atomic<Bool>
     /// nil if no other node has the same identity.
     private let exchange = Mutex<LimitUsageExchange?>(nil)
-    private let report = Mutex<(@Sendable (RateLimitTable.Refusal) -> Void)?>(nil)
+    private let report = Mutex<(@Sendable (RateLimitTable.Refusal, Standing) -> Void)?>(nil)
+    private let log = Mutex(RefusalLog())
     /// Number of registered devices, if limited: counted periodically, and incremented with each new device.
     private let registrationCount = Atomic(0)
 
@@ -20,8 +21,8 @@ package final class RateLimits: Sendable {
         isOpen = Atomic(limits == .none)
     }
 
-    /// - Parameter body: called with each refusal, on the calling thread.
-    package func reportRefusals(to body: @escaping @Sendable (RateLimitTable.Refusal) -> Void) {
+    /// - Parameter body: called with each refusal and the payer's standing, on the calling thread.
+    package func reportRefusals(to body: @escaping @Sendable (RateLimitTable.Refusal, Standing) -> Void) {
         report.withLock { $0 = body }
     }
 
@@ -72,9 +73,13 @@ package final class RateLimits: Sendable {
 
     /// Whether a limit refuses a message. Reports the refusal, and usage of shared limits.
     ///
-    /// - Parameter isRetry: whether the message is a retry, which may have been counted before by this or another node: shared limits do not
-    ///   refuse it.
-    package func refuses(isRetry: Bool = false, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) -> Bool {
+    /// - Parameters:
+    ///   - isRetry: whether the message is a retry, which may have been counted before by this or another node: shared limits do not refuse it.
+    ///   - charge: the payer of the work, for reports.
+    ///   - ask: applies the limits.
+    package func refuses(
+        isRetry: Bool = false, for charge: Charge = .unattributed, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?
+    ) -> Bool {
         guard !isUnlimited else { return false }
         let (refusal, taken) = admission.withLock { admission in
             admission.isRetry = isRetry
@@ -82,9 +87,30 @@ package final class RateLimits: Sendable {
             return (ask(&admission), admission.drainUsage())
         }
         if !taken.isEmpty { exchange.withLock(\.self)?.publish(taken) }
+        if refusal != nil || charge != .unattributed {
+            log.withLock { log in
+                log.worked(for: charge)
+                if let refusal { log.refused(refusal, charge.standing) }
+            }
+        }
         guard let refusal else { return false }
-        report.withLock(\.self)?(refusal)
+        report.withLock(\.self)?(refusal, charge.standing)
         return true
+    }
+
+    /// Reports work that was displaced from a bounded queue.
+    package func displaced(_ limit: RateLimitTable.Refusal, _ standing: Standing, count: Int = 1) {
+        guard count > 0 else { return }
+        log.withLock { $0.refused(limit, standing, count: count) }
+        for _ in 0..<count { report.withLock(\.self)?(limit, standing) }
+    }
+
+    /// Refusals and the greatest payers.
+    package var refusals: RefusalLog { log.withLock(\.self) }
+
+    /// Called once a minute.
+    package func endMinute(at now: Timestamp) {
+        log.withLock { $0.endMinute(at: now) }
     }
 
     // MARK: New registrations
@@ -105,10 +131,13 @@ package final class RateLimits: Sendable {
     /// - Parameters:
     ///   - devices: number of new devices.
     ///   - installations: number of registered installations of the key; 0 if it is not limited.
+    ///   - charge: the device token.
     ///   - now: the time of receipt.
-    package func refusesNew(devices: Int = 1, installations: Int = 0, at now: Timestamp) -> Bool {
+    package func refusesNew(
+        devices: Int = 1, installations: Int = 0, by charge: Charge = .unattributed, at now: Timestamp
+    ) -> Bool {
         let count = registrationCount.load(ordering: .relaxed) + devices - 1
-        let isRefused = refuses { $0.newRegistration(installations: installations, count: count, at: now) }
+        let isRefused = refuses(for: charge) { $0.newRegistration(installations: installations, count: count, by: charge, at: now) }
         if !isRefused { registrationCount.add(devices, ordering: .relaxed) }
         return isRefused
     }

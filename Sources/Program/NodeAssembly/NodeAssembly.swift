@@ -1,4 +1,4 @@
-import NodeAPI
+package import NodeAPI
 package import ClusterPostgreSQL
 package import Delivery
 package import Logging
@@ -18,12 +18,11 @@ package import WakuCrypto
 /// The composition root: the one place that lists the protocols of waku-push.
 package enum NodeAssembly {
     /// The tables of the node and of all protocols, enabled or not.
-    package static let parts: [StorePart] = NodeService.parts + protocolParts
-    fileprivate static let protocolParts: [StorePart] = [StatusStorage.part, V01Storage.part, SessionStorage.part]
+    package static let parts: [StorePart] = NodeService.parts + protocols.map(\.part)
+    /// The protocols that the program knows, enabled or not.
+    package static let protocols: [ProtocolDescription] = [.status, .statusV01, .session]
 
     /// Opens the store in a data folder, and creates it if necessary.
-    ///
-    /// - Throws: `StoreError`
     package static func store(in folder: String, of identity: PrivateKey) throws(StoreError) -> SQLiteStore {
         try SQLiteStore(folder: folder, storageKey: Sealer.storageKey(of: identity), parts: parts)
     }
@@ -31,9 +30,7 @@ package enum NodeAssembly {
     /// Opens the existing store in a data folder, with or without a running daemon.
     ///
     /// - Parameters:
-    ///   - folder: a folder with a store.
     ///   - identity: nil if no contents are to be decrypted.
-    /// - Throws: `StoreError`
     package static func existingStore(in folder: String, of identity: PrivateKey?) throws(StoreError) -> SQLiteStore {
         try SQLiteStore(existing: folder, storageKey: identity.map(Sealer.storageKey), parts: parts)
     }
@@ -44,7 +41,6 @@ package enum NodeAssembly {
     ///   - location: the store's location.
     ///   - folder: the data folder, locked by the caller.
     ///   - identity: the node's key.
-    /// - Throws: `StoreError`
     package static func store(
         at location: StoreLocation, in folder: String, of identity: PrivateKey
     ) throws(StoreError) -> any Store {
@@ -57,7 +53,6 @@ package enum NodeAssembly {
     ///   - location: the store's location.
     ///   - folder: the data folder.
     ///   - identity: nil if no contents are to be decrypted.
-    /// - Throws: `StoreError`
     package static func existingStore(
         at location: StoreLocation, in folder: String, of identity: PrivateKey?
     ) throws(StoreError) -> any Store {
@@ -65,16 +60,19 @@ package enum NodeAssembly {
     }
 
     /// Every metric that a node may have.
-    package static let metrics: [MetricGroup] = {
-        let identity = PrivateKey.generate()
-        return NodeService.metrics(of: [StatusPush(identity: identity), StatusPushV01(identity: identity)]) + [.session]
-    }()
+    package static let metrics: [MetricGroup] = NodeService.metrics(of: []) + protocols.flatMap(\.metrics)
 
-    /// The operators' names for the protocols, by the protocol numbers in stored rows.
-    package static let protocolNames: [ProtocolNumber: String] = [
-        StatusStorage.protocolNumber: "status", V01Storage.protocolNumber: "status-v0.1",
-        SessionStorage.protocolNumber: "session",
-    ]
+    /// The operator's name for the protocol with this number in stored rows; nil if the program does not know it.
+    package static func protocolName(of number: ProtocolNumber) -> String? {
+        protocols.first { $0.number == number }?.name
+    }
+
+    /// Numbers of the protocols' stored rows, for `admin status`.
+    package static func storedCounts(in store: any Store) throws(StoreError) -> [StoredCount] {
+        var counts: [StoredCount] = []
+        for known in protocols { counts += try known.storedCounts(store) }
+        return counts
+    }
 
     /// The owners of those devices that are registered, with any protocol.
     package static func owners(of devices: [DeviceID], in store: any Store) throws(StoreError) -> [DeviceID: DeviceOwner] {
@@ -83,10 +81,7 @@ package enum NodeAssembly {
 
     /// The protocols' lookups that delivery needs, without a running node.
     package static func deliverySources(of store: any Store) -> DeliverySources {
-        DeliverySources([
-            StatusDeliverySource(store.sealer), V01DeliverySource(store.sealer, apnsTopic: ""),
-            SessionDeliverySource(store.sealer, apnsTopic: ""),
-        ])
+        DeliverySources(protocols.map { $0.makeDeliverySource(store.sealer) })
     }
 }
 
@@ -132,7 +127,6 @@ package struct Server: Sendable {
     ///   - gorush: the endpoints, at least one.
     ///   - logger: the node's logger.
     ///   - now: the system's clock.
-    ///   - makeRelay: creates the relay.
     /// - Throws: `StoreError`, and errors of `makeRelay`.
     package init(
         _ configuration: ServerConfiguration, gorush: [GorushEndpoint], logger: Logger,
@@ -160,7 +154,7 @@ package struct Server: Sendable {
         let protocols: [any NodeProtocol] = [status] + others.compactMap(\.self)
         node = try NodeService(
             configuration.node, at: configuration.store, in: cluster, protocols: protocols,
-            knownParts: NodeAssembly.protocolParts, gorush: gorush, logger: logger, now: now, makeRelay: makeRelay)
+            knownParts: NodeAssembly.protocols.map(\.part), gorush: gorush, logger: logger, now: now, makeRelay: makeRelay)
     }
 
     /// Creates a server with a single gorush.
@@ -180,10 +174,5 @@ package struct Server: Sendable {
     }
 
     /// The port of Session's HTTP endpoints once they are listened on; nil when the node is not Session's push server.
-    package var sessionPort: Int? { session?.httpPort }
-
-    /// Reads the list of Session's storage servers again.
-    package func reloadStorageServers() {
-        session?.reloadServers()
-    }
+    package var sessionPort: Int? { node.httpPort(of: SessionStorage.protocolNumber) }
 }

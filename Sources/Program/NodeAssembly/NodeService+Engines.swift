@@ -13,14 +13,11 @@ extension NodeService {
     ///
     /// - Parameters:
     ///   - configuration: the node's configuration, without that of its protocols.
-    ///   - location: the store's location.
     ///   - cluster: set for one of several nodes with the same identity, on a PostgreSQL database.
     ///   - protocols: the node's protocols, at least one, with distinct numbers and names.
     ///   - knownParts: tables of protocols that the node does not speak now. They are created too, so that commands can read them.
     ///   - gorush: the endpoints, at least one.
-    ///   - logger: the node's logger.
     ///   - now: the system's clock.
-    ///   - makeRelay: creates the relay.
     /// - Throws: `StoreError`, ``NodeError`` when the store can't be shared, and errors of `makeRelay`.
     package convenience init(
         _ configuration: NodeConfiguration, at location: StoreLocation = .dataFolder, in cluster: ClusterNode.Configuration? = nil,

@@ -16,7 +16,6 @@ package enum StoreLocation: Hashable, Sendable {
     ///   - storageKey: see `Sealer.storageKey(of:)`.
     ///   - parts: all that have tables in it.
     ///   - isShared: whether other nodes may use it too: a PostgreSQL database.
-    /// - Throws: `StoreError`
     package func open(
         in folder: String, storageKey: SymmetricKey, parts: [StorePart], isShared: Bool = false
     ) throws(StoreError) -> any Store {
@@ -26,8 +25,6 @@ package enum StoreLocation: Hashable, Sendable {
     }
 
     /// Like ``open(in:storageKey:parts:)``, but also opens a store that was moved away, or is incomplete.
-    ///
-    /// - Throws: `StoreError`
     package func openForTransfer(
         in folder: String, storageKey: SymmetricKey, parts: [StorePart], isShared: Bool = false
     ) throws(StoreError) -> any TransferableStore {
@@ -44,7 +41,6 @@ package enum StoreLocation: Hashable, Sendable {
     ///   - folder: the data folder.
     ///   - storageKey: nil if no contents are to be decrypted.
     ///   - parts: all that have tables in it.
-    /// - Throws: `StoreError`
     package func openExisting(in folder: String, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) -> any Store {
         switch self {
         case .dataFolder: try SQLiteStore(existing: folder, storageKey: storageKey, parts: parts)

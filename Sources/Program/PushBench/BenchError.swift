@@ -1,3 +1,5 @@
+package import WakuPushCommands
+
 /// Why something could not be measured. The message says how to fix it.
 package struct BenchError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {
@@ -20,4 +22,16 @@ package struct BenchError: Error, Hashable, Sendable, CustomStringConvertible {
 
     static let disk = BenchError(
         code: .disk, message: "the benchmark can't write to the disk: is it full? Choose another folder with --data")
+}
+
+extension BenchError: ReportedError {
+    package var failure: CommandFailure {
+        let exitCode: CommandFailure.Code =
+            switch code {
+            case .disk: .cannotCreate
+            case .unavailable: .unavailable
+            case .unanswered: .data
+            }
+        return CommandFailure(exitCode, message)
+    }
 }

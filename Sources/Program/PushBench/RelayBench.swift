@@ -21,7 +21,7 @@ package struct RelayBench: Sendable {
 
     /// - Parameters:
     ///   - settings: the settings.
-    ///   - executable: runs ``RelayBenchSink`` when started with `bench --relay-sink`.
+    ///   - executable: runs ``RelayBenchSink`` when started with `run --relay-sink`.
     package init(settings: BenchSettings, executable: String) {
         self.settings = settings
         self.executable = executable
@@ -30,7 +30,7 @@ package struct RelayBench: Sendable {
     package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             var results: [BenchResult] = []
-            let sink = try BenchChild(executable, ["bench", "--relay-sink"], output: folder + "/sink")
+            let sink = try BenchChild(executable, ["run", "--relay-sink"], output: folder + "/sink")
             try await withRelay(to: try await sink.line { $0.hasPrefix("/") ? $0 : nil }) { relay in
                 results.append(try await rate(relay, sink))
                 results.append(try await latency(relay, sink))

@@ -25,7 +25,6 @@ package struct DatabaseFile {
     ///   - password: the password of an encrypted database.
     ///   - iterations: the iterations of SQLCipher's key derivation.
     ///   - byteLimit: the maximum size of the database in memory.
-    /// - Throws: ``StatusGoImportError``
     package init(
         _ path: String, password: SecretBytes?, iterations: Int, byteLimit: Int = Int(ProcessInfo.processInfo.physicalMemory / 2)
     ) throws(StatusGoImportError) {
@@ -34,7 +33,7 @@ package struct DatabaseFile {
         try Self.checkIsClosed(file, path)
         let logFile = try InputFile(path + "-wal")
         let log = logFile.flatMap(WriteAheadLog.init)
-        let byteCount = try Self.byteCount(file, log, path)
+        let byteCount = try Self.byteCount(file, log: log, path: path)
         guard byteCount <= byteLimit else {
             throw StatusGoImportError("\(path) has \(byteCount >> 20) MiB, too many for this machine's memory: import it on a larger one")
         }
@@ -55,7 +54,7 @@ package struct DatabaseFile {
     }
 
     /// The size of the database with the log's changes.
-    private static func byteCount(_ file: InputFile, _ log: WriteAheadLog?, _ path: String) throws(StatusGoImportError) -> Int {
+    private static func byteCount(_ file: InputFile, log: WriteAheadLog?, path: String) throws(StatusGoImportError) -> Int {
         guard file.byteCount >= minimumByteCount else { throw StatusGoImportError("\(path) is not a SQLite database") }
         guard let log else { return file.byteCount }
         // All pages that are not in the file were written to the log, except the one with SQLite's locks.

@@ -38,7 +38,6 @@ package final class StatusGoDatabase {
     /// - Parameters:
     ///   - image: the plain database: see ``DatabaseFile``.
     ///   - path: the path to name in messages.
-    /// - Throws: ``StatusGoImportError``
     package convenience init(_ image: SecretBytes, path: String) throws(StatusGoImportError) {
         try self.init(image, path: path, budget: ReadingBudget(byteCount: image.count))
     }
@@ -99,8 +98,6 @@ package final class StatusGoDatabase {
     }
 
     /// The keys in the database, normally one. An account's database has a row with an empty identity.
-    ///
-    /// - Throws: ``StatusGoImportError``
     package func identities() throws(StatusGoImportError) -> [PrivateKey] {
         let columns = [(Self.identity, "private_key"), (Self.config, "identity")]
         return try read { database in
@@ -138,7 +135,6 @@ package final class StatusGoDatabase {
     ///   - id: reads rows after this one; nil from the beginning.
     ///   - limit: number of rows. Large rows make it fewer.
     /// - Returns: nil after the last row.
-    /// - Throws: ``StatusGoImportError``
     package func rows(after id: Int64?, limit: Int) throws(StatusGoImportError) -> (rows: [StatusGoRow], last: Int64)? {
         try read { database in
             let cursor = try Row.fetchCursor(
@@ -168,7 +164,6 @@ package final class StatusGoDatabase {
     ///   - id: reads rows before this one; nil from the newest.
     ///   - limit: number of rows.
     /// - Returns: nil after the last row.
-    /// - Throws: ``StatusGoImportError``
     package func handledRequests(before id: Int64?, limit: Int) throws(StatusGoImportError) -> (ids: [[UInt8]], last: Int64)? {
         guard hasHandledRequests else { return nil }
         return try read { database in
@@ -191,8 +186,6 @@ package final class StatusGoDatabase {
     private static let requestIDByteCount = 32
 
     /// When the server handled its last message: the newest time in the database that is not in the future; nil if it keeps none.
-    ///
-    /// - Throws: ``StatusGoImportError``
     package func lastHandled(at now: Timestamp) throws(StatusGoImportError) -> Timestamp? {
         guard tables[Self.messages] != nil else { return nil }
         return try read { database in

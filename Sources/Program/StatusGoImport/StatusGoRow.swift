@@ -11,13 +11,6 @@ package struct StatusGoRow: Sendable {
     /// nil: the installation unregistered.
     let registration: [UInt8]?
 
-    package init(keyHash: [UInt8]?, installationID: [UInt8]?, version: Int64?, registration: [UInt8]?) {
-        self.keyHash = keyHash
-        self.installationID = installationID
-        self.version = version
-        self.registration = registration
-    }
-
     /// Why a row can't be imported. The server's rules for registrations apply, except for the grant: it is a signature by the client's
     /// key, and status-go keeps only the hash of that key.
     package enum Refusal: String, Error, CaseIterable, Sendable {

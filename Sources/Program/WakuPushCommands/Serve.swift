@@ -9,7 +9,6 @@ import Logging
 import NodeAssembly
 import ServiceLifecycle
 import StatusServer
-import StatusV01Server
 import Operations
 import UnixSignals
 import Core
@@ -43,33 +42,12 @@ struct Serve: AsyncParsableCommand {
                              --feedback-secret-file in X-Waku-Push-Secret
             """)
 
-    @Option(help: "The node's key file, made by waku-push identity new.")
-    var identity: String?
-
-    @Option(help: "The data folder, with the database. Created if missing.")
-    var data: String = Environment.string("data") ?? "data"
-
-    @Option(
-        help:
-            "Keep registrations and notifications in a PostgreSQL database instead: a connection string of libpq, without a password, such as postgresql://user@host/database?sslmode=verify-full."
-    )
-    var store: String?
-
-    @Option(
-        help:
-            "Share the PostgreSQL database, and the work, with other nodes of the same identity: this node's name among them, such as its host's."
-    )
-    var cluster: String?
-
-    @Option(
-        help:
-            "A Waku node, its REST API's URL or its multiaddr; repeat it for several. \"loopback\" is a network in this process, and is used without this option unless --session-http is given."
-    )
-    var relay: [String] = Environment.list("relay")
-
-    @Option(help: "Where the loopback relay serves the REST API of a Waku node.")
-    var loopbackListen: AddressArgument = Environment.value(
-        "loopback-listen", AddressArgument(SocketAddress(host: "127.0.0.1", port: 8645)))
+    @Option(Settings.identity) var identity: String?
+    @Option(Settings.data) var data: String
+    @Option(Settings.store) var store: String?
+    @Option(Settings.cluster) var cluster: String?
+    @Option(Settings.relay) var relay: [String]
+    @Option(Settings.loopbackListen) var loopbackListen: AddressArgument
 
     @OptionGroup(title: "libp2p")
     var peers: PeerOptions
@@ -78,11 +56,8 @@ struct Serve: AsyncParsableCommand {
     @OptionGroup(title: "libp2p")
     var network: NetworkOptions
 
-    @Option(help: "A pubsub topic to listen on; repeat it for several. [default: \(PubsubTopic.statusDefault.rawValue)]")
-    var pubsubTopic: [String] = Environment.list("pubsub-topic")
-
-    @Option(help: "Poll interval of the relay.")
-    var pollInterval: DurationArgument = Environment.value("poll-interval", DurationArgument("300ms", .milliseconds(300)))
+    @Option(Settings.pubsubTopic) var pubsubTopic: [String]
+    @Option(Settings.pollInterval) var pollInterval: DurationArgument
 
     @OptionGroup(title: "Gorush")
     var gorush: GorushOptions
@@ -90,80 +65,27 @@ struct Serve: AsyncParsableCommand {
     @OptionGroup(title: "Web Push")
     var webPush: WebPushOptions
 
-    static let standardRequestAge = DurationArgument("10m", .seconds(600))
+    @Option(Settings.maxRequestAge) var maxRequestAge: DurationArgument
+    @Option(Settings.replyDelay) var replyDelay: OptionalDurationArgument
+    @Option(Settings.deriveAhead) var deriveAhead: SwitchArgument
+    @Option(Settings.deriveAheadLimit) var deriveAheadLimit: Int
+    @Option(Settings.outboxLimit) var outboxLimit: Int
+    @Option(Settings.unknownHold) var unknownHold: OptionalDurationArgument
+    @Option(Settings.silenceAlarm) var silenceAlarm: SilenceArgument
+    @Flag(Settings.idempotentRegistrations) var idempotentRegistrations: Bool
 
-    @Option(help: "Requests older than this are dropped. A notification that gorush has not accepted by then expires.")
-    var maxRequestAge: DurationArgument = Environment.value("max-request-age", Serve.standardRequestAge)
+    @OptionGroup
+    var protocols: ProtocolOptions
 
-    @Option(
-        help:
-            "Minimum time between a query or request and its reply: phones subscribe to the reply's topic about 300 ms after they asked. At most 2s. off: reply at once."
-    )
-    var replyDelay: OptionalDurationArgument = Environment.value(
-        "reply-delay", OptionalDurationArgument(DurationArgument("500ms", .milliseconds(500))))
-
-    @Option(
-        help:
-            "Derive the key of a registrant's query topic before the first query, on idle cores: on or off. When off, the first query takes 12 ms of CPU time longer."
-    )
-    var deriveAhead: SwitchArgument = Environment.value("derive-ahead", .on)
-
-    @Option(help: "Maximum number of registrants queued for --derive-ahead in memory. The others are read from the database later.")
-    var deriveAheadLimit: Int = Environment.value("derive-ahead-limit", 10_000)
-
-    @Option(help: "Maximum number of notifications in the outbox. Beyond it the oldest are dropped.")
-    var outboxLimit: Int = Environment.value("outbox-limit", 100_000)
-
-    @Option(
-        help:
-            "After a crash: how long a notification that may have been posted is held before it is posted again, counted from its first post. Notifications that a device shows once are posted again at once. At most 60s. off: no hold."
-    )
-    var unknownHold: OptionalDurationArgument = Environment.value(
-        "unknown-hold", OptionalDurationArgument(DurationArgument("5s", .seconds(5))))
-
-    @Option(
-        help:
-            "Raise an alarm when no message from anyone was received on the shard for this long. off: never. auto: 10m, or off if loopback is the only relay."
-    )
-    var silenceAlarm: SilenceArgument = Environment.value("silence-alarm", .automatic)
-
-    @Flag(
-        inversion: .prefixedNo, help: "Answer a repeated, identical registration with success instead of VERSION_MISMATCH.")
-    var idempotentRegistrations: Bool = Environment.flag("idempotent-registrations")
-
-    @Flag(
-        name: .customLong("status-v0.1"), inversion: .prefixedNo,
-        help: "Speak version 0.1 of Status' push notifications as well, on the topic push-notifications-N.")
-    var statusV01: Bool = Environment.flag("status-v0.1")
-
-    @Option(
-        name: .customLong("v0.1-apns-topic"),
-        help: "The topic of version 0.1's notifications for APNs: the app's bundle id. Without it they have none.")
-    var v01APNsTopic: String?
-
-    @OptionGroup(title: "Session")
-    var session: SessionOptions
-
-    @Option(help: "Address of the status page, /metrics, /healthz, /readyz and /feedback.")
-    var http: AddressArgument = Environment.value("http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)))
-
-    @Option(
-        help:
-            "A host name that requests to --http and --loopback-listen may use, for instance Prometheus's; repeat it for several. Requests for other names than localhost get 421. IP addresses are always allowed."
-    )
-    var httpHost: [String] = Environment.list("http-host")
-
-    @Option(help: "Minimum level of log records: trace, debug, info, notice, warning, error or critical.")
-    var logLevel: Logger.Level = Environment.value("log-level", .info)
-
-    @Option(help: "Format of log records, one per line on standard error: text or json.")
-    var logFormat: LogFormat = Environment.value("log-format", .text)
+    @Option(Settings.http) var http: AddressArgument
+    @Option(Settings.httpHost) var httpHost: [String]
+    @Option(Settings.logLevel) var logLevel: Logger.Level
+    @Option(Settings.logFormat) var logFormat: LogFormat
 
     @OptionGroup(title: "Limits")
     var limits: LimitOptions
 
-    @Option(help: "A YAML file with any of these options; see waku-push config.")
-    var config: String?
+    @Option(Settings.config) var config: String?
 
     /// The validated configuration. Reading it opens no port, database or connection.
     struct Plan: Sendable {
@@ -210,8 +132,7 @@ struct Serve: AsyncParsableCommand {
         }
         configuration.deriveAheadLimit = deriveAhead == .on ? deriveAheadLimit : nil
         configuration.limits = try limits.limits()
-        configuration.statusV01 = try versionZeroOne()
-        configuration.session = try session.configuration()
+        try protocols.apply(to: &configuration)
         configuration.registrationLifetime = limits.registrationLifetime.duration
         configuration.feedbackSecret = try gorush.feedbackSecret()
         configuration.webPush = try webPush.endpoint()
@@ -239,16 +160,16 @@ struct Serve: AsyncParsableCommand {
         return member
     }
 
-    /// Without `--relay` the node uses the loopback relay. Session's push server uses none, unless options of the loopback relay are given.
+    /// Without `--relay` the node uses the loopback relay, or none if a protocol is on that needs none and no option of the loopback relay is given.
     var hasRelay: Bool {
         let asksForLoopback = !peers.listen.allSatisfy { $0 == "off" } || ServeOption.isGiven(["loopback-listen"])
-        return !session.isOn || !relay.isEmpty || !network.fleet.isEmpty || asksForLoopback
+        return !protocols.areServedWithoutRelay || !relay.isEmpty || !network.fleet.isEmpty || asksForLoopback
     }
 
     /// Does not listen or dial yet.
     private func attachment(of identity: PrivateKey, logger: Logger) throws -> RelayAttachment {
         try RelayAttachment(
-            hasRelay ? relay : nil, network, peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost,
+            hasRelay ? relay : nil, network: network, peers: peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost,
             pollInterval: pollInterval.duration,
             logger: logger
         ) { [peers, data] () throws(CommandFailure) in
@@ -323,35 +244,15 @@ struct Serve: AsyncParsableCommand {
     /// The settings that don't change while the node runs.
     private func setup(_ plan: Plan) -> AdminAPI.Setup {
         var setup = AdminAPI.Setup()
-        setup.identityPath = (identity ?? Environment.string("identity")).map { URL(fileURLWithPath: $0).path }
+        setup.identityPath = (identity ?? Environment.string("identity")).map(absolutePath)
         setup.store = store ?? Environment.string("store")
         setup.relays = relay
         setup.fleets = network.fleet
         setup.hasRelay = plan.configuration.hasRelay
         setup.pubsubTopics = plan.configuration.pubsubTopics.map(\.rawValue)
-        setup.speaksStatusV01 = plan.configuration.statusV01 != nil
-        if plan.configuration.session != nil {
-            func absolute(_ path: String?) -> String? { path.map { URL(fileURLWithPath: $0).path } }
-            setup.session = AdminAPI.Setup.Session(
-                onionKeyPath: absolute(session.onionKeyFile), nodesPath: absolute(session.nodesFile), oxend: session.oxend)
-        }
+        setup.protocols = protocols.settings
         setup.takesFeedback = plan.configuration.feedbackSecret != nil
         return setup
-    }
-
-    /// nil when version 0.1 is off.
-    private func versionZeroOne() throws(CommandFailure) -> StatusPushV01.Configuration? {
-        let topic = v01APNsTopic ?? Environment.string("v0.1-apns-topic") ?? ""
-        guard topic.utf8.count <= 256, !topic.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
-            throw CommandFailure(.usage, "--v0.1-apns-topic is not a bundle id: give one such as im.status.ethereum")
-        }
-        guard statusV01 else {
-            guard topic.isEmpty else { throw CommandFailure(.usage, "--v0.1-apns-topic has no effect without --status-v0.1") }
-            return nil
-        }
-        var configuration = StatusPushV01.Configuration()
-        configuration.apnsTopic = topic
-        return configuration
     }
 
     private func httpHosts() throws(CommandFailure) -> [String] {

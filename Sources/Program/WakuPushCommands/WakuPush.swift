@@ -32,7 +32,7 @@ struct WakuPush: AsyncParsableCommand {
             """,
         version: Version.current,
         subcommands: [
-            Serve.self, IdentityCommand.self, Admin.self, Doctor.self, ConfigCommand.self, Client.self, Demo.self, Bench.self,
+            Serve.self, IdentityCommand.self, Admin.self, Doctor.self, ConfigCommand.self, Client.self, Demo.self, BenchCommand.self,
             SessionCommand.self,
         ])
 }

@@ -1,4 +1,4 @@
-import ArgumentParser
+package import ArgumentParser
 
 /// The program `waku-push` as a function, without a process of its own.
 package enum WakuPushProgram {
@@ -6,10 +6,27 @@ package enum WakuPushProgram {
     ///
     /// - Returns: the exit code.
     package static func run() async -> Int32 {
+        await run(WakuPush.self, name: "waku-push")
+    }
+
+    /// The first argument.
+    package static var command: String? { Invocation.current.arguments.dropFirst().first }
+
+    /// Runs another program with the same conventions.
+    ///
+    /// - Parameters:
+    ///   - root: the root of its commands.
+    ///   - name: the name of the program, in messages.
+    /// - Returns: the exit code.
+    package static func run<Root: AsyncParsableCommand>(_ root: Root.Type, name: String) async -> Int32 {
+        await Invocation.$current.withValue(Invocation.current.named(name)) { await runCommand(of: root) }
+    }
+
+    private static func runCommand<Root: AsyncParsableCommand>(of root: Root.Type) async -> Int32 {
         let arguments = Invocation.current.arguments
         do {
             try ConfigurationFile.load(arguments)
-            var command = try await WakuPush.asyncParseAsRoot(Array(arguments.dropFirst()))
+            var command = try await Root.asyncParseAsRoot(Array(arguments.dropFirst()))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -20,19 +37,19 @@ package enum WakuPushProgram {
             CommandFailure.report(failure.message)
             return failure.code.rawValue
         } catch {
-            return report(error)
+            return report(error, of: root)
         }
     }
 
     /// Prints ArgumentParser's text: help and completion scripts on standard output, wrong usage on standard error.
-    private static func report(_ error: any Error) -> Int32 {
-        let code = WakuPush.exitCode(for: error)
-        let text = WakuPush.fullMessage(for: error, columns: Invocation.current.columns)
+    private static func report(_ error: any Error, of root: (some ParsableCommand).Type) -> Int32 {
+        let code = root.exitCode(for: error)
+        let text = root.fullMessage(for: error, columns: Invocation.current.columns)
         guard code != .success else {
             if !text.isEmpty { Output.text(text) }
             return code.rawValue
         }
-        let message = WakuPush.message(for: error)
+        let message = root.message(for: error)
         // An exit code without a message: the command has reported its failure.
         guard !message.isEmpty else { return code.rawValue }
         let help = text.firstMatch(of: /See '(.+ --help)'/).map { " (see \($0.1))" } ?? ""

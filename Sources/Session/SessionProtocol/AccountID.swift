@@ -2,7 +2,7 @@ import WakuCrypto
 
 /// The account whose messages a subscription reports: 33 bytes.
 ///
-///     prefix(1) ‖ key(32)          05: a session id with an X25519 key. Others (03: a group): an Ed25519 key
+///     prefix(1) ‖ key(32)          prefix 05: a session id with an X25519 key; others, such as 03 for groups: an Ed25519 key
 ///
 /// Stored in five words instead of an array, because a node holds one for each of a million subscriptions.
 package struct AccountID: Hashable, Sendable, CustomStringConvertible {
@@ -34,12 +34,12 @@ package struct AccountID: Hashable, Sendable, CustomStringConvertible {
 
     package var isSessionID: Bool { prefix == Self.sessionPrefix }
 
-    /// 32 bytes.
+    /// The account's key without the prefix, 32 bytes.
     package var key: [UInt8] {
         withUnsafeBytes(of: (word0.bigEndian, word1.bigEndian, word2.bigEndian, word3.bigEndian)) { Array($0) }
     }
 
-    /// 33 bytes.
+    /// `prefix ‖ key`, 33 bytes.
     package var bytes: [UInt8] { [prefix] + key }
 
     /// The first 8 bytes of the key, big-endian. Evenly distributed unless keys are chosen deliberately.

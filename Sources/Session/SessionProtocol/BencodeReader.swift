@@ -30,11 +30,9 @@ struct BencodeReader {
         }
     }
 
-    // MARK: Without making values
+    // MARK: Reading without building values
 
     /// The encoded values of a dictionary, in the order of `names`; nil for missing keys.
-    ///
-    /// - Throws: ``BencodeValue/ParsingError``
     static func rawFields(
         of bytes: [UInt8], named names: [[UInt8]]
     ) throws(BencodeValue.ParsingError) -> [ArraySlice<UInt8>?] {
@@ -142,4 +140,8 @@ struct BencodeReader {
         rest.removeFirst()
         return true
     }
+}
+
+private func isDigit(_ byte: UInt8) -> Bool {
+    UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
 }

@@ -27,7 +27,6 @@ package enum BencodeValue: Hashable, Sendable {
     /// - Parameters:
     ///   - bytes: Exactly one encoded value.
     ///   - maximumValueCount: Limit of the number of values, nested ones included. Bounds the memory used.
-    /// - Throws: ``ParsingError``
     package init(parsing bytes: ArraySlice<UInt8>, maximumValueCount: Int) throws(ParsingError) {
         var reader = BencodeReader(bytes, maximumValueCount: maximumValueCount)
         self = try reader.value(depth: 0)
@@ -35,8 +34,6 @@ package enum BencodeValue: Hashable, Sendable {
     }
 
     /// Parses a value at the start, and returns it with the remaining bytes.
-    ///
-    /// - Throws: ``ParsingError``
     package static func parsePrefix(
         _ bytes: ArraySlice<UInt8>, maximumValueCount: Int
     ) throws(ParsingError) -> (value: BencodeValue, rest: ArraySlice<UInt8>) {

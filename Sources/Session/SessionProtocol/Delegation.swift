@@ -1,6 +1,6 @@
 package import WakuCrypto
 
-/// The key that signs for an account.
+/// The key that signs the requests of an account.
 package enum Delegation: Hashable, Sendable {
     /// The account's own key.
     case none

@@ -1,4 +1,5 @@
 package import Core
+import Wire
 
 /// The members of gorush's JSON for one device, in order, except `tokens` and `notif_id`.
 package struct GorushFields: Hashable, Sendable {
@@ -60,19 +61,5 @@ package struct GorushFields: Hashable, Sendable {
     /// Whether a notification is of high priority for Firebase, Huawei and Web Push.
     package static func isUrgent(carriesData: Bool, namespace: Int16) -> Bool {
         carriesData && (namespace == 0 || namespace == 11)
-    }
-
-    /// JSON text of the members, with `platform` first: `"platform":1,"topic":…`.
-    package var jsonMembers: String { (["\"platform\":\(platform)"] + members.map(Self.json)).joined(separator: ",") }
-
-    private static func json(_ member: Member) -> String { "\(jsonText(member.name)):\(json(member.value))" }
-
-    private static func json(_ value: Value) -> String {
-        switch value {
-        case .text(let text): jsonText(text)
-        case .number(let number): String(number)
-        case .flag(let flag): flag ? "true" : "false"
-        case .object(let members): "{" + members.map(json).joined(separator: ",") + "}"
-        }
     }
 }

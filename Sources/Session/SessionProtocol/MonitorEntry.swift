@@ -2,7 +2,7 @@ import WakuCrypto
 
 /// One entry of `monitor.messages`: asks a storage server to report an account's messages for 65 minutes.
 ///
-///     P Ed25519 key (05) or p account(33)   S, T subaccount signature and token   d 0/1   n namespaces   s signature   t sig_ts
+///     P Ed25519 key(32) of a session id, or p account(33)   S signature and T token of a subaccount   d 0/1   n namespaces   s signature   t sig_ts
 package struct MonitorEntry: Sendable {
     /// Limit of a request's body in bytes.
     package static let maximumRequestByteCount = 5_000_000

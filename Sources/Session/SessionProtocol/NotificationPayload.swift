@@ -1,13 +1,15 @@
 import Foundation
 package import Core
 package import WakuCrypto
+import Wire
 
 /// The payload of a notification about a message: `enc_payload`.
 ///
 ///     bencoded list [metadata, data?] ‖ NUL bytes to a multiple of 256, sealed by XChaCha20-Poly1305, in base64
 ///
-/// Metadata is JSON: `@` hex account, `#` hash, `n` namespace, `t` and `z` ms. If the subscription wants data and the message has some, also `l`,
-/// its length, and `B` if it is omitted because it is over 2,500 bytes. `B` is `true`, but for iOS the number 1: the iOS app fails on `true`.
+/// Metadata is JSON: `@` account in hex, `#` hash, `n` namespace, `t` and `z` in ms. If the subscription wants data and the message has data, also
+/// `l`, its length, and, if the data is omitted because it exceeds 2,500 bytes, `B`. `B` is `true`, except for iOS, whose app fails on `true`: there
+/// it is the number 1.
 package struct NotificationPayload: Sendable {
     package static let maximumDataByteCount = 2500
     /// For Web Push, the whole payload must fit into a push message of 3,993 bytes, in base64 with 100 bytes around it.

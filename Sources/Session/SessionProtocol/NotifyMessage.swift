@@ -27,7 +27,6 @@ package struct NotifyMessage: Hashable, Sendable {
         case tooLarge = "too_large"
     }
 
-    /// - Throws: ``Defect``
     package init(parsing bytes: [UInt8]) throws(Defect) {
         guard bytes.count <= Self.maximumByteCount else { throw .tooLarge }
         guard let fields = try? BencodeValue(parsing: bytes[...], maximumValueCount: 32).dictionary,

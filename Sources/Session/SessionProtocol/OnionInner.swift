@@ -1,3 +1,5 @@
+import Wire
+
 /// The content of an onion request: a bencoded list of JSON `{"method","endpoint","headers"}` and, optionally, a body.
 package struct OnionInnerRequest: Hashable, Sendable {
     package let method: String
@@ -8,7 +10,6 @@ package struct OnionInnerRequest: Hashable, Sendable {
     /// The content is not such a list, or its JSON is incomplete: inner code 400.
     package struct Malformed: Error, Hashable, Sendable {}
 
-    /// - Throws: ``Malformed``
     package init(parsing plain: [UInt8]) throws(Malformed) {
         guard let parts = try? BencodeValue(parsing: plain[...], maximumValueCount: 3).list, 1...2 ~= parts.count,
             let head = parts[0].bytes, head.count <= RequestBody.maximumByteCount,

@@ -53,11 +53,11 @@ package struct OnionBox: Sendable {
     private let sodium: Sodium
 
     /// - Parameters:
-    ///   - encryption: The cipher.
+    ///   - encryption: Selects the cipher and the key derivation.
     ///   - shared: The X25519 shared secret, 32 bytes.
     ///   - clientKey: The client's ephemeral public key, 32 bytes.
     ///   - serverKey: The server's public key, 32 bytes.
-    ///   - sodium: The library.
+    ///   - sodium: libsodium, for BLAKE2b and XChaCha20.
     package init(_ encryption: OnionEncryption, shared: SecretBytes, clientKey: [UInt8], serverKey: [UInt8], sodium: Sodium) {
         self.encryption = encryption
         self.sodium = sodium

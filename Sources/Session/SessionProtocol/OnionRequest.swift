@@ -1,4 +1,5 @@
 import WakuCrypto
+import Wire
 
 /// An onion request, version 4, as posted. At most 10 MiB.
 ///

@@ -1,3 +1,5 @@
+package import Wire
+
 /// The body of `/subscribe` and `/unsubscribe`: one request, or an array of 1 to 1,000, which is answered by an array in the same order.
 package enum RequestBody: Sendable {
     case one(JSONValue)
@@ -22,7 +24,7 @@ package enum RequestBody: Sendable {
         }
     }
 
-    /// For code that counts bytes as they arrive.
+    /// The error for a body over ``maximumByteCount``, for callers that count bytes as they arrive.
     package static var tooLarge: RequestError { RequestError(.badInput, "the body is larger than \(maximumByteCount) bytes") }
 }
 

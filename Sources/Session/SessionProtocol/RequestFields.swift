@@ -1,5 +1,6 @@
 import Core
 import WakuCrypto
+import Wire
 
 /// Reads the fields that subscriptions and unsubscriptions share. Every error is a ``RequestError`` that names the field.
 struct RequestFields {

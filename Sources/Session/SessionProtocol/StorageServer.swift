@@ -1,5 +1,6 @@
 import Foundation
 import WakuCrypto
+import Wire
 
 /// A storage server as listed in the map of the network.
 package struct StorageServer: Hashable, Sendable {
@@ -59,8 +60,6 @@ package struct StorageServerList: Hashable, Sendable {
     }
 
     /// oxend's answer to `rpc.get_service_nodes`: `{"service_node_states":[{"pubkey_x25519", "public_ip", "storage_lmq_port", "swarm_id"}, …]}`.
-    ///
-    /// - Throws: ``Malformed``
     package init(parsingOxend bytes: [UInt8]) throws(Malformed) {
         guard bytes.count <= Self.maximumByteCount, let value = try? JSONValue(parsing: bytes) else {
             throw Malformed(description: "not JSON")
@@ -68,7 +67,7 @@ package struct StorageServerList: Hashable, Sendable {
         guard let entries = value.object?["service_node_states"]?.array else {
             throw Malformed(description: "service_node_states is missing or no array")
         }
-        // An invalid entry must not invalidate the whole map.
+        // One invalid entry must not invalidate the whole map.
         try self.init(entries, ip: "public_ip", port: "storage_lmq_port", isStrict: false) { $0.unsignedInteger }
     }
 
@@ -92,7 +91,7 @@ package struct StorageServerList: Hashable, Sendable {
         leftOutCount = leftOut
     }
 
-    /// nil for an entry without address, port or swarm.
+    /// nil for an entry without an address, port or swarm.
     private static func server(
         _ entry: JSONValue, ip ipName: StaticString, port portName: StaticString, swarm: (JSONValue) -> UInt64?
     ) throws(Malformed) -> StorageServer? {

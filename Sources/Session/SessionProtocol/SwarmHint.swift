@@ -10,14 +10,14 @@ package struct SwarmHint: Hashable, Sendable {
     package static let maximumServerCount = 16
 
     package let swarm: UInt64
-    /// Valid entries only, by the same rules as the map's.
+    /// The servers of the swarm, without invalid entries: the rules are those for the map.
     package let servers: [StorageServer]
 
     package init(swarm: UInt64, servers: [StorageServer]) {
         (self.swarm, self.servers) = (swarm, servers)
     }
 
-    /// nil without a valid swarm. Servers are optional.
+    /// nil without a valid swarm id. A hint may lack servers.
     init?(swarm: ArraySlice<UInt8>?, snodes: ArraySlice<UInt8>?) {
         guard let swarm, let text = (try? BencodeValue(parsing: swarm, maximumValueCount: 1))?.bytes, text.count == 16,
             let id = UInt64(String(decoding: text, as: UTF8.self), radix: 16), text.allSatisfy({ hexNibble($0) != nil }),
@@ -41,15 +41,15 @@ package struct SwarmHint: Hashable, Sendable {
     }
 }
 
-/// Parses hints, and reuses the last result: when a swarm moves, thousands in a row are equal.
+/// Parses hints and reuses the last result: when a swarm moves, a server sends thousands of equal hints in a row.
 package struct SwarmHintReader: Sendable {
     private var last: (swarm: [UInt8]?, snodes: [UInt8]?, hint: SwarmHint?) = (nil, nil, nil)
 
     package init() {}
 
     /// - Parameters:
-    ///   - swarm: The encoded value.
-    ///   - snodes: The encoded value.
+    ///   - swarm: The bencoded value of the key `swarm`; nil if the key is missing.
+    ///   - snodes: The bencoded value of the key `snodes`; nil if the key is missing.
     mutating func hint(swarm: ArraySlice<UInt8>?, snodes: ArraySlice<UInt8>?) -> SwarmHint? {
         guard let swarm else { return nil }
         guard last.swarm?[...] != swarm || last.snodes?[...] != snodes else { return last.hint }

@@ -1,4 +1,5 @@
-/// The ring of swarm ids. An account belongs to the nearest swarm, in either direction around the ring of 2^64; on a tie to the lower id.
+/// The ring of swarm ids. An account belongs to the swarm whose id is nearest to its position, in either direction around the ring of 2^64; of two
+/// equally near ids, to the lower one.
 package struct SwarmRing: Hashable, Sendable {
     /// The id of nodes without a swarm.
     package static let noSwarm = UInt64.max

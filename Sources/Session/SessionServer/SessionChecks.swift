@@ -5,7 +5,6 @@ package import SessionSwarms
 /// The checks of Session's push server, as pure functions of its figures.
 package enum SessionChecks {
     /// - Parameters:
-    ///   - figures: the figures of the monitor.
     ///   - unserved: push services without a gorush endpoint.
     ///   - isListening: whether the HTTP server is listening.
     package static func findings(

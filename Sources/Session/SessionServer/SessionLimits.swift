@@ -21,7 +21,7 @@ package final class SessionLimits: Sendable {
 
     /// Sets the counters for refusals.
     func count(with counters: Counters) {
-        limiter.reportRefusals { refusal in
+        limiter.reportRefusals { refusal, _ in
             if let counter = Counter(refusal) { counters.add(counter) }
         }
     }
@@ -59,8 +59,9 @@ package final class SessionLimits: Sendable {
     }
 
     /// Updates the number of subscriptions after requests: new ones were counted when they were admitted.
-    func count(_ answers: [RequestAnswer]) {
-        for case .removed(true) in answers { limiter.removedRegistration() }
+    func count(_ applied: AppliedRequests) {
+        for case .removed(true) in applied.answers { limiter.removedRegistration() }
+        for _ in 0..<applied.replacedCount { limiter.removedRegistration() }
     }
 }
 
@@ -72,7 +73,8 @@ extension Counter {
         case .newRegistrations: self = .sessionLimitNewSubscriptions
         case .notificationsByTarget: self = .sessionLimitNotifications
         case .messagesBySender, .registrationsBySender, .queriesBySender, .requestsBySender, .queriesByTarget, .registrations, .queries,
-            .requests, .answerKiBByTarget, .answerKiB, .installationsByKey, .denied:
+            .requests, .answerKiBByTarget, .answerKiB, .wholeAnswersByTarget, .notifications, .installationsByKey, .denied, .topicKeys,
+            .segments:
             return nil
         }
     }

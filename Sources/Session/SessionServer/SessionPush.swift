@@ -40,7 +40,6 @@ package struct SessionPush: NodeProtocol {
 
     private let configuration: Configuration
     private let limits: SessionLimits
-    let running = RunningSession()
 
     package init(_ configuration: Configuration) {
         self.configuration = configuration
@@ -63,21 +62,11 @@ package struct SessionPush: NodeProtocol {
     }
 
     package func makeService(_ node: NodeServices) throws -> any ProtocolService {
-        let service = SessionService(configuration, limits, node)
-        running.service = service
-        return service
+        SessionService(configuration, limits: limits, node: node)
     }
 
     /// Replaces the limits.
     package func replaceLimits(_ limits: Limits) {
         self.limits.replace(limits)
     }
-
-    /// Reads the list of storage servers again.
-    package func reloadServers() {
-        running.service?.reloadServers()
-    }
-
-    /// The HTTP port; nil until the server is listening.
-    package var httpPort: Int? { running.service?.httpPort }
 }

@@ -6,7 +6,6 @@ import HTTPTypes
 import HummingbirdCore
 import Logging
 import NIOCore
-import NIOPosix
 import NodeMetrics
 import Core
 import SessionSwarms
@@ -15,16 +14,7 @@ import RateLimits
 import Storage
 import Synchronization
 import Waku
-
-/// Holds the service of a protocol value; empty until the service is created.
-final class RunningSession: Sendable {
-    private let made = Mutex<SessionService?>(nil)
-
-    var service: SessionService? {
-        get { made.withLock(\.self) }
-        set { made.withLock { $0 = newValue } }
-    }
-}
+import Wire
 
 /// The running Session protocol: see ``SessionPush``.
 final class SessionService: ProtocolService {
@@ -57,7 +47,7 @@ final class SessionService: ProtocolService {
     private let boundPort = Mutex<Int?>(nil)
     var httpPort: Int? { boundPort.withLock(\.self) }
 
-    init(_ configuration: SessionPush.Configuration, _ limits: SessionLimits, _ node: NodeServices) {
+    init(_ configuration: SessionPush.Configuration, limits: SessionLimits, node: NodeServices) {
         self.configuration = configuration
         self.limits = limits
         self.node = node
@@ -69,7 +59,8 @@ final class SessionService: ProtocolService {
                     && routing.endpoint(
                         for: service.platform, apnTopic: service.isApple ? configuration.apnsTopic : "", service: service) != nil
             })
-        preparation = RequestPreparation(SignatureVerifier(sodium: configuration.sodium), services: services)
+        preparation = RequestPreparation(
+            SignatureVerifier(sodium: configuration.sodium), services: services, timeout: configuration.storeTimeout)
         limits.count(with: node.counters)
         if node.cluster.isShared {
             limits.limiter.exchangeUsage(
@@ -82,7 +73,7 @@ final class SessionService: ProtocolService {
         figures = ThrottledReading { try await store.fetch(Subscriptions.figures(at: now().seconds)) }
         let entries = StoredEntries(store, now: now)
         let source = SessionDeliverySource(store.sealer, apnsTopic: configuration.apnsTopic)
-        intake = SessionIntake(node, source, limits, configuration.sodium, ageLimit: configuration.ageLimit)
+        intake = SessionIntake(node, source: source, limits: limits, sodium: configuration.sodium, ageLimit: configuration.ageLimit)
         let monitor = configuration.makeMonitor(entries, intake, node.logger) { [counters = node.counters] in counters.add($0) }
         sharedMonitoring = node.cluster.isShared ? SharedMonitoring(monitor) : nil
         self.monitor = sharedMonitoring ?? monitor
@@ -93,8 +84,8 @@ final class SessionService: ProtocolService {
 
     func run() async throws {
         guard await load() else { return }
-        preparation.threads.start()
-        defer { preparation.threads.shutdownGracefully { _ in } }
+        preparation.start()
+        defer { preparation.stop() }
         try await withTaskCancellationHandler {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await self.runMonitor() }
@@ -158,7 +149,7 @@ final class SessionService: ProtocolService {
         }
     }
 
-    func reloadServers() { monitor.reloadServers() }
+    func reloadFiles() { monitor.reloadServers() }
 
     // MARK: Loading
 
@@ -173,7 +164,7 @@ final class SessionService: ProtocolService {
                 if limits.countsSubscriptions { limits.counted(subscriptions: count) }
                 return true
             } catch {
-                if isFirst { node.logger.error("subscriptions not read", metadata: ["reason": "\(error.message)"]) }
+                if isFirst { node.logger.error("failed to read subscriptions", metadata: ["reason": "\(error.message)"]) }
                 isFirst = false
                 guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return false }
             }
@@ -258,7 +249,7 @@ final class SessionService: ProtocolService {
                 do throws(StoreError) {
                     _ = try await loadOnce { [former] all in shared.take(all, from: former, to: share) }
                 } catch {
-                    node.logger.error("subscriptions not read", metadata: ["reason": "\(error.message)"])
+                    node.logger.error("failed to read subscriptions", metadata: ["reason": "\(error.message)"])
                     try? await Task.sleep(for: Self.retryInterval)
                     continue
                 }
@@ -297,7 +288,7 @@ final class SessionService: ProtocolService {
                     }
                     isFailing = false
                 } catch {
-                    if !isFailing { node.logger.error("changed subscriptions not read", metadata: ["reason": "\(error.message)"]) }
+                    if !isFailing { node.logger.error("failed to read changed subscriptions", metadata: ["reason": "\(error.message)"]) }
                     isFailing = true
                     changed.withLock { $0.formUnion(names) }
                     guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return }
@@ -338,7 +329,7 @@ final class SessionService: ProtocolService {
                     before: now - max(SubscriptionRetention.deliveries, configuration.ageLimit),
                     keeping: SubscriptionRetention.deliveryLimit))
         } catch {
-            node.logger.error("expired subscriptions not removed", metadata: ["reason": "\(error.message)"])
+            node.logger.error("failed to remove expired subscriptions", metadata: ["reason": "\(error.message)"])
         }
         await recount()
     }

@@ -1,5 +1,6 @@
 package import SessionProtocol
 package import WakuCrypto
+import Wire
 
 /// The client side of onion requests, version 4, to a server with a known key. Each request has an ephemeral key.
 package struct OnionClient: Sendable {
@@ -50,7 +51,6 @@ package struct OnionClient: Sendable {
         return Request(body: length + sealed + Array(trailer.utf8), box: box)
     }
 
-    /// - Throws: ``Malformed``
     package func open(_ answer: [UInt8], to request: Request) throws(Malformed) -> Answer {
         guard let plain = request.box.open(answer[...]),
             let parts = try? BencodeValue(parsing: plain[...], maximumValueCount: 3).list, parts.count == 2,

@@ -104,12 +104,12 @@ package struct SessionClient: Sendable {
             [
                 ("namespaces", "[\(form.namespaces.map(String.init).joined(separator: ","))]"), ("data", "\(form.wantsData)"),
                 ("enc_key", quoted(form.encryptionKey.secret.withBytes { hexString($0) })),
-            ], form.authority, form.device)
+            ], authority: form.authority, device: form.device)
     }
 
-    package static func json(of form: UnsubscriptionForm) -> String { json([], form.authority, form.device) }
+    package static func json(of form: UnsubscriptionForm) -> String { json([], authority: form.authority, device: form.device) }
 
-    private static func json(_ fields: [(String, String)], _ authority: SignedAuthority, _ device: SubscriberDevice) -> String {
+    private static func json(_ fields: [(String, String)], authority: SignedAuthority, device: SubscriberDevice) -> String {
         var all = [("pubkey", quoted(authority.account.hex))]
         if let key = authority.sessionKey { all.append(("session_ed25519", quoted(hexString(key.bytes)))) }
         all += fields

@@ -14,10 +14,12 @@ public enum Recipient: Sendable {
         .key(key, topic: StatusTopics.partitioned(key))
     }
 
+    /// The holder of a key, on the topic on which deployed servers receive registrations.
     public static func personal(_ key: PublicKey) -> Recipient {
         .key(key, topic: StatusTopics.personal(key))
     }
 
+    /// All parties that know a topic string. Derives the topic's key, which takes about 12 ms of CPU time: cache the result for repeated use.
     public static func topic(_ string: String) -> Recipient {
         .topic(string, KeyDerivation.topicKey(string))
     }
@@ -63,8 +65,6 @@ public enum EnvelopeSealing {
     }
 
     /// Decrypts a Waku message with `identity` or one of the topic keys.
-    ///
-    /// - Throws: ``OpeningError``
     public static func open(
         _ message: WakuMessage, identity: PrivateKey?, topicKeys: [SymmetricKey] = []
     ) throws(OpeningError) -> OpenedPayload {
@@ -74,17 +74,15 @@ public enum EnvelopeSealing {
     }
 
     /// Like ``open(_:identity:topicKeys:)``, but accepts unsigned Waku payloads as well.
-    ///
-    /// - Throws: ``OpeningError``
     public static func openFrame(
         _ message: WakuMessage, identity: PrivateKey?, topicKeys: [SymmetricKey] = []
     ) throws(OpeningError) -> PayloadFrame {
         guard message.version == 1 else { throw .version }
-        guard let plain = decrypt(message.payload, identity, topicKeys) else { throw .undecryptable }
+        guard let plain = decrypt(message.payload, identity: identity, topicKeys: topicKeys) else { throw .undecryptable }
         do { return try PayloadFrame(parsing: plain) } catch { throw .malformed }
     }
 
-    private static func decrypt(_ payload: [UInt8], _ identity: PrivateKey?, _ topicKeys: [SymmetricKey]) -> [UInt8]? {
+    private static func decrypt(_ payload: [UInt8], identity: PrivateKey?, topicKeys: [SymmetricKey]) -> [UInt8]? {
         if let identity, let plain = try? ECIES.open(payload, with: identity) { return plain }
         return topicKeys.lazy.compactMap { try? AESGCM.open(payload, key: $0, layout: .nonceLast) }.first
     }
@@ -92,6 +90,7 @@ public enum EnvelopeSealing {
 
 /// A decrypted Waku payload with a valid signature.
 public struct OpenedPayload: Sendable {
+    /// An envelope, a segment of one, or a ``ProtocolMessage``.
     public let data: [UInt8]
     /// The signer of the Waku payload: for queries and requests the sender's real identity, which is neither stored nor logged.
     public let signer: PublicKey
@@ -105,7 +104,9 @@ public enum OpeningError: Error, Hashable, Sendable, CaseIterable {
     /// Not version 1 encryption.
     case version
     /// None of the keys decrypts it.
+    /// No Waku payload, or a signature from which no key can be recovered.
     case undecryptable
+    /// The Waku payload has no signature.
     case malformed
     case unsigned
 }

@@ -6,6 +6,12 @@ public enum Grant {
         Keccak256.hash(client.compressed + server.compressed + accessToken.bytes)
     }
 
+    /// Signs a grant: 65 bytes, `R ‖ S ‖ V` with V from 0 to 3.
+    ///
+    /// - Parameters:
+    ///   - client: The registrant's key.
+    ///   - server: The only server that the grant is valid for.
+    ///   - accessToken: Signed as given: a grant for the same UUID in another spelling is a different one.
     public static func make(client: PrivateKey, server: PublicKey, accessToken: AccessToken) -> [UInt8] {
         Signature(of: digest(client: client.publicKey, server: server, accessToken: accessToken), by: client).bytes
     }

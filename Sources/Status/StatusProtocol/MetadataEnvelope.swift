@@ -22,13 +22,15 @@ public enum MessageKind: UInt32, Sendable, CaseIterable {
 public struct MetadataEnvelope: Sendable {
     private static let fieldLimit = 64
 
+    /// Determines the message type of ``payload``.
     public let kind: MessageKind
     /// Recovered from the signature; the signer of the Waku payload if the envelope is unsigned.
     public let sender: PublicKey
+    /// The encoded push message, never empty. For registrations, sealed with AES-GCM under the key shared by client and server.
     public let payload: [UInt8]
+    /// 32 bytes. Answers to queries refer to it in `message_id`.
     public let id: [UInt8]
 
-    /// - Throws: ``EnvelopeError``
     public init(parsing bytes: [UInt8], wakuSigner: PublicKey) throws(EnvelopeError) {
         let (kind, payload, signer) = try Self.open(bytes, as: MessageKind.self)
         sender = signer ?? wakuSigner
@@ -45,7 +47,7 @@ public struct MetadataEnvelope: Sendable {
 
     /// - Parameter key: signs the payload; nil for an unsigned envelope.
     static func encode(type: UInt32, payload: [UInt8], signedBy key: PrivateKey?) -> [UInt8] {
-        Protobuf__ApplicationMetadataMessage.packed { message, arena in
+        ProtobufC.encode(protobuf__application_metadata_message__init) { message, arena in
             if let key { message.signature = arena.data(Signature(of: Keccak256.hash(payload), by: key).bytes) }
             message.payload = arena.data(payload)
             message.type = Protobuf__ApplicationMetadataMessage__Type(rawValue: type)
@@ -53,8 +55,6 @@ public struct MetadataEnvelope: Sendable {
     }
 
     /// Parses an envelope of one of these kinds. The signer is nil when the envelope is unsigned.
-    ///
-    /// - Throws: ``EnvelopeError``
     static func open<Kind: RawRepresentable<UInt32>>(
         _ bytes: [UInt8], as kinds: Kind.Type
     ) throws(EnvelopeError) -> (kind: Kind, payload: [UInt8], signer: PublicKey?) {
@@ -72,7 +72,7 @@ public struct MetadataEnvelope: Sendable {
     static func parse(_ bytes: [UInt8]) throws(EnvelopeError) -> (signature: [UInt8], payload: [UInt8], type: UInt32) {
         do {
             try ProtobufScan.check(bytes, fieldLimit: fieldLimit)
-            return try Protobuf__ApplicationMetadataMessage.withUnpacked(bytes) {
+            return try ProtobufC.decode(bytes, protobuf__application_metadata_message__init) {
                 ($0.pointee.signature.bytes, $0.pointee.payload.bytes, $0.pointee.type.rawValue)
             }
         } catch {
@@ -83,9 +83,12 @@ public struct MetadataEnvelope: Sendable {
 
 /// Why a Waku payload is not a push message. All of these are dropped and counted.
 public enum EnvelopeError: Error, Hashable, Sendable, CaseIterable {
+    /// Not an ApplicationMetadataMessage, or one with too many fields.
     case malformed
     /// Not one of ``MessageKind``: the shard carries all of Status' messages.
     case otherKind
+    /// The payload is empty.
     case empty
+    /// Not 65 bytes with V from 0 to 3, or no key can be recovered from it.
     case badSignature
 }

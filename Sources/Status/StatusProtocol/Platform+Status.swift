@@ -5,8 +5,6 @@ extension Platform {
     public static let ofStatus: [Platform] = [.apn, .firebase]
 
     /// Returns nil for a token type that is not one of Status' push services.
-    ///
-    /// - Parameter tokenType: Status' TokenType.
     init?(tokenType: UInt32) {
         if tokenType == Self.webPushTokenType {
             self = .webPush

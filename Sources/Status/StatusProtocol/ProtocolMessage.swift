@@ -16,16 +16,19 @@ public struct ProtocolMessage: Hashable, Sendable {
     /// The envelope. Empty for messages of the secure transport, which this package does not read.
     public var publicMessage: [UInt8]
 
+    /// - Parameters:
+    ///   - installationID: The sender's installation.
+    ///   - bundles: Encoded key bundles of the secure transport.
+    ///   - publicMessage: An encoded envelope.
     public init(installationID: InstallationID, bundles: [[UInt8]] = [], publicMessage: [UInt8]) {
         self.installationID = installationID
         self.bundles = bundles
         self.publicMessage = publicMessage
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try ProtobufScan.check(bytes, fieldLimit: Self.fieldLimit)
-        self = try Protobuf__ProtocolMessage.withUnpacked(bytes) { message throws(ProtobufError) in
+        self = try ProtobufC.decode(bytes, protobuf__protocol_message__init) { message throws(ProtobufError) in
             ProtocolMessage(
                 installationID: InstallationID(bytes: try message.pointee.installation_id.utf8()),
                 bundles: byteLists(message.pointee.n_bundles, message.pointee.bundles),
@@ -33,8 +36,9 @@ public struct ProtocolMessage: Hashable, Sendable {
         }
     }
 
+    /// The protobuf encoding: the data of a Waku payload.
     public func encoded() -> [UInt8] {
-        Protobuf__ProtocolMessage.packed { message, arena in
+        ProtobufC.encode(protobuf__protocol_message__init) { message, arena in
             message.installation_id = arena.data(installationID.bytes)
             (message.n_bundles, message.bundles) = (bundles.count, arena.list(bundles))
             message.public_message = arena.data(publicMessage)

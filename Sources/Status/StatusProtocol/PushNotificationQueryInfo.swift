@@ -7,16 +7,27 @@ import Waku
 public struct PushNotificationQueryInfo: Hashable, Sendable {
     /// Empty if ``allowedKeyList`` is not.
     public var accessToken: AccessToken
+    /// The device. In a request, ``publicKey`` and this id select it.
     public var installationID: InstallationID
     /// The registrant's ``KeyHash``.
     public var publicKey: [UInt8]
     /// The access token, encrypted for each allowed key.
     public var allowedKeyList: [[UInt8]]
+    /// The registrant's ``Grant`` for the server and the access token, 65 bytes.
     public var grant: [UInt8]
+    /// The version of the registration: among rows for the same device and server, the highest one is current.
     public var version: UInt64
     /// The server's public key, compressed.
     public var serverPublicKey: [UInt8]
 
+    /// - Parameters:
+    ///   - accessToken: Empty when `allowedKeyList` has entries: a row contains one of the two.
+    ///   - installationID: The registrant's device.
+    ///   - publicKey: The registrant's ``KeyHash``, 64 bytes.
+    ///   - allowedKeyList: The access token sealed to each allowed key: `nonce(12) ‖ ciphertext ‖ tag(16)`.
+    ///   - grant: 65 bytes, over the access token even when that is only in `allowedKeyList`.
+    ///   - version: The version of the registration.
+    ///   - serverPublicKey: 33 bytes. Deployed clients ignore advertised rows without it.
     public init(
         accessToken: AccessToken, installationID: InstallationID, publicKey: [UInt8], allowedKeyList: [[UInt8]], grant: [UInt8],
         version: UInt64,

@@ -17,25 +17,38 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     /// Limit of the number of other fields: scalars may be repeated, and unknown fields occur.
     private static let otherFieldLimit = 256
 
+    /// TokenType: 1 APNs, 2 Firebase. Other values are refused with UNSUPPORTED_TOKEN_TYPE: see ``platform``.
     public var tokenType: UInt32 = 0
+    /// The device's identifier at the push service; not empty in a valid registration.
     public var deviceToken = DeviceToken("")
+    /// The device: 1 to ``InstallationID/maximumByteCount`` bytes. Identifies the registration together with the sender's key.
     public var installationID = InstallationID("")
+    /// The secret that senders must present in requests: a UUID in one of the forms of ``AccessToken/isUUID``, compared as received.
     public var accessToken = AccessToken("")
+    /// False: the registration stays valid, but every notification is filtered.
     public var enabled = false
+    /// At least 1, and higher than that of the stored registration or tombstone: it keeps growing after an unregistration.
     public var version: UInt64 = 0
     /// The access token encrypted for each allowed key.
     public var allowedKeyList: [[UInt8]] = []
-    /// Hashes of chats, and of authors.
+    /// SHAKE-256 of the ids of chats without notifications for messages, and of authors without any notification, 64 bytes each.
     public var blockedChatList: [[UInt8]] = []
+    /// Ends the registration. All fields except ``installationID`` and ``version`` are ignored then.
     public var unregister = false
+    /// The sender's ``Grant`` for this server and ``accessToken``, 65 bytes.
     public var grant: [UInt8] = []
+    /// Answers to queries contain ``allowedKeyList``, also if it is empty, instead of the access token.
     public var allowFromContactsOnly = false
     /// The app that the token belongs to, for APNs.
     public var apnTopic = ""
+    /// No notifications for mentions, in any chat.
     public var blockMentions = false
+    /// SHAKE-256 of the ids of the chats in which mentions cause notifications, 64 bytes each.
     public var allowedMentionsChatList: [[UInt8]] = []
+    /// SHAKE-256 of the ids of chats without notifications for messages, 64 bytes each. Mentions are not affected.
     public var mutedChatList: [[UInt8]] = []
 
+    /// An empty registration, for the caller to fill in. Servers refuse it as malformed until it has an installation id and a version.
     public init() {}
 
     /// Memory used by all entries of all lists in bytes, overhead included.
@@ -55,7 +68,7 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         guard bytes.count <= Self.byteLimit else { throw .tooMany }
         try Self.checkCounts(bytes)
-        self = try Protobuf__PushNotificationRegistration.withUnpacked(bytes) { message throws(ProtobufError) in
+        self = try ProtobufC.decode(bytes, protobuf__push_notification_registration__init) { message throws(ProtobufError) in
             let message = message.pointee
             var registration = PushNotificationRegistration()
             registration.tokenType = message.token_type.rawValue
@@ -97,8 +110,10 @@ public struct PushNotificationRegistration: Hashable, Sendable {
         }
     }
 
+    /// The protobuf encoding. Senders seal it with AES-GCM, nonce first, under the key shared with the server; the result is the payload of an
+    /// envelope of kind ``MessageKind/registration``.
     public func encoded() -> [UInt8] {
-        Protobuf__PushNotificationRegistration.packed { message, arena in
+        ProtobufC.encode(protobuf__push_notification_registration__init) { message, arena in
             message.token_type = Protobuf__PushNotificationRegistration__TokenType(rawValue: tokenType)
             message.device_token = arena.data(deviceToken.bytes)
             message.installation_id = arena.data(installationID.bytes)

@@ -5,10 +5,15 @@ import Waku
 
 /// The report for one entry of a request.
 public struct PushNotificationReport: Hashable, Sendable {
+    /// The reasons for not sending a notification, numbered as in the protobuf message.
     public enum ErrorType: UInt32, Sendable, CaseIterable {
+        /// The notification has type 0. Also stands for numbers that this version does not know.
         case unknown = 0
+        /// The access token is not the registration's: query again.
         case wrongToken = 1
+        /// gorush did not accept the notification in time (the server keeps trying), or the entry is too large.
         case internalError = 2
+        /// The server has no registration for this key hash and installation id.
         case notRegistered = 3
     }
 
@@ -16,8 +21,13 @@ public struct PushNotificationReport: Hashable, Sendable {
     public var error: ErrorType?
     /// The value of the entry.
     public var publicKey: [UInt8]
+    /// The device of the entry.
     public var installationID: InstallationID
 
+    /// - Parameters:
+    ///   - error: nil for success, also when the registrant's filters suppressed the notification.
+    ///   - publicKey: The key hash of the entry.
+    ///   - installationID: The installation id of the entry.
     public init(error: ErrorType?, publicKey: [UInt8], installationID: InstallationID) {
         self.error = error
         self.publicKey = publicKey
@@ -45,18 +55,22 @@ public struct PushNotificationResponse: Hashable, Sendable {
     private static let fieldLimit = 10_000
     private static let nestedFieldLimit = 64
 
+    /// Matches the answer to the request.
     public let messageID: [UInt8]
+    /// In the order of the request's entries.
     public let reports: [PushNotificationReport]
 
+    /// - Parameters:
+    ///   - messageID: The `message_id` of the request, not the id of its envelope.
+    ///   - reports: One for each entry of the request, in the same order.
     public init(messageID: [UInt8], reports: [PushNotificationReport]) {
         self.messageID = messageID
         self.reports = reports
     }
 
-    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try ProtobufScan.checkNested(bytes, field: 2, fieldLimit: Self.fieldLimit, nestedFieldLimit: Self.nestedFieldLimit)
-        self = try Protobuf__PushNotificationResponse.withUnpacked(bytes) { message throws(ProtobufError) in
+        self = try ProtobufC.decode(bytes, protobuf__push_notification_response__init) { message throws(ProtobufError) in
             var reports: [PushNotificationReport] = []
             let start = message.pointee.reports
             for case let report? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_reports) {
@@ -66,11 +80,12 @@ public struct PushNotificationResponse: Hashable, Sendable {
         }
     }
 
+    /// The protobuf encoding: the payload of an envelope of kind ``MessageKind/response``.
     public func encoded() -> [UInt8] {
-        Protobuf__PushNotificationResponse.packed { message, arena in
+        ProtobufC.encode(protobuf__push_notification_response__init) { message, arena in
             message.message_id = arena.data(messageID)
             message.n_reports = reports.count
-            message.reports = arena.messages(reports) { $0.fill(&$1, arena) }
+            message.reports = arena.messages(reports, protobuf__push_notification_report__init) { $0.fill(&$1, arena) }
         }
     }
 }

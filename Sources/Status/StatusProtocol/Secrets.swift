@@ -2,7 +2,9 @@ public import Core
 
 /// The secret that a sender needs to notify a registrant. A UUID in one of the forms of ``isUUID``, stored as received.
 public struct AccessToken: SecretText {
+    /// UTF-8 as received: not necessarily a UUID.
     public let bytes: [UInt8]
+    /// - Parameter bytes: Any text. Check ``isUUID`` before it is stored.
     public init(bytes: [UInt8]) { self.bytes = bytes }
 
     /// 8-4-4-4-12 hexadecimal digits, alone, in braces or after `urn:uuid:`; or 32 digits. Any case.

@@ -15,6 +15,7 @@ public struct SignedAdvertisement: Sendable {
     public let owner: PublicKey
     /// The owner's installation that published the advertisement; nil in a bare envelope.
     public let installationID: InstallationID?
+    /// Covered by the owner's signature. The grants in its rows are not checked yet.
     public let advertisement: ContactCodeAdvertisement
 
     /// - Throws: ``EnvelopeError``, with `otherKind` for messages that are not advertisements.
@@ -40,7 +41,6 @@ public struct SignedAdvertisement: Sendable {
     /// The wrapped advertisement, for a Waku payload.
     ///
     /// - Parameters:
-    ///   - advertisement: The advertisement.
     ///   - installationID: The installation that publishes it.
     ///   - bundles: Encoded key bundles of the secure transport.
     ///   - key: The owner's key.

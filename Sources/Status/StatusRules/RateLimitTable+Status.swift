@@ -24,12 +24,14 @@ extension RateLimitTable {
         query(about: registrant.bytes, at: now)
     }
 
-    package mutating func answer(byteCount: Int, about registrant: KeyHash, at now: Timestamp) -> Refusal? {
-        answer(byteCount: byteCount, about: registrant.bytes, at: now)
+    package mutating func answer(
+        byteCount: Int, about registrant: KeyHash, queryByteCount: Int = 512, _ standing: Standing = .stranger, at now: Timestamp
+    ) -> Refusal? {
+        answer(byteCount: byteCount, about: registrant.bytes, queryByteCount: queryByteCount, standing, at: now)
     }
 
-    package mutating func notification(for device: RegistrationKey, at now: Timestamp) -> Refusal? {
-        notification(for: device.keyHash.bytes + device.installationID.bytes, at: now)
+    package mutating func notification(for device: RegistrationKey, by charge: Charge = .unattributed, at now: Timestamp) -> Refusal? {
+        notification(for: device.keyHash.bytes + device.installationID.bytes, by: charge, at: now)
     }
 }
 

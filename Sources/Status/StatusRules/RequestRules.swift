@@ -20,10 +20,6 @@ package struct RequestRules: Sendable {
     }
 
     /// An outcome for each entry, in order.
-    ///
-    /// - Parameters:
-    ///   - registration: the stored registration of a key.
-    ///   - delivery: the state of a delivery.
     package func decide(
         _ request: PushNotificationRequest,
         registration: (RegistrationKey) throws -> StoredRegistration?,

@@ -43,8 +43,14 @@ struct StatusHandler: WakuHandler {
         }
     }
 
-    func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey] {
+    func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey]? {
         try await topicKeys.keys(tag)
+    }
+
+    func charge(of tag: TopicTag, at now: Timestamp) -> Charge { limits.charge(of: tag, at: now) }
+
+    func displaced(_ limit: RateLimitTable.Refusal, _ standing: Standing) {
+        limits.limiter.displaced(limit, standing)
     }
 
     func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<StatusCommand> {
@@ -74,7 +80,7 @@ struct StatusHandler: WakuHandler {
 
     func finish(_ message: Decoded<StatusCommand>, _ result: Result<Outcome, StoreError>) {
         switch (message.command, result) {
-        case (.registration(let claim), .success(.registration(let outcome))): finish(claim, outcome, message)
+        case (.registration(let claim), .success(.registration(let outcome))): finish(claim, outcome: outcome, message: message)
         case (.request, .success(.request(let outcome))):
             node.counters.add(.requestTaken)
             finish(outcome.pending)
@@ -88,7 +94,7 @@ struct StatusHandler: WakuHandler {
         }
     }
 
-    private func finish(_ claim: RegistrationClaim, _ outcome: RegistrationOutcome, _ message: Decoded<StatusCommand>) {
+    private func finish(_ claim: RegistrationClaim, outcome: RegistrationOutcome, message: Decoded<StatusCommand>) {
         node.counters.add(outcome.counter)
         if outcome.counter == .registrationStored || outcome.counter == .registrationOutdated, let key = claim.key {
             versions.note(claim.version, of: key)
@@ -127,12 +133,12 @@ struct StatusHandler: WakuHandler {
     }
 
     /// - Parameters:
-    ///   - pending: the request.
     ///   - outcomes: the outcomes of its deliveries.
     ///   - isNew: whether to store its final answer.
     private func report(_ pending: PendingRequest, _ outcomes: [DeliveryID: DeliveryOutcome], isNew: Bool) {
         let errors = pending.errors(outcomes)
         node.counters.add(.requestAnswered)
+        for (entry, token) in pending.accepted(outcomes) { limits.accepted(token, of: entry, at: node.now()) }
         for error in errors { node.counters.increment(.reports, ReportLabel(error)) }
         if isNew, let codes = AnswerCode.final(errors) {
             // Not awaited: the store has it in its queue before the same request can be decided again.
@@ -153,9 +159,13 @@ struct StatusHandler: WakuHandler {
             !limits.refuses { $0.query(about: registrant, at: now) }
         }
         return registration.registrations.registrations(of: registrants, within: QueryBudget()).map { found in
-            guard let response = queries.answer(withinLimits(found, at: now), messageID: envelope.id) else { return nil }
+            // Unanswered parts of a query earn nothing for the registrants of the others.
+            let part = message.byteCount / max(1, registrants.count)
+            let admitted = withinLimits(found, queryByteCount: part, at: now)
+            guard let response = queries.answer(admitted, messageID: envelope.id) else { return nil }
             let payload = response.encoded()
-            if limits.refuses({ $0.answer(byteCount: payload.count, at: now) }) { return nil }
+            let charge = admitted.first.map { limits.charge(of: $0.registration, at: now) } ?? .unattributed
+            if limits.refuses(for: charge, { $0.answer(byteCount: payload.count, for: charge, at: now) }) { return nil }
             return replies.reply(
                 .queryResponse, payload, to: envelope.sender, on: message.pubsubTopic, times: message.times, question: message.hash)
         }
@@ -166,10 +176,20 @@ struct StatusHandler: WakuHandler {
     }
 
     /// Removes registrants over their answer rate, with all of their rows.
-    private func withinLimits(_ found: [StoredRegistration], at now: Timestamp) -> [StoredRegistration] {
-        var byteCounts: [KeyHash: Int] = [:]
-        for stored in found { byteCounts[stored.key.keyHash, default: 0] += QueryBudget.byteCount(of: stored) }
-        let refused = byteCounts.filter { registrant, count in limits.refuses { $0.answer(byteCount: count, about: registrant, at: now) } }
+    private func withinLimits(_ found: [StoredRegistration], queryByteCount: Int, at now: Timestamp) -> [StoredRegistration] {
+        guard !limits.limiter.isUnlimited else { return found }
+        var sizes: [KeyHash: (byteCount: Int, charge: Charge)] = [:]
+        for stored in found {
+            let size = sizes[stored.key.keyHash]
+            sizes[stored.key.keyHash] = (
+                (size?.byteCount ?? 0) + QueryBudget.byteCount(of: stored), size?.charge ?? limits.charge(of: stored.registration, at: now)
+            )
+        }
+        let refused = sizes.filter { registrant, size in
+            limits.refuses(for: size.charge) {
+                $0.answer(byteCount: size.byteCount, about: registrant, queryByteCount: queryByteCount, size.charge.standing, at: now)
+            }
+        }
         return refused.isEmpty ? found : found.filter { refused[$0.key.keyHash] == nil }
     }
 }

@@ -39,7 +39,7 @@ package struct StatusPush: NodeProtocol {
         self.identity = identity
         self.configuration = configuration
         table = TopicTable(server: identity.publicKey)
-        limits = StatusLimits(configuration.limits)
+        limits = StatusLimits(configuration.limits, payers: PayerHasher(key: identity.derivedKey(purpose: "waku-push payers 1")))
     }
 
     static let protocolName = "status"
@@ -47,7 +47,8 @@ package struct StatusPush: NodeProtocol {
     package var number: ProtocolNumber { StatusStorage.protocolNumber }
     package var label: ProtocolLabel { .status }
     package var part: StorePart { StatusStorage.part }
-    package var metrics: [MetricGroup] { [.status, .queryTopics] }
+    static let metricGroups: [MetricGroup] = [.status, .queryTopics]
+    package var metrics: [MetricGroup] { Self.metricGroups }
     package var losses: [Counter] { [.registrationLimited, .limitNotificationsByTarget] }
     package var topics: any WakuTopics { table }
 
@@ -56,7 +57,7 @@ package struct StatusPush: NodeProtocol {
     }
 
     package func makeService(_ node: NodeServices) throws -> any ProtocolService {
-        try StatusService(identity, configuration, table, limits, node)
+        try StatusService(identity, configuration: configuration, topics: table, limits: limits, node: node)
     }
 
     /// Replaces the limits, and the keys that may register.

@@ -10,8 +10,6 @@ struct StatusReplies: Sendable {
     let identity: PrivateKey
 
     /// - Parameters:
-    ///   - kind: the kind of the reply.
-    ///   - payload: the reply.
     ///   - recipient: the recipient; determines the topic.
     ///   - pubsubTopic: the pubsub topic of the answered message.
     ///   - times: the times of the answered message.

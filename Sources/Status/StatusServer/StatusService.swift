@@ -13,6 +13,9 @@ import WakuCrypto
 /// The running Status protocol: see ``StatusPush``.
 struct StatusService: ProtocolService {
     private static let expiryChunk = 200
+    /// Accepted notifications from which the standing of device tokens is read at the start, and devices read at once.
+    private static let standingLimit = 200_000
+    private static let standingChunk = 500
     /// How long tombstones of installations that were never registered are kept.
     private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
     private static let unfoundedChunk = 2_000
@@ -28,8 +31,8 @@ struct StatusService: ProtocolService {
 
     /// - Throws: `StoreError`
     init(
-        _ identity: PrivateKey, _ configuration: StatusPush.Configuration, _ topics: TopicTable, _ limits: StatusLimits,
-        _ node: NodeServices
+        _ identity: PrivateKey, configuration: StatusPush.Configuration, topics: TopicTable, limits: StatusLimits,
+        node: NodeServices
     ) throws {
         self.node = node
         self.configuration = configuration
@@ -48,7 +51,9 @@ struct StatusService: ProtocolService {
         // Creates the series, so that results that did not occur are shown as 0.
         for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
         if limits.countsRegistrations { limits.counted(registrations: try store.read(Registrations.countedRegistrations())) }
-        topicKeys = TopicKeys(store: store, counters: node.counters)
+        topicKeys = TopicKeys(
+            store: store, counters: node.counters, charge: { [now = node.now] in limits.charge(of: $0, at: now()) },
+            displaced: { limits.limiter.displaced(.topicKeys, $0.standing) })
         precomputation = configuration.deriveAheadLimit.map {
             TopicKeyPrecomputation(
                 store: store, counters: node.counters, limit: $0, isIdle: configuration.derivesAheadWhenIdle, logger: node.logger)
@@ -74,7 +79,31 @@ struct StatusService: ProtocolService {
     }
 
     func run() async {
+        await restoreStandings()
         await precomputation?.run()
+    }
+
+    /// Reads the standing of device tokens from the latest accepted notifications.
+    private func restoreStandings() async {
+        guard !limits.limiter.isUnlimited else { return }
+        let source = StatusDeliverySource(node.store.sealer)
+        do throws(StoreError) {
+            let devices = try await node.store.fetch(
+                DeliveryStorage.recentDevices(of: source.number, limit: Self.standingLimit))
+            for start in stride(from: 0, to: devices.count, by: Self.standingChunk) {
+                let ids = Array(devices[start..<min(start + Self.standingChunk, devices.count)])
+                let rows = try await node.store.fetch(StoreCommand.find(source.devices(ids: ids)) { .done($0) })
+                for row in rows {
+                    guard let address = try? source.address(of: row), let owner = try? source.owner(of: row),
+                        let registrant = KeyHash(bytes: owner.keyHash)
+                    else { continue }
+                    limits.accepted(
+                        limits.standings.hasher.payer(.deviceToken, address.deviceToken.bytes), of: registrant, at: node.now())
+                }
+            }
+        } catch {
+            node.logger.warning("standing of device tokens not read", metadata: ["reason": "\(error.message)"])
+        }
     }
 
     // MARK: Maintenance
@@ -87,7 +116,7 @@ struct StatusService: ProtocolService {
                 == Self.unfoundedChunk
             {}
         } catch {
-            node.logger.error("old answers not pruned", metadata: ["reason": "\(error.message)"])
+            node.logger.error("failed to prune old answers", metadata: ["reason": "\(error.message)"])
         }
     }
 
@@ -95,7 +124,10 @@ struct StatusService: ProtocolService {
         if limits.countsRegistrations, let count = try? await node.store.fetch(Registrations.countedRegistrations()) {
             limits.counted(registrations: count)
         }
+        limits.limiter.endMinute(at: node.now())
     }
+
+    var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.standings.hasher, at: node.now()) }
 
     /// Removes registrations that were not renewed, as if the client had unregistered, so that old messages don't restore them.
     func expire(at now: Timestamp) async {
@@ -112,7 +144,7 @@ struct StatusService: ProtocolService {
                 }
             }
         } catch {
-            node.logger.error("registrations that were not renewed did not end", metadata: ["reason": "\(error.message)"])
+            node.logger.error("failed to expire registrations", metadata: ["reason": "\(error.message)"])
         }
     }
 

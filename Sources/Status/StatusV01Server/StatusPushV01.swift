@@ -35,7 +35,7 @@ package struct StatusPushV01: NodeProtocol {
     package init(identity: PrivateKey, _ configuration: Configuration = Configuration()) {
         self.identity = identity
         self.configuration = configuration
-        limits = V01Limits(configuration.limits)
+        limits = V01Limits(configuration.limits, payers: PayerHasher(key: identity.derivedKey(purpose: "waku-push payers 1")))
         topics = ServerTopic(own: [ContentTopic(TopicTag(of: V01.serverTopic(identity.publicKey)))])
     }
 
@@ -52,7 +52,7 @@ package struct StatusPushV01: NodeProtocol {
     }
 
     package func makeService(_ node: NodeServices) throws -> any ProtocolService {
-        try V01Service(identity, configuration, limits, node)
+        try V01Service(identity, configuration: configuration, limits: limits, node: node)
     }
 
     /// Replaces the limits, and the keys that may register.

@@ -28,7 +28,8 @@ package struct V01DeliverySource: DeliverySource {
         let (keyHash, installation) = try Self.identity(of: device)
         guard let platform = Platform(rawValue: Int32(truncatingIfNeeded: try device.integer(4))) else { throw UnexpectedValue() }
         let token = try records.sealer.open(
-            try device.bytes(5), in: V01Storage.device, boundTo: Records.deviceBinding(keyHash, version, installation))
+            try device.bytes(5), in: V01Storage.device,
+            boundTo: Records.deviceBinding(keyHash, version: version, installation: installation))
         return DeviceAddress(
             version: version, platform: platform, deviceToken: DeviceToken(bytes: token), apnTopic: platform == .apn ? apnsTopic : "")
     }

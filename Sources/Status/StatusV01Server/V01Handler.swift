@@ -52,10 +52,10 @@ struct V01Handler: WakuHandler {
             reply(outcome.error, outcome.preferences, to: claim, message)
         case (.request(let request, let key, _), .success(.request(let outcome))):
             node.counters.add(.v01RequestTaken)
-            finish(outcome.pending, request, key, message)
+            finish(outcome.pending, request: request, key: key, message: message)
         // The store failed: nothing was stored.
         case (.register(let claim), _): reply(.internalError, nil, to: claim, message)
-        case (.request(let request, let key, _), _): acknowledge(.failed, [:], request, key, message)
+        case (.request(let request, let key, _), _): acknowledge(.failed, outcomes: [:], request: request, key: key, message: message)
         case (.query, _): break
         }
     }
@@ -69,9 +69,9 @@ struct V01Handler: WakuHandler {
     }
 
     /// Acknowledges a request when the outcomes of its deliveries are known.
-    private func finish(_ pending: V01PendingRequest, _ request: V01.Request, _ key: [UInt8], _ message: Decoded<V01Command>) {
+    private func finish(_ pending: V01PendingRequest, request: V01.Request, key: [UInt8], message: Decoded<V01Command>) {
         let deliveries = pending.deliveries
-        guard !deliveries.isEmpty else { return acknowledge(pending, [:], request, key, message) }
+        guard !deliveries.isEmpty else { return acknowledge(pending, outcomes: [:], request: request, key: key, message: message) }
         node.delivery.await(
             AwaitedDeliveries(deliveries, receivedAt: message.times?.received) { results in
                 let verdict = pending.verdict(results.outcomes)
@@ -79,13 +79,13 @@ struct V01Handler: WakuHandler {
                     // Not awaited: the store has it in its queue before the same request can be decided again.
                     node.store.enqueue(.change([V01Answers.remember(verdict.error, to: key, at: node.now())]))
                 }
-                acknowledge(pending, results.outcomes, request, key, message)
+                acknowledge(pending, outcomes: results.outcomes, request: request, key: key, message: message)
             })
     }
 
     private func acknowledge(
-        _ pending: V01PendingRequest, _ outcomes: [DeliveryID: DeliveryOutcome], _ request: V01.Request, _ key: [UInt8],
-        _ message: Decoded<V01Command>
+        _ pending: V01PendingRequest, outcomes: [DeliveryID: DeliveryOutcome], request: V01.Request, key: [UInt8],
+        message: Decoded<V01Command>
     ) {
         guard let ackKey = V01.AckKey(request.ackKey) else {
             node.counters.add(.v01Unacknowledged)
@@ -105,19 +105,24 @@ struct V01Handler: WakuHandler {
             !limits.refuses { $0.query(about: registrant.bytes, at: now) }
         }
         return register.records.records(of: registrants).map { found in
+            let part = message.byteCount / max(1, registrants.count)
+            var payer = Charge.unattributed
             let rows = found.flatMap { record -> [V01.QueryInfo] in
                 let rows = V01.QueryRules.rows(of: record.registrant, record.preferences)
                 let byteCount = rows.reduce(0) { $0 + V01.QueryRules.byteCount(of: $1) }
                 // A registrant over its limit is left out with all of its rows.
+                let charge = limits.charge(of: record.registrant, at: now)
                 let isRefused =
                     !rows.isEmpty
-                    && limits.refuses {
-                        $0.answer(byteCount: byteCount, about: record.registrant.bytes, at: now)
+                    && limits.refuses(for: charge) {
+                        $0.answer(
+                            byteCount: byteCount, about: record.registrant.bytes, queryByteCount: part, charge.standing, at: now)
                     }
+                if payer == .unattributed { payer = charge }
                 return isRefused ? [] : rows
             }
             guard let payload = V01.QueryRules.answer(rows)?.encoded() else { return nil }
-            if limits.refuses({ $0.answer(byteCount: payload.count, at: now) }) { return nil }
+            if limits.refuses(for: payer, { $0.answer(byteCount: payload.count, for: payer, at: now) }) { return nil }
             return replies.reply(.queryResponse, payload, to: sender, message, isHeld: true)
         }
     }

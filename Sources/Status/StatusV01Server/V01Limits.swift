@@ -4,18 +4,28 @@ import StatusProtocol
 package import RateLimits
 import StatusRules
 import Core
+import WakuCrypto
 
 /// The rate limits of version 0.1.
 package final class V01Limits: Sendable {
     let limiter: RateLimits
+    /// The standing of device tokens, and of registrants.
+    let standings: Standings<V01.KeyHash>
 
-    package init(_ limits: Limits) {
+    /// - Parameters:
+    ///   - limits: the limits of all nodes together.
+    ///   - payers: equal at all nodes of an identity.
+    package init(_ limits: Limits, payers: PayerHasher = PayerHasher(key: .random())) {
         limiter = RateLimits(limits)
+        standings = Standings(hasher: payers)
     }
 
     /// Sets the counters for refusals.
     func count(with counters: Counters) {
-        limiter.reportRefusals { counters.add(Counter($0)) }
+        limiter.reportRefusals { refusal, standing in
+            counters.add(Counter(refusal))
+            counters.increment(.refused, ProtocolLabel.statusV01, refusal.label, StandingLabel(standing))
+        }
     }
 
     /// Replaces the limits. All senders start with full rates.
@@ -39,12 +49,18 @@ package final class V01Limits: Sendable {
         if limiter.refuses(isRetry: isRetry, ask) { throw Drop(.droppedLimited, isLeftToOthers: isSegmented) }
     }
 
-    func refuses(_ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) -> Bool { limiter.refuses(ask) }
+    func refuses(for charge: Charge = .unattributed, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) -> Bool {
+        limiter.refuses(for: charge, ask)
+    }
+
+    /// The payer of work about a registrant.
+    func charge(of registrant: V01.KeyHash, at now: Timestamp) -> Charge {
+        standings.charge(registrant, registrant.bytes, at: now)
+    }
 
     /// Whether limits refuse a record. If not, its new devices are counted.
     ///
     /// - Parameters:
-    ///   - claim: The claim for the record.
     ///   - devices: Number of devices in the record.
     ///   - isNew: Whether the account is not registered now.
     ///   - now: The time of receipt.
@@ -53,7 +69,7 @@ package final class V01Limits: Sendable {
         let limits = limiter.limits
         guard limits.allows(KeyHash(of: claim.sender)) else { return refuses { _ in .denied } }
         if let limit = limits.installationsByKey, devices > limit { return refuses { _ in .installationsByKey } }
-        return isNew && limiter.refusesNew(devices: devices, at: now)
+        return isNew && limiter.refusesNew(devices: devices, by: charge(of: claim.keyHash, at: now), at: now)
     }
 
     var countsDevices: Bool { limiter.countsRegistrations }

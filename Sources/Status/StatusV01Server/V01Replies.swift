@@ -9,7 +9,6 @@ struct V01Replies: Sendable {
     let identity: PrivateKey
 
     /// - Parameters:
-    ///   - type: the type of the reply.
     ///   - payload: the encoded reply.
     ///   - recipient: the recipient; determines the topic.
     ///   - question: the answered message.

@@ -25,7 +25,7 @@ struct V01Service: ProtocolService {
     private let figures: ThrottledReading<RecordFigures>
 
     /// - Throws: `StoreError`
-    init(_ identity: PrivateKey, _ configuration: StatusPushV01.Configuration, _ limits: V01Limits, _ node: NodeServices) throws {
+    init(_ identity: PrivateKey, configuration: StatusPushV01.Configuration, limits: V01Limits, node: NodeServices) throws {
         self.node = node
         self.configuration = configuration
         self.limits = limits
@@ -68,14 +68,16 @@ struct V01Service: ProtocolService {
                 == Self.unfoundedChunk
             {}
         } catch {
-            node.logger.error("old acknowledgements not pruned", metadata: ["reason": "\(error.message)"])
+            node.logger.error("failed to prune old acknowledgements", metadata: ["reason": "\(error.message)"])
         }
     }
 
     func recount() async {
-        guard limits.countsDevices, let count = try? await node.store.fetch(Records.deviceCount()) else { return }
-        limits.counted(devices: count)
+        if limits.countsDevices, let count = try? await node.store.fetch(Records.deviceCount()) { limits.counted(devices: count) }
+        limits.limiter.endMinute(at: node.now())
     }
+
+    var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.standings.hasher, at: node.now()) }
 
     /// Removes records that were not renewed, as if the client had unregistered, so that old messages don't restore them.
     func expire(at now: Timestamp) async {
@@ -91,7 +93,7 @@ struct V01Service: ProtocolService {
                 }
             }
         } catch {
-            node.logger.error("records that were not renewed did not end", metadata: ["reason": "\(error.message)"])
+            node.logger.error("failed to expire v0.1 records", metadata: ["reason": "\(error.message)"])
         }
     }
 

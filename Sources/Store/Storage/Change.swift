@@ -1,16 +1,17 @@
 /// The shape of a change of rows, declared once; a ``Change`` adds the arguments.
 package final class Mutation: Sendable {
     package enum Kind: Sendable {
-        /// Inserts a row with these columns; the others are null. An existing row with the same unique columns is a conflict: the command runs again.
+        /// Inserts a row with these columns; the others are null. It is a conflict if a row with the same unique columns exists: the command runs
+        /// again.
         case insert([Column])
         /// Inserts a row unless one with the same unique columns exists.
         case insertOrIgnore([Column])
-        /// Replaces these columns of the row with the same id, if the id is among them, otherwise of the row with the same unique columns; inserts a
-        /// row if there is none.
+        /// Replaces these columns of an existing row, or inserts a row if there is none. The row is found by its id if the id is among the columns,
+        /// otherwise by the unique columns.
         case upsert([Column])
-        /// Updates the rows that meet the conditions. If there are none, that is a conflict: the command runs again.
+        /// Updates the rows that meet the conditions. It is a conflict if there are none: the command runs again.
         case update([Column], where: [Condition])
-        /// Updates the rows that meet the conditions, if there are any.
+        /// Updates the rows that meet the conditions, of which there may be none.
         case updateAny([Column], where: [Condition])
         case delete(where: [Condition])
     }
@@ -38,7 +39,7 @@ package final class Mutation: Sendable {
         Change(mutation: self, arguments: arguments, ids: ids)
     }
 
-    /// Whether the change can meet a conflict, after which the command runs again.
+    /// Whether the change can meet a conflict, after which the command runs again from the beginning.
     package var isConditional: Bool {
         switch kind {
         case .insert, .update: true

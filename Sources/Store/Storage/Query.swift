@@ -14,7 +14,7 @@ package final class Query: Sendable {
     package enum Order: Hashable, Sendable {
         case ascending(Column)
         case descending(Column)
-        /// Ascending by one of ``Query/outputs``, given by its index; the output may be computed.
+        /// Ascending by the output with this index in ``Query/outputs``, which may be computed.
         case output(Int)
     }
 
@@ -24,7 +24,7 @@ package final class Query: Sendable {
     package let order: [Order]
     package let group: Column?
     package let isDistinct: Bool
-    /// The index to use, for queries where engines choose a bad plan.
+    /// The index to use, for queries that engines would otherwise plan badly.
     package let index: String?
     package let text = StatementText()
 
@@ -48,8 +48,8 @@ package final class Query: Sendable {
     /// - Parameters:
     ///   - arguments: one for each condition that takes one, in the order of the conditions.
     ///   - ids: the ids of a ``Condition/among(_:)``.
-    ///   - limit: rows at most; nil: all.
-    ///   - offset: rows to leave out first.
+    ///   - limit: the maximum number of rows; nil for all.
+    ///   - offset: the number of rows to skip.
     package func callAsFunction(_ arguments: Value..., ids: [Int64] = [], limit: Int? = nil, offset: Int = 0) -> Read {
         Read(query: self, arguments: arguments, ids: ids, limit: limit, offset: offset)
     }
@@ -57,8 +57,8 @@ package final class Query: Sendable {
     /// - Parameters:
     ///   - arguments: as in ``callAsFunction(_:ids:limit:offset:)``.
     ///   - ids: the ids of a ``Condition/among(_:)``.
-    ///   - limit: rows at most; nil: all.
-    ///   - offset: rows to leave out first.
+    ///   - limit: the maximum number of rows; nil for all.
+    ///   - offset: the number of rows to skip.
     package func read(_ arguments: [Value], ids: [Int64] = [], limit: Int? = nil, offset: Int = 0) -> Read {
         Read(query: self, arguments: arguments, ids: ids, limit: limit, offset: offset)
     }
@@ -66,7 +66,7 @@ package final class Query: Sendable {
 
 /// A condition on a row. Rows must meet all conditions of a list.
 package enum Condition: Hashable, Sendable {
-    /// Takes an argument. Null equals nothing: see ``absent(_:)``.
+    /// Takes an argument. No row meets it if the argument is null: see ``absent(_:)``.
     case equal(Column)
     case present(Column)
     case absent(Column)
@@ -74,7 +74,7 @@ package enum Condition: Hashable, Sendable {
     case less(Column)
     /// Takes an argument.
     case atLeast(Column)
-    /// Takes two arguments: the first and the last value.
+    /// Takes two arguments, the lowest and the highest value.
     case between(Column)
     /// Takes an argument: the prefix of the column's bytes.
     case hasPrefix(Column)
@@ -84,7 +84,7 @@ package enum Condition: Hashable, Sendable {
     package static var idAmong: Condition { .among(.id) }
 }
 
-/// A ``Query`` with its arguments, named by a command before it decides anything.
+/// A ``Query`` with its arguments. A command names its reads before it decides anything.
 package struct Read: Sendable {
     package let query: Query
     package let arguments: [Value]

@@ -6,14 +6,14 @@ import Synchronization
 package final class ReaderThreads: Sendable {
     private struct State {
         var waiting: Deque<@Sendable () -> Void> = []
-        /// The start times of the current reads; nil: the thread is free.
+        /// The start time of each thread's current read; nil for an idle thread.
         var started: [ContinuousClock.Instant?]
     }
 
     private let state: Mutex<State>
     private let queue = DispatchQueue(label: "waku-push.store-reads", attributes: .concurrent)
 
-    /// - Parameter count: the highest number of simultaneous reads. Engines have five read connections; one is left for callers that read on their
+    /// - Parameter count: the maximum number of simultaneous reads. Engines have five read connections; one is left for callers that read on their
     ///   own thread.
     package init(count: Int = 4) {
         state = Mutex(State(started: Array(repeating: nil, count: count)))

@@ -1,4 +1,4 @@
-/// The rows of a table with an encrypted column whose bound values are stored in the row itself, so that the key alone opens them.
+/// The sealed rows of a table whose encrypted column is bound to other columns of the row, so that the key alone decrypts them.
 package struct SealedRows: Sendable {
     package let table: Table
     package let column: Column
@@ -27,7 +27,7 @@ package struct SealedRows: Sendable {
 
     // MARK: Re-encrypting
 
-    /// A page of rows, starting at an id, for ``reseal(_:by:from:to:)``.
+    /// A page of rows from an id on, for ``reseal(_:by:from:to:)``.
     package var page: Query {
         Query(table, [column] + boundColumns + [.id], where: [.atLeast(.id), .present(column)], order: [.ascending(.id)])
     }
@@ -36,9 +36,9 @@ package struct SealedRows: Sendable {
 
     /// - Parameters:
     ///   - row: a result row of ``page``.
-    ///   - replacement: ``replacement``.
-    ///   - old: opens the row.
-    ///   - new: encrypts its content.
+    ///   - replacement: ``replacement``, made once for all rows.
+    ///   - old: the sealer that encrypted the row.
+    ///   - new: the sealer that encrypts its replacement.
     /// - Throws: `CryptoError`, ``UnexpectedValue``
     package func reseal(_ row: Row, by replacement: Mutation, from old: Sealer, to new: Sealer) throws -> (id: Int64, change: Change) {
         let id = try row.integer(boundColumns.count + 1)

@@ -6,31 +6,31 @@ package import WakuCrypto
 /// stored in the database.
 package struct Sealer: Sendable {
     private let key: SymmetricKey
-    /// Not changed by a rotation, since rows are looked up by its hashes.
+    /// Not changed by a rotation: rows are looked up by hashes under this key.
     private let lookUpKey: SymmetricKey
 
     /// - Parameters:
-    ///   - storageKey: the storage key of the identity.
-    ///   - salt: nil before the first rotation.
+    ///   - storageKey: see ``storageKey(of:)``.
+    ///   - salt: the salt of the latest rotation; nil before the first one.
     package init(storageKey: SymmetricKey, salt: [UInt8]?) {
         lookUpKey = storageKey.derivedKey(salt: [], purpose: "waku-push look-up 1")
         key = salt.map { storageKey.derivedKey(salt: $0, purpose: "waku-push rows 1") } ?? storageKey
     }
 
-    /// The key of an identity's store: see ``init(storageKey:salt:)``.
+    /// The storage key of an identity: the row key before the first rotation.
     package static func storageKey(of identity: PrivateKey) -> SymmetricKey {
         identity.derivedKey(purpose: "waku-push storage 1")
     }
 
     /// - Parameters:
-    ///   - content: the plaintext of the table's sealed column.
-    ///   - table: a table with a sealed column.
+    ///   - content: the plaintext.
+    ///   - table: the row's table, which must have a sealed column.
     ///   - values: the values of ``SealedColumn/binding``, in its order and of its kinds.
     package func seal(_ content: [UInt8], in table: Table, boundTo values: [Value]) -> Value {
         .bytes(AESGCM.seal(content, key: key, layout: .nonceFirst, associatedData: Self.associatedData(table, values)))
     }
 
-    /// - Parameters: as in ``seal(_:in:boundTo:)``.
+    /// - Parameters: see ``seal(_:in:boundTo:)``.
     /// - Throws: `CryptoError` when the ciphertext was altered, belongs to another row, or was sealed with another key; ``UnexpectedValue`` when the
     ///   values are of other kinds.
     package func open(_ sealed: [UInt8], in table: Table, boundTo values: [Value]) throws -> [UInt8] {
@@ -45,7 +45,7 @@ package struct Sealer: Sendable {
         return bound
     }
 
-    /// A sealed constant, by which a store recognizes its key.
+    /// A sealed constant. A store recognizes its key by whether this can be opened.
     package func sealCheck() -> [UInt8] {
         AESGCM.seal(Self.check, key: key, layout: .nonceFirst)
     }
@@ -64,7 +64,7 @@ extension Sealer {
         lookUpKey.authenticationCode(of: Array(table.utf8) + [0] + secret)
     }
 
-    /// - Parameters: as in ``seal(_:in:boundTo:)``.
+    /// - Parameters: see ``seal(_:in:boundTo:)``.
     package func seal(_ secret: SymmetricKey, in table: Table, boundTo values: [Value]) -> Value {
         .bytes(AESGCM.seal(secret, key: key, layout: .nonceFirst, associatedData: Self.associatedData(table, values)))
     }

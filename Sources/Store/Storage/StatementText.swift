@@ -11,12 +11,11 @@ package final class StatementText: Sendable {
         }
     }
 
-    /// The text of the first engine, usually the only one: read without a lock, for which the writer and the readers would contend.
+    /// The text of the first engine, usually the only one. Read without a lock, which the writer and the readers would contend for.
     private let first = AtomicLazyReference<Text>()
     private let others = Mutex<[Text]>([])
 
     /// - Parameters:
-    ///   - engine: the type of the store.
     ///   - make: generates the statement at the first call.
     package func value(for engine: any Store.Type, _ make: () -> String) -> String {
         let engine = ObjectIdentifier(engine)

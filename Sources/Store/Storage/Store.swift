@@ -16,8 +16,8 @@ package protocol Store: AnyObject, Sendable {
     /// Runs `body` once everything submitted before is durable or has failed: immediately, or on a thread of the store, where it must be short.
     func afterCommits(_ body: @escaping @Sendable () -> Void)
 
-    /// The average interval between the starts of transactions under load; each contains the commands submitted since the previous one. Zero: a
-    /// transaction starts as soon as the previous one has ended.
+    /// Sets the mean interval between the starts of transactions under load; commands submitted in between share a transaction. Zero: a transaction
+    /// starts as soon as the previous one has ended.
     func paceCommits(_ interval: Duration)
 
     /// Runs read-only commands on one snapshot, on the calling thread, which blocks for as long as the disk does: never call it on the cooperative
@@ -27,8 +27,6 @@ package protocol Store: AnyObject, Sendable {
     func readEach<Outcome>(_ commands: [StoreCommand<Outcome>]) throws(StoreError) -> [Result<Outcome, StoreError>]
 
     /// Passes rows to `visit` one at a time until it returns false, without holding all of them in memory. Blocks as ``readEach(_:)`` does.
-    ///
-    /// - Throws: ``StoreError``
     func scan(_ read: Read, _ visit: (Row) throws -> Bool) throws(StoreError)
 
     /// Runs `body`, which may read, on one of the store's own threads.
@@ -39,9 +37,9 @@ package protocol Store: AnyObject, Sendable {
     /// Size on disk, in bytes.
     var byteCount: Int { get }
 
-    /// Call every few seconds: checks files and connections, and reads again rows that could not be read. The result is in ``failure``.
+    /// Checks files and connections, and retries failed reads of rows; ``failure`` has the result. Call every few seconds.
     func maintain() async
-    /// Call shortly before the process exits: commits whose outcome can't be determined are no longer waited for.
+    /// Stops waiting for commits whose outcome can't be determined. Call shortly before the process exits.
     func stopWaiting()
     /// Completes all submitted commands, then closes the store.
     func close() throws
@@ -56,8 +54,6 @@ extension Store {
 
 extension Store {
     /// Returns once the command's changes are durable.
-    ///
-    /// - Throws: ``StoreError``
     @discardableResult
     package func commit<Outcome>(_ command: StoreCommand<Outcome>) async throws(StoreError) -> Outcome {
         try await commitEach([command])[0].get()
@@ -81,22 +77,16 @@ extension Store {
     }
 
     /// Blocks as ``readEach(_:)`` does.
-    ///
-    /// - Throws: ``StoreError``
     package func read<Outcome>(_ command: StoreCommand<Outcome>) throws(StoreError) -> Outcome {
         try readEach([command])[0].get()
     }
 
     /// As ``read(_:)``, on one of the store's threads.
-    ///
-    /// - Throws: ``StoreError``
     package func fetch<Outcome>(_ command: StoreCommand<Outcome>) async throws(StoreError) -> Outcome {
         try await onReader { store throws(StoreError) in try store.read(command) }
     }
 
     /// Runs `body`, which may read and scan, on one of the store's own threads.
-    ///
-    /// - Throws: ``StoreError``
     package func onReader<Outcome: Sendable>(
         _ body: @escaping @Sendable (any Store) throws(StoreError) -> Outcome
     ) async throws(StoreError) -> Outcome {

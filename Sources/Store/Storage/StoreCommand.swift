@@ -34,7 +34,7 @@ package enum StoreCommand<Outcome: Sendable>: Sendable {
     }
 
     /// Continues with a command made from this one's outcome; the changes of both are applied together. The second command does not see the changes
-    /// of the first, and the first one's outcome has 0 for ids of inserted rows, since they are assigned later.
+    /// of the first. The outcome that it is made from has 0 for the ids of inserted rows, since they are assigned later.
     package func then<Other: Sendable>(_ next: @escaping @Sendable (Outcome) throws -> StoreCommand<Other>) -> StoreCommand<Other> {
         switch self {
         case .read(let reads, let step): .read(reads) { try step($0).then(next) }
@@ -47,9 +47,10 @@ package enum StoreCommand<Outcome: Sendable>: Sendable {
         }
     }
 
-    /// As ``then(_:)``, but reads for another command in the same round trip: for the common case, in which that command continues.
+    /// Like ``then(_:)``, but reads for a second command in the same round trip as for this one. Use it when `next` usually continues with the second
+    /// command; otherwise the rows read for it are ignored.
     ///
-    /// - Parameter next: receives the outcome and the continuation of the other command.
+    /// - Parameter next: receives the outcome and the rest of the second command.
     package func then<Other: Sendable>(
         besides other: StoreCommand<Other>,
         _ next: @escaping @Sendable (Outcome, _ rest: () throws -> StoreCommand<Other>) throws -> StoreCommand<Other>

@@ -1,9 +1,9 @@
 import Core
 
-/// Derives from the outcomes of commits and reads whether the database works, and the message to report if it does not. Time is an input.
+/// Decides from the outcomes of commits and reads whether the database works, and which failure to report if it does not. Time is an input.
 ///
-/// Each commit shows anew whether the database can be written. A failed read says nothing about later reads, which use other pages: the failure
-/// persists until a check has read everything.
+/// Each commit shows anew whether the database can be written. A successful read does not end an earlier failure, because it may have used other
+/// pages: the failure persists until a check has read everything.
 package struct StoreHealth: Sendable {
     private static let backoff = ExponentialBackoff(initial: .seconds(5), maximum: .seconds(1800))
 
@@ -11,7 +11,7 @@ package struct StoreHealth: Sendable {
     private let subject: String
     /// The remedy to name in messages.
     private let remedy: String
-    /// A commit or read that takes longer is reported.
+    /// Commits and reads that take longer are reported.
     private let responseTimeout: Duration
     private var commitFailure: String?
     private var readFailure: String?
@@ -23,7 +23,8 @@ package struct StoreHealth: Sendable {
     private var failedChecks = 0
     private var nextCheck: ContinuousClock.Instant?
 
-    /// - Parameter responseTimeout: an engine waits for other processes for 2 s at most: a much longer time is due to the disk or the server.
+    /// - Parameter responseTimeout: the longest time that commits and reads may take. An engine waits at most 2 s for other processes, so that a much
+    ///   longer time is due to the disk or the server.
     package init(subject: String = "the disk", remedy: String = "look at what it is doing", responseTimeout: Duration = .seconds(10)) {
         self.subject = subject
         self.remedy = remedy

@@ -2,7 +2,7 @@
 package struct StorePart: Sendable {
     package enum Step: Sendable {
         case create(Table)
-        /// Adds a column, which is null in existing rows: it must be optional.
+        /// Adds a column. It must be optional, because existing rows have null in it.
         case addColumn(Column, to: Table)
         case createIndex(Index, on: Table)
         case drop(table: String)
@@ -28,11 +28,11 @@ package struct StorePart: Sendable {
         }
     }
 
-    /// Prefix of its migrations' names: must never change.
+    /// Prefix of the identifiers of its migrations: must never change.
     package let name: String
     /// The tables after the last migration.
     package let tables: [Table]
-    /// A database has the first N of them. New ones are appended; released ones never change.
+    /// In order; a database has applied the first N of them. New ones are appended, and released ones never change.
     package let migrations: [Migration]
 
     package init(_ name: String, tables: [Table], migrations: [Migration]? = nil) {

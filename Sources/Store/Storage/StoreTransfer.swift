@@ -6,19 +6,15 @@ package protocol TransferableStore: Store {
     var tables: [Table] { get }
 
     /// The highest id that was ever assigned in each table that never reuses ids, by table name.
-    ///
-    /// - Throws: ``StoreError``
     func lastIDs() throws(StoreError) -> [String: Int64]
 
     /// Makes new rows get ids above the existing ones and above these.
-    ///
-    /// - Throws: ``StoreError``
     func continueIDs(after last: [String: Int64]) throws(StoreError)
 }
 
 /// Moves all rows from one store to another, of the same or another engine. No process may use either store meanwhile.
 ///
-///     target: unfinished ─▶ rows, table by table ─▶ compared ─▶ ids go on ─▶ source: moved ─▶ target: ready
+///     target: unfinished ─▶ rows, table by table ─▶ compared ─▶ next ids set ─▶ source: moved ─▶ target: ready
 ///
 /// Both stores are marked with the random id of the move, so that a move that lacks only its last step is not confused with another one. Rows keep
 /// their ids, which other tables and notifications refer to; contents are re-encrypted with the target's key. Rows of caches are not moved: the

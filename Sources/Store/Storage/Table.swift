@@ -30,8 +30,8 @@ package struct Table: Sendable {
     package let indexes: [Index]
     /// Ids of deleted rows are never assigned again.
     package let neverReusesIDs: Bool
-    /// Several writers may insert the same rows at once. Each writer inserts them before it changes other rows, in key order, to avoid deadlocks;
-    /// large batches do so for some hundred commands at a time. A command has at most one such insert, as its first change.
+    /// Whether several writers may insert the same rows at once. To avoid deadlocks, each writer then makes these inserts in key order before it
+    /// changes other rows, in large batches for some hundred commands at a time. A command has at most one such insert, as its first change.
     package let ordersInserts: Bool
     /// The encrypted column; nil when the table has no secrets.
     package let sealed: SealedColumn?
@@ -71,9 +71,9 @@ package struct Index: Sendable {
 /// A column encrypted by a ``Sealer``. Each ciphertext is bound to values of its row, so that ciphertexts can't be swapped between rows.
 package struct SealedColumn: Sendable {
     package enum Binding: Sendable {
-        /// Columns of the same row: the key alone opens it.
+        /// Columns of the same row, so that the key alone decrypts it.
         case columns([Column])
-        /// A value of this kind that is not stored. Only for caches: rows that can't be opened without it can be neither moved nor re-encrypted.
+        /// A value of this kind that is not stored. Only for caches: rows that can't be decrypted without it can be neither moved nor re-encrypted.
         case unstored(Column.Kind)
     }
 
@@ -88,7 +88,8 @@ package struct SealedColumn: Sendable {
         self.label = label
     }
 
-    /// A column of a cache: its rows are deleted, or not moved, where they would have to be opened, and recomputed later.
+    /// A column of a cache. Where its rows would have to be decrypted, as in a move or a key rotation, they are skipped or deleted, and recomputed
+    /// later.
     package init(cached column: Column, boundTo kind: Column.Kind, label: String) {
         self.column = column
         binding = .unstored(kind)

@@ -11,7 +11,7 @@ struct TableCopy {
     /// Indexes in `columns` of the encrypted column and of the columns that it is bound to.
     private let sealed: (column: Int, binding: [Int])?
 
-    /// - Parameter table: not a cache.
+    /// - Parameter table: must not be a cache.
 
     init(_ table: Table, from source: any TransferableStore, to target: any TransferableStore) {
         (self.table, self.source, self.target) = (table, source, target)
@@ -28,7 +28,7 @@ struct TableCopy {
         sealed = SealedRows(table).map { (index($0.column), $0.boundColumns.map(index)) }
     }
 
-    /// Copies the rows after those that the target has already, or all if the target's rows differ from the source's.
+    /// Copies the rows after those that the target already has; or all rows, if those of the target differ from the source's.
     func run(page: Int, report: (Int) -> Void) async throws {
         var (next, done) = (Int64.min, 0)
         let (last, count) = try target.read(
@@ -57,11 +57,11 @@ struct TableCopy {
         guard let sealed, !row.isNull(sealed.column) else { return row.values }
         let binding = sealed.binding.map { row.values[$0] }
         var values = row.values
-        values[sealed.column] = target.sealer.seal(try open(row, sealed, source.sealer), in: table, boundTo: binding)
+        values[sealed.column] = target.sealer.seal(try open(row, sealed: sealed, by: source.sealer), in: table, boundTo: binding)
         return values
     }
 
-    private func open(_ row: Row, _ sealed: (column: Int, binding: [Int]), _ sealer: Sealer) throws(StoreError) -> [UInt8] {
+    private func open(_ row: Row, sealed: (column: Int, binding: [Int]), by sealer: Sealer) throws(StoreError) -> [UInt8] {
         do {
             return try sealer.open(try row.bytes(sealed.column), in: table, boundTo: sealed.binding.map { row.values[$0] })
         } catch {
@@ -81,7 +81,7 @@ struct TableCopy {
         try await target.commit(.change([Mutation(table, .delete(where: []))()]))
     }
 
-    /// Whether both stores have equal rows with equal contents, up to an id.
+    /// Whether both stores have the same rows with the same contents, up to an id.
     func isSame(through last: Int64) throws -> Bool {
         try digest(of: source, through: last) == digest(of: target, through: last)
     }
@@ -98,7 +98,7 @@ struct TableCopy {
                 case .integer(let integer): part = withUnsafeBytes(of: integer.bigEndian, Array.init)
                 case .text(let text): part = Array(text.utf8)
                 case .bytes(let stored):
-                    if let sealed, sealed.column == index { part = try open(row, sealed, store.sealer) } else { part = stored }
+                    if let sealed, sealed.column == index { part = try open(row, sealed: sealed, by: store.sealer) } else { part = stored }
                 }
                 bytes.append(value == .null ? 0 : 1)
                 withUnsafeBytes(of: UInt32(part.count).bigEndian) { bytes += $0 }

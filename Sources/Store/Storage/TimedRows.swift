@@ -13,7 +13,7 @@ package struct TimedRows: Sendable {
         remove = Mutation(table, .delete(where: [.less(.id)]))
     }
 
-    /// Deletes the rows before the first one that was added at `cutoff` or later, and the oldest rows beyond `limit`. If a clock was set back, some
+    /// Deletes the rows before the first one that was added at `cutoff` or later, and the oldest rows beyond `limit`. If the clock was set back, some
     /// rows older than `cutoff` may remain.
     package func prune(before cutoff: Int64, keeping limit: Int) -> StoreCommand<Void> {
         .read([first(.integer(cutoff), limit: 1), last()]) { [remove] found in

@@ -24,41 +24,32 @@ package struct Row: Hashable, Sendable {
 
     package func isNull(_ index: Int) -> Bool { values[index] == .null }
 
-    /// - Throws: ``UnexpectedValue``
     package func integer(_ index: Int) throws(UnexpectedValue) -> Int64 {
         guard case .integer(let integer) = values[index] else { throw UnexpectedValue() }
         return integer
     }
 
-    /// - Throws: ``UnexpectedValue``
     package func bytes(_ index: Int) throws(UnexpectedValue) -> [UInt8] {
         guard case .bytes(let bytes) = values[index] else { throw UnexpectedValue() }
         return bytes
     }
 
-    /// - Throws: ``UnexpectedValue``
     package func text(_ index: Int) throws(UnexpectedValue) -> String {
         guard case .text(let text) = values[index] else { throw UnexpectedValue() }
         return text
     }
 
     /// nil for null.
-    ///
-    /// - Throws: ``UnexpectedValue``
     package func optionalInteger(_ index: Int) throws(UnexpectedValue) -> Int64? {
         isNull(index) ? nil : try integer(index)
     }
 
     /// nil for null.
-    ///
-    /// - Throws: ``UnexpectedValue``
     package func optionalBytes(_ index: Int) throws(UnexpectedValue) -> [UInt8]? {
         isNull(index) ? nil : try bytes(index)
     }
 
     /// A version: an unsigned number, stored as the signed integer with the same bits.
-    ///
-    /// - Throws: ``UnexpectedValue``
     package func unsigned(_ index: Int) throws(UnexpectedValue) -> UInt64 {
         UInt64(bitPattern: try integer(index))
     }

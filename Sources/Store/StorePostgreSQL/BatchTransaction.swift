@@ -8,7 +8,7 @@ final class PendingCommand {
         let reads: [Footprint]
         let changes: [Footprint]
         let statements: [Statement]
-        /// Decided before the transaction changed anything: valid in another transaction too.
+        /// Whether it was decided before the transaction changed anything, so that another transaction can use it too.
         let isEarly: Bool
     }
 
@@ -57,8 +57,7 @@ final class PendingCommand {
 ///     └── more reads                                                                   │
 ///     apply: the first commands' changes, up to one that read rows that they change ───┘
 ///
-/// Changes are sent in the same exchange as the reads of the next commands. A decision stays valid unless the rows that it depends on were changed
-/// since.
+/// Changes are sent in the same exchange as the reads of the next commands. A decision stays valid until rows that it depends on are changed.
 struct BatchTransaction {
     /// A command can't be executed as it was decided. The transaction must be rolled back.
     struct Failure: Error {
@@ -150,7 +149,8 @@ struct BatchTransaction {
             steps: steps, reads: steps.reads.map(Footprint.init), changes: footprints, statements: statements, isEarly: !hasChanged)
     }
 
-    /// The number of commands, from the first, that read nothing that earlier ones change. Decisions of later commands that do are discarded.
+    /// The number of commands, from the first, that read nothing that earlier ones change. Discards the decisions of later commands that read such
+    /// rows.
     private func independentCount(_ window: ArraySlice<PendingCommand>) -> Int {
         var changed: [String: [Footprint]] = [:]
         var count: Int?
@@ -181,7 +181,7 @@ struct BatchTransaction {
         }
         guard !changes.isEmpty || !ordered.isEmpty else { return }
         ordered.sort { left, right in left.key.lexicographicallyPrecedes(right.key) { $0.lexicographicallyPrecedes($1) } }
-        // While waiting for another transaction at an ordered insert, no row of this window is locked.
+        // While the transaction waits for another one at an ordered insert, no row of this window is locked.
         outgoing += ordered.map(\.change) + locks(commands) + changes
         hasChanged = true
     }

@@ -3,7 +3,7 @@ import Storage
 /// The progress of a command from its reads to its changes.
 struct CommandSteps<Outcome: Sendable> {
     enum State {
-        /// Waits for the rows of these statements.
+        /// Waiting for the rows of these statements.
         case reading([Statement])
         case decided([Change], @Sendable ([Int64]) -> Outcome)
         case failed(any Error)

@@ -14,14 +14,14 @@ protocol CommitBatch: Sendable {
     func complete()
 }
 
-/// One writer, on its own thread. All waiting commands become one transaction; commands that arrive meanwhile wait for the next, and somewhat longer
-/// where commits are paced.
+/// Commits with one writer, on its own thread. All waiting commands become one transaction; commands that arrive meanwhile wait for the next one, or
+/// somewhat longer where commits are paced.
 final class CommitQueue: Sendable {
     private struct State {
         var waiting: [any CommitBatch] = []
         var isRunning = false
         var pacing = Pacing()
-        /// Callbacks after earlier commits need no transaction.
+        /// Callbacks for the end of earlier commits need no transaction.
         var hasCommands: Bool { waiting.contains { $0.count > 0 } }
     }
 
@@ -66,7 +66,7 @@ final class CommitQueue: Sendable {
         try queue.sync { try work(writer) }
     }
 
-    /// Stops waiting: a commit whose outcome no server can tell fails.
+    /// Stops waiting for servers: a commit whose outcome no server can report fails.
     func stopWaiting() {
         closing.signal()
     }

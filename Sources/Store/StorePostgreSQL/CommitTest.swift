@@ -1,13 +1,13 @@
 package import Storage
 
-/// A commit that changes nothing: whether the server commits at present, and in time.
+/// Tests whether the server commits at present, and in time, by a commit that changes nothing.
 package enum CommitTest {
-    /// Writes a record to the write-ahead log that nobody reads, and waits for it as for each commit: with synchronous replication for the standby
+    /// Writes a record that nothing reads to the write-ahead log, and waits for its commit: with synchronous replication, until the standby has it
     /// too. Blocks.
     ///
     /// - Parameters:
-    ///   - address: of the database.
-    ///   - limit: for the server's answer; connecting may take longer.
+    ///   - address: the database to test.
+    ///   - limit: the maximum time until the server's answer, without the time to connect.
     /// - Throws: `StoreError`
     package static func run(at address: PostgreSQLAddress, within limit: Duration) throws(StoreError) {
         var address = address

@@ -54,7 +54,7 @@ final class ConnectionPool: Sendable {
         }
     }
 
-    /// After a failure, no connection is attempted for a while: each waiting read would otherwise wait for the full timeout.
+    /// After a failure, does not try to connect for a while: otherwise each waiting read would wait for the full timeout.
     private func connect() throws(StoreError) -> PostgreSQLConnection {
         let (timeline, suspension) = state.withLock { ($0.timeline, $0.suspension) }
         if let suspension, suspension.end > .now { throw suspension.reason }

@@ -1,9 +1,9 @@
 import Storage
 
-/// The rows that a read looks for or that a change touches, described by columns: for some columns all values that these rows may have, before or
-/// after. Other columns are unrestricted.
+/// The rows that a read selects or a change touches, described by columns: for some columns, all values that these rows may have before or after the
+/// change. The other columns are unrestricted.
 ///
-/// Two footprints that share a column but no value in it have no row in common. So commands whose reads were made together may be decided together,
+/// Two footprints with disjoint values in a common column have no row in common. So commands that read in the same exchange can be decided together,
 /// unless one reads rows that an earlier one changes.
 struct Footprint {
     /// Values by column name, since a table's column and a query's may differ in being optional.
@@ -19,7 +19,7 @@ struct Footprint {
     }
 
     init(_ read: Read) {
-        self.init(read.query.table, Self.known(read.query.conditions, read.arguments[...], read.ids))
+        self.init(read.query.table, Self.known(read.query.conditions, arguments: read.arguments[...], ids: read.ids))
     }
 
     /// - Parameters:
@@ -33,10 +33,10 @@ struct Footprint {
         case .insert, .insertOrIgnore:
             for (column, value) in assigned { known[column.name] = [value] }
         case .upsert:
-            // Of a row that may be replaced, only the key is known.
+            // If a row is replaced, only its key is known.
             for (column, value) in assigned where mutation.keys.contains(column) { known[column.name] = [value] }
         case .update, .updateAny, .delete:
-            known = Self.known(mutation.conditions, arguments.dropFirst(mutation.columns.count), change.ids)
+            known = Self.known(mutation.conditions, arguments: arguments.dropFirst(mutation.columns.count), ids: change.ids)
             if let ids = known[Column.id.name], ids.count == 1 {
                 known.merge(facts.known(of: ids[0], in: mutation.table)) { condition, _ in condition }
             }
@@ -46,7 +46,7 @@ struct Footprint {
     }
 
     /// The values that the conditions imply for every row that meets them.
-    fileprivate static func known(_ conditions: [Condition], _ arguments: ArraySlice<Value>, _ ids: [Int64]) -> Known {
+    fileprivate static func known(_ conditions: [Condition], arguments: ArraySlice<Value>, ids: [Int64]) -> Known {
         var (known, rest) = (Known(), arguments)
         for condition in conditions {
             switch condition {
@@ -86,7 +86,7 @@ struct RowFacts {
 
     mutating func note(_ read: Read, _ found: [Row]) {
         guard !found.isEmpty, let index = read.query.outputs.firstIndex(of: .column(.id)) else { return }
-        var known = Footprint.known(read.query.conditions, read.arguments[...], [])
+        var known = Footprint.known(read.query.conditions, arguments: read.arguments[...], ids: [])
         known[Column.id.name] = nil
         guard !known.isEmpty else { return }
         for row in found { rows[RowID(table: read.query.table.name, id: row.values[index])] = known }

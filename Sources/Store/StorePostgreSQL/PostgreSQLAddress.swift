@@ -7,8 +7,7 @@ package import Storage
 /// <https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-CONNSTRING>
 package struct PostgreSQLAddress: Hashable, Sendable, CustomStringConvertible {
     package let connectionString: String
-    /// The longest silence of a server during an exchange; then the connection is closed although it is open, since another server may have taken
-    /// over.
+    /// The longest silence of a server during an exchange. After it the connection is closed, because another server may have taken over.
     package var silenceLimit = Duration.seconds(30)
     /// The hosts and the database, without anything secret: `database push on db1.example:5432`.
     package let description: String

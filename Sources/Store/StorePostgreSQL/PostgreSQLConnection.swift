@@ -8,7 +8,7 @@ import Storage
 package final class PostgreSQLConnection {
     /// The time limit for connecting to all hosts of the address together.
     private static let connectLimit = Duration.seconds(12)
-    /// Defaults that the address may override. A host that does not acknowledge is given up early enough to try another; of several hosts, the
+    /// Defaults that the address may override. A host that does not respond is given up early enough to try another one; of several hosts, the
     /// writable one is used.
     private static let defaults = [
         ("target_session_attrs", "read-write"), ("tcp_user_timeout", "4000"), ("keepalives_idle", "5"), ("keepalives_interval", "2"),
@@ -41,7 +41,6 @@ package final class PostgreSQLConnection {
 
     // MARK: Opening
 
-    /// - Throws: `StoreError`
     init(to address: PostgreSQLAddress) throws(StoreError) {
         library = try PostgreSQLAddress.library()
         silenceLimit = address.silenceLimit
@@ -91,16 +90,12 @@ package final class PostgreSQLConnection {
     var serverVersion: Int32 { table.PQserverVersion(connection) }
     package var backendID: Int32 { table.PQbackendPID(connection) }
 
-    func parameter(_ name: String) -> String? {
-        table.PQparameterStatus(connection, name).map { String(cString: $0) }
-    }
-
     /// The number of warnings from the server since the connection was opened.
     package var warningCount: Int { warnings.count }
 
     // MARK: Statements
 
-    /// Queues statements to be sent before the next ones, which saves a round trip. Their failure is reported as that of the first of those.
+    /// Queues statements to be sent with the next ones, which saves a round trip. If one fails, the first of the next ones is reported as failed.
     package func precede(by statements: [Statement]) {
         preceding += statements
     }
@@ -112,8 +107,6 @@ package final class PostgreSQLConnection {
     }
 
     /// Sends all statements in one exchange, and reads their results.
-    ///
-    /// - Throws: ``PostgreSQLError``
     package func run(_ statements: [Statement]) throws(PostgreSQLError) -> [StatementResult] {
         guard !preceding.isEmpty else { return try exchange(statements) }
         let first = discardPreceding()
@@ -179,7 +172,7 @@ package final class PostgreSQLConnection {
         try run([statement])[0]
     }
 
-    /// For statements that wait for other sessions or scan whole tables.
+    /// Runs `body` without a limit on the server's silence: for statements that wait for other sessions or scan whole tables.
     package func withoutTimeLimit<Result>(_ body: () throws -> Result) rethrows -> Result {
         let limit = silenceLimit
         silenceLimit = nil
@@ -304,13 +297,13 @@ package final class PostgreSQLConnection {
         let types = (0..<columnCount).map { table.PQftype(result, $0) }
         read.rows.reserveCapacity(Int(rowCount))
         for row in 0..<rowCount {
-            read.rows.append(Row((0..<columnCount).map { value(result, row, $0, type: types[Int($0)]) }))
+            read.rows.append(Row((0..<columnCount).map { value(result, row: row, column: $0, type: types[Int($0)]) }))
         }
         return read
     }
 
     /// The stored value: `bigint`, `text` and `bytea` in binary format. Other types are returned as bytes.
-    private func value(_ result: OpaquePointer, _ row: Int32, _ column: Int32, type: UInt32) -> Value {
+    private func value(_ result: OpaquePointer, row: Int32, column: Int32, type: UInt32) -> Value {
         guard table.PQgetisnull(result, row, column) == 0, let start = table.PQgetvalue(result, row, column) else { return .null }
         let bytes = UnsafeRawBufferPointer(start: start, count: Int(table.PQgetlength(result, row, column)))
         switch type {

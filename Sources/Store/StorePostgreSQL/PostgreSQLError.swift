@@ -28,12 +28,12 @@ package struct SQLState: Hashable, CustomStringConvertible {
     /// Pages of the database are damaged.
     var isDamage: Bool { category == "XX" && description != "XX000" }
 
-    /// The statement itself is at fault (its data, a constraint, a missing table): other statements may succeed.
+    /// The statement itself is at fault (its data, a constraint, a missing table): other statements may still succeed.
     var concernsStatement: Bool { ["21", "22", "23", "42"].contains(category) && !isPermission || isDamage }
 
     var isPermission: Bool { description == "42501" }
 
-    /// The session has ended, which is also assumed for an unspecified failure.
+    /// Whether the session has ended. Assumed also for an unspecified failure.
     var endsSession: Bool {
         description.isEmpty || ["57P01", "57P02", "57P03", "57P05", "25P03"].contains(description) || category == "08"
     }

@@ -20,7 +20,7 @@ package struct PostgreSQLKeyRotation {
     /// - Parameters:
     ///   - storageKey: the storage key of the identity.
     ///   - address: a database that no exclusive store uses.
-    ///   - parts: all that have tables in it.
+    ///   - parts: all parts that have tables in the database.
     /// - Throws: `StoreError`; `damaged` when a row can't be opened, and then nothing is changed.
     /// - Returns: the number of re-encrypted rows.
     @discardableResult

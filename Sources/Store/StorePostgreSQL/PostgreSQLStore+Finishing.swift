@@ -1,12 +1,12 @@
 package import Storage
 
 extension PostgreSQLStore {
-    /// Removes schema that only older releases need: see `Storage/StorePart/Migration`. They refuse the database from then on; nodes of this release
-    /// that share it may keep running.
+    /// Removes schema that only older releases need: see `Storage/StorePart/Migration`. Older releases refuse the database from then on. Nodes of
+    /// this release that share it may keep running.
     ///
     /// - Parameters:
     ///   - address: the database, which must have this release's tables.
-    ///   - parts: all that have tables in it.
+    ///   - parts: all parts that have tables in the database.
     /// - Returns: the migrations that were applied, each by its part's name and its number.
     /// - Throws: `StoreError`; `locked` while a node uses the database exclusively.
     package static func finishMigrations(at address: PostgreSQLAddress, parts: [StorePart]) throws(StoreError) -> [String] {

@@ -9,7 +9,7 @@ extension PostgreSQLStore: TransferableStore {
         }
     }
 
-    /// A sequence is not advanced by rows that are inserted with explicit ids.
+    /// Inserting rows with explicit ids does not advance the sequence.
     package func continueIDs(after last: [String: Int64]) throws(StoreError) {
         let _: [String: Int64] = try eachSequence { table, sequence in
             let highest = "SELECT coalesce(max(id), 0) FROM \(table.quoted)"
@@ -19,7 +19,7 @@ extension PostgreSQLStore: TransferableStore {
         }
     }
 
-    /// A number from each table's sequence.
+    /// Reads a number from each table's sequence.
     private func eachSequence(_ statement: (Table, String) -> Statement) throws(StoreError) -> [String: Int64] {
         let statements = tables.map { table in statement(table, "pg_get_serial_sequence('\(table.quoted)', 'id')") }
         do {

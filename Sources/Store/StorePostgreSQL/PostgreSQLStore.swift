@@ -9,11 +9,11 @@ package import WakuCrypto
 package final class PostgreSQLStore: Store {
     /// The nodes that a store excludes while it is open.
     package enum Access: Sendable {
-        /// None: a command beside a node.
+        /// Excludes no node: for commands that run beside a node.
         case beside
-        /// Nodes with exclusive access: one of several nodes.
+        /// Excludes nodes with exclusive access: for one of several nodes.
         case shared
-        /// All other nodes.
+        /// Excludes all other nodes: for a single node.
         case exclusive
     }
 
@@ -31,9 +31,8 @@ package final class PostgreSQLStore: Store {
     /// - Parameters:
     ///   - address: an existing database.
     ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
-    ///   - parts: all that have tables in it.
+    ///   - parts: all parts that have tables in the database.
     ///   - access: the nodes to exclude. Opening fails while another open store excludes this one.
-    /// - Throws: `StoreError`
     package convenience init(
         _ address: PostgreSQLAddress, storageKey: SymmetricKey, parts: [StorePart], access: Access = .beside
     ) throws(StoreError) {
@@ -43,9 +42,8 @@ package final class PostgreSQLStore: Store {
     /// Opens an existing database with its tables, with or without a daemon running on it.
     ///
     /// - Parameters:
-    ///   - address: the database.
     ///   - storageKey: nil to open the store without its key: sealed contents can't be opened then.
-    ///   - parts: all that have tables in it.
+    ///   - parts: all parts that have tables in the database.
     /// - Throws: `StoreError`
     package convenience init(existing address: PostgreSQLAddress, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) {
         try self.init(address, storageKey: storageKey, parts: parts, access: .beside, mustExist: true)
@@ -86,7 +84,7 @@ package final class PostgreSQLStore: Store {
         try? queue.runAndWait { writer in try measure(on: writer.connected()) }
     }
 
-    /// For operations on the complete database: refuses additions of a later version, which a node would tolerate.
+    /// Refuses a database with additions of a later version, which a node would tolerate: for operations on the complete database.
     ///
     /// - Throws: `StoreError` with `newer`
     package func requireNothingAdded() throws(StoreError) {

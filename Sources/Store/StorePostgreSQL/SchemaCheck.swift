@@ -13,8 +13,8 @@ package enum SharedObjects {
 /// Compares the parts' tables with their declarations: a restored or altered database could hold a trigger or rule that removes each row again,
 /// or an index that refuses rows.
 ///
-/// Additions that leave every row as it was written are accepted: optional columns and indexes over columns, as a later release adds them while nodes
-/// of this one run and an operator may, and ``SharedObjects``. Other tables are ignored.
+/// Additions that change no row are accepted: optional columns and indexes over columns, which a later release or an operator may add while nodes of
+/// this release run, and ``SharedObjects``. Other tables are ignored.
 struct SchemaCheck {
     private let tables: [Table]
 
@@ -158,7 +158,7 @@ struct SchemaCheck {
                 }
             }
             for index in table.indexes {
-                look(for: "index \(index.name) on \(table.name)", remedy: index.sql(on: table)) { found in
+                look(for: "index \(index.name) on \(table.name)", remedy: index.sql(on: table, PostgreSQL.self)) { found in
                     found.name == index.name && !found.isUnique && !found.hasExpressions && found.columns == index.columns.map(\.name)
                         && found.condition == index.catalogCondition
                 }

@@ -6,7 +6,6 @@ extension PostgreSQLConnection {
     /// Opens and configures a session with a server that commits durably.
     ///
     /// - Parameter name: the name of the session in `pg_stat_activity`.
-    /// - Throws: `StoreError`
     package static func open(_ address: PostgreSQLAddress, name: String) throws(StoreError) -> PostgreSQLConnection {
         let connection = try PostgreSQLConnection(to: address)
         func refusal(_ message: String) -> StoreError {
@@ -50,7 +49,7 @@ extension PostgreSQLConnection {
         guard settings.count == 7, case .text(let timeline) = settings[6] else { throw refusal("it does not answer as PostgreSQL does") }
         guard settings[0] == .integer(Int64(connection.backendID)) else { throw refusal(poolerMessage) }
         guard settings[1] == .integer(0) else {
-            // It may be promoted later.
+            // A later attempt may succeed: the standby may be promoted.
             throw StoreError(code: .unavailable, message: "PostgreSQL (\(address)) is a standby: give the primary")
         }
         guard [.text("on"), .text("remote_apply")].contains(settings[2]) else {
@@ -65,7 +64,7 @@ extension PostgreSQLConnection {
         return connection
     }
 
-    /// A pooler assigns each transaction to another session: prepared statements and locks would be in the wrong session.
+    /// A pooler may run each transaction in another session, which lacks the prepared statements and locks.
     private static let poolerMessage = "there is a connection pooler in between: give the address of the server itself"
 
     /// Runs `body` in a transaction.
@@ -83,7 +82,7 @@ extension PostgreSQLConnection {
         }
     }
 
-    /// Ignores errors, which show at the next use.
+    /// Ends the transaction. Errors are ignored; they show in the next statement.
     package func rollBack() {
         if discardPreceding().isEmpty, !isLost { _ = try? run(Statement("ROLLBACK")) }
     }

@@ -11,7 +11,8 @@ final class StoreMonitor: Sendable {
         self.address = address
     }
 
-    /// By the time of commits alone, of which there is one every few seconds (``PostgreSQLStore/maintain()``): reading all rows may take minutes.
+    /// Only the duration of commits counts, not of reads: reading all rows may take minutes. ``PostgreSQLStore/maintain()`` commits every few
+    /// seconds.
     var failure: String? { health.withLock { $0.failure(at: .now) } }
     var wantsCheck: Bool { health.withLock { $0.wantsCheck(at: .now) } }
 
@@ -27,8 +28,8 @@ final class StoreMonitor: Sendable {
         }
     }
 
-    /// Records a failed read, and returns the error to report. An error thrown by a step says nothing about the database, and a lost connection
-    /// nothing about its rows.
+    /// Records a failed read, and returns the error to report. An error thrown by a step of a command says nothing about the database, and a lost
+    /// connection nothing about the rows.
     func readFailed(_ error: any Error) -> StoreError {
         let explained = StoreError(explaining: error, at: address)
         if explained.code == .damaged {

@@ -12,7 +12,6 @@ package struct TemporarySchema: Sendable {
     /// - Parameters:
     ///   - prefix: the prefix of its name, in lower case letters, digits and underscores; 16 random hex digits follow.
     ///   - address: the database.
-    /// - Throws: `StoreError`
     package init(prefix: String, in address: PostgreSQLAddress) throws(StoreError) {
         name = prefix + hexString(randomBytes(8))
         do {

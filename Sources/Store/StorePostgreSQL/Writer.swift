@@ -23,7 +23,7 @@ final class Writer {
 
     private static let conflictLimit = 3
     private static let repetitionLimit = 10
-    /// The advisory lock of exclusive writers, with the schema's id. A server may take a moment to notice that the previous holder was killed.
+    /// The advisory lock of exclusive writers, combined with the schema's id. A server may notice late that the previous holder was killed.
     private static let lockKey = 0x7761_6b75
     private static let lockTimeout = "3s"
     private static let retryPause = ExponentialBackoff(initial: .milliseconds(200), maximum: .seconds(2))
@@ -79,7 +79,7 @@ final class Writer {
                 return
             } catch let failure as BatchTransaction.Failure {
                 connection?.rollBack()
-                // When other nodes write too, a conflict of one command may concern others: all read again.
+                // When other nodes write too, the rows of other commands may have changed as well: all are read again.
                 for command in commands {
                     command.reset(keepingDecision: access != .shared && ObjectIdentifier(command) != failure.command)
                 }
@@ -102,7 +102,7 @@ final class Writer {
                 }
             }
         }
-        // Failed commands failed for reasons of their own.
+        // Failed commands do not count: their failures are their own.
         note(.committed(failure: nil))
     }
 
@@ -140,7 +140,7 @@ final class Writer {
         try commit(on: connection, claim)
     }
 
-    /// The transaction was not committed, as found out after its reply was lost.
+    /// The transaction was not committed: by the answer to `COMMIT`, or by a lookup when there was no answer.
     private struct NotCommitted: Error {}
 
     private func commit(on connection: PostgreSQLConnection, _ claim: [UInt8]) throws {
@@ -208,7 +208,6 @@ final class Writer {
 
     // MARK: The connection
 
-    /// - Throws: `StoreError`
     func connected() throws(StoreError) -> PostgreSQLConnection {
         if let connection, !connection.isLost { return connection }
         connection = nil
@@ -262,8 +261,6 @@ final class Writer {
     }
 
     /// Creates the row of `store_writer`, once the table exists. A previous owner of the row can't commit any more.
-    ///
-    /// - Throws: `StoreError`
     func begin() throws(StoreError) {
         guard batch == nil else { return }
         let connection = try connected()
@@ -285,7 +282,7 @@ final class Writer {
         batch = first
     }
 
-    /// Checks whether a commit would succeed, as far as possible without one.
+    /// Checks whether commits succeed at present, by updating this writer's row; before the row exists, only whether the server answers.
     ///
     /// - Throws: `StoreError`
     func probe() throws(StoreError) {

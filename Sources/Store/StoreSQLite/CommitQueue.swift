@@ -13,9 +13,9 @@ protocol CommitBatch: Sendable {
     func complete()
 }
 
-/// One writer. All waiting items become one transaction with one sync to disk; items that arrive meanwhile wait for the next.
+/// Commits with one writer. All waiting items become one transaction with one sync to disk; items that arrive meanwhile wait for the next one.
 ///
-/// SQLite rolls back a commit that fails in any way, including a failed sync: the next commit overwrites in the log any part that reached it. So
+/// SQLite rolls back a commit that fails in any way, including a failed sync, and the next commit overwrites any part of it that reached the log. So
 /// after a reported failure no other connection sees the changes, but a crash before the next commit may still restore the complete transaction.
 final class CommitQueue: Sendable {
     enum Event: Sendable {
@@ -134,7 +134,7 @@ extension DatabaseError {
         return [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(resultCode) || codes.contains(extendedResultCode)
     }
 
-    /// Every write would fail.
+    /// Whether every write would fail.
     var concernsAll: Bool {
         let codes: [ResultCode] = [
             .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_NOMEM, .SQLITE_PERM,

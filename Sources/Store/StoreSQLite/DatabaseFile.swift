@@ -3,8 +3,8 @@ package import Storage
 
 /// Checks of a database file before SQLite opens it.
 package enum DatabaseFile {
-    /// - Throws: `StoreError` with `permission` when this user may not read the file or search its folder, with `unsuitable` when it is not a regular
-    ///   file: SQLite would block on a pipe.
+    /// - Throws: `StoreError` with `permission` when this user may not read the file or search its folder; with `unsuitable` when it is not a regular
+    ///   file, because SQLite would block on a pipe.
     package static func exists(at path: String) throws(StoreError) -> Bool {
         var status = stat()
         guard stat(path, &status) == 0 else {

@@ -1,9 +1,9 @@
 /// The tokens of a CREATE TABLE or CREATE INDEX statement: equal for statements that differ only in spaces, comments, case and needless quotes.
 struct SQLTokens: Hashable, Sendable {
-    /// Words in lower case; strings and identifiers that need quotes keep them.
+    /// Words and identifiers are in lower case. Strings keep their quotes, and so do identifiers that need them.
     let tokens: [String]
 
-    /// Quoted, these words are names instead.
+    /// Words that are names only in quotes, which are therefore kept.
     private static let keywords: Set<String> = [
         "always", "as", "autoincrement", "blob", "check", "collate", "conflict", "constraint", "create", "default", "generated", "index",
         "integer", "is", "key", "not", "null", "on", "primary", "references", "rowid", "strict", "table", "text", "unique", "where",

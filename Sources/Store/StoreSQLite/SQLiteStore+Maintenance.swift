@@ -7,8 +7,6 @@ extension SQLiteStore {
     package var failure: String? { monitor.failure(oldestRead: readers.oldestStart) }
 
     /// Sets the page cache of the writer's connection, for transactions that change a large part of the database.
-    ///
-    /// - Throws: `StoreError`
     package func setCache(mebibytes: Int) throws(StoreError) {
         do {
             try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA cache_size = -\(mebibytes * 1024)") }

@@ -22,7 +22,7 @@ package final class SQLiteStore: Store {
     /// - Parameters:
     ///   - path: the data folder.
     ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
-    ///   - parts: all that have tables in it.
+    ///   - parts: all parts that have tables in the database.
     /// - Throws: `StoreError`
     package convenience init(folder path: String, storageKey: SymmetricKey, parts: [StorePart]) throws(StoreError) {
         try self.init(opening: path, mayCreate: true, storageKey: storageKey, schema: Schema(parts: parts)) { schema, pool in
@@ -35,7 +35,7 @@ package final class SQLiteStore: Store {
     /// - Parameters:
     ///   - path: the data folder.
     ///   - storageKey: nil to open the store without its key: sealed contents can't be opened then.
-    ///   - parts: all that have tables in it.
+    ///   - parts: all parts that have tables in the database.
     /// - Throws: `StoreError`
     package convenience init(existing path: String, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) {
         try self.init(opening: path, mayCreate: false, storageKey: storageKey, schema: Schema(parts: parts)) { schema, pool in

@@ -13,7 +13,7 @@ struct Schema: Sendable {
         for part in parts {
             for (index, migration) in part.migrations.enumerated() where isIncluded(Self.identifier(part.name, index + 1)) {
                 migrator.registerMigration(Self.identifier(part.name, index + 1)) { db in
-                    for sql in migration.steps.flatMap(\.sql) { try db.execute(sql: sql) }
+                    for sql in migration.steps.flatMap({ $0.sql(SQLite.self) }) { try db.execute(sql: sql) }
                 }
             }
         }
@@ -30,7 +30,6 @@ struct Schema: Sendable {
         try pool.read { try check.verify($0, in: place) }
         if try pool.read(isComplete) { return }
         try pool.write { try $0.execute(sql: Self.properties) }
-        try LegacySchema.upgrade(pool)
         try migrator.migrate(pool)
         try pool.read { try check.verify($0, in: place) }
     }
@@ -43,8 +42,8 @@ struct Schema: Sendable {
     func isNewer(_ db: Database) throws -> Bool {
         let known = Set(migrator.migrations)
         return try applied(db).contains { identifier in
-            guard !known.contains(identifier), !LegacySchema.isIdentifier(identifier) else { return false }
-            // Before tables belonged to parts, identifiers began with a number.
+            guard !known.contains(identifier) else { return false }
+            // Not the migration of a part.
             if let number = identifier.split(separator: " ").first, Int(number) != nil { return true }
             return parts.contains { identifier.hasPrefix($0.name + " ") && Int(identifier.dropFirst($0.name.count + 1)) != nil }
         }

@@ -4,7 +4,7 @@ import Storage
 /// Compares a database's tables, indexes and triggers with the schema that its migrations create. A database of another origin could hold a trigger
 /// that removes each row again, a generated column that fills memory, or an index that refuses rows.
 ///
-/// The expected schema results from the migrations that are recorded in the database, which may be those of an older release or of ``LegacySchema``.
+/// The expected schema results from the migrations that are recorded in the database, which may be those of an older release.
 /// Tables that no migration names, and their indexes, are ignored: they belong to parts of other releases. Indexes over plain columns may be the
 /// operator's.
 struct SchemaCheck {
@@ -86,15 +86,10 @@ struct SchemaCheck {
 
     // MARK: Expectation
 
-    /// The objects that the given migrations create. Legacy migrations are run too, because their SQL texts differ from today's.
+    /// The objects that the given migrations create.
     private func expectation(applied: Set<String>) throws -> [Object] {
         let memory = try DatabaseQueue()
-        let legacy = LegacySchema.migrator.migrations.last { applied.contains($0) }
-        if let legacy {
-            try LegacySchema.migrator.migrate(memory, upTo: legacy)
-        } else if !applied.isEmpty {
-            try memory.write { try $0.execute(sql: Schema.properties) }
-        }
+        if !applied.isEmpty { try memory.write { try $0.execute(sql: Schema.properties) } }
         try schema.migrator { applied.contains($0) }.migrate(memory)
         return try memory.read { try Self.objects($0).filter { !$0.isInternal } }
     }

@@ -27,7 +27,7 @@ package struct StorageKeyRotation {
     /// - Parameters:
     ///   - storageKey: the storage key of the identity.
     ///   - folder: locked by the caller.
-    ///   - parts: all that have tables in it.
+    ///   - parts: all parts that have tables in the database.
     /// - Throws: `StoreError`; `damaged` when a row can't be opened, and then nothing is changed.
     /// - Returns: the number of re-encrypted rows.
     @discardableResult

@@ -19,7 +19,7 @@ package enum StoreBackup {
             unlink(partial)
             throw StoreError(explaining: error, in: partial)
         }
-        // The final name only ever refers to a complete copy, and no existing file is replaced.
+        // The final name never refers to an incomplete copy, and no existing file is replaced.
         defer { unlink(partial) }
         guard link(partial, path) == 0 else {
             let reason =
@@ -38,7 +38,7 @@ package enum StoreBackup {
     ///   - backup: a file that ``write(_:to:)`` made, or a copy of a stopped daemon's database.
     ///   - folder: the data folder, locked by the caller, so that no daemon uses it.
     ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
-    ///   - parts: all that have tables in it.
+    ///   - parts: all parts that have tables in the database.
     /// - Returns: the inspection of the backup.
     /// - Throws: ``StoreError``, and then nothing is changed.
     package static func restore(

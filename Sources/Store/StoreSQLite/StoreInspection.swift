@@ -6,9 +6,8 @@ extension StoreInspection {
     /// Reads a whole database file on its own connection, whether a daemon is running or not.
     ///
     /// - Parameters:
-    ///   - path: the database.
     ///   - storageKey: nil to leave sealed rows unopened.
-    ///   - parts: all that have tables in it.
+    ///   - parts: all parts that have tables in the database.
     ///   - isThorough: false for a quick check without the indexes and of at most ``sampleSize`` rows per table.
     /// - Throws: `StoreError` when the file is missing, no database of this program, of a newer version, or sealed with another key.
     package init(of path: String, storageKey: SymmetricKey?, parts: [StorePart], isThorough: Bool = true) throws(StoreError) {

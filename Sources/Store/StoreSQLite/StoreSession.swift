@@ -22,7 +22,7 @@ struct StoreSession {
         return outcome
     }
 
-    /// Returns nil when the first change met a conflict: nothing is changed then.
+    /// Returns nil when the first change met a conflict; nothing was changed then.
     private func attempt<Outcome>(_ command: StoreCommand<Outcome>) throws -> Outcome? {
         let (changes, outcome) = try decide(command)
         var inserted: [Int64] = []
@@ -109,14 +109,13 @@ struct StoreSession {
         }
     }
 
-    /// Loops by index: iterators of slices cost more than the binding.
+    /// Binds the arguments of conditions. Loops by index: iterators of slices cost more than the binding.
     ///
     /// - Parameters:
-    ///   - conditions: the conditions of the statement.
-    ///   - arguments: the arguments of the statement.
+    ///   - conditions: in the order of the statement's text.
+    ///   - arguments: all arguments of the statement: those bound already, then those of the conditions.
     ///   - count: the number of arguments that are bound already, to the first parameters.
     ///   - ids: the ids for ``Storage/Condition/among(_:)``.
-    ///   - statement: the statement to bind to.
     /// - Returns: the number of the next parameter.
     private func bind(
         _ conditions: [Condition], _ arguments: [Value], after count: Int, _ ids: [Int64], to statement: borrowing HotStatement

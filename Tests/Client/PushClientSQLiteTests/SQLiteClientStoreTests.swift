@@ -94,7 +94,7 @@ import WakuCrypto
 
     @Test func lockGoesWithTheStore() throws {
         do { _ = try SQLiteClientStore(folder: path, identity: identity) }
-        _ = try SQLiteClientStore(folder: path, identity: identity)
+        #expect(throws: Never.self) { try SQLiteClientStore(folder: path, identity: identity) }
     }
 
     @Test func stateOfAnotherIdentityIsRefused() throws {

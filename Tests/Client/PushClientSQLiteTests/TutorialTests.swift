@@ -41,7 +41,7 @@ import WakuCrypto
         #expect(client.registrations == [server: .registered(version: 2)])
 
         // Discover a friend
-        let devices = await client.discover(friend)
+        let devices = try await client.discover(friend)
         #expect(devices.map(\.server) == [server])
 
         // Notify her

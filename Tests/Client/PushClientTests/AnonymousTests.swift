@@ -68,7 +68,7 @@ import WakuCrypto
         for await event in events {
             if case .advertised(rowCount: 1) = event { break }
         }
-        await anonymous.discover(friend.publicKey, timeout: .milliseconds(400))
+        try await anonymous.discover(friend.publicKey, timeout: .milliseconds(400))
         await anonymous.unregister()
         running.cancel()
         await running.value

@@ -65,7 +65,7 @@ import WakuCrypto
         try await registered(with: [server], bob)
         try await running(try await client()) { [network] alice in
             alice.setSending(true)
-            let devices = await alice.discover(bob.publicKey)
+            let devices = try await alice.discover(bob.publicKey)
             #expect(devices.map(\.server) == [server] && devices.allSatisfy(\.isTokenKnown))
             let outcomes = try await alice.notify(message(to: bob.publicKey))
             #expect(outcomes.map(\.result) == [.notified(by: server)])
@@ -246,14 +246,14 @@ import WakuCrypto
             let states = try await client.register(
                 Self.device, with: [PushServer(key: servers[0])], enablesReceiving: true, timeout: .milliseconds(300))
             #expect(states == [servers[0]: .pending(tries: 0)])
-            #expect(await client.discover(friend.publicKey, timeout: .milliseconds(300)).isEmpty)
+            #expect(try await client.discover(friend.publicKey, timeout: .milliseconds(300)).isEmpty)
         }
         relay.setConfirming(true)
         try await running(client) { client in
             client.setSending(true)
             let states = try await client.register(Self.device, with: [PushServer(key: servers[0])], timeout: .seconds(20))
             #expect(states == [servers[0]: .registered(version: 1)])
-            #expect(await client.discover(friend.publicKey, timeout: .seconds(20)).map(\.server) == [servers[1]])
+            #expect(try await client.discover(friend.publicKey, timeout: .seconds(20)).map(\.server) == [servers[1]])
             let outcomes = try await client.notify(message(to: friend.publicKey))
             #expect(outcomes.map(\.result) == [.notified(by: servers[1])])
         }
@@ -317,7 +317,10 @@ import WakuCrypto
         let identity = PrivateKey.generate()
         let friends = (0..<5).map { _ in newKey() }
         try await running(try await client(identity, store: store)) { client in
-            for friend in friends { await client.discover(friend, timeout: .milliseconds(200)) }
+            for friend in friends {
+                let error = await #expect(throws: PushClientError.self) { try await client.discover(friend, timeout: .seconds(60)) }
+                #expect(error?.code == .noServerKnown)
+            }
         }
         try await registered(with: [server], .generate())
         let relay = network.relay()

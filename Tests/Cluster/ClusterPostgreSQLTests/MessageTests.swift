@@ -28,7 +28,7 @@ struct MessageTests {
         let fixture = try ClusterFixture()
         let database = try fixture.prepared()
         let hour = ClaimWindow.hour(of: try database.now())
-        let (key, other, late) = (MessageKey(prefix: 1), MessageKey(prefix: .max, 2, 3, 4), MessageKey(prefix: 2))
+        let (key, other, late) = (MessageKey(prefix: 1), MessageKey(prefix: .max, second: 2, third: 3, fourth: 4), MessageKey(prefix: 2))
         let results = await fixture.store.commitEach([
             claim(key, in: hour, by: first), claim(late, in: hour - 100, by: first), claim(key, in: hour, by: second),
             claim(other, in: hour - 1, by: second),

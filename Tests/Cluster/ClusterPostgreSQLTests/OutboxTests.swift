@@ -41,7 +41,7 @@ import Testing
         let ids = try await fixture.enqueue(7, 8, 9)
         try await fixture.store.commit(
             StoreCommand<Void>.change([ClusterFixture.mark(.integer(ids[1]), .integer(-1), .integer(3))]))
-        let found = try database.waiting([ids[2], ids[1], ids[0], 4711], [.id, ClusterFixture.device]) { row, mark in
+        let found = try database.waiting([ids[2], ids[1], ids[0], 4711], columns: [.id, ClusterFixture.device]) { row, mark in
             try row.integer(1) == 9 ? nil : (id: try row.integer(0), device: try row.integer(1), mark: mark?.mark)
         }
         #expect(found.map(\.id) == [ids[0], ids[1]] && found.map(\.device) == [7, 8])
@@ -57,7 +57,7 @@ import Testing
         try fixture.run(
             "INSERT INTO cluster_mark (row_id, node, epoch, marked_at) VALUES (\(ids[0]), 1, 1, now() - interval '100 s')")
         func ages(_ database: ClusterDatabase) throws -> [(mark: DeliveryMark, age: Duration)?] {
-            try database.waiting(ids, [.id]) { _, mark in (id: 0, mark: mark) }.map(\.mark)
+            try database.waiting(ids, columns: [.id]) { _, mark in (id: 0, mark: mark) }.map(\.mark)
         }
         let age = try #require(try ages(database)[0]?.age)
         #expect(age >= .seconds(100) && age < .seconds(160))

@@ -120,7 +120,7 @@ struct ClusterSimulation {
                 default: .junk
                 }
             let message = SimulatedMessage(
-                number: number, key: MessageKey(prefix: random.next(), random.next()), kind: kind,
+                number: number, key: MessageKey(prefix: random.next(), second: random.next()), kind: kind,
                 device: random(0...(plan.deviceCount - 1)),
                 sentAt: random(2000...max(plan.faultsEnd + 5000, 8000)))
             numbers[message.key] = number

@@ -77,7 +77,7 @@ import Testing
         #expect(cluster.members[1...].allSatisfy { $0.hashingRules == .first })
     }
 
-    @Test func aNodeBesideOneThatIsTooOldLeavesItTheMessagesAndMonitorsAllAccounts() {
+    @Test func aNodeBesideOneThatIsTooOldLeavesItTheMessagesAndServesAllKeys() {
         var cluster = SmallCluster()
         cluster.join(1, at: 0, knowing: [.first])
         cluster.join(2, at: 0, knowing: [.second])
@@ -85,27 +85,27 @@ import Testing
         #expect(cluster.members[1].hashingRules == nil)
         for key in 0..<100 as Range<UInt64> {
             #expect(cluster.members[1].rank(of: MessageKey(prefix: key)) == 2)
-            #expect(cluster.members[1].accounts.contains(key))
+            #expect(cluster.members[1].keys.contains(key))
         }
     }
 
-    @Test func everyAccountHasOneNodeAndOnlyThoseOfAChangedNodeMove() {
-        let accounts = (0..<2000 as Range<UInt64>).map { RandomKey.mix($0) }
-        let shares = nodes.map { AccountShare(of: $0, among: nodes, by: .first) }
-        for account in accounts { #expect(shares.count { $0.contains(account) } == 1) }
+    @Test func everyKeyHasOneNodeAndOnlyThoseOfAChangedNodeMove() {
+        let keys = (0..<2000 as Range<UInt64>).map { RandomKey.mix($0) }
+        let shares = nodes.map { KeyAssignment(of: $0, among: nodes, by: .first) }
+        for key in keys { #expect(shares.count { $0.contains(key) } == 1) }
         let rest = Array(nodes.dropLast())
         for (node, share) in zip(rest, shares) {
-            let after = AccountShare(of: node, among: rest, by: .first)
-            for account in accounts {
-                // A node that stays keeps its accounts, and those of the node that left go to the remaining ones.
-                #expect(!share.contains(account) || after.contains(account))
-                #expect(share.contains(account) || !after.contains(account) || shares[4].contains(account))
+            let after = KeyAssignment(of: node, among: rest, by: .first)
+            for key in keys {
+                // A node that stays keeps its keys, and those of the node that left go to the remaining ones.
+                #expect(!share.contains(key) || after.contains(key))
+                #expect(share.contains(key) || !after.contains(key) || shares[4].contains(key))
             }
         }
-        for account in accounts { #expect(rest.count { AccountShare(of: $0, among: rest, by: .first).contains(account) } == 1) }
-        #expect(AccountShare(of: nodes[0], among: nodes, by: .first) == AccountShare(of: nodes[0], among: nodes.reversed(), by: .first))
-        // A node that does not know the others yet monitors all of them.
-        #expect(AccountShare(of: nodes[0], among: [], by: .first).contains(accounts[0]))
+        for key in keys { #expect(rest.count { KeyAssignment(of: $0, among: rest, by: .first).contains(key) } == 1) }
+        #expect(KeyAssignment(of: nodes[0], among: nodes, by: .first) == KeyAssignment(of: nodes[0], among: nodes.reversed(), by: .first))
+        // A node that does not know the others yet serves all of them.
+        #expect(KeyAssignment(of: nodes[0], among: [], by: .first).contains(keys[0]))
     }
 
     private func rank(_ node: NodeID, _ key: UInt64, _ nodes: [NodeID]) -> Int {

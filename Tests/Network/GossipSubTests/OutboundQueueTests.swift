@@ -91,22 +91,4 @@ struct OutboundQueueTests {
         #expect(frames.flatMap(\.ihave).flatMap(\.ids).count == 5000)
         #expect(frames.allSatisfy { $0.frame.count <= 64 << 10 })
     }
-
-    @Test("The FIFO keeps its order")
-    func fifo() {
-        var fifo = Fifo<Int>()
-        var next = 0
-        for number in 0..<1000 {
-            fifo.append(number)
-            if number % 3 != 0 {
-                #expect(fifo.popFirst() == next)
-                next += 1
-            }
-        }
-        while let number = fifo.popFirst() {
-            #expect(number == next)
-            next += 1
-        }
-        #expect(next == 1000 && fifo.isEmpty)
-    }
 }

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import NwakuRelay
+import Wire
 
 struct NodeAddressTests {
     @Test(arguments: [

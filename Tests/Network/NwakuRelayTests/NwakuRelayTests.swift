@@ -94,6 +94,7 @@ import Waku
             try await during({ await relay.run { inbox.deliver($0) } }) {
                 await inbox.wait { own.isSubset(of: $0.payloads) }
             }
+            #expect(own.isSubset(of: inbox.payloads))
         }
     }
 
@@ -173,6 +174,7 @@ import Waku
                 }
             }
             try await during(run) { await inbox.wait { $0.payloads == payloads(0..<3 * size) } }
+            #expect(inbox.payloads == payloads(0..<3 * size))
         }
     }
 }

@@ -175,7 +175,7 @@ struct GossipVerdictTests {
         let lines =
             ["| message | go-waku | nwaku | waku-push |", "|---|---|---|---|"]
             + Self.rows.map { "| \($0.form) | \($0.goWaku) | \($0.nwaku) | \($0.outcome.rawValue) |" }
-        #expect(try GeneratedTable("gossip verdicts", in: "Libp2p.md").isCurrent(lines), "run Deploy/generate-tables")
+        #expect(try GeneratedTable("gossip verdicts", in: "Libp2p.md").isCurrent(lines), "run Deploy/dev/generate-tables")
     }
 
     private func hex(_ data: [UInt8]) -> String {

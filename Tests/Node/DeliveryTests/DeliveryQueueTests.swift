@@ -286,18 +286,66 @@ struct DeliveryQueueTests {
 
     // MARK: Bounds
 
-    @Test func aFullQueueDropsTheOldest() throws {
+    @Test func aFullQueueDropsTheOldestOfTheDeviceWithMost() throws {
         var queue = queue([], configure: { $0.limit = 3 })
         for id in Int64(1)...3 { queue.add(id, device: 7, expires: late + .seconds(Int(id)), now: start) }
         let batch = try onlyBatch(&queue, start)
         queue.add(4, device: 8, expires: late + .seconds(4), now: start)
         queue.add(5, device: 9, expires: late - .seconds(1), now: start)
         #expect(queue.nextWake(now: start) == start)
-        // A new notification that is older than all others is dropped itself; those being posted are kept.
-        #expect(queue.actions(now: start) == [.evict([2, 5])])
+        // Those being posted are kept.
+        #expect(queue.actions(now: start) == [.evict([2, 3])])
         #expect(queue.count == 3)
         #expect(queue.finished(batch.id, outcome: .accepted, now: start) == [.accepted(1)])
-        #expect(try onlyBatch(&queue, start).deliveries == [3, 4])
+        #expect(try onlyBatch(&queue, start).deliveries == [4, 5])
+    }
+
+    @Test func aFullQueueOfDevicesWithOneEachDropsTheFirstToExpire() {
+        var queue = queue([], configure: { $0.limit = 2 })
+        for id in Int64(1)...3 { queue.add(id, device: id, expires: late + .seconds(id == 3 ? -1 : Int(id)), now: start) }
+        // A new notification that expires before all others is dropped itself.
+        #expect(queue.actions(now: start).first == .evict([3]))
+    }
+
+    /// 1,000 devices of an attacker fill the queue while gorush is away: the waiting notifications of others stay.
+    @Test func aFloodForManyDevicesDisplacesOnlyItsOwn() {
+        var queue = queue([], configure: { $0.limit = 2_000 })
+        for id in Int64(1)...50 { queue.add(id, device: id, expires: late, now: start) }
+        for id in Int64(51)...10_050 { queue.add(id, device: 1_000 + id % 1_000, expires: late + .seconds(1), now: start) }
+        for id in Int64(10_051)...10_100 { queue.add(id, device: id, expires: late + .seconds(2), now: start) }
+        #expect(queue.count == 2_000)
+        #expect((Int64(1)...50).allSatisfy { queue.contains($0) })
+        #expect((Int64(10_051)...10_100).allSatisfy { queue.contains($0) })
+        let left = (Int64(51)...10_050).filter { queue.contains($0) }
+        // The newest of each device are left.
+        #expect(left.count == 1_900 && left.allSatisfy { $0 > 8_050 })
+    }
+
+    /// 60 requests a second for one device: its posts go on, so each honest message is followed by one within 2 s.
+    @Test func aFloodedDeviceIsPostedToAllTheTime() {
+        var queue = queue([])
+        var (posts, busyUntil, batch): ([Timestamp], Timestamp, DeliveryQueue.Batch?) = ([], start, nil)
+        var id: Int64 = 0
+        for step in 0..<1_200 {
+            let now = start + .milliseconds(50 * step)
+            for _ in 0..<3 {
+                id += 1
+                queue.add(id, device: 7, expires: now + .seconds(600), now: now)
+            }
+            if let answered = batch, busyUntil <= now {
+                _ = queue.finished(answered.id, outcome: .accepted, now: now)
+                batch = nil
+            }
+            if batch == nil, let next = batches(queue.actions(now: now)).first {
+                batch = next
+                posts.append(now)
+                queue.sent(next.id, count: next.deliveries.count, now: now)
+                // gorush answers after 400 ms.
+                busyUntil = now + .milliseconds(400)
+            }
+        }
+        #expect(posts.count > 100)
+        #expect(zip(posts, posts.dropFirst()).allSatisfy { $1.since($0) <= .seconds(2) })
     }
 
     // MARK: Notifications that make gorush fail

@@ -19,6 +19,10 @@ extension Counter {
     fileprivate static let echoLogged = Counter("echo logged")
 }
 
+extension ProtocolLabel {
+    fileprivate static let echo = ProtocolLabel("echo")
+}
+
 extension MetricGroup {
     fileprivate static let echo = MetricGroup(
         metrics: [.echoes, .echoTime, .echoLevel], counters: [.echoHeard, .echoUnheard, .echoLogged])
@@ -89,26 +93,28 @@ struct CountersTests {
     func places() {
         #expect(KindLabel.allCases.map(\.place) == [0, 1, 2])
         #expect(StageLabel.allCases.map(\.place) == [0, 1, 2, 3, 4])
-        #expect(ProtocolLabel.allCases.map(\.place) == [0, 1, 2, 3, 4])
+        #expect(ProtocolLabel("status") == .status && ProtocolLabel(rawValue: "undeclared") == nil)
+        let labels: Set<ProtocolLabel> = [.status, .other, .shared]
+        #expect(Set(ProtocolLabel.allCases).isSuperset(of: labels))
     }
 
     @Test("Each protocol's messages are counted and measured under its own label")
     func protocols() {
-        let counters = Counters([.messages], protocols: [.status, .statusV01])
+        let counters = Counters([.messages], protocols: [.status, .echo])
         func times(_ label: ProtocolLabel) -> MessageTimes { MessageTimes(received: .now, delay: .seconds(1), protocol: label) }
-        counters.opened([(kind: .query, times: times(.status)), (kind: .query, times: times(.statusV01))], others: 0)
-        counters.reached(.answered, .query, times(.statusV01))
-        counters.held(.query, for: .seconds(1), times(.statusV01))
+        counters.opened([(kind: .query, times: times(.status)), (kind: .query, times: times(.echo))], others: 0)
+        counters.reached(.answered, .query, times: times(.echo))
+        counters.held(.query, for: .seconds(1), times(.echo))
         // Of a protocol that the node does not speak nothing is shown.
         counters.opened([(kind: .query, times: times(.other))], others: 0)
         let text = counters.registry.exposition(as: .text)
-        for label in ["status", "status-v0.1"] {
+        for label in ["status", "echo"] {
             #expect(text.contains("\nwaku_push_messages_valid_total{protocol=\"\(label)\",kind=\"query\"} 1\n"))
         }
         let answered = "waku_push_message_since_receipt_seconds_count"
-        #expect(text.contains("\n\(answered){protocol=\"status-v0.1\",stage=\"answered\",kind=\"query\"} 1\n"))
+        #expect(text.contains("\n\(answered){protocol=\"echo\",stage=\"answered\",kind=\"query\"} 1\n"))
         #expect(text.contains("\n\(answered){protocol=\"status\",stage=\"answered\",kind=\"query\"} 0\n"))
-        #expect(text.contains("\nwaku_push_reply_delay_seconds_count{protocol=\"status-v0.1\",kind=\"query\"} 1\n"))
+        #expect(text.contains("\nwaku_push_reply_delay_seconds_count{protocol=\"echo\",kind=\"query\"} 1\n"))
         #expect(!text.contains("protocol=\"other\""))
         #expect(counters.validCounts == [0, 2, 0])
     }
@@ -128,7 +134,7 @@ struct CountersTests {
         #expect(counters.percentiles(from: old, to: old) == nil)
         func answer(_ duration: Duration, _ count: Int) {
             for _ in 0..<count {
-                counters.reached(.answered, .query, MessageTimes(received: .now - duration, delay: nil))
+                counters.reached(.answered, .query, times: MessageTimes(received: .now - duration, delay: nil))
             }
         }
         answer(.milliseconds(1200), 90)

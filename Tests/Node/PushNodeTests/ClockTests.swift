@@ -78,7 +78,7 @@ struct ClockTests {
     private static func waitForPruning(_ fixture: NodeFixture) async throws {
         let store = try NodeAssembly.existingStore(in: fixture.folder.path, of: nil)
         var times: Set<[UInt8]> = []
-        let deadline = ContinuousClock.now + .seconds(240)
+        let deadline = ContinuousClock.now + .seconds(60) * TestTimeout.factor
         while times.count < 40, ContinuousClock.now < deadline {
             if let time = try store.read(Properties.property("alive at")) { times.insert(time) }
             try await Task.sleep(for: .milliseconds(1))

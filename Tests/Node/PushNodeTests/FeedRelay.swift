@@ -5,6 +5,7 @@ import NodeMetrics
 import PushNode
 import ServiceLifecycle
 import StatusServer
+import TestSupport
 import Synchronization
 import Core
 import Waku
@@ -91,21 +92,24 @@ struct FedNode: Sendable {
     func count(_ counter: Counter) -> Int { node.counters.snapshot[counter] ?? 0 }
 
     /// Returns once `condition` holds.
-    func wait(until condition: @Sendable () -> Bool) async throws {
-        try await node.wait(until: condition)
+    func wait(fileID: StaticString = #fileID, line: UInt = #line, until condition: @Sendable () -> Bool) async throws {
+        try await node.wait(fileID: fileID, line: line, until: condition)
     }
 }
 
 extension NodeService {
     /// Returns once `condition` holds.
     ///
-    /// - Throws: `RunningNode.Timeout` after four minutes.
-    func wait(until condition: @Sendable () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(240)
+    /// - Throws: `RunningNode.Timeout` after a minute, multiplied by ``TestTimeout/factor``.
+    func wait(fileID: StaticString = #fileID, line: UInt = #line, until condition: @Sendable () -> Bool) async throws {
+        let start = ContinuousClock.now
         while !condition() {
-            guard ContinuousClock.now < deadline else { throw RunningNode.Timeout(counts: counters.snapshot) }
+            guard ContinuousClock.now - start < .seconds(60) * TestTimeout.factor else {
+                throw RunningNode.Timeout(counts: counters.snapshot)
+            }
             // Only yielding would occupy a core that the awaited work needs.
             try await Task.sleep(for: .milliseconds(1))
         }
+        TestTimeout.reportWait(since: start, fileID: fileID, line: line)
     }
 }

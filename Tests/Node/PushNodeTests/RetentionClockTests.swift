@@ -47,8 +47,7 @@ struct RetentionClockTests {
         #expect(clock.cutoff(clock: start - .seconds(5000), uptime: .seconds(20)) == start - .seconds(5000) - .seconds(86_400))
     }
 
-    @Test("Times at the ends of the range do not trap")
-    mutating func extremes() {
+    @Test mutating func timesAtTheEndsOfTheRangeNeverTrap() {
         _ = clock.cutoff(clock: Timestamp(rawValue: .min), uptime: .seconds(1))
         _ = clock.cutoff(clock: Timestamp(rawValue: .max), uptime: .seconds(2))
         _ = clock.cutoff(clock: Timestamp(rawValue: .max), uptime: .seconds(200_000))

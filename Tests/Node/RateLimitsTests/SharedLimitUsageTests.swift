@@ -74,20 +74,21 @@ import WakuCrypto
             (.notificationsByTarget, { $0.notification(for: hash, at: start) }),
             (.newRegistrations, { $0.newRegistration(installations: 0, count: 0, at: start) }),
             (.answerKiBByTarget, { $0.answer(byteCount: 1, about: hash, at: start) }), (.answerKiB, { $0.answer(byteCount: 1, at: start) }),
+            (.wholeAnswersByTarget, { $0.answer(byteCount: 1 << 20, about: Shake256.hash64(other.compressed), at: start) }),
         ]
         for (limit, ask) in asks {
-            nodes.gates[1].reportRefusals { #expect($0 == limit) }
+            nodes.gates[1].reportRefusals { refusal, _ in #expect(refusal == limit) }
             let refused = nodes.gates.map { $0.refuses(ask) }
             #expect(refused == [false, true], "\(limit)")
         }
         // A limit in total applies to other senders too.
-        nodes.gates[1].reportRefusals { #expect($0 == .registrations) }
+        nodes.gates[1].reportRefusals { refusal, _ in #expect(refusal == .registrations) }
         let isRefused = nodes.gates[1].refuses { $0.message(.registration, from: other, at: start) }
         #expect(isRefused)
         // Names do not disclose the sender.
         let told = nodes.told.withLock(\.self).map(\.0)
-        // Three messages count per sender and in total; the last registration counts only for its sender.
-        #expect(told.count == asks.count + 4)
+        // Three messages, the notification and the long answer count twice; the last registration counts only for its sender.
+        #expect(told.count == asks.count + 6)
         #expect(told.allSatisfy { !$0.contains(sender.hex) && !$0.contains(hexString(hash)) })
     }
 

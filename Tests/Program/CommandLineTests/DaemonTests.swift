@@ -50,7 +50,7 @@ struct DaemonTests {
             ["serve", "--http", "127.0.0.1:\(http)", "--loopback-listen", "127.0.0.1:\(relay)", "--listen", "off"] + standard + arguments,
             environment: environment)
         let daemon = Daemon(process: process, relayURL: "", httpURL: "http://127.0.0.1:\(http)")
-        try await eventually { process.errors.contains(" error no message on the shard seconds=") || !process.isRunning }
+        try await eventually { process.errors.contains(" error no messages received on the shard seconds=") || !process.isRunning }
         try await eventually { (try? await daemon.get("/readyz").status) == 503 || !process.isRunning }
         #expect(String(decoding: try await daemon.get("/readyz").body, as: UTF8.self).hasPrefix("silence: no message for "))
         #expect(await daemon.stop().status == 0)

@@ -3,8 +3,15 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct DemoTests {
-    @Test(arguments: [["demo"], ["demo", "--session"]]) func demo(command: [String]) async throws {
-        let demo = try await run(command)
+    @Test func demo() async throws {
+        check(try await run("demo"))
+    }
+
+    @Test func sessionDemo() async throws {
+        check(try await run(["session-demo"], program: ChildProcess.built("waku-push-bench")))
+    }
+
+    private func check(_ demo: Ended) {
         #expect(demo.status == 0)
         #expect(demo.errors == "")
         #expect(demo.output.hasSuffix("All steps followed the protocol.\n"))

@@ -173,8 +173,8 @@ struct FeedbackFlowTests {
         try await eventually { try await daemon.get("/readyz").status == 200 }
         let stopped = await daemon.stop()
         #expect(stopped.errors.contains(" error gorush can't be used as configured "))
-        #expect(stopped.errors.contains(" warning gorush takes no notifications "))
-        #expect(stopped.errors.contains(" info gorush takes notifications again"))
+        #expect(stopped.errors.contains(" warning gorush unavailable "))
+        #expect(stopped.errors.contains(" info gorush available again"))
     }
 
     @Test(arguments: ["short", "with a blank in it, and long", "with:colon:in:it:and:long", String(repeating: "x", count: 257), ""])

@@ -128,7 +128,7 @@ struct HostileNeighboursTests {
         #expect(answer.header("X-Content-Type-Options") == "nosniff")
         let page = String(decoding: try await client.send(HTTPRequest(url: daemon.url + "/")).body, as: UTF8.self)
         #expect(page.contains("&lt;script&gt;alert(1)") && !page.contains("<script>alert"))
-        try await eventually { daemon.process.errors.contains("relay not attached") }
+        try await eventually { daemon.process.errors.contains("failed to attach to relay") }
         await stop(daemon.process)
         for scalar in ["\u{9b}", "\u{202e}", "\u{1b}", "\u{2028}"] { #expect(!daemon.process.errors.contains(scalar)) }
         #expect(!daemon.process.errors.contains("forged line"))

@@ -82,7 +82,7 @@ struct IdleConnectionTests {
         try await setDescriptorLimit(of: daemon.process, try openFileCount(of: daemon.process) + 3)
         let port = try port(of: daemon.httpURL)
         let idle = Mutex(try (0..<12).map { _ in try RawConnection(port: port) })
-        let pause = "HTTP connections not accepted for now"
+        let pause = "failed to accept HTTP connections; pausing"
         try await eventually { daemon.process.errors.contains(pause) || !daemon.process.isRunning }
         let (wallBefore, processorBefore) = (ContinuousClock.now, try processorTime(of: daemon.process))
         // Four a second.

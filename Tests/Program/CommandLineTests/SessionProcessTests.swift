@@ -69,9 +69,9 @@ struct SessionProcessTests {
         }
         #expect(process.isRunning, "\(process.errors)")
         let page = try await daemon.get("/")
-        #expect(String(decoding: page.body, as: UTF8.self).contains("Session needs none"))
+        #expect(String(decoding: page.body, as: UTF8.self).contains("protocols over HTTP need none"))
         let doctor = try await run("doctor", "--identity", key.path, "--data", folder.path + "/data")
-        #expect(doctor.output.contains("none: Session needs none"), "\(doctor.output)")
+        #expect(doctor.output.contains("none: protocols over HTTP need none"), "\(doctor.output)")
         #expect(await daemon.stop().status == 0)
         #expect(!process.errors.contains("loopback relay listening") && !process.errors.contains("libp2p listening"), "\(process.errors)")
     }
@@ -93,7 +93,9 @@ struct SessionProcessTests {
         let daemon = try await start()
         try write("[{", to: nodes)
         daemon.process.send(SIGHUP)
-        try await eventually { daemon.process.errors.contains("configuration not read: nothing changed") || !daemon.process.isRunning }
+        try await eventually {
+            daemon.process.errors.contains("failed to reload configuration; nothing changed") || !daemon.process.isRunning
+        }
         #expect(daemon.process.errors.contains("nodes file \(nodes)"))
         #expect(try await subscribe(try .group(), SessionDevice()).contains("\"added\":true"))
         #expect(await daemon.stop().status == 0)

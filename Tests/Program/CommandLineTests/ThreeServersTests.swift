@@ -128,7 +128,7 @@ struct ThreeServersTests {
                 bob.setReceiving(true)
                 alice.setSending(true)
                 // There is no store: she hears Bob advertise.
-                await alice.discover(bob.publicKey, timeout: .milliseconds(100))
+                try await alice.discover(bob.publicKey, timeout: .milliseconds(100))
                 var profile = DeviceProfile(platform: .apn, deviceToken: DeviceToken("bobs-token"), apnTopic: "im.status.ethereum")
                 try await register(bob, profile, version: 1)
                 try await eventually { Set(alice.devices(of: bob.publicKey).map(\.server)) == Set(servers.map(\.key)) }

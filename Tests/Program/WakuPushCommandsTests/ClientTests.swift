@@ -92,6 +92,32 @@ struct ClientTests {
         }
     }
 
+    @Test func statusVerifiesAndPings() async throws {
+        try await LoopbackPushServer.run { server in
+            #expect(try await register(server).status == 0)
+            let verified = try await client(server, "status", "--state", state("bob"), "--ping")
+            #expect(verified.status == 0 && verified.rows.last == [server.key.hex, "matches, version 1", "accepted"], "\(verified.errors)")
+            #expect(server.postCount == 1)
+            // No device of this client is registered anywhere.
+            #expect(try await client(server, "status", "--state", state("alice"), "--verify").status == 65)
+        }
+    }
+
+    /// Over libp2p there may be no store to look advertisements up in.
+    @Test func queriesListedServers() async throws {
+        try await LoopbackPushServer.run { server in
+            #expect(try await register(server).status == 0)
+            let bob = try await key("bob")
+            let found = try await client(server, "discover", "--state", state("alice"), "--server", server.publicKey, bob)
+            #expect(found.rows.last?.last == server.key.hex, "\(found.errors)")
+            let notified = try await client(server, "notify", "--state", state("alice"), "--server", server.publicKey, bob)
+            #expect(notified.status == 0 && server.postCount == 1, "\(notified.errors)")
+            let stranger = "0x" + PrivateKey.generate().publicKey.hex
+            let none = try await client(server, "discover", "--state", state("carol"), stranger)
+            #expect(none.status == 69 && none.errors.contains("no server is known"), "\(none.errors)")
+        }
+    }
+
     @Test func oneShotCommandsAcceptThePreferences() async throws {
         try await LoopbackPushServer.run { server in
             let bob = try KeyFile(in: folder, "bob.key")
@@ -294,7 +320,7 @@ struct ClientTests {
         let key = "0x" + PrivateKey.generate().publicKey.hex
         for (arguments, option) in [
             (["register", "--device-token", "t", "--server", key, "--version", "2"], "version"),
-            (["unregister", "--installation", "phone"], "installation"), (["notify", key, "--server", key], "server"),
+            (["unregister", "--installation", "phone"], "installation"), (["notify", key, "--identity", "x"], "identity"),
         ] {
             let ended = try await run(["client"] + arguments + ["--state", state("x")])
             #expect(ended.status == 64)

@@ -50,7 +50,7 @@ struct GeneratedTableTests {
     private func check(_ name: String, _ columns: [String], _ rows: [[String]]) throws {
         let lines = ([columns, columns.map { _ in "---" }] + rows).map { "| " + $0.joined(separator: " | ") + " |" }
         #expect(rows.count > 1)
-        #expect(try GeneratedTable(name, in: "Configuration.md").isCurrent(lines), "run Deploy/generate-tables")
+        #expect(try GeneratedTable(name, in: "Configuration.md").isCurrent(lines), "run Deploy/dev/generate-tables")
     }
 
     /// The row of an option. Its default may be at the end of the abstract.

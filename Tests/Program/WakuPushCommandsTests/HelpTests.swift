@@ -12,7 +12,7 @@ struct HelpTests {
         ["admin", "restore"],
         ["admin", "check"], ["admin", "rotate-storage-key"], ["admin", "test-push"], ["doctor"], ["client"], ["client", "run"],
         ["client", "register"],
-        ["client", "discover"], ["client", "notify"], ["client", "status"], ["client", "unregister"], ["bench"], ["config"],
+        ["client", "discover"], ["client", "notify"], ["client", "status"], ["client", "unregister"], ["config"],
         ["client", "v0.1"], ["client", "v0.1", "register"], ["client", "v0.1", "unregister"], ["client", "v0.1", "query"],
         ["client", "v0.1", "notify"], ["client", "v0.1", "run"], ["client", "v0.1", "status"],
     ]
@@ -87,8 +87,6 @@ struct HelpTests {
         ["admin", "rotate-storage-key"],
         ["client", "query", "--server", "0x04", "--registrant", "0x04"], ["client", "query"], ["serve", "unexpected"],
         ["serve", "--silence-alarm", "soon"],
-        ["bench", "no-such-part"], ["bench", "--seconds", "0"], ["bench", "--seconds", "nan"], ["bench", "--rounds", "0"],
-        ["bench", "--batch", "0"], ["bench", "--registrations", "0"], ["bench", "--rate", "-1"], ["bench", "--duration", "5"],
     ])
     func wrongUsage(arguments: [String]) async throws {
         let ended = try await run(arguments)

@@ -58,7 +58,7 @@ struct OutputTests {
         let texts = [
             printed { Output.line(hostile) }, printed { Output.table([hostile], [[hostile]]) },
             printed { Output.fields([(hostile, hostile)]) },
-            LineLogHandler.line([("message", hostile)], [("reason", hostile), ("agent", "\u{1B}c")], .text) + "\n",
+            LineLogHandler.line([("message", hostile)], fields: [("reason", hostile), ("agent", "\u{1B}c")], format: .text) + "\n",
         ]
         for text in texts {
             #expect(!text.unicodeScalars.contains { $0 != "\n" && $0.properties.generalCategory == .control }, "\(text)")

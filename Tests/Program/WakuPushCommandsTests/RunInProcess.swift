@@ -2,7 +2,7 @@ import Synchronization
 import TestSupport
 @testable import WakuPushCommands
 
-/// Runs a command in this process, to its end, with arguments, environment and output of its own. Not for `serve`, `demo` and `bench`, which
+/// Runs a command in this process, to its end, with arguments, environment and output of its own. Not for `serve` and `demo`, which
 /// change the process: its umask, signals and limits.
 func run(_ arguments: String..., environment: [String: String] = [:]) async throws -> Ended {
     try await run(arguments, environment: environment)
@@ -18,7 +18,7 @@ func run(_ arguments: [String], environment: [String: String] = [:]) async throw
 }
 
 /// Collects what a command prints.
-private final class TextSink: Sendable {
+final class TextSink: Sendable {
     private let written = Mutex("")
 
     var text: String { written.withLock(\.self) }

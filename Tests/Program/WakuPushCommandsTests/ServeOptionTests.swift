@@ -1,3 +1,4 @@
+import ArgumentParser
 import Testing
 
 @testable import WakuPushCommands
@@ -17,6 +18,13 @@ struct ServeOptionTests {
         #expect(ServeOption.names.count == ServeOption.all.count)
         for option in ServeOption.all { #expect(!option.help.isEmpty, "\(option.name)") }
         #expect(ServeOption.names.isDisjoint(with: ["help", "version", "config"]))
+    }
+
+    /// An option that is missing in the table would be unknown in the configuration file.
+    @Test func helpListsTheDeclaredOptionsInOrder() {
+        let lines = Serve.helpMessage(columns: 10_000).split(separator: "\n").filter { $0.hasPrefix("  --") }
+        let shown = lines.map { $0.dropFirst(4).prefix { !" /".contains($0) } }.filter { !["config", "version", "help"].contains($0) }
+        #expect(shown.map(String.init) == ServeOption.all.map(\.name))
     }
 
     /// Built-in defaults, whatever the environment was when they were asked for first.

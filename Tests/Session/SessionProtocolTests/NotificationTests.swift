@@ -4,6 +4,7 @@ import Core
 import TestSupport
 import Testing
 import WakuCrypto
+import Wire
 
 @Suite struct NotificationTests {
     private let sodium: Sodium
@@ -181,6 +182,22 @@ import WakuCrypto
         for service in [PushService.firebase, .huawei] {
             let fields = GorushFields(service: service, payload: "", carriesData: carriesData, namespace: namespace, apnsTopic: "")
             #expect(fields.members.contains(.init("priority", .text(priority))))
+        }
+    }
+}
+
+extension GorushFields {
+    /// JSON text of the members, with `platform` first: `"platform":1,"topic":…`.
+    var jsonMembers: String { (["\"platform\":\(platform)"] + members.map(Self.json)).joined(separator: ",") }
+
+    private static func json(_ member: Member) -> String { "\(jsonText(member.name)):\(json(member.value))" }
+
+    private static func json(_ value: Value) -> String {
+        switch value {
+        case .text(let text): jsonText(text)
+        case .number(let number): String(number)
+        case .flag(let flag): flag ? "true" : "false"
+        case .object(let members): "{" + members.map(json).joined(separator: ",") + "}"
         }
     }
 }

@@ -4,6 +4,7 @@ import Testing
 import WakuCrypto
 
 @testable import SessionProtocol
+import Wire
 
 /// The table of fields, with a test for each rule.
 @Suite struct RequestFormTests {

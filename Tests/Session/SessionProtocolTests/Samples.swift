@@ -2,6 +2,7 @@
 import TestSupport
 import Testing
 import WakuCrypto
+import Wire
 
 /// A client's request: names and JSON values, in order.
 struct RequestSample {

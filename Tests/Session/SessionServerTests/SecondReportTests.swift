@@ -116,7 +116,7 @@ struct SecondReportTests {
     func memory(ageLimit: Int) async throws {
         let fixture = try SessionNodeFixture()
         let memory = try await fixture.withNode(configure: { $0.ageLimit = .seconds(ageLimit * 3600) }) { running in
-            try #require(running.session.running.service?.deliveryMemory)
+            try #require(running.service?.deliveryMemory)
         }
         #expect(memory.duration == .seconds(max(24, ageLimit) * 3600) && memory.rowLimit == 50_000_000)
         let now = Timestamp.now()

@@ -24,7 +24,7 @@ struct SessionClusterTests {
         second = try SessionNodeFixture("b", of: template, sharing: address)
     }
 
-    private func service(_ node: SessionNodeFixture.Running) -> SessionService? { node.session.running.service }
+    private func service(_ node: SessionNodeFixture.Running) -> SessionService? { node.service }
 
     private func nodeCount(_ node: SessionNodeFixture.Running) -> Int? { service(node)?.sharedMonitoring?.share?.nodeCount }
 

@@ -459,7 +459,7 @@ struct SessionHTTPTests {
             figures.subscriptions = 1
             fixture.monitor.figures = figures
             #expect(node.node.obstacles == ["session: 0 of 4 storage servers connected"])
-            node.session.reloadServers()
+            node.node.reloadFiles()
             #expect(fixture.monitor.reloads == 1)
         }
     }

@@ -100,13 +100,14 @@ struct SessionNodeFixture {
         let fixture: SessionNodeFixture
         let node: NodeService
         let session: SessionPush
+        var service: SessionService? { node.services.lazy.compactMap { $0 as? SessionService }.first }
 
         func post(_ path: String, _ body: [UInt8]) async throws -> HTTPResponse {
             try await send("POST", path, body)
         }
 
         func send(_ method: String, _ path: String, _ body: [UInt8] = []) async throws -> HTTPResponse {
-            let url = "http://127.0.0.1:\(session.httpPort ?? 0)\(path)"
+            let url = "http://127.0.0.1:\(service?.httpPort ?? 0)\(path)"
             return try await fixture.client.send(HTTPRequest(method: method, url: url, body: body, timeout: .seconds(120)))
         }
 
@@ -152,7 +153,7 @@ struct SessionNodeFixture {
         let services = ServiceGroup(services: [node], logger: quiet)
         let running = Task { try await services.run() }
         do {
-            try await eventually { session.httpPort != nil }
+            try await eventually { node.httpPort(of: SessionStorage.protocolNumber) != nil }
             let result = try await body(Running(fixture: self, node: node, session: session))
             await services.triggerGracefulShutdown()
             try await running.value

@@ -8,6 +8,7 @@ import Testing
 import WakuCrypto
 
 @testable import SessionStandIns
+import Wire
 
 @Suite struct SessionStandInTests {
     private let sodium: Sodium

@@ -159,6 +159,7 @@ import WakuCrypto
     @Test func theOldestWholeGivesWayWhenThereAreTooManyBytes() {
         var limits = SegmentAssembler.Limits()
         limits.byteCount = 120
+        limits.overhead = 0
         var assembler = SegmentAssembler(limits: limits)
         let wholes = (0..<3).map { Self.whole(20 + $0) }
         // 50 bytes each: the third exceeds the limit.
@@ -173,22 +174,47 @@ import WakuCrypto
         #expect(assembler.add(Self.segments(of: wholes[0], count: 2)[0], from: Self.signer, at: now)?.bytes == wholes[0])
     }
 
-    @Test func fragmentsOfThrowAwayKeysDoNotPushOutAHalfSentWhole() {
-        let limits = SegmentAssembler.Limits()
+    /// The attack: memory filled with nearly complete fragments, then tiny wholes at a steady rate. Senders of several segments within seconds are
+    /// served throughout.
+    @Test func fragmentsOfThrowAwayKeysDoNotPushOutWholesThatGrow() {
         var assembler = SegmentAssembler()
+        var answered = 0
+        func fragment(_ number: Int, _ time: Timestamp) {
+            let fragment = SegmentMessage(
+                wholeHash: Keccak256.hash(Self.whole(UInt64(1_000 + number))), index: 0, count: 2,
+                payload: [UInt8](repeating: 1, count: number.isMultiple(of: 2) ? 10 : 2_000))
+            _ = assembler.add(fragment, from: Self.throwAway[number % Self.throwAway.count], at: time)
+        }
+        for number in 0..<2_080 { fragment(number, Self.start) }
+        for second in 1...16 {
+            let whole = Self.whole(UInt64(second), count: 3_000)
+            let segments = Self.segments(of: whole, count: 5)
+            for (place, segment) in segments.enumerated() {
+                for number in 0..<20 { fragment(5_000 + 100 * second + 20 * place + number, Self.start + .seconds(second)) }
+                if assembler.add(segment, from: Self.throwAway[second], at: Self.start + .seconds(second))?.bytes == whole { answered += 1 }
+            }
+        }
+        #expect(answered == 16)
+    }
+
+    @Test func memoryIsBoundedAndFloodsDisplaceTheLeastRecentlyGrown() {
+        var limits = SegmentAssembler.Limits()
+        limits.byteCount = 100_000
+        var assembler = SegmentAssembler(limits: limits)
         let whole = Self.whole(7, count: 1_000)
         let halves = Self.segments(of: whole, count: 2)
-        #expect(assembler.add(halves[0], from: Self.signer, at: Self.start) == nil)
-        // Fragments with fewer bytes, and fragments of less complete messages.
-        for index in 0..<2 * limits.wholeCount {
-            let fragment = SegmentMessage(
-                wholeHash: Keccak256.hash(Self.whole(UInt64(index))), index: 0, count: index.isMultiple(of: 2) ? 2 : 256,
-                payload: [UInt8](repeating: 1, count: index.isMultiple(of: 2) ? 10 : 1_000))
-            #expect(assembler.add(fragment, from: PrivateKey.generate().publicKey, at: Self.start + .seconds(1)) == nil)
+        #expect(assembler.add(halves[0], from: Self.signer, isKnown: true, at: Self.start) == nil)
+        for number in 0..<2_000 {
+            let fragment = SegmentMessage(wholeHash: Keccak256.hash(Self.whole(UInt64(number))), index: 0, count: 2, payload: [1, 2])
+            #expect(assembler.add(fragment, from: Self.throwAway[number % Self.throwAway.count], at: Self.start) == nil)
         }
-        #expect(assembler.count == limits.wholeCount)
-        #expect(assembler.add(halves[1], from: Self.signer, at: Self.start + .seconds(2))?.bytes == whole)
+        #expect(assembler.count <= 100_000 / limits.overhead)
+        #expect(assembler.displacedCount > 0)
+        // The known signer's memory is not taken by strangers.
+        #expect(assembler.add(halves[1], from: Self.signer, isKnown: true, at: Self.start + .seconds(2))?.bytes == whole)
     }
+
+    private static let throwAway = (0..<600).map { _ in PrivateKey.generate().publicKey }
 
     @Test func aWholeThatBeginsFindsRoomAmongMoreCompleteOnes() {
         var limits = SegmentAssembler.Limits()

@@ -209,7 +209,7 @@ struct LimitsTests {
         let rows = Limits.standard.settings.map { name, value in "| `\(name)` | `\(value)` | \(Limits.meanings[name] ?? "") |" }
         #expect(Set(Limits.meanings.keys) == Set(Limits.standard.settings.map(\.name)))
         let table = GeneratedTable("limits", in: "Configuration.md")
-        #expect(try table.isCurrent(["| limit | default | of |", "| --- | --- | --- |"] + rows), "run Deploy/generate-tables")
+        #expect(try table.isCurrent(["| limit | default | of |", "| --- | --- | --- |"] + rows), "run Deploy/dev/generate-tables")
     }
 
     @Test(

@@ -91,6 +91,29 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
 
     // MARK: The machine
 
+    /// Waits a moment until ``run(_:deliver:perform:)`` runs: without it nothing is stored, sent or received. A task that was started together
+    /// with the one that runs the client may come first.
+    ///
+    /// - Throws: ``PushClientError`` with `notRunning` or `cancelled`
+    func waitUntilRunning() async throws(PushClientError) {
+        let (signals, id) = addObserver()
+        defer { removeObserver(id) }
+        let isRunning = await withTaskGroup(of: Bool.self) { group in
+            group.addTask { [self] in
+                for await _ in signals where state.withLock(\.isRunning) { return true }
+                return false
+            }
+            group.addTask {
+                try? await Task.sleep(for: .seconds(1))
+                return false
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? false
+        }
+        if isRunning { return }
+        throw Task.isCancelled ? .cancelled : .notRunning
+    }
+
     /// Reads the machine's state.
     func read<R>(_ body: (Machine, _ now: Timestamp) -> R) -> R {
         state.withLock { body($0.machine, $0.now) }

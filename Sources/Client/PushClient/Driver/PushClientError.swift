@@ -3,8 +3,11 @@ import Waku
 
 /// Why a client's request failed.
 public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The kinds of failures, for callers that handle them differently.
     public enum Code: Hashable, Sendable {
+        /// The relay did not accept the message, or the subscription for its answer.
         case notPublished
+        /// The server did not answer within the timeout.
         case noAnswer
         /// The answer violates the protocol.
         case badAnswer
@@ -12,14 +15,38 @@ public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertibl
         case invalid
         /// Receiving or sending is not enabled.
         case notEnabled
+        /// No server is known that could answer: none is listed, and no advertisement names one.
+        case noServerKnown
+        /// ``StatusPushClient/run()`` is not running, so that nothing is sent or received.
+        case notRunning
+        /// The caller's task was cancelled.
+        case cancelled
     }
 
+    /// Distinguishes failures in code; ``message`` is for people.
     public let code: Code
+    /// The problem and its remedy in English, without secrets.
     public let message: String
+    /// Same as ``message``.
     public var description: String { message }
 
     static let unusableMessageID = PushClientError(
         code: .invalid, message: "the message has no id, or one of more than \(OutgoingNotification.messageIDByteLimit) bytes")
+    static let noServerKnown = PushClientError(
+        code: .noServerKnown,
+        message:
+            "no server is known: no advertisement of the registrant was found, and the client lists no servers: list them in its configuration"
+    )
+    static func noAnswer(within timeout: Duration) -> PushClientError {
+        PushClientError(code: .noAnswer, message: "the server did not answer within \(timeout.formatted)")
+    }
+
+    static func notPublished(within timeout: Duration) -> PushClientError {
+        PushClientError(code: .notPublished, message: "nothing was published within \(timeout.formatted): is the relay's node reachable?")
+    }
+
+    static let notRunning = PushClientError(code: .notRunning, message: "the client does not run: call run() in a task of its own first")
+    static let cancelled = PushClientError(code: .cancelled, message: "the task was cancelled")
     static let notForWebPush = PushClientError(
         code: .invalid, message: "a Web Push subscription is sent only to servers that are named with their VAPID key")
     static let receivingIsOff = PushClientError(

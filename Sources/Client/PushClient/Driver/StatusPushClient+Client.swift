@@ -15,8 +15,11 @@ public enum RegistrationStatus: Hashable, Sendable {
 
 /// A registrant's device at one server.
 public struct KnownDevice: Hashable, Sendable {
+    /// The device. Unique only among the registrant's devices.
     public let installationID: InstallationID
+    /// A server that the device is registered with. A device at several servers is listed once for each.
     public let server: PublicKey
+    /// The version of the registration, as advertised or answered; 0 in version 0.1 of the protocol.
     public let version: UInt64
     /// Whether this client has the device's access token; false when the owner gave it to other clients only.
     public let isTokenKnown: Bool
@@ -25,7 +28,9 @@ public struct KnownDevice: Hashable, Sendable {
 extension StatusPushClient {
     // MARK: Opting in
 
+    /// Whether the client keeps its device registered: false in a new client, and stored.
     public var isReceiving: Bool { runner.read { machine, _ in machine.own.isReceiving } }
+    /// Whether the client may request notifications: false in a new client, and stored.
     public var isSending: Bool { runner.read { machine, _ in machine.own.isSending } }
 
     /// Allows the client to register its device. When disabled, the client unregisters from all servers and retries until they answer.
@@ -50,7 +55,7 @@ extension StatusPushClient {
     ///     previous profile before this one.
     ///   - timeout: How long to wait for the servers.
     /// - Returns: The state at each server, once all answered or the timeout passed.
-    /// - Throws: ``PushClientError`` with `notEnabled` or `invalid`
+    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`
     @discardableResult
     public func register(
         _ profile: DeviceProfile, with servers: [PushServer], enablesReceiving: Bool = false, timeout: Duration = .seconds(30)
@@ -58,6 +63,8 @@ extension StatusPushClient {
         guard !servers.isEmpty else { throw PushClientError(code: .invalid, message: "there is no server to register with") }
         guard profile.platform != .webPush || servers.allSatisfy({ $0.vapidKey != nil }) else { throw .notForWebPush }
         if let flaw = profile.flaw { throw PushClientError(code: .invalid, message: "the device can't be registered: \(flaw)") }
+        guard enablesReceiving || isReceiving else { throw .receivingIsOff }
+        try await runner.waitUntilRunning()
         let isReceiving = runner.turn { machine, now in
             guard enablesReceiving || machine.own.isReceiving else { return (ClientOutput(), false) }
             return (machine.register(profile, with: servers, at: now), true)
@@ -114,22 +121,43 @@ extension StatusPushClient {
 
     // MARK: Others
 
-    /// Watches a registrant's advertisements from now on, looks up the latest one in the relay's store, and queries servers if it lists no
-    /// device.
+    /// Replaces ``Configuration/servers``: the servers to query about others, besides those that advertisements name and those that this
+    /// client is registered with.
+    public func setQueryServers(_ servers: [PushServer]) {
+        turn { $0.setContactServers(servers, at: $1) }
+    }
+
+    /// Watches a registrant's advertisements from now on, looks up the latest one in the relay's store, and at the same time queries the known
+    /// servers. Devices that are already known are returned at once; the search continues in the background.
     ///
     /// - Parameters:
     ///   - registrant: The owner of the devices.
-    ///   - timeout: How long to wait for servers.
+    ///   - timeout: How long to wait for the look-up and for servers.
     /// - Returns: The devices known by then.
+    /// - Throws: ``PushClientError`` with `notRunning`, `cancelled`, or `noServerKnown` as soon as there is nothing left to ask
     @discardableResult
-    public func discover(_ registrant: PublicKey, timeout: Duration = .seconds(10)) async -> [KnownDevice] {
+    public func discover(_ registrant: PublicKey, timeout: Duration = .seconds(10)) async throws(PushClientError) -> [KnownDevice] {
+        try await runner.waitUntilRunning()
+        let start = ContinuousClock.now
         turn { $0.discover(registrant, at: $1) }
-        if network.relay is any StoreReadingRelay {
-            _ = await runner.wait(timeout / 2) { $0.directory.registrants[registrant]?.wasLookedUp == true ? true : nil }
-        }
         turn { $0.refresh(registrant, at: $1) }
-        _ = await runner.wait(timeout / 2) { $0.queries.isUnderWay(about: registrant) ? nil : true }
-        return devices(of: registrant)
+        if let known = known(registrant) { return known }
+        _ = await runner.wait(timeout) { !$0.directory.servers(of: registrant).isEmpty || !$0.isDiscovering(registrant) ? true : nil }
+        // An advertisement that was found may name servers to query.
+        turn { $0.refresh(registrant, at: $1) }
+        _ = await runner.wait(max(timeout - (ContinuousClock.now - start), .zero)) { $0.queries.isUnderWay(about: registrant) ? nil : true }
+        if Task.isCancelled { throw .cancelled }
+        let found = devices(of: registrant)
+        if found.isEmpty, runner.read({ machine, _ in machine.isServerless(registrant) && machine.advertisementFlaws[registrant] == nil }) {
+            report(.noServerKnown(registrant))
+            throw .noServerKnown
+        }
+        return found
+    }
+
+    private func known(_ registrant: PublicKey) -> [KnownDevice]? {
+        let found = devices(of: registrant)
+        return found.contains(where: \.isTokenKnown) ? found : nil
     }
 
     /// The known devices of a registrant.
@@ -168,7 +196,7 @@ extension StatusPushClient {
     /// A message id notifies a device once, however often this is called within 24 h. Cancelling the task stops sending for the message.
     ///
     /// - Returns: The outcome for each device, after ten minutes at the latest.
-    /// - Throws: ``PushClientError`` with `notEnabled` or `invalid`
+    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`
     public func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome] {
         guard isSending else {
             throw PushClientError(code: .notEnabled, message: "sending is switched off: switch it on with setSending(true)")
@@ -177,6 +205,7 @@ extension StatusPushClient {
         guard message.content.count + KeyHash.byteCount <= PushNotification.contentByteLimit else {
             throw PushClientError(code: .invalid, message: "the message is longer than a notification can be")
         }
+        try await runner.waitUntilRunning()
         let author = StatusHashes.author(identity.publicKey)
         turn { $0.notify(message, author: author, at: $1) }
         let id = message.messageID

@@ -16,6 +16,10 @@ struct ClientMachine: ClientStateMachine {
     var advertising: AdvertisingMachine
     /// Registrants whose latest advertisement was rejected, wholly or in part.
     var advertisementFlaws: [PublicKey: AdvertisementFlaw] = [:]
+    /// Servers to query about others besides those that this client is registered with. Set by the application at each start.
+    var contactServers: [PushServer] = []
+    /// Registrants whose look-up ended in this run, or can't be made because no peer has a store.
+    var lookUpsEnded: Set<PublicKey> = []
     private(set) var isStarted = false
     let cryptography: any ClientCryptography
     var jitter: Jitter
@@ -73,6 +77,7 @@ struct ClientMachine: ClientStateMachine {
             notifications.resume()
         }
         isStarted = true
+        lookUpsEnded = []
         registrations.resume()
         // If the device was unregistered meanwhile, the last advertisement must be withdrawn.
         let isActive = own.isReceiving ? hasSomethingToAdvertise(at: now) : own.nextAdvertisement != nil
@@ -107,9 +112,10 @@ struct ClientMachine: ClientStateMachine {
             }
             notifications.queried = Set(queries.queries.values.lazy.filter { !$0.isEnded && $0.ownCheckAt == nil }.map(\.registrant))
             let directory = directory
-            let listed = own.servers
+            let listsServers = !queryServers.isEmpty
+            notifications.serverless = listsServers ? [] : lookUpsEnded.filter { directory.servers(of: $0).isEmpty }
             notifications.wake(
-                directory, askable: { !listed.isEmpty || !directory.servers(of: $0).isEmpty },
+                directory, askable: { listsServers || !directory.servers(of: $0).isEmpty },
                 own: (cryptography.publicKey, own.installationID), at: now, jitter: &jitter)
             guard collect(at: now) else { break }
         }
@@ -160,10 +166,14 @@ struct ClientMachine: ClientStateMachine {
         return goesOn
     }
 
+    /// The servers that can be queried about any registrant.
+    var queryServers: [PushServer] { own.servers + contactServers }
+
     mutating func query(_ registrant: PublicKey, ownCheckAt server: PublicKey?, at now: Timestamp) {
-        let servers = server.map { [$0] } ?? directory.servers(of: registrant).union(own.servers.map(\.key))
+        let listed = queryServers
+        let servers = server.map { [$0] } ?? directory.servers(of: registrant).union(listed.map(\.key))
         guard let ticket = queries.begin(registrant, servers: servers, ownCheckAt: server, at: now) else { return }
-        let known = servers.map { server in own.servers.first { $0.key == server }?.dialect }
+        let known = servers.map { server in listed.first { $0.key == server }?.dialect }
         let dialects = known.contains(nil) ? Set(PushServer.Dialect.allCases) : Set(known.compactMap { $0 })
         actions.append(.query(ticket, registrant: registrant, dialects: dialects))
     }

@@ -28,6 +28,12 @@ extension NotificationMachine {
             }
             return
         }
+        if found.isEmpty, serverless.contains(registrant) {
+            record.recipients[index].search = nil
+            record.failed.append(.init(registrant: registrant, reason: .noServerKnown))
+            actions.append(.report(.noServerKnown(registrant)))
+            return
+        }
         if found.isEmpty, !search.wasQueried, askable(registrant) {
             search.wasQueried = true
             actions.append(.query(registrant))
@@ -112,6 +118,11 @@ extension NotificationMachine {
         }
         if directory.isForOthers(device.installationID, of: device.registrant, at: now), device.tried.isEmpty {
             device.state = .done(.notAllowed)
+            return nil
+        }
+        if rows.isEmpty, serverless.contains(device.registrant) {
+            device.state = .done(.gaveUp(.noServerKnown))
+            actions.append(.report(.noServerKnown(device.registrant)))
             return nil
         }
         device.endRound(at: now, jitter: jitter.next())

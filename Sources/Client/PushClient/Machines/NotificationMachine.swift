@@ -57,6 +57,8 @@ struct NotificationMachine: Sendable {
 
     /// Registrants with a pending query, set by the owner of the machine.
     var queried: Set<PublicKey> = []
+    /// Registrants about whom no server can be queried: none is listed, and no advertisement names one. Set by the owner of the machine.
+    var serverless: Set<PublicKey> = []
 
     init(restoring records: [MessageRecord] = [], queriesOnceAfterRefusal: Bool = false) {
         self.queriesOnceAfterRefusal = queriesOnceAfterRefusal

@@ -4,7 +4,9 @@ public import WakuCrypto
 
 /// A device and its user's settings to register. The client adds installation id, access token, version and grants.
 public struct DeviceProfile: Hashable, Sendable {
+    /// The push service that issued ``deviceToken``.
     public var platform: Platform
+    /// The device's identifier at the push service; not empty.
     public var deviceToken: DeviceToken
     /// The app's topic for APNs; empty for Firebase.
     public var apnTopic: String
@@ -12,17 +14,23 @@ public struct DeviceProfile: Hashable, Sendable {
     public var isEnabled = true
     /// Only ``contacts`` receive the access token.
     public var contactsOnly = false
+    /// The keys that receive the access token if ``contactsOnly`` is set. Removing one changes the access token.
     public var contacts: Set<PublicKey> = []
-    /// Ids of chats that never cause notifications.
+    /// Ids of chats whose messages cause no notifications. Servers do not apply it to mentions: see ``mentionChats``.
     public var blockedChats: Set<String> = []
     /// Ids of chats in which only mentions cause notifications.
     public var mutedChats: Set<String> = []
+    /// Keys of authors whose messages never cause notifications.
     public var blockedAuthors: Set<PublicKey> = []
     /// Mentions never cause notifications.
     public var blockMentions = false
     /// Ids of chats in which mentions cause notifications.
     public var mentionChats: Set<String> = []
 
+    /// - Parameters:
+    ///   - platform: The push service that issued the token.
+    ///   - deviceToken: Not empty.
+    ///   - apnTopic: The app's topic, required for APNs.
     public init(platform: Platform, deviceToken: DeviceToken, apnTopic: String = "") {
         self.platform = platform
         self.deviceToken = deviceToken

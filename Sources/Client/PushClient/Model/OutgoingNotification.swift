@@ -3,11 +3,16 @@ public import WakuCrypto
 
 /// A message about which devices are to be notified.
 public struct OutgoingNotification: Sendable {
+    /// A registrant to notify, on some or all of its devices.
     public struct Recipient: Hashable, Sendable {
+        /// The owner of the devices.
         public let registrant: PublicKey
         /// The devices to notify; empty for the most recently active known ones.
         public let installations: [InstallationID]
 
+        /// - Parameters:
+        ///   - registrant: The owner of the devices. The client's own identity is allowed; its own device is left out.
+        ///   - installations: The devices that the message was sent to; empty for the most recently active known ones.
         public init(_ registrant: PublicKey, installations: [InstallationID] = []) {
             self.registrant = registrant
             self.installations = installations
@@ -21,11 +26,19 @@ public struct OutgoingNotification: Sendable {
     public let messageID: [UInt8]
     /// Servers receive only a hash of it.
     public let chatID: String
+    /// Selects the recipients' filters and the text of the notification. See ``NotifiableMessage/kind``.
     public let kind: NotificationKind
     /// The encrypted message for the device. Content and chat hash together are at most `PushNotification.contentByteLimit`.
     public let content: [UInt8]
+    /// Registrants that the message was sent to.
     public let recipients: [Recipient]
 
+    /// - Parameters:
+    ///   - messageID: 1 to ``messageIDByteLimit`` bytes.
+    ///   - chatID: The chat's id, not its hash.
+    ///   - kind: Selects the recipients' filters and the text of the notification.
+    ///   - content: The message, encrypted for the devices; empty if the app fetches it.
+    ///   - recipients: Registrants that the message was sent to.
     public init(messageID: [UInt8], chatID: String, kind: NotificationKind, content: [UInt8] = [], recipients: [Recipient]) {
         self.messageID = messageID
         self.chatID = chatID
@@ -37,6 +50,7 @@ public struct OutgoingNotification: Sendable {
 
 /// The outcome of a notification for one device.
 public struct DeviceOutcome: Hashable, Sendable {
+    /// The outcomes. All are final: the client makes no further requests for the message and the device.
     public enum Result: Hashable, Sendable {
         /// A server accepted the request.
         case notified(by: PublicKey)
@@ -46,9 +60,12 @@ public struct DeviceOutcome: Hashable, Sendable {
         case gaveUp(GiveUpReason)
     }
 
+    /// Why no server accepted the request. The raw values are stored.
     public enum GiveUpReason: String, Hashable, Sendable, Codable {
         /// No device of the registrant is known, and no server returned one.
         case noDevice
+        /// No advertisement of the registrant names a server, and the application listed none: see ``StatusPushClient/Configuration/servers``.
+        case noServerKnown
         /// The servers did not answer, or failed.
         case noServer
         /// The message is too old.
@@ -57,11 +74,17 @@ public struct DeviceOutcome: Hashable, Sendable {
         case cancelled
     }
 
+    /// The owner of the device.
     public let registrant: PublicKey
     /// nil when no device of the registrant is known.
     public let installationID: InstallationID?
+    /// Remembered for 24 h, and returned again when the same message is notified again.
     public let result: Result
 
+    /// - Parameters:
+    ///   - registrant: The owner of the device.
+    ///   - installationID: nil when no device of the registrant is known.
+    ///   - result: The final outcome.
     public init(registrant: PublicKey, installationID: InstallationID?, result: Result) {
         self.registrant = registrant
         self.installationID = installationID

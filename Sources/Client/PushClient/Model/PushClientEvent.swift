@@ -15,6 +15,8 @@ public enum PushClientEvent: Hashable, Sendable {
     case discovered(PublicKey, deviceCount: Int)
     /// An advertisement on a registrant's topic was rejected, wholly or from some row on. Previously known devices stay.
     case advertisementRejected(PublicKey, AdvertisementFlaw)
+    /// The registrant's devices can't be found: no advertisement names a server, and the application listed none.
+    case noServerKnown(PublicKey)
     case notified(messageID: [UInt8], DeviceOutcome)
     case gaveUp(messageID: [UInt8], DeviceOutcome)
     /// A message was not published; it is retried.

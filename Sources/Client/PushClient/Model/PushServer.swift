@@ -10,6 +10,7 @@ public struct PushServer: Hashable, Sendable {
         case published
     }
 
+    /// Identifies the server: requests are encrypted to it, and answers must be signed by it.
     public let key: PublicKey
     /// nil when unknown: registrations go to the personal topic, queries to both forms.
     public let dialect: Dialect?

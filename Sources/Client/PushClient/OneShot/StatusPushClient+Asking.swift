@@ -13,7 +13,8 @@ struct WaitingAsks: Sendable {
         let server: PublicKey
         /// Whether an envelope is the expected answer.
         let match: @Sendable (MetadataEnvelope) -> Bool
-        let answers: AsyncStream<[UInt8]>.Continuation
+        let outcome: AsyncStream<Result<[UInt8], PushClientError>>.Continuation
+        var isPublished = false
     }
     var asks: [Int: Ask] = [:]
     var nextID = 0
@@ -29,17 +30,21 @@ extension StatusPushClient {
 
     /// Publishes an envelope, and waits for the answer to `sender` that satisfies `match`.
     ///
+    /// - Parameter timeout: how long the whole takes at most, publishing included.
     /// - Throws: ``PushClientError``
     func ask(
         _ envelope: [UInt8], to recipient: Recipient, sender: PrivateKey, wakuSigner: PrivateKey, server: PublicKey, timeout: Duration,
         match: @escaping @Sendable (MetadataEnvelope) -> Bool
     ) async throws(PushClientError) -> [UInt8] {
+        try await runner.waitUntilRunning()
         let messages = EnvelopeSealing.seal(envelope, to: recipient, wakuSigner: wakuSigner, at: .now())
         let topic = Self.answerTopic(sender.publicKey)
         network.watching.retain(topic)
         defer { network.watching.release([topic]) }
-        let (answers, feed) = AsyncStream.makeStream(of: [UInt8].self, bufferingPolicy: .bufferingOldest(1))
-        let ask = WaitingAsks.Ask(recipient: sender, topic: topic.tag, server: server, match: match, answers: feed)
+        // The first outcome counts.
+        let (outcomes, outcome) = AsyncStream.makeStream(
+            of: Result<[UInt8], PushClientError>.self, bufferingPolicy: .bufferingOldest(1))
+        let ask = WaitingAsks.Ask(recipient: sender, topic: topic.tag, server: server, match: match, outcome: outcome)
         let id = waiting.withLock { waiting in
             defer { waiting.nextID += 1 }
             waiting.asks[waiting.nextID] = ask
@@ -47,26 +52,27 @@ extension StatusPushClient {
         }
         defer { _ = waiting.withLock { $0.asks.removeValue(forKey: id) } }
 
-        let outcome = await withTaskGroup(of: Result<[UInt8], PushClientError>.self) { group in
-            let noAnswer = PushClientError(code: .noAnswer, message: "the server did not answer within \(timeout.formatted)")
-            group.addTask {
-                for await answer in answers { return .success(answer) }
-                return .failure(noAnswer)
+        // In tasks of their own: a connection attempt that does not notice its cancellation must not delay the outcome.
+        let publishing = Task { [self] in
+            do throws(RelayError) {
+                if let relay = network.relay as? any ConfirmingRelay { try await relay.confirmWatching([topic]) }
+                for message in messages { try await network.relay.publish(message, on: network.pubsubTopic) }
+                waiting.withLock { $0.asks[id]?.isPublished = true }
+            } catch {
+                outcome.yield(.failure(PushClientError(code: .notPublished, message: error.message)))
             }
-            group.addTask { [network] in
-                do throws(RelayError) {
-                    if let relay = network.relay as? any ConfirmingRelay { try await relay.confirmWatching([topic]) }
-                    for message in messages { try await network.relay.publish(message, on: network.pubsubTopic) }
-                } catch {
-                    return .failure(PushClientError(code: .notPublished, message: error.message))
-                }
-                try? await Task.sleep(for: timeout)
-                return .failure(noAnswer)
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? .failure(noAnswer)
         }
-        return try outcome.get()
+        let deadline = Task { [self] in
+            guard (try? await Task.sleep(for: timeout)) != nil else { return }
+            let isPublished = waiting.withLock { $0.asks[id]?.isPublished ?? false }
+            outcome.yield(.failure(isPublished ? .noAnswer(within: timeout) : .notPublished(within: timeout)))
+        }
+        defer {
+            publishing.cancel()
+            deadline.cancel()
+        }
+        for await outcome in outcomes { return try outcome.get() }
+        throw .cancelled
     }
 
     /// Only the keys of the message's topic are tried: trying each key on each message would be too slow for a client with many requests.
@@ -77,7 +83,7 @@ extension StatusPushClient {
             guard let envelope = envelope(in: message, for: ask.recipient), envelope.sender == ask.server, ask.match(envelope) else {
                 continue
             }
-            ask.answers.yield(envelope.payload)
+            ask.outcome.yield(.success(envelope.payload))
         }
     }
 

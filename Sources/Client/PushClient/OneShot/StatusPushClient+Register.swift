@@ -5,23 +5,40 @@ public import WakuCrypto
 
 /// A device registration with the owner's settings. The client adds the grant.
 public struct DeviceRegistration: Sendable {
+    /// The push service that issued ``deviceToken``.
     public var platform: Platform
+    /// The device's identifier at the push service; not empty.
     public var deviceToken: DeviceToken
     /// The app's topic for APNs.
     public var apnTopic: String
+    /// 1 to ``InstallationID/maximumByteCount`` bytes.
     public var installationID: InstallationID
+    /// The secret that senders need to notify the device: a UUID.
     public var accessToken: AccessToken
+    /// At least 1, and higher than that of the device's last registration or unregistration with the server.
     public var version: UInt64
+    /// False registers the device without notifications.
     public var enabled = true
     /// The keys that get the access token. If empty and ``allowFromContactsOnly`` is false, everyone gets it.
     public var contacts: [PublicKey] = []
+    /// Gives the access token to ``contacts`` only, even if there are none.
     public var allowFromContactsOnly = false
     /// Hashes of chats and of authors.
     public var blockedChatList: [[UInt8]] = []
+    /// SHAKE-256 of the ids of chats without notifications for messages, 64 bytes each.
     public var mutedChatList: [[UInt8]] = []
+    /// No notifications for mentions, in any chat.
     public var blockMentions = false
+    /// SHAKE-256 of the ids of chats in which mentions cause notifications, 64 bytes each.
     public var allowedMentionsChatList: [[UInt8]] = []
 
+    /// - Parameters:
+    ///   - platform: The push service that issued the token.
+    ///   - deviceToken: Not empty.
+    ///   - apnTopic: The app's topic, required for APNs.
+    ///   - installationID: 1 to ``InstallationID/maximumByteCount`` bytes.
+    ///   - accessToken: A UUID.
+    ///   - version: At least 1, and higher than the last one.
     public init(
         platform: Platform, deviceToken: DeviceToken, apnTopic: String = "", installationID: InstallationID, accessToken: AccessToken,
         version: UInt64

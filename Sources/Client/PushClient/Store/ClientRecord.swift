@@ -118,6 +118,9 @@ extension PushServer: Codable {
         case key, dialect, vapidKey
     }
 
+    /// Reads the form that ``encode(to:)`` writes.
+    ///
+    /// - Throws: `DecodingError`, also for a key that is not on the curve.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let key = try container.decode(Stored<PublicKey>.self, forKey: .key).wrappedValue
@@ -126,6 +129,9 @@ extension PushServer: Codable {
             vapidKey: try container.decodeIfPresent(String.self, forKey: .vapidKey))
     }
 
+    /// Writes `key`, compressed, in Base64 in JSON, and `dialect` unless it is nil. Stored states depend on this form.
+    ///
+    /// - Throws: `EncodingError`
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(Stored(wrappedValue: key), forKey: .key)

@@ -16,6 +16,7 @@ public protocol ClientStore: Sendable {
 
 /// Why a client's state can't be used, or was not stored. The message states the problem and its remedy.
 public struct ClientStoreError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The kinds of failures, by what the application can do about them.
     public enum Code: Hashable, Sendable {
         /// Another client uses it.
         case locked
@@ -31,14 +32,22 @@ public struct ClientStoreError: Error, Hashable, Sendable, CustomStringConvertib
         case unavailable
     }
 
+    /// Distinguishes failures in code; ``message`` is for people.
     public let code: Code
+    /// The problem and its remedy in English, without secrets.
     public let message: String
 
+    /// For implementations of ``ClientStore``.
+    ///
+    /// - Parameters:
+    ///   - code: The kind of failure.
+    ///   - message: The problem and its remedy, without secrets.
     public init(code: Code, message: String) {
         self.code = code
         self.message = message
     }
 
+    /// Same as ``message``.
     public var description: String { message }
 }
 
@@ -46,14 +55,17 @@ public struct ClientStoreError: Error, Hashable, Sendable, CustomStringConvertib
 public final class MemoryClientStore: ClientStore {
     private let values: Mutex<[String: [UInt8]]>
 
+    /// - Parameter values: The result of an earlier ``load()``; empty for a new client.
     public init(_ values: [String: [UInt8]] = [:]) {
         self.values = Mutex(values)
     }
 
+    /// All committed values, for the application to persist. Never throws.
     public func load() async throws(ClientStoreError) -> [String: [UInt8]] {
         values.withLock { $0 }
     }
 
+    /// Applies all changes under one lock. Never throws.
     public func commit(_ changes: [String: [UInt8]?]) async throws(ClientStoreError) {
         values.withLock { values in
             for (name, value) in changes { values[name] = value }

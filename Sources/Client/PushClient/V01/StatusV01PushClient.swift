@@ -94,7 +94,9 @@ public final class StatusV01PushClient: Sendable {
 
     // MARK: Opting in
 
+    /// Whether the client keeps its device registered: false in a new client, and stored.
     public var isReceiving: Bool { runner.read { machine, _ in machine.own.isReceiving } }
+    /// Whether the client may request notifications: false in a new client, and stored.
     public var isSending: Bool { runner.read { machine, _ in machine.own.isSending } }
 
     /// Allows the client to register its device. When disabled, the client removes the device from all servers and retries until they answer.

@@ -4,16 +4,22 @@ public import WakuCrypto
 
 /// A device and its user's settings for version 0.1. The client adds installation id, access token and version.
 public struct V01DeviceProfile: Hashable, Sendable {
+    /// The push service that issued ``deviceToken``.
     public var platform: Platform
+    /// The device's identifier at the push service; not empty.
     public var deviceToken: DeviceToken
     /// Whether notifications are enabled.
     public var isEnabled = true
     /// Only ``contacts`` receive the access token.
     public var contactsOnly = false
+    /// The keys that receive the access token if ``contactsOnly`` is set. Removing one changes the access token.
     public var contacts: Set<PublicKey> = []
     /// Ids of chats that never cause notifications.
     public var blockedChats: Set<String> = []
 
+    /// - Parameters:
+    ///   - platform: The push service that issued the token.
+    ///   - deviceToken: Not empty.
     public init(platform: Platform, deviceToken: DeviceToken) {
         self.platform = platform
         self.deviceToken = deviceToken

@@ -39,15 +39,6 @@ extension ClusterNode {
             }
         }
     }
-
-    func recordLimitUsage(_ payloads: [String]) {
-        for payload in payloads {
-            guard let take = UnpublishedLimitUsage.parse(payload), take.node != first else { continue }
-            attached?.recordUsage(take.number, take.name, take.cost)
-            // Counted last, so that the usage is in effect when the metric shows it.
-            counters.add(.clusterLimitUsage, take.cost)
-        }
-    }
 }
 
 /// Usage of shared limits that waits to be sent to other nodes, summed by limit: PostgreSQL sends equal notifications of a transaction only once.

@@ -13,14 +13,13 @@ enum MessageClaims {
         ClaimTable.table, .update([ClaimTable.node], where: [.equal(ClaimTable.hour), .equal(ClaimTable.key)]))
 
     /// - Parameters:
-    ///   - key: the key of the message.
     ///   - hour: the hour of the claim: see `ClaimWindow`.
     ///   - claim: the claim to insert, with the first node id of the process.
     ///   - takesOver: whether to take over another node's claim, in order to answer the message. The command must then be idempotent: it finds
     ///     its changes already stored, and does not repeat them.
     ///   - command: the message's effect. A command without changes inserts no claim.
     static func command<Outcome>(
-        _ key: MessageKey, _ hour: ClaimWindow.Hour, _ claim: Claim, takesOver: Bool, _ command: StoreCommand<Outcome>
+        _ key: MessageKey, hour: ClaimWindow.Hour, claim: Claim, takesOver: Bool, with command: StoreCommand<Outcome>
     ) -> StoreCommand<Claimed<Outcome>> {
         let (hour, bytes) = (Value.integer(hour), Value.bytes(key.bytes))
         let node = Value.integer(Int64(bitPattern: claim.node.rawValue))

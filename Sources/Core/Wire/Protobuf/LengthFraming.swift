@@ -34,7 +34,7 @@ package struct LengthFraming: Sendable {
         var shift = 0
         while true {
             guard position < buffer.count else {
-                // A length of 5 bytes is beyond every limit already.
+                // Five bytes that all announce another one: longer than the length of any frame.
                 guard position - start < 5 else { throw .malformed }
                 return nil
             }

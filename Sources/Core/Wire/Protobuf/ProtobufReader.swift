@@ -10,10 +10,16 @@
 /// Unknown fields are skipped by calling ``next()`` again. By default groups are skipped too, and field numbers may be longer than 29 bits: Go's
 /// gossip forwards the unknown fields of a message unchanged, so the peer that forwards them is not the one that wrote them.
 public struct ProtobufReader {
+    /// A field of a message.
     public struct Field {
+        /// At least 1. Above 2^29 - 1 only if the reader accepts ``Refusals/longFieldNumbers``.
         public let number: Int
+        /// The value, or its position in the reader's bytes.
         public let value: Value
 
+        /// - Parameters:
+        ///   - number: At least 1.
+        ///   - value: Ranges refer to the bytes of the reader that returned the field.
         @inlinable
         public init(number: Int, value: Value) {
             self.number = number
@@ -21,7 +27,9 @@ public struct ProtobufReader {
         }
     }
 
+    /// The value of a field, by wire type.
     public enum Value: Hashable {
+        /// Wire type 0: integers, booleans and enumerations. Decode a `sint64` by ``unzigzag(_:)``.
         case varint(UInt64)
         /// The range of a length-delimited field in ``ProtobufReader/bytes``.
         case content(Range<Int>)
@@ -31,8 +39,10 @@ public struct ProtobufReader {
 
     /// Encodings that ``next()`` rejects when they are listed, although some protobuf decoders accept them.
     public struct Refusals: OptionSet, Sendable {
+        /// One bit for each refusal.
         public let rawValue: UInt8
 
+        /// - Parameter rawValue: The bits of ``groups`` and ``longFieldNumbers``.
         @inlinable
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
@@ -42,11 +52,17 @@ public struct ProtobufReader {
         @inlinable public static var longFieldNumbers: Refusals { Refusals(rawValue: 2) }
     }
 
+    /// All bytes, also those outside the range that is read: ranges of fields are indices into them.
     public let bytes: [UInt8]
     @usableFromInline var offset: Int
     @usableFromInline let end: Int
     @usableFromInline let refusals: Refusals
 
+    /// Reads all bytes as one message.
+    ///
+    /// - Parameters:
+    ///   - bytes: An encoded message, not trusted.
+    ///   - refusals: Encodings to reject.
     @inlinable
     public init(_ bytes: [UInt8], refusing refusals: Refusals = []) {
         self.init(bytes, bytes.indices, refusing: refusals)
@@ -63,6 +79,7 @@ public struct ProtobufReader {
     }
 
     /// The index in ``bytes`` of the next byte to read.
+    /// Whether no bytes are left to read.
     @inlinable public var position: Int { offset }
     @inlinable public var isAtEnd: Bool { offset >= end }
 
@@ -89,7 +106,7 @@ public struct ProtobufReader {
         return Field(number: number, value: .skipped)
     }
 
-    /// Skips to after the end tag of a group. Nested groups are counted; their numbers are ignored, since nothing in them is used.
+    /// Skips to the end of a group. Nested groups are counted; field numbers are ignored, since no content is used.
     @usableFromInline
     mutating func skipGroup() throws(ProtobufError) {
         var depth = 1

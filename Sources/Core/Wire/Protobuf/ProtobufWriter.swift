@@ -1,27 +1,32 @@
 // Public although only this package uses it: the compiler inlines and specializes public functions across modules, but not package ones
 // (Swift 6.3), which made these 3 to 6 times slower.
 
-/// Writes a protobuf message field by field, in the order of the calls. Zeros and empty fields are written too: to omit proto3 defaults, do not
-/// call.
+/// Writes a protobuf message field by field, in the order of the calls. Zeros and empty fields are written too: to omit a proto3 default, do not
+/// write the field.
 public struct ProtobufWriter {
     @usableFromInline var storage: [UInt8] = []
 
+    /// The fields written so far.
     @inlinable public var bytes: [UInt8] { storage }
 
+    /// An empty message.
     @inlinable
     public init() {}
 
+    /// - Parameter capacity: Bytes to reserve; more can be written.
     @inlinable
     public init(capacity: Int) {
         storage.reserveCapacity(capacity)
     }
 
+    /// Writes a varint field: a `uint32`, `uint64`, enumeration, or the bit pattern of an `int64`.
     @inlinable
     public mutating func field(_ number: Int, _ value: UInt64) {
         tag(number, 0)
         varint(value)
     }
 
+    /// Writes a `bool`.
     @inlinable
     public mutating func field(_ number: Int, _ value: Bool) {
         field(number, UInt64(value ? 1 : 0))
@@ -33,6 +38,7 @@ public struct ProtobufWriter {
         field(number, UInt64(bitPattern: value << 1 ^ value >> 63))
     }
 
+    /// Writes a `bytes` field: tag, length and content.
     @inlinable
     public mutating func field(_ number: Int, _ content: some Collection<UInt8>) {
         tag(number, 2)
@@ -40,6 +46,7 @@ public struct ProtobufWriter {
         storage += content
     }
 
+    /// Writes a `string` field.
     @inlinable
     public mutating func field(_ number: Int, _ text: String) {
         field(number, text.utf8)
@@ -53,6 +60,7 @@ public struct ProtobufWriter {
         field(number, nested.bytes)
     }
 
+    /// Appends a varint without a tag, for packed fields and length prefixes.
     @inlinable
     public mutating func varint(_ value: UInt64) {
         Varint.append(value, to: &storage)

@@ -15,6 +15,7 @@ public enum Varint {
         max(1, (70 - value.leadingZeroBitCount) / 7)
     }
 
+    /// Appends the shortest form, 1 to 10 bytes. Those of 2^63 and above are longer than multiformats allows.
     @inlinable
     public static func append(_ value: UInt64, to bytes: inout [UInt8]) {
         var rest = value
@@ -42,6 +43,7 @@ public enum Varint {
         @usableFromInline var value: UInt64 = 0
         @usableFromInline var count = 0
 
+        /// A decoder of one varint: create another for the next one.
         @inlinable
         public init() {}
 
@@ -60,6 +62,7 @@ public enum Varint {
     }
 }
 
+/// Why bytes are not a varint of multiformats.
 public enum VarintError: Error, Hashable, Sendable {
     /// Longer than ``Varint/byteLimit``, or not the shortest form.
     case malformed

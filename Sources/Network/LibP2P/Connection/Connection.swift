@@ -1,9 +1,12 @@
 import NIOCore
 
-/// A secured connection to a peer, which multiplexes streams.
+/// A secured connection to a peer, on which streams are multiplexed. All methods may be called from any thread.
+///
+/// It is owned by its ``Host``, which opens streams on it and closes it. ``HostEvent/disconnected(_:_:)`` reports its end.
 public final class Connection: Sendable {
+    /// The peer, as proven by the Noise handshake.
     public let peer: PeerID
-    /// The peer's address; nil for a transport without addresses.
+    /// The peer's address, with its peer id; nil for a transport without addresses.
     public let remoteAddress: Multiaddr?
     /// Whether the peer dialed this node.
     public let isInbound: Bool
@@ -35,8 +38,9 @@ public final class Connection: Sendable {
         self.partialMessageTimeout = partialMessageTimeout
     }
 
-    /// Totals on the wire.
+    /// Bytes received on this connection, as on the wire: with handshake and encryption.
     public var bytesReceived: Int { traffic.bytesReceived }
+    /// Bytes sent on this connection, as on the wire: with handshake and encryption.
     public var bytesSent: Int { traffic.bytesSent }
 
     /// Opens a stream with the first of these protocols that the peer supports.
@@ -98,7 +102,7 @@ public enum ConnectionError: Error, Hashable, Sendable {
     case notConnected
     /// A message is longer than its reader allows.
     case messageTooLarge
-    /// It was closed in favor of another peer, being the least useful one.
+    /// It was the least useful connection, and was closed in favor of another peer's.
     case evicted
     /// It used too much memory while the limit for all peers was exceeded.
     case tooMuchMemory

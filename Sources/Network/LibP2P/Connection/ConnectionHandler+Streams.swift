@@ -7,7 +7,8 @@ extension ConnectionHandler {
         guard let id = session.open() else { return promise.fail(ConnectionError.tooManyStreams) }
         let negotiation = MultistreamNegotiation(proposing: protocolIDs)
         streams[id] = StreamEntry(
-            StreamEntry.Negotiation(state: negotiation, deadline: deadline(id, limit, promise.futureResult.eventLoop), opener: promise))
+            StreamEntry.Negotiation(
+                state: negotiation, deadline: deadline(id, limit: limit, on: promise.futureResult.eventLoop), opener: promise))
         var opening = negotiation.opening
         _ = session.send(&opening, on: id)
         flush()
@@ -19,12 +20,12 @@ extension ConnectionHandler {
         let negotiation = MultistreamNegotiation.responder()
         streams[id] = StreamEntry(
             StreamEntry.Negotiation(
-                state: negotiation, deadline: deadline(id, settings.negotiationLimit, connection.eventLoop), opener: nil))
+                state: negotiation, deadline: deadline(id, limit: settings.negotiationLimit, on: connection.eventLoop), opener: nil))
         var opening = negotiation.opening
         _ = session.send(&opening, on: id)
     }
 
-    private func deadline(_ id: UInt32, _ limit: TimeAmount, _ eventLoop: any EventLoop) -> Scheduled<Void> {
+    private func deadline(_ id: UInt32, limit: TimeAmount, on eventLoop: any EventLoop) -> Scheduled<Void> {
         eventLoop.assumeIsolated().scheduleTask(in: limit) {
             guard case .negotiating = self.streams[id]?.phase else { return }
             self.reset(id, .timedOut)
@@ -42,11 +43,11 @@ extension ConnectionHandler {
             }
         case .negotiating(let negotiation):
             session.consumed(data.readableBytes, on: id)
-            negotiate(entry, id, negotiation, data)
+            negotiate(entry, id: id, negotiation: negotiation, received: data)
         }
     }
 
-    private func negotiate(_ entry: StreamEntry, _ id: UInt32, _ negotiation: StreamEntry.Negotiation, _ data: ByteBuffer) {
+    private func negotiate(_ entry: StreamEntry, id: UInt32, negotiation: StreamEntry.Negotiation, received data: ByteBuffer) {
         var negotiation = negotiation
         negotiation.received.writeImmutableBuffer(data)
         var answers = ByteBuffer()
@@ -58,14 +59,14 @@ extension ConnectionHandler {
             }
             _ = session.send(&answers, on: id)
             entry.phase = .negotiating(negotiation)
-            if let agreed { start(entry, id, agreed, negotiation) }
+            if let agreed { start(entry, id: id, protocolID: agreed, after: negotiation) }
         } catch {
             session.reset(id)
             streamEnded(id, error)
         }
     }
 
-    private func start(_ entry: StreamEntry, _ id: UInt32, _ protocolID: String, _ negotiation: StreamEntry.Negotiation) {
+    private func start(_ entry: StreamEntry, id: UInt32, protocolID: String, after negotiation: StreamEntry.Negotiation) {
         guard let connection else { return }
         let stream = PeerStream(id: id, protocolID: protocolID, isInbound: negotiation.opener == nil, connection: connection)
         negotiation.deadline?.cancel()

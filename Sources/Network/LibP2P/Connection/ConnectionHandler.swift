@@ -1,7 +1,7 @@
 import NIOCore
 import WakuCrypto
 
-/// The host, as connections see it. Called on their event loops.
+/// The interface of the host to its connections, which call it on their event loops.
 protocol ConnectionOwner: AnyObject, Sendable {
     /// - Returns: Why the connection is refused, or nil.
     func opened(_ connection: Connection) -> ConnectionError?
@@ -25,7 +25,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         var stepLimit = TimeAmount.seconds(10)
         /// Timeout for negotiating a stream's protocol.
         var negotiationLimit = TimeAmount.seconds(10)
-        /// A peer from which nothing was received for this long is pinged, and has as long to respond.
+        /// A peer from which nothing was received for this long is pinged, and must respond within the same time.
         var keepAlive = TimeAmount.seconds(20)
         /// Timeout for the rest of an incomplete long message.
         var partialMessageTimeout = TimeAmount.seconds(60)

@@ -31,7 +31,7 @@ final class MemoryAccount: Sendable {
     var byteCount: Int { held.load(ordering: .relaxed) }
 
     /// - Parameter byteCount: Negative when memory is released.
-    /// - Returns: Whether the budget is exceeded and this increased it.
+    /// - Returns: Whether memory was added and the budget is exceeded.
     func add(_ byteCount: Int) -> Bool {
         guard byteCount != 0 else { return false }
         held.wrappingAdd(byteCount, ordering: .relaxed)

@@ -1,6 +1,7 @@
 public import NIOCore
 
-/// Reads messages that are prefixed with their length as a varint, the framing of most libp2p protocols.
+/// Reads messages that are prefixed with their length as a varint, the framing of most libp2p protocols. Used by one task at a time, as reading from
+/// a ``PeerStream``.
 public struct MessageReader {
     private let stream: PeerStream
     private let limit: Int
@@ -23,7 +24,8 @@ public struct MessageReader {
 
     /// The next message; nil when the peer finished the stream.
     ///
-    /// - Throws: ``ConnectionError``; `protocolViolation` if the stream ends within a message.
+    /// - Throws: ``ConnectionError``: `messageTooLarge` above the limit, `protocolViolation` for an invalid length or when the stream ends within a
+    ///   message. `CancellationError`
     public mutating func next() async throws -> ByteBuffer? {
         while true {
             if let message = try take() { return message }
@@ -76,7 +78,7 @@ public struct MessageReader {
     /// Messages up to this length have no timeout of their own.
     static let smallMessage = 64 * 1024
 
-    /// Resets the stream at a timeout unless it is deallocated before.
+    /// Resets the stream after the timeout, unless this object is deallocated before.
     private final class Deadline: Sendable {
         private let expiry: Scheduled<Void>
 
@@ -113,13 +115,16 @@ public struct MessageBatches: AsyncSequence {
     fileprivate let stream: PeerStream
     fileprivate let limit: Int
 
+    /// Starts to read at the stream's current position. Call it once per stream: a second iterator would take messages from the first.
     public func makeAsyncIterator() -> Iterator {
         Iterator(reader: MessageReader(stream, limit: limit))
     }
 
+    /// The iterator, which ends when the peer finishes the stream.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate var reader: MessageReader
 
+        /// The next batch, at least one message. Waits and throws as ``MessageReader/nextBatch()``.
         public mutating func next() async throws -> [ByteBuffer]? {
             try await reader.nextBatch()
         }
@@ -127,17 +132,17 @@ public struct MessageBatches: AsyncSequence {
 }
 
 extension PeerStream {
-    /// The length-prefixed messages of the stream, of at most `limit` bytes each.
+    /// The length-prefixed messages of the stream, of at most `limit` bytes each. A longer one resets the stream.
     public func messages(limit: Int) -> MessageBatches {
         MessageBatches(stream: self, limit: limit)
     }
 
-    /// Writes a message with a length prefix. Waits and throws as ``write(_:)``.
+    /// Writes a message with its length as a prefix. Waits and throws as ``write(_:)``.
     public func writeMessage(_ message: ByteBuffer) async throws {
         try await write(Self.delimited(message))
     }
 
-    /// A message with its length prefix: to prepare a message once for several peers.
+    /// A message with its length as a prefix. Use it to prepare a message once for several peers.
     public static func delimited(_ message: ByteBuffer) -> ByteBuffer {
         var bytes = ByteBuffer()
         bytes.reserveCapacity(message.readableBytes + 9)

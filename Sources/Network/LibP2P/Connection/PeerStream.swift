@@ -1,21 +1,26 @@
 public import NIOCore
 import Synchronization
 
-/// A stream to or from a peer with a negotiated protocol. Several tasks may write, one task at a time may read, from any thread.
+/// A stream to or from a peer with a negotiated protocol. Several tasks may write, one task at a time may read, on any thread.
 ///
-/// Reading takes all received bytes and opens the receive window again: a slow reader slows down the peer and uses at most 256 KiB. Written bytes
+/// ``read()`` takes all received bytes and opens the receive window again: a slow reader slows down the peer and uses at most 256 KiB. Written bytes
 /// are queued until the send window and the socket have room.
+///
+/// End a stream with ``close()``, with ``finish()`` to keep reading, or with ``reset()``. A ``Host`` closes the streams that it serves.
 public final class PeerStream: Sendable {
     /// The queue length in bytes above which ``write(_:)`` waits.
     public static let queueLimit = 256 * 1024
 
+    /// The negotiated protocol id.
     public let protocolID: String
     /// Whether the peer opened it.
     public let isInbound: Bool
+    /// The connection on which the stream was opened.
     public let connection: Connection
     let id: UInt32
     private let state = Mutex(State())
 
+    /// The peer at the other end.
     public var peer: PeerID { connection.peer }
 
     private struct State {
@@ -44,15 +49,16 @@ public final class PeerStream: Sendable {
     }
 
     deinit {
-        // The stream has ended, or its connection would retain it: unread bytes no longer count.
+        // Only ended streams are deallocated, since the connection retains open ones. Unread bytes no longer count.
         let left = state.withLock { $0.inbox.readableBytes - $0.uncounted }
         if left > 0 { connection.consumed(left, on: id) }
     }
 
     // MARK: Reading
 
-    /// All received bytes, waiting for some if there are none; nil when the peer finished the stream.
+    /// Returns all received bytes, waiting for some if there are none; nil when the peer finished the stream.
     ///
+    /// - Precondition: No other task is reading.
     /// - Throws: ``ConnectionError``, `CancellationError`
     public func read() async throws -> ByteBuffer? {
         while true {
@@ -94,7 +100,7 @@ public final class PeerStream: Sendable {
 
     // MARK: Writing
 
-    /// Queues bytes once the queue is below ``queueLimit``.
+    /// Queues bytes, waiting until the queue is below ``queueLimit``. Returns before they are sent.
     ///
     /// - Throws: ``ConnectionError``, `CancellationError`
     public func write(_ bytes: ByteBuffer) async throws {
@@ -117,6 +123,9 @@ public final class PeerStream: Sendable {
 
     /// Queues bytes if the queue does not exceed `limit` with them and the stream is open. Never waits. A smaller limit gives data a lower priority.
     ///
+    /// - Parameters:
+    ///   - bytes: The bytes.
+    ///   - limit: The maximum length of the queue, in bytes.
     /// - Returns: Whether the bytes were queued.
     public func tryWrite(_ bytes: ByteBuffer, limit: Int = PeerStream.queueLimit) -> Bool {
         let isQueued = state.withLock { state in
@@ -131,7 +140,7 @@ public final class PeerStream: Sendable {
         return isQueued
     }
 
-    /// Bytes in the send queue.
+    /// The length of the send queue in bytes.
     public var queuedByteCount: Int { state.withLock { $0.queued } }
 
     /// Whether the stream is closed for writing.

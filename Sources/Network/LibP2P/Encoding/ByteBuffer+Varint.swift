@@ -3,8 +3,6 @@ import Wire
 
 extension ByteBuffer {
     /// The multiformats varint at the reader index and its length in bytes; nil if it is not complete yet.
-    ///
-    /// - Throws: `VarintError`
     func getVarint() throws(VarintError) -> (value: UInt64, byteCount: Int)? {
         var decoder = Varint.Decoder()
         for (index, byte) in readableBytesView.prefix(Varint.byteLimit + 1).enumerated() {

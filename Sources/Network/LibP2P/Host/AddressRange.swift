@@ -13,7 +13,7 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
     private let bytes: [UInt8]
     private let prefixLength: Int
 
-    /// nil unless the text is an address, with a prefix of at most the address's length.
+    /// nil unless the text is an IPv4 or IPv6 address, optionally followed by `/` and a prefix length in bits.
     public init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = IPAddress(String(parts[0])) else { return nil }
@@ -40,6 +40,7 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
         address.bytes.count == bytes.count && AddressRange(around: address, prefixLength: prefixLength) == self
     }
 
+    /// CIDR notation: the first address of the range and the prefix length.
     public var description: String {
         let address = (try? SocketAddress(packedIPAddress: ByteBuffer(bytes: bytes), port: 0))?.ipAddress ?? ""
         return "\(address)/\(prefixLength)"
@@ -78,6 +79,6 @@ struct IPAddress: Hashable, Sendable {
         return isAddress ? bytes : nil
     }
 
-    /// The /24 of an IPv4 address or /64 of an IPv6 address: the smallest block that a single party usually has. Limits apply per block.
+    /// The /24 of an IPv4 address or the /64 of an IPv6 address, the smallest block that is usually assigned to one party. Limits apply per block.
     var block: AddressRange { AddressRange(around: self, prefixLength: bytes.count == 4 ? 24 : 64) }
 }

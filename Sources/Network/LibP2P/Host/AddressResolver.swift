@@ -13,11 +13,11 @@ enum AddressResolver {
         case .address(let bytes):
             return [try SocketAddress(packedIPAddress: ByteBuffer(bytes: bytes), port: Int(endpoint.port))]
         case .name(let name, let family):
-            return try await NIOThreadPool.singleton.runIfActive { try lookUp(name, family, endpoint.port) }
+            return try await NIOThreadPool.singleton.runIfActive { try lookUp(name, family: family, port: endpoint.port) }
         }
     }
 
-    private static func lookUp(_ name: String, _ family: Multiaddr.Endpoint.Family, _ port: UInt16) throws -> [SocketAddress] {
+    private static func lookUp(_ name: String, family: Multiaddr.Endpoint.Family, port: UInt16) throws -> [SocketAddress] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         hints.ai_family =
@@ -49,7 +49,7 @@ enum AddressResolver {
 
 /// Why an address cannot be dialed or listened on.
 public enum DialError: Error, Hashable, Sendable {
-    /// Not a host and a TCP port.
+    /// The address is not that of a host and a TCP port, or, to listen on, not an IP address.
     case unsupportedAddress
     /// Its host name could not be resolved.
     case unresolved

@@ -25,8 +25,8 @@ struct ConnectionTable<Link> {
         self.limit = limit
     }
 
-    /// Of two simultaneously dialed connections, both sides keep the one that the peer with the lower id dialed. Otherwise the newer one is kept:
-    /// a peer that dials again has lost the older one.
+    /// Of two simultaneously dialed connections, both sides keep the one that the peer with the lower id dialed. Otherwise the newer connection is
+    /// kept, since a peer that dials again has lost the older one.
     mutating func add(_ link: Link, to peer: PeerID, isInbound: Bool, at now: NIODeadline) -> Decision {
         guard peer != own else { return .refuse(.refused) }
         guard let existing = entries[peer] else {

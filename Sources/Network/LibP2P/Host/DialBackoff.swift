@@ -2,7 +2,7 @@ public import Core
 
 /// When a peer may be dialed again after failed attempts: exponential backoff with jitter, per peer.
 public struct DialBackoff: Sendable {
-    /// Peers that are remembered; beyond it the one whose retry is due first is forgotten.
+    /// The maximum number of peers that are remembered. Beyond it, the peer whose retry is due first is forgotten.
     public let capacity: Int
 
     private struct Entry {
@@ -14,14 +14,15 @@ public struct DialBackoff: Sendable {
     private var entries: [PeerID: Entry] = [:]
 
     /// - Parameters:
-    ///   - initial: The longest delay after the first failure; it doubles with each further one. At least half of it is waited.
+    ///   - initial: The longest delay after the first failure, which doubles with each further one. Delays are between half of it and all of it.
     ///   - maximum: The longest delay.
-    ///   - capacity: Peers that are remembered.
+    ///   - capacity: The maximum number of peers that are remembered.
     public init(initial: Duration = .seconds(1), maximum: Duration = .seconds(300), capacity: Int = 1_024) {
         backoff = ExponentialBackoff(initial: initial, maximum: maximum)
         self.capacity = capacity
     }
 
+    /// Whether the peer's delay has passed, or it has no failures.
     public func mayDial(_ peer: PeerID, at now: Instant) -> Bool {
         entries[peer].map { now >= $0.retryAt } ?? true
     }
@@ -31,8 +32,10 @@ public struct DialBackoff: Sendable {
         entries[peer]?.retryAt
     }
 
+    /// Records a failed attempt.
+    ///
     /// - Parameters:
-    ///   - peer: The peer that could not be reached, or its connection was lost at once.
+    ///   - peer: The peer that could not be reached, or whose connection was lost at once.
     ///   - now: The current time.
     ///   - jitter: A random number from 0 to 1.
     public mutating func failed(_ peer: PeerID, at now: Instant, jitter: Double) {
@@ -41,7 +44,7 @@ public struct DialBackoff: Sendable {
         if entries.count > capacity, let first = entries.min(by: { $0.value.retryAt < $1.value.retryAt }) { entries[first.key] = nil }
     }
 
-    /// A connection to the peer lasted for a while.
+    /// Records that a connection to the peer lasted, so that its next failure counts as the first.
     public mutating func succeeded(_ peer: PeerID) {
         entries[peer] = nil
     }

@@ -5,7 +5,8 @@ import NIOSupport
 import Synchronization
 
 extension Host {
-    /// Connects to the node at this address unless it is connected already.
+    /// Connects to the node at this address unless it is connected already. Concurrent calls for the same peer id share one attempt, which continues
+    /// when a caller is cancelled. All addresses that a host name resolves to are tried, at most 8.
     ///
     /// - Parameter address: If it ends in `/p2p/…`, a node with another peer id is refused.
     /// - Throws: ``DialError``, ``NoiseError``, ``MultistreamError``, ``ConnectionError``, or an error of the socket.
@@ -56,10 +57,11 @@ extension Host {
         return try await opened.get()
     }
 
-    /// Listens on this address.
+    /// Listens on this address, in addition to others.
     ///
-    /// - Returns: The address with the actual port if it was 0, and with this node's peer id.
-    /// - Throws: ``DialError/unsupportedAddress``, or an error of the socket.
+    /// - Parameter address: An IP address and a TCP port; port 0 lets the system choose one.
+    /// - Returns: The address with the actual port and with this node's peer id.
+    /// - Throws: ``DialError/unsupportedAddress``, ``ConnectionError/closed``, or an error of the socket.
     @discardableResult
     public func listen(on address: Multiaddr) async throws -> Multiaddr {
         guard let endpoint = address.endpoint, case .address(let bytes) = endpoint.host else { throw DialError.unsupportedAddress }
@@ -67,7 +69,7 @@ extension Host {
             .serverChannelInitializer { [logger] channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(
-                        AcceptPauseHandler(pause: .seconds(1), message: "connection not accepted", logger: logger))
+                        AcceptPauseHandler(pause: .seconds(1), message: "failed to accept libp2p connection; pausing", logger: logger))
                 }
             }
             .serverChannelOption(ChannelOptions.backlog, value: 128)
@@ -92,7 +94,7 @@ extension Host {
         return bound.with(peerID)
     }
 
-    /// The addresses it listens on, with this node's peer id.
+    /// The addresses that this node listens on, with actual ports and its peer id.
     public var listenAddresses: [Multiaddr] {
         state.withLock { $0.listeners.map { $0.address.with(peerID) } }
     }

@@ -12,11 +12,15 @@ import Synchronization
 ///     }
 ///     let address = try await host.listen(on: Multiaddr("/ip4/127.0.0.1/tcp/0"))
 ///
-/// Transports: TCP with Noise and yamux. Identify and ping are served automatically.
+/// Transports: TCP with Noise and yamux. Identify and ping are served automatically. All methods may be called from any thread; services run in
+/// tasks of their own. Close a host with ``close()``: until then its listeners and connections keep it alive.
 public final class Host: Sendable {
+    /// Serves one stream of a protocol. The stream is closed when the service returns, and reset when it throws.
     public typealias Service = @Sendable (PeerStream) async throws -> Void
 
+    /// The node's private key.
     public let key: NodeKey
+    /// The settings, with limits lowered to fit the process's file descriptor limit.
     public let configuration: HostConfiguration
     let identity: NoiseIdentity
     let group: any EventLoopGroup
@@ -54,8 +58,16 @@ public final class Host: Sendable {
         var isClosed = false
     }
 
+    /// The id by which peers know this node.
     public var peerID: PeerID { key.peerID }
 
+    /// Creates a node that neither listens nor dials yet.
+    ///
+    /// - Parameters:
+    ///   - key: The node's private key.
+    ///   - configuration: Limits, timeouts, and the information reported to peers.
+    ///   - logger: For disconnected peers and connections that could not be accepted.
+    ///   - group: The event loops of the connections. The host does not shut them down.
     public init(
         key: NodeKey, configuration: HostConfiguration = HostConfiguration(), logger: Logger = Logger(label: "libp2p"),
         group: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton
@@ -86,12 +98,12 @@ public final class Host: Sendable {
 
     // MARK: Services
 
-    /// Serves a protocol.
+    /// Serves a protocol, replacing an earlier service of the same id, and reports it to the connected peers.
     ///
     /// - Parameters:
     ///   - protocolID: The protocol.
-    ///   - limit: The maximum number of open streams of the protocol per peer.
-    ///   - service: Called for each stream that a peer opens. The stream is closed when it returns and reset when it throws.
+    ///   - limit: The maximum number of open streams of the protocol that a peer may open. Further ones are reset.
+    ///   - service: Called for each stream that a peer opens.
     public func serve(_ protocolID: String, streamsPerPeer limit: Int = 16, _ service: @escaping Service) {
         serve([protocolID], streamsPerPeer: limit, service)
     }
@@ -106,6 +118,7 @@ public final class Host: Sendable {
         pushInfo()
     }
 
+    /// Refuses new streams of a protocol, and reports this to the connected peers. Open streams stay open.
     public func stopServing(_ protocolID: String) {
         state.withLock { $0.services[protocolID] = nil }
         pushInfo()
@@ -115,7 +128,7 @@ public final class Host: Sendable {
 
     /// Opens a stream to a connected peer, with the first of these protocols that the peer supports.
     ///
-    /// - Throws: ``ConnectionError``, ``MultistreamError/refused``
+    /// - Throws: ``ConnectionError``: `notConnected`, `tooManyStreams`, `timedOut`; ``MultistreamError/refused`` if the peer supports none of them.
     public func openStream(to peer: PeerID, _ protocolIDs: [String]) async throws -> PeerStream {
         guard let connection = connection(to: peer) else { throw ConnectionError.notConnected }
         return try await connection.openStream(protocolIDs, within: configuration.negotiationTimeout)
@@ -124,9 +137,7 @@ public final class Host: Sendable {
     /// Sends a request on a stream of its own and waits for the response, each prefixed with its length as a varint.
     ///
     /// - Parameters:
-    ///   - message: The request.
     ///   - peer: A connected peer.
-    ///   - protocolID: The protocol of the stream.
     ///   - responseLimit: The maximum length of the response, in bytes.
     ///   - limit: Timeout after the stream's protocol was negotiated.
     /// - Throws: ``ConnectionError``, ``MultistreamError/refused``
@@ -143,7 +154,9 @@ public final class Host: Sendable {
         return response
     }
 
-    /// The round trip time to a peer.
+    /// Measures the round trip time to a peer, on a stream of its own.
+    ///
+    /// - Throws: ``ConnectionError``: `notConnected`, `timedOut`; ``MultistreamError/refused`` if the peer does not serve ping.
     public func ping(_ peer: PeerID) async throws -> Duration {
         guard let connection = connection(to: peer) else { throw ConnectionError.notConnected }
         return try await Ping.measure(connection)
@@ -151,27 +164,30 @@ public final class Host: Sendable {
 
     // MARK: Peers
 
-    /// Totals of all connections so far, on the wire.
+    /// Bytes received on all connections so far, as on the wire.
     public var bytesReceived: Int { traffic.bytesReceived }
+    /// Bytes sent on all connections so far, as on the wire.
     public var bytesSent: Int { traffic.bytesSent }
 
+    /// The present connection to a peer; nil when there is none.
     public func connection(to peer: PeerID) -> Connection? {
         state.withLock { $0.connections.entries[peer]?.link }
     }
 
-    /// All connected peers.
+    /// All connected peers, in no particular order.
     public var peers: [PeerStatus] {
         state.withLock { state in
             state.connections.entries.map { PeerStatus(connection: $0.value.link, info: state.infos[$0.key]) }
         }
     }
 
+    /// Closes the connection to a peer, if there is one. The peer may connect again.
     public func disconnect(_ peer: PeerID) {
         connection(to: peer)?.close(.closed)
     }
 
-    /// Updates how useful peers are, which decides whose connections are closed when there are too many or when they use too much memory. To be
-    /// called regularly, with all useful peers.
+    /// Updates how useful peers are, which decides whose connections are closed when there are too many or they use too much memory. Call it
+    /// regularly, with all useful peers: the others count as not useful.
     public func rate(_ standings: [PeerID: PeerStanding]) {
         state.withLock { $0.inbound.rate(standings, at: .now()) }
     }
@@ -185,8 +201,8 @@ public final class Host: Sendable {
 
     // MARK: Events
 
-    /// The events from now on, after an event for each connected and each identified peer. The sequence ends for a subscriber that lags behind by
-    /// more than 4,096 events; it can start over with a new one.
+    /// The events from now on, after an event for each connected and each identified peer. The sequence ends when the host is closed, and for a
+    /// subscriber that lags behind by more than 4,096 events, which can call this again.
     public func events() -> AsyncStream<HostEvent> {
         let (stream, continuation) = AsyncStream.makeStream(of: HostEvent.self, bufferingPolicy: .bufferingOldest(4_096))
         state.withLock { state in
@@ -211,7 +227,7 @@ public final class Host: Sendable {
 
     // MARK: Closing
 
-    /// Stops listening and closes all connections. The host cannot be used afterwards.
+    /// Stops listening, closes all connections, and waits for their sockets to be closed. The host cannot be used afterwards.
     public func close() async {
         let (channels, connections, dials) = state.withLock { state in
             state.isClosed = true

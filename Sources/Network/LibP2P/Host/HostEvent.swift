@@ -6,13 +6,14 @@ public enum HostEvent: Sendable {
     case identified(PeerID, PeerInfo)
     /// The identify request to the peer failed.
     case notIdentified(PeerID, any Error)
-    /// The connection to the peer ended.
+    /// The connection to the peer ended, for this reason. Also reported when another connection to the same peer replaces it.
     case disconnected(PeerID, any Error)
 }
 
 /// A connected peer.
 public struct PeerStatus: Sendable {
+    /// The connection, for its address and direction.
     public let connection: Connection
-    /// nil until the peer is identified.
+    /// The peer's identify information; nil until it is identified.
     public let info: PeerInfo?
 }

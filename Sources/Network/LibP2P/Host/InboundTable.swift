@@ -16,7 +16,7 @@ struct InboundTable<ID: Hashable> {
         /// The maximum number of handshakes in progress, in total and from one block.
         var handshakes = 64
         var handshakesPerBlock = 8
-        /// Addresses to which only the total limits apply, and which are not evicted.
+        /// Addresses to which only the total limits apply, and whose connections are not evicted by others.
         var exempt: [AddressRange] = []
         /// How long a peer must have been idle to be evicted by another connection from its own block.
         var idlePeriod = TimeAmount.seconds(60)
@@ -192,7 +192,6 @@ struct InboundTable<ID: Hashable> {
     /// The connections to close so that all peers together use at most `limit` bytes: the least useful first, among these the largest users.
     ///
     /// - Parameters:
-    ///   - limit: In bytes.
     ///   - now: The current time.
     ///   - held: The memory that a peer uses, in bytes. Peers that use little are kept, since closing them frees nothing.
     mutating func exceeding(_ limit: Int, at now: NIODeadline, held: (PeerID) -> Int) -> [ID] {

@@ -1,11 +1,13 @@
 public import WakuCrypto
 
-/// The private key of a node, which determines its peer id. Keep it across restarts, since peers keep scores by peer id. It must not be a user's
-/// identity.
+/// The private key of a node, which determines its peer id. Keep it across restarts, since peers keep scores by peer id. Do not use a user's identity
+/// key for it.
 public struct NodeKey: Sendable, CustomStringConvertible {
+    /// The supported kinds of keys.
     public enum Algorithm: Sendable {
         /// The usual algorithm on Waku.
         case secp256k1
+        /// The usual algorithm on other libp2p networks.
         case ed25519
     }
 
@@ -15,13 +17,17 @@ public struct NodeKey: Sendable, CustomStringConvertible {
     }
 
     private let secret: Secret
+    /// The public key, which peers learn in the handshake.
     public let publicKey: NodePublicKey
+    /// The peer id, derived from the public key.
     public let peerID: PeerID
 
+    /// Uses a secp256k1 key.
     public init(_ key: PrivateKey) {
         self.init(.secp256k1(key), .secp256k1(key.publicKey))
     }
 
+    /// Uses an Ed25519 key.
     public init(_ key: Ed25519PrivateKey) {
         self.init(.ed25519(key), .ed25519(key.publicKey))
     }
@@ -32,6 +38,7 @@ public struct NodeKey: Sendable, CustomStringConvertible {
         peerID = PeerID(publicKey)
     }
 
+    /// A new random key.
     public static func generate(_ algorithm: Algorithm = .secp256k1) -> NodeKey {
         switch algorithm {
         case .secp256k1: NodeKey(PrivateKey.generate())
@@ -68,7 +75,7 @@ public struct NodeKey: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Signs a message, which is hashed as the algorithm requires.
+    /// Signs a message, which is hashed as the algorithm requires: DER with secp256k1, 64 bytes with Ed25519.
     public func signature(of message: [UInt8]) -> [UInt8] {
         switch secret {
         case .secp256k1(let key): ECDSA.signature(of: SHA256.hash(message), by: key)
@@ -76,5 +83,6 @@ public struct NodeKey: Sendable, CustomStringConvertible {
         }
     }
 
+    /// A fixed text, so that the key cannot reach logs.
     public var description: String { "<redacted>" }
 }

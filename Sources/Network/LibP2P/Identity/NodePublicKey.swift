@@ -3,13 +3,18 @@ public import WakuCrypto
 
 /// The public key of a node, libp2p/specs, peer-ids.
 ///
-/// A protobuf `{1 type, 2 data}`. Type 0 is RSA and 3 ECDSA (data: DER of X.509), 1 Ed25519 (32 bytes), 2 secp256k1 (33 bytes, compressed).
+/// Its encoding is a protobuf `{1 type, 2 data}`. Type 0 is RSA and 3 ECDSA (data: DER of X.509), 1 Ed25519 (32 bytes), 2 secp256k1 (33 bytes,
+/// compressed).
 public enum NodePublicKey: Hashable, Sendable {
+    /// The usual kind on Waku.
     case secp256k1(PublicKey)
+    /// The usual kind on other libp2p networks.
     case ed25519(Ed25519PublicKey)
     /// RSA and ECDSA: used by IPFS nodes, not by Waku nodes.
     case pkix(PKIXPublicKey)
 
+    /// Decodes libp2p's protobuf.
+    ///
     /// - Throws: ``IdentityError/malformedKey``, ``IdentityError/unsupportedKey``
     public init(parsing bytes: some Collection<UInt8>) throws(IdentityError) {
         let (type, data) = try KeyMessage.parse(Array(bytes))
@@ -25,6 +30,7 @@ public enum NodePublicKey: Hashable, Sendable {
         }
     }
 
+    /// Encodes the key as libp2p's protobuf, the input of the peer id.
     public func encoded() -> [UInt8] {
         switch self {
         case .secp256k1(let key): KeyMessage.encoded(.secp256k1, key.compressed)
@@ -86,6 +92,6 @@ public enum IdentityError: Error, Hashable, Sendable {
     case malformedKey
     /// An unknown type of key.
     case unsupportedKey
-    /// Neither a multihash of a key in base58btc nor one in a CID.
+    /// Not the multihash of a key, in binary form, in base58btc or in a CID.
     case malformedPeerID
 }

@@ -1,4 +1,5 @@
 import WakuCrypto
+import Wire
 
 /// The id of a node: the multihash of its public key in libp2p's encoding, libp2p/specs, peer-ids.
 ///
@@ -17,6 +18,7 @@ public struct PeerID: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The multihash.
     public let bytes: [UInt8]
 
+    /// The id of the node with this key.
     public init(_ key: NodePublicKey) {
         let encoded = key.encoded()
         bytes =
@@ -24,6 +26,8 @@ public struct PeerID: Hashable, Comparable, Sendable, CustomStringConvertible {
             ? [Self.identityCode, UInt8(encoded.count)] + encoded : [Self.sha256Code, 32] + SHA256.hash(encoded)
     }
 
+    /// Parses the binary form, a multihash.
+    ///
     /// - Throws: ``IdentityError/malformedPeerID``
     public init(parsing bytes: some Collection<UInt8>) throws(IdentityError) {
         let bytes = Array(bytes.prefix(Self.inlineByteLimit + 3))
@@ -37,7 +41,7 @@ public struct PeerID: Hashable, Comparable, Sendable, CustomStringConvertible {
         self.bytes = bytes
     }
 
-    /// From base58btc (`16Uiu2HA…`, `12D3Koo…`, `Qm…`) or a CID in base32 or base58btc (`bafz…`, `z…`).
+    /// Parses base58btc (`16Uiu2HA…`, `12D3Koo…`, `Qm…`) or a CID in base32 or base58btc (`bafz…`, `z…`).
     ///
     /// - Throws: ``IdentityError/malformedPeerID``
     public init(_ text: some StringProtocol) throws(IdentityError) {
@@ -57,7 +61,7 @@ public struct PeerID: Hashable, Comparable, Sendable, CustomStringConvertible {
         try self.init(parsing: cid.dropFirst(Self.cidPrefix.count))
     }
 
-    /// The public key, if the id contains it.
+    /// The public key, if the id contains it: for Ed25519 and secp256k1.
     public var publicKey: NodePublicKey? {
         bytes[0] == Self.identityCode ? try? NodePublicKey(parsing: bytes.dropFirst(2)) : nil
     }

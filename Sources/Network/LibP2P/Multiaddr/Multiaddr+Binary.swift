@@ -2,6 +2,8 @@ import Wire
 
 /// The binary form: for each component its code as a varint and its value, which for names and peer ids is prefixed with its length as a varint.
 extension Multiaddr {
+    /// Parses the binary form.
+    ///
     /// - Throws: ``MultiaddrError``
     public init(parsing bytes: some Collection<UInt8>) throws(MultiaddrError) {
         guard bytes.count <= Self.byteLimit else { throw .malformed }
@@ -13,6 +15,7 @@ extension Multiaddr {
         try self.init(components)
     }
 
+    /// The binary form, as identify messages and node records contain it.
     public func encoded() -> [UInt8] {
         var bytes: [UInt8] = []
         for component in components { component.append(to: &bytes) }

@@ -1,6 +1,8 @@
 import Foundation
 
 extension Multiaddr {
+    /// Parses the text form, such as `/dns4/node.example/tcp/60000`. One trailing slash is accepted.
+    ///
     /// - Throws: ``MultiaddrError``
     public init(_ text: some StringProtocol) throws(MultiaddrError) {
         guard text.utf8.count <= 2 * Self.byteLimit else { throw .malformed }
@@ -11,12 +13,14 @@ extension Multiaddr {
         var components: [Component] = []
         while let name = parts.popFirst() {
             guard Component.isKnown(name) else { throw .unsupported(name) }
-            guard let value = parts.popFirst(), let component = Component(name, value) else { throw .malformed }
+            guard let value = parts.popFirst() else { throw .invalid(name) }
+            guard let component = Component(name, value) else { throw .invalid("\(name)/\(value)") }
             components.append(component)
         }
         try self.init(components)
     }
 
+    /// The text form. Peer ids are written in base58btc, `ipfs` as `p2p`.
     public var description: String {
         components.map(\.description).joined()
     }
@@ -50,6 +54,7 @@ extension Multiaddr.Component: CustomStringConvertible {
         }
     }
 
+    /// The component with its name: `/tcp/60000`.
     public var description: String {
         switch self {
         case .ip4(let bytes): "/ip4/" + Self.text(bytes, AF_INET)

@@ -3,25 +3,31 @@
 /// Supports the components for TCP: `ip4`, `ip6`, `dns`, `dns4`, `dns6`, `tcp` and `p2p` (formerly `ipfs`). Addresses of other transports are
 /// refused.
 public struct Multiaddr: Hashable, Sendable, CustomStringConvertible {
+    /// One part of an address: a protocol with its value.
     public enum Component: Hashable, Sendable {
         /// 4 bytes.
         case ip4([UInt8])
         /// 16 bytes.
         case ip6([UInt8])
-        /// A host name to resolve to addresses of either family, of IPv4, or of IPv6.
+        /// A host name to resolve to addresses of either family.
         case dns(String)
+        /// A host name to resolve to IPv4 addresses.
         case dns4(String)
+        /// A host name to resolve to IPv6 addresses.
         case dns6(String)
+        /// A TCP port.
         case tcp(UInt16)
+        /// The id of the node at the address.
         case p2p(PeerID)
     }
 
     /// Longer than any address in use.
     static let byteLimit = 512
 
+    /// The parts of the address, at least one.
     public let components: [Component]
 
-    /// - Throws: ``MultiaddrError`` for components that cannot be encoded and decoded again.
+    /// - Throws: ``MultiaddrError/malformed`` for no components, or for components that cannot be encoded and decoded again.
     public init(_ components: [Component]) throws(MultiaddrError) {
         guard !components.isEmpty else { throw .malformed }
         for component in components where !component.isValid { throw .malformed }
@@ -35,12 +41,12 @@ public struct Multiaddr: Hashable, Sendable, CustomStringConvertible {
         return peer
     }
 
-    /// The address with this peer id.
+    /// The address with this peer id at its end, instead of another one.
     public func with(_ peer: PeerID) -> Multiaddr {
         Multiaddr(trusted: place + [.p2p(peer)])
     }
 
-    /// The address without peer id.
+    /// The address without a peer id at its end.
     public var withoutPeerID: Multiaddr {
         Multiaddr(trusted: place)
     }
@@ -65,29 +71,49 @@ public struct Multiaddr: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// A host and a TCP port.
     public struct Endpoint: Hashable, Sendable {
+        /// The families of addresses that a host name may resolve to.
         public enum Family: Sendable {
+            /// IPv4 or IPv6.
             case either
+            /// IPv4 only.
             case ip4
+            /// IPv6 only.
             case ip6
         }
 
+        /// An IP address, or a name to resolve.
         public enum Host: Hashable, Sendable {
             /// 4 or 16 bytes.
             case address([UInt8])
+            /// A host name, and the families of addresses to use.
             case name(String, Family)
         }
 
+        /// The host.
         public let host: Host
+        /// The TCP port.
         public let port: UInt16
     }
 }
 
 /// Why an address is invalid or not supported.
-public enum MultiaddrError: Error, Hashable, Sendable {
+public enum MultiaddrError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The whole can't be read: no leading slash, too long, empty, or truncated.
     case malformed
+    /// A component whose value is missing or wrong, as text: `tcp/70000`.
+    case invalid(String)
     /// A component that is not supported, by name or code.
     case unsupported(String)
+
+    public var description: String {
+        switch self {
+        case .malformed: "not a multiaddr: expected /ip4/ADDRESS/tcp/PORT/p2p/PEER, with ip6 or dns4 alike"
+        case .invalid(let component): "/\(component) is not valid in a multiaddr"
+        case .unsupported(let component): "/\(component) is not supported in a multiaddr"
+        }
+    }
 }
 
 extension Multiaddr.Component {

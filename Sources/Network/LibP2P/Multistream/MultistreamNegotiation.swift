@@ -44,7 +44,7 @@ struct MultistreamNegotiation {
         opening = Self.line(Self.header)
     }
 
-    /// Consumes complete lines from the front of `input` until a protocol is agreed on: the remaining bytes belong to that.
+    /// Consumes complete lines from the front of `input` until a protocol is agreed on: the remaining bytes belong to that protocol.
     ///
     /// - Parameters:
     ///   - input: Received bytes.
@@ -63,13 +63,13 @@ struct MultistreamNegotiation {
             hasHeardHeader = true
         }
         while let line = try Self.takeLine(&input) {
-            if let agreed = try answer(line, &output, accepts) { return agreed }
+            if let agreed = try answer(line, into: &output, accepts: accepts) { return agreed }
         }
         return nil
     }
 
     private mutating func answer(
-        _ line: String, _ output: inout ByteBuffer, _ accepts: (String) -> Bool
+        _ line: String, into output: inout ByteBuffer, accepts: (String) -> Bool
     ) throws(MultistreamError) -> String? {
         switch role {
         case .initiator(let proposals):

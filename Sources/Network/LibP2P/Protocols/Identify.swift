@@ -1,6 +1,7 @@
 import NIOCore
 
-/// The identify protocol. `/ipfs/id/1.0.0`: the peer that opens a stream receives the other's info. `/ipfs/id/push/1.0.0`: it sends its own.
+/// The identify protocol. The peer that opens a stream of `/ipfs/id/1.0.0` receives the other's information; on one of
+/// `/ipfs/id/push/1.0.0` it sends its own.
 enum Identify {
     static let id = "/ipfs/id/1.0.0"
     static let pushID = "/ipfs/id/push/1.0.0"

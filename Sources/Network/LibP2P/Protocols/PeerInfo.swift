@@ -4,22 +4,26 @@ import Wire
 ///
 /// A length-prefixed protobuf `{1 public key, 2 listen addresses*, 3 protocols*, 4 observed address, 5 protocol version, 6 agent version}`.
 public struct PeerInfo: Hashable, Sendable {
-    /// Messages with a signed record have a few kilobytes.
+    /// More than enough: messages with a signed record have a few kilobytes.
     static let byteLimit = 64 * 1024
     static let protocolLimit = 512
     static let addressLimit = 64
     static let textLimit = 256
 
-    /// May be absent in a push.
+    /// The sender's identity key, checked against its peer id; nil in a push without it.
     public var publicKey: NodePublicKey?
-    /// The addresses of supported transports.
+    /// The addresses that the sender listens on, without those of unsupported transports.
     public var listenAddresses: [Multiaddr] = []
+    /// The ids of the protocols that the sender serves.
     public var protocols: [String] = []
-    /// The receiver's address as the sender observed it.
+    /// The receiver's address as the sender observed it, without peer id.
     public var observedAddress: Multiaddr?
+    /// The version of the network, for example `ipfs/0.1.0`; informative only.
     public var protocolVersion = ""
+    /// The sender's program and version, for operators. The peer chooses it freely: escape it before display.
     public var agentVersion = ""
 
+    /// Information without any field set.
     public init() {}
 
     /// - Throws: ``ConnectionError/protocolViolation(_:)``

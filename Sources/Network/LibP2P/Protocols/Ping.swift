@@ -1,7 +1,7 @@
 import NIOCore
 import WakuCrypto
 
-/// The ping protocol, `/ipfs/ping/1.0.0`: 32 bytes are echoed, any number of times on one stream.
+/// The ping protocol, `/ipfs/ping/1.0.0`: the responder echoes 32 bytes, any number of times on one stream.
 enum Ping {
     static let id = "/ipfs/ping/1.0.0"
     static let byteCount = 32

@@ -56,7 +56,7 @@ struct YamuxHeader: Hashable {
 public enum YamuxError: Error, Hashable, Sendable {
     /// An unknown version or frame type.
     case malformedFrame
-    /// The peer opened a stream with an id that is in use or not its to assign.
+    /// The peer opened a stream with an id that is in use, or that only this node may assign.
     case invalidStream
     /// The peer sent more data than the window allows.
     case windowExceeded

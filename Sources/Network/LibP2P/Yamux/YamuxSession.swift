@@ -9,8 +9,9 @@ struct YamuxSession {
     static let dataLimit = NoiseTransport.plainLimit - YamuxHeader.byteCount
 
     struct Limits: Sendable {
-        /// The maximum number of open streams.
+        /// The maximum number of open streams that the peer opened.
         var inboundStreams = 256
+        /// The maximum number of open streams that this node opened.
         var outboundStreams = 256
         /// The maximum number of received and not consumed bytes of all streams. The stream that exceeds it is reset.
         var bufferedBytes = 4 * 1024 * 1024
@@ -77,8 +78,8 @@ struct YamuxSession {
                 guard input.readableBytes > 0 || count == 0 else { return }
                 guard let data = input.readSlice(length: min(count, input.readableBytes)) else { return }
                 unfinished = count == data.readableBytes ? nil : (stream, count - data.readableBytes, flags)
-                receiveData(data, stream, &events)
-                if unfinished == nil { end(stream, flags, &events) }
+                receiveData(data, of: stream, events: &events)
+                if unfinished == nil { end(stream, flags: flags, events: &events) }
                 continue
             }
             guard let header = try YamuxHeader(takingFrom: &input) else { return }
@@ -117,7 +118,7 @@ struct YamuxSession {
                 streams[header.stream] = stream
                 events.append(.windowGrew(header.stream))
             }
-            end(header.stream, header.flags, &events)
+            end(header.stream, flags: header.flags, events: &events)
         }
     }
 
@@ -137,7 +138,7 @@ struct YamuxSession {
         events.append(.opened(header.stream))
     }
 
-    private mutating func receiveData(_ data: ByteBuffer, _ id: UInt32, _ events: inout [Event]) {
+    private mutating func receiveData(_ data: ByteBuffer, of id: UInt32, events: inout [Event]) {
         guard data.readableBytes > 0, streams[id] != nil else { return }
         guard bufferedBytes + data.readableBytes <= limits.bufferedBytes else {
             reset(id)
@@ -149,7 +150,7 @@ struct YamuxSession {
         events.append(.data(id, data))
     }
 
-    private mutating func end(_ id: UInt32, _ flags: YamuxHeader.Flags, _ events: inout [Event]) {
+    private mutating func end(_ id: UInt32, flags: YamuxHeader.Flags, events: inout [Event]) {
         guard let stream = streams[id] else { return }
         if flags.contains(.rst) {
             remove(id)

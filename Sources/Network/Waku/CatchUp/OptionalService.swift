@@ -5,7 +5,7 @@ package import Core
 ///     available ──(node lacks it)──▶ paused ──(retry period passed, or node reconnected)──▶ available
 package struct OptionalService {
     private var pausedUntil: Instant?
-    /// After this long the node is asked again.
+    /// How long the service counts as missing before the node is asked again.
     package static let retryPeriod = Duration.seconds(60)
 
     package init() {}

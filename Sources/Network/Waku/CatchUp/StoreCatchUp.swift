@@ -25,7 +25,7 @@ package struct StoreCatchUp {
         package var settling = Duration.seconds(1)
         /// The minimum time between the starts of two walks.
         package var shortestPeriod = Duration.seconds(5)
-        /// The most pages read for one query, counted in full pages: it ends queries to a store that returns pages forever.
+        /// The maximum number of pages read for one query, counted in full pages. It ends queries to a store that returns pages forever.
         package var pageLimit = 1000
         package var rememberedHashCount = 20_000
         package var backoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
@@ -81,7 +81,7 @@ package struct StoreCatchUp {
         var summary = Summary()
     }
 
-    /// How far back to look when the stored time of the previous run is in the future and so of no use.
+    /// How far back to look when the stored time of the previous run is unusable because it is in the future.
     package static let clockLookBack = Duration.seconds(3600)
     /// A wall clock that is set back by more than this starts a repeated walk. Smaller than the overlap, which covers the senders' clocks too.
     private static let clockTolerance = Duration.seconds(10)
@@ -96,7 +96,7 @@ package struct StoreCatchUp {
     private var pageSize = StorePageSize()
     private var failures = 0
     private var pausedUntil: Instant?
-    /// The walks since the wall clock was last set back: the earliest start of their windows, and the clock's furthest position.
+    /// The walks since the wall clock was last set back: the earliest start of their windows, and the latest position of the clock.
     private var walked: (from: Instant, wallClockAtEpoch: Timestamp)?
 
     package init(configuration: Configuration) {
@@ -112,7 +112,7 @@ package struct StoreCatchUp {
         (gaps.map(\.from) + [walk?.from].compactMap { $0 }).map { $0.earliestWallClock(at: now) }.min()
     }
 
-    /// Messages since `start` may be lost.
+    /// Records that messages since `start` may be lost.
     /// - Returns: false when there are no content topics to query.
     @discardableResult
     package mutating func noteGap(from start: Moment, at now: Moment) -> Bool {
@@ -126,7 +126,7 @@ package struct StoreCatchUp {
     }
 
     /// Checks whether the wall clock was set back. Call it regularly.
-    /// - Returns: Whether that made a gap.
+    /// - Returns: Whether a gap was noted.
     @discardableResult
     package mutating func noteClock(at now: Moment) -> Bool {
         guard let walked, walked.wallClockAtEpoch.since(now.wallClockAtEpoch) > Self.clockTolerance else { return false }
@@ -135,7 +135,7 @@ package struct StoreCatchUp {
         return noteGap(from: now - min(now.instant - walked.from, Self.clockLookBack), at: now)
     }
 
-    /// The node reconnected: ends a pause, and makes the next failure the first of a row again.
+    /// The node reconnected: ends a pause, and resets the number of consecutive failures.
     package mutating func noteReconnection() {
         failures = 0
         pausedUntil = nil

@@ -2,25 +2,30 @@ public import Core
 
 /// A query to a node's store, 13/WAKU2-STORE.
 public struct StoreQuery: Hashable, Sendable {
-    /// Stores refuse queries with more content topics.
+    /// The maximum number of content topics in a query: stores refuse more.
     public static let maximumTopicCount = 10
+    /// The maximum number of messages on a page: stores return no more.
     public static let maximumPageSize = 100
 
+    /// Only messages on this topic are returned; nil returns those on any.
     public var pubsubTopic: PubsubTopic?
-    /// Messages on any of these are returned; on any topic when it is empty. At most ``maximumTopicCount``.
+    /// Only messages on one of these topics are returned; without any, messages on all topics. At most ``maximumTopicCount``.
     public var contentTopics: [ContentTopic]
-    /// Limits of the messages' own timestamps, both inclusive.
+    /// The lowest timestamp of the messages to return, inclusive; nil for no limit.
     public var startTime: Timestamp?
+    /// The highest timestamp of the messages to return, inclusive; nil for no limit.
     public var endTime: Timestamp?
-    /// Only these messages are returned. At most ``Publication/lookUpLimit``. Topics and times are ignored when hashes are given.
+    /// If not empty, only these messages are returned. At most ``Publication/lookUpLimit``. Leave topics and times unset then: nodes refuse queries
+    /// with both.
     public var hashes: [MessageHash]
     /// The previous page's ``StorePage/cursor``; nil for the first page.
     public var cursor: String?
-    /// Whether the response includes messages, or only their hashes.
+    /// Whether the response includes the messages, or only their hashes.
     public var includesMessages: Bool
-    /// At most ``maximumPageSize``.
+    /// The maximum number of messages in the response, at most ``maximumPageSize``.
     public var pageSize: Int
 
+    /// The defaults query all messages of a store, oldest first, in pages of ``maximumPageSize``.
     public init(
         pubsubTopic: PubsubTopic? = nil, contentTopics: [ContentTopic] = [], startTime: Timestamp? = nil, endTime: Timestamp? = nil,
         hashes: [MessageHash] = [], cursor: String? = nil, includesMessages: Bool = true, pageSize: Int = StoreQuery.maximumPageSize
@@ -62,9 +67,13 @@ public struct StorePage: Hashable, Sendable {
     public let messages: [ReceivedMessage]
     /// The hashes of all messages of the page, as the store reports them.
     public let hashes: [MessageHash]
-    /// Continues the query at the next page; nil on the last page.
+    /// The position of the next page, for ``StoreQuery/cursor``; nil on the last page.
     public let cursor: String?
 
+    /// - Parameters:
+    ///   - messages: The messages that could be decoded; empty when only hashes were requested.
+    ///   - hashes: The hashes of all messages of the page.
+    ///   - cursor: The position of the next page; nil on the last page.
     public init(messages: [ReceivedMessage], hashes: [MessageHash], cursor: String?) {
         self.messages = messages
         self.hashes = hashes

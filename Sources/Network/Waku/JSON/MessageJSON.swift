@@ -1,5 +1,6 @@
 public import Core
 import Foundation
+import Wire
 
 /// A message in the JSON of a node's REST API.
 ///
@@ -14,6 +15,7 @@ public struct MessageJSON: Codable, Sendable {
     let meta: Data?
     let ephemeral: Bool?
 
+    /// The JSON form of a message. Empty meta and a false ephemeral flag are left out.
     public init(_ message: WakuMessage) {
         payload = Data(message.payload)
         contentTopic = message.contentTopic.rawValue
@@ -24,6 +26,7 @@ public struct MessageJSON: Codable, Sendable {
     }
 
     /// The message, not validated: see ``WakuMessage/flaw``.
+    ///
     /// - Parameter defaultTimestamp: Used when the JSON has none.
     public func message(defaultTimestamp: Timestamp) -> WakuMessage {
         WakuMessage(
@@ -34,18 +37,18 @@ public struct MessageJSON: Codable, Sendable {
 }
 
 extension MessageJSON {
-    /// Writes the bytes directly: JSONEncoder takes longer than encrypting the message.
+    /// The JSON text of a message. The bytes are written directly: JSONEncoder takes longer than encrypting the message.
     public static func encode(_ message: WakuMessage) -> [UInt8] {
-        var json = JSONText()
-        json.beginObject()
-        json.member("payload", base64: message.payload)
-        json.member("contentTopic", message.contentTopic.rawValue)
-        json.member("version", json: "\(message.version)".utf8)
-        json.member("timestamp", json: "\(message.timestamp.rawValue)".utf8)
-        if !message.meta.isEmpty { json.member("meta", base64: message.meta) }
-        if message.ephemeral { json.member("ephemeral", json: "true".utf8) }
-        json.endObject()
-        return json.bytes
+        var writer = JSONWriter(capacity: message.payload.count / 3 * 4 + 256)
+        writer.object { json in
+            json.value("payload", base64: message.payload)
+            json.value("contentTopic", message.contentTopic.rawValue)
+            json.value("version", message.version)
+            json.value("timestamp", message.timestamp.rawValue)
+            if !message.meta.isEmpty { json.value("meta", base64: message.meta) }
+            if message.ephemeral { json.value("ephemeral", true) }
+        }
+        return writer.bytes
     }
 }
 
@@ -54,6 +57,7 @@ public struct LenientElement<Value: Decodable & Sendable>: Decodable, Sendable {
     /// nil when the element could not be decoded.
     public let value: Value?
 
+    /// Never throws: ``value`` is nil when the element cannot be decoded.
     public init(from decoder: any Decoder) {
         value = try? Value(from: decoder)
     }

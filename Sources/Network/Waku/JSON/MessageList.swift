@@ -1,20 +1,22 @@
 import Core
+import Wire
 
 /// The JSON array of messages that a poll returns, parsed in one pass. ``MessageJSON`` describes an element.
 ///
 /// Elements that are not messages are skipped. Messages on unwanted topics are not decoded.
 public struct MessageList: Sendable {
+    /// The decoded messages, in the order of the array.
     public private(set) var messages: [WakuMessage] = []
-    /// Messages on unwanted topics.
+    /// The number of messages on unwanted topics, which were not decoded.
     public private(set) var unwantedCount = 0
-    /// All elements, unreadable ones included.
+    /// The number of all elements, unreadable ones included.
     public private(set) var elementCount = 0
 
     /// nil when the text is neither an array nor null.
     ///
     /// - Parameters:
     ///   - json: UTF-8.
-    ///   - wants: Whether to decode messages on a topic of the form of ``ContentTopic/init(_:)``; others are not wanted. nil decodes all messages.
+    ///   - wants: Whether to decode messages on the topic of a tag; messages on topics of other forms are unwanted. nil decodes all messages.
     public init?(json: [UInt8], wants: ((TopicTag) -> Bool)? = nil) {
         let isRead = json.withUnsafeBufferPointer { text in
             var scan = JSONScan(text)
@@ -24,24 +26,18 @@ public struct MessageList: Sendable {
     }
 
     private mutating func read(_ scan: inout JSONScan, _ wants: ((TopicTag) -> Bool)?) -> Bool {
-        guard scan.take(UInt8(ascii: "[")) else {
-            // go-waku answers null when there are no messages.
-            return scan.word().map { scan.isWord($0, "null") } ?? false
-        }
-        if scan.take(UInt8(ascii: "]")) { return true }
-        repeat {
+        // go-waku answers null when there are no messages.
+        guard scan.peek() == UInt8(ascii: "[") else { return scan.takeNull() }
+        return scan.array { scan in
             elementCount += 1
-            guard scan.peek() == UInt8(ascii: "{") else {
-                guard scan.skipValue() else { return false }
-                continue
-            }
+            guard scan.peek() == UInt8(ascii: "{") else { return scan.skipValue() }
             guard let fields = MessageFields(&scan) else { return false }
-            add(fields, scan, wants)
-        } while scan.take(UInt8(ascii: ","))
-        return scan.take(UInt8(ascii: "]"))
+            add(fields, from: scan, wants: wants)
+            return true
+        }
     }
 
-    private mutating func add(_ fields: MessageFields, _ scan: JSONScan, _ wants: ((TopicTag) -> Bool)?) {
+    private mutating func add(_ fields: MessageFields, from scan: JSONScan, wants: ((TopicTag) -> Bool)?) {
         if let wants, let topic = fields.contentTopic {
             guard let tag = fields.tag(topic, scan), wants(tag) else {
                 unwantedCount += 1
@@ -153,7 +149,7 @@ struct MessageFields {
     }
 
     private func decoded(_ string: JSONScan.StringRange, _ scan: JSONScan) -> [UInt8]? {
-        guard string.isEscaped else { return Base64.decode(scan.text[string.range]) }
-        return scan.bytes(string)?.withUnsafeBufferPointer { Base64.decode($0[...]) }
+        guard string.isEscaped else { return Base64.decode(UnsafeBufferPointer(rebasing: scan.text[string.range])) }
+        return scan.bytes(string)?.withUnsafeBufferPointer(Base64.decode)
     }
 }

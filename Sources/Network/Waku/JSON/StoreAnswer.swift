@@ -1,4 +1,5 @@
 import WakuCrypto
+import Wire
 
 /// The JSON response of a node's REST API to a store query, parsed in one pass.
 ///
@@ -8,26 +9,29 @@ import WakuCrypto
 /// ``MessageJSON`` describes a message. Memory is bounded by ``entryLimit`` for a response of any length: a decoder that builds a
 /// value per element would take many times the response's length for an array of empty objects.
 public struct StoreAnswer: Sendable {
-    /// A response with more entries than a page may have is refused.
+    /// The maximum number of entries. A response with more is refused.
     public static let entryLimit = StoreQuery.maximumPageSize
-    /// Nodes use message hashes as cursors: `0x` and 64 digits.
+    /// The maximum length of the cursor in bytes. Nodes use message hashes as cursors: `0x` and 64 digits.
     public static let cursorByteLimit = 1024
     private static let textByteLimit = 160
 
+    /// A stored message.
     public struct Entry: Hashable, Sendable {
         /// The hash that the store reports; nil when it is not 32 bytes in hexadecimal digits.
         public var hash: MessageHash?
-        /// nil when it is absent or invalid.
+        /// The message; nil when it was not requested, or is invalid.
         public var message: WakuMessage?
+        /// The message's pubsub topic; nil when it is absent or not a string.
         public var pubsubTopic: PubsubTopic?
     }
 
+    /// The status code, with the numbers of HTTP; nil when it is absent.
     public private(set) var status: Int?
     /// The first 160 bytes of the status description.
     public private(set) var text = ""
-    /// The elements that are objects.
+    /// The elements of `messages` that are objects, in order.
     public private(set) var entries: [Entry] = []
-    /// Continues at the next page; nil on the last page.
+    /// The position of the next page, for ``StoreQuery/cursor``; nil on the last page.
     public private(set) var cursor: String?
     /// The number of elements of `messages`, including elements that are not objects.
     private var elementCount = 0
@@ -66,20 +70,16 @@ public struct StoreAnswer: Sendable {
     }
 
     private mutating func readEntries(_ scan: inout JSONScan) -> Bool {
-        guard scan.take(UInt8(ascii: "[")) else { return scan.word().map { scan.isWord($0, "null") } ?? false }
-        if scan.take(UInt8(ascii: "]")) { return true }
-        repeat {
+        guard scan.peek() == UInt8(ascii: "[") else { return scan.takeNull() }
+        return scan.array { scan in
             elementCount += 1
             guard elementCount <= Self.entryLimit else { return false }
-            guard scan.peek() == UInt8(ascii: "{") else {
-                guard scan.skipValue() else { return false }
-                continue
-            }
+            guard scan.peek() == UInt8(ascii: "{") else { return scan.skipValue() }
             var entry = Entry()
             guard scan.object({ key, scan in entry.readMember(key, &scan) }) else { return false }
             entries.append(entry)
-        } while scan.take(UInt8(ascii: ","))
-        return scan.take(UInt8(ascii: "]"))
+            return true
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 package import Wire
 
-/// The fields of an encoded ``WakuMessage``, and which deployed implementations cannot decode it.
+/// The fields of an encoded ``WakuMessage``, and the deployed implementations that cannot decode it.
 ///
 /// Fields are read as proto3 decoders read them: the last occurrence of a field counts; unknown fields, and known fields with another wire type, are
 /// skipped. Nothing is stored for skipped fields, so their number needs no limit.
@@ -19,7 +19,7 @@ package struct WakuMessageFields: Sendable {
 
     /// Field 1; nil when there is none.
     package private(set) var payload: Range<Int>?
-    /// Field 2; nil when there is none. May be invalid UTF-8: only Go checks it.
+    /// Field 2; nil when there is none. May be invalid UTF-8: only go-waku checks it.
     package private(set) var contentTopic: Range<Int>?
     /// Field 3.
     package private(set) var version: UInt32 = 0

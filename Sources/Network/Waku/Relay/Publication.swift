@@ -2,21 +2,26 @@
 public enum Publication: Hashable, Sendable {
     /// At least one peer received it.
     case confirmed
-    /// A node accepted it, but does not report whether any peer did. If `canBeLookedUp`, ``RelayTransport/lookUp(_:)`` may show that.
+    /// A node accepted it, but does not report whether any peer received it. If `canBeLookedUp`, ``RelayTransport/lookUp(_:)`` may show that.
     case unconfirmed(canBeLookedUp: Bool)
 
-    /// The most messages in one look-up: the page size of stores, and within the size of HTTP headers that nodes accept.
+    /// The maximum number of messages in one look-up. It is the page size of stores, and such a query fits into the HTTP headers that nodes accept.
     public static let lookUpLimit = 100
 }
 
 /// A publication, and the relays that accepted it.
 public struct PlacedPublication: Hashable, Sendable {
+    /// The known progress.
     public let publication: Publication
     /// Indices of the relays in the operator's order; 0 for a single one.
     public let places: Set<Int>
     /// Whether another relay's store can confirm the publication independently.
     public let canBeChecked: Bool
 
+    /// - Parameters:
+    ///   - publication: The known progress.
+    ///   - places: Indices of the relays that accepted the message.
+    ///   - canBeChecked: Whether another relay's store can confirm the publication independently.
     public init(_ publication: Publication, places: Set<Int>, canBeChecked: Bool = false) {
         self.publication = publication
         self.places = places
@@ -30,9 +35,10 @@ public struct StoreFindings: Hashable, Sendable {
     public var found: [Int: Set<MessageHash>]
     /// Indices of relays whose store did not answer, but may later.
     public var unavailable: Set<Int>
-    /// The number of relays, asked or not.
+    /// The number of all relays, including those whose store was not queried.
     public var relayCount: Int
 
+    /// The defaults describe a single relay, the store of which answered.
     public init(found: [Int: Set<MessageHash>], unavailable: Set<Int> = [], relayCount: Int = 1) {
         self.found = found
         self.unavailable = unavailable

@@ -6,22 +6,28 @@ public protocol Relay: RelayTransport, RelayDiagnostics {}
 
 /// A message that was received, and its pubsub topic.
 public struct ReceivedMessage: Hashable, Sendable {
+    /// The message, as its sender published it.
     public let message: WakuMessage
+    /// The pubsub topic on which it was received.
     public let pubsubTopic: PubsubTopic
 
+    /// - Parameters:
+    ///   - message: The message.
+    ///   - pubsubTopic: The pubsub topic on which it was received.
     public init(message: WakuMessage, pubsubTopic: PubsubTopic) {
         self.message = message
         self.pubsubTopic = pubsubTopic
     }
 
-    /// Computed on each access: most messages on a shard are for others and never need it.
+    /// The deterministic message hash. Computed on each access: most messages on a shard are for others and never need it.
     public var hash: MessageHash { message.hash(on: pubsubTopic) }
 }
 
 /// Whether a relay receives messages.
 public enum RelayState: Hashable, Sendable {
+    /// Messages on at least one pubsub topic are received.
     case attached
-    /// The reason is one phrase for an operator.
+    /// No messages are received, for this reason: one phrase for an operator.
     case detached(String)
 }
 
@@ -31,12 +37,13 @@ public enum RelayEvent: Hashable, Sendable {
     case foreign(Int)
     /// Messages may have been lost on a pubsub topic.
     case gap
-    /// Messages that only the store had.
+    /// Messages that were not received live, but fetched from a store.
     case recovered(Int)
 }
 
 /// Why a message was not published or not looked up.
 public struct RelayError: Error, Hashable, CustomStringConvertible {
+    /// Whether another attempt is worthwhile.
     public enum Code: Hashable, Sendable {
         /// The node is unreachable, starting, or without peers: worth another attempt.
         case unavailable
@@ -44,13 +51,19 @@ public struct RelayError: Error, Hashable, CustomStringConvertible {
         case refused
     }
 
+    /// Whether another attempt is worthwhile.
     public let code: Code
+    /// The reason, one phrase for an operator.
     public let message: String
 
+    /// - Parameters:
+    ///   - code: Whether another attempt is worthwhile.
+    ///   - message: The reason, one phrase for an operator.
     public init(code: Code, message: String) {
         self.code = code
         self.message = message
     }
 
+    /// The reason, without the code.
     public var description: String { message }
 }

@@ -9,7 +9,7 @@ public protocol RelayDiagnostics: Sendable {
     /// The peers it is connected to, where it has peers.
     var peers: [RelayPeer] { get }
 
-    /// By how much the Waku node's clock is certainly ahead of this machine's, below zero when it is behind; nil where it is not known.
+    /// The minimum difference between the Waku node's clock and this machine's, positive when the node's is ahead; nil when it is not known.
     var clockAhead: Duration? { get }
 
     /// Totals since the relay was created.
@@ -21,10 +21,16 @@ public protocol RelayDiagnostics: Sendable {
 
 /// Defaults for a relay without peers.
 extension RelayDiagnostics {
+    /// A name for a relay that has no address.
     public var name: String { "relay" }
+    /// Empty: a single relay has no rank to lose.
     public var demotedRelays: [String] { [] }
+    /// Empty: the relay has no peers.
     public var peers: [RelayPeer] { [] }
+    /// nil: the clock of the relay's node is not known.
     public var clockAhead: Duration? { nil }
+    /// All totals are 0.
     public var traffic: RelayTraffic { RelayTraffic() }
+    /// Empty: the relay cannot be dialed.
     public var ownAddresses: [String] { [] }
 }

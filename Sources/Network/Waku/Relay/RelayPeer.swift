@@ -1,28 +1,36 @@
 /// A connected peer of a relay, as operators see it.
 public struct RelayPeer: Hashable, Codable, Sendable {
+    /// The peer id in its text form.
     public var id: String
+    /// The multiaddr of the connection; nil for a transport without addresses.
     public var address: String?
     /// Whether the peer dialed this node.
     public var isInbound: Bool
-    /// The agent version that the peer identified with; nil until it did.
+    /// The program and version that the peer reported; nil until it did. The peer chooses it freely: escape it before display.
     public var agent: String?
+    /// The ids of the protocols that the peer serves, sorted.
     public var protocols: [String]
-    /// The pubsub topics it subscribed to, and those for which it is in this node's mesh.
+    /// The pubsub topics that the peer subscribed to.
     public var pubsubTopics: [String]
+    /// The pubsub topics for which the peer is in this node's mesh.
     public var meshes: [String]
     /// Whether it is a filter node that accepted this node's subscriptions.
     public var isFilterNode: Bool
     /// Its gossipsub score; nil for a peer without gossipsub.
     public var score: Double?
-    /// Totals of this connection, on the wire.
+    /// Bytes received on the connection, as on the wire.
     public var bytesReceived: Int
+    /// Bytes sent on the connection, as on the wire.
     public var bytesSent: Int
+    /// Gossiped messages received from the peer, duplicates included.
     public var messagesReceived: Int
+    /// Gossiped messages queued for the peer.
     public var messagesSent: Int
 
     /// Whether messages are received from it.
     public var isWorking: Bool { !meshes.isEmpty || isFilterNode }
 
+    /// The defaults are those of a peer without gossip or traffic.
     public init(
         id: String, address: String?, isInbound: Bool, agent: String?, protocols: [String] = [], pubsubTopics: [String] = [],
         meshes: [String] = [], isFilterNode: Bool = false, score: Double? = nil, bytesReceived: Int = 0, bytesSent: Int = 0,

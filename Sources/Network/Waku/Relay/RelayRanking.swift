@@ -83,12 +83,18 @@ public struct RelayRanking: Sendable {
 public struct RelayVerdict: Hashable, Sendable {
     /// The relay's index in the operator's order.
     public var place: Int
+    /// Whether another relay's store has the message, or, where no other store gives information, the relay itself confirms it.
     public var isConfirmed: Bool
     /// Whether only the relay itself confirms it: its own store has the message, or it reports that a peer accepted it.
     public var isClaimed: Bool
-    /// The places of the other relays whose stores were asked and do not have the message.
+    /// The places of the other relays whose stores were queried and do not have the message.
     public var deniedBy: Set<Int>
 
+    /// - Parameters:
+    ///   - place: The relay's index in the operator's order.
+    ///   - isConfirmed: Whether the publication counts as confirmed.
+    ///   - isClaimed: Whether only the relay itself confirms it.
+    ///   - deniedBy: The places of the other relays whose stores were queried and do not have the message.
     public init(place: Int, isConfirmed: Bool, isClaimed: Bool = false, deniedBy: Set<Int> = []) {
         self.place = place
         self.isConfirmed = isConfirmed

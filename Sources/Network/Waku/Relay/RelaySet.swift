@@ -1,23 +1,24 @@
 public import Core
 import Synchronization
 
-/// Several relays used as one: all receive, and another one publishes when the first does not.
+/// Several relays used as one: all receive messages; each message is published by the first relay that accepts it.
 ///
 /// Each message is delivered once by each relay, possibly at the same time. Receivers recognize duplicates by the message hash.
 public final class RelaySet: Relay {
-    /// Limit for a relay or its store to respond while there are others. Clients wait three seconds for an answer.
+    /// How long a relay or its store may take to respond while there are others. Clients wait 3 s for an answer.
     private static let timeout = Duration.milliseconds(2500)
 
     /// In order of preference for publishing. A relay's index here is its place.
     public let relays: [any Relay]
     private let ranking: Mutex<RelayRanking>
 
+    /// - Parameter relays: In order of preference for publishing.
     public init(_ relays: [any Relay]) {
         self.relays = relays
         ranking = Mutex(RelayRanking(count: relays.count))
     }
 
-    /// `deliver` runs once for each relay, at the same time.
+    /// Receives from all relays concurrently, so that `deliver` may run several times at once.
     public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         await withDiscardingTaskGroup { group in
             for relay in relays {
@@ -28,13 +29,16 @@ public final class RelaySet: Relay {
 
     // MARK: Publishing
 
+    /// Publishes by the first relay that accepts the message, in the order of ``RelayRanking``.
     @discardableResult
     public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         try await publish(message, on: pubsubTopic, avoiding: []).publication
     }
 
-    /// Publishes by the first relay in the order of ``RelayRanking`` that accepts the message. When one refuses it or times out, the next is
-    /// tried.
+    /// Publishes by the first relay that accepts the message, in the order of ``RelayRanking``. When one refuses it or does not respond within
+    /// 2.5 s, the next is tried. A single relay has no timeout.
+    ///
+    /// - Throws: ``RelayError`` of a relay, `unavailable` rather than `refused`, when none accepted it.
     public func publish(
         _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding avoided: Set<Int>
     ) async throws(RelayError) -> PlacedPublication {
@@ -120,6 +124,8 @@ public final class RelaySet: Relay {
     // MARK: Stores
 
     /// The messages that any of the stores has.
+    ///
+    /// - Throws: ``RelayError``, when no store answered.
     public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
         try await findings(hashes).found.values.reduce(into: []) { $0.formUnion($1) }
     }
@@ -148,6 +154,7 @@ public final class RelaySet: Relay {
         return findings
     }
 
+    /// Records verdicts, by which relays lose or regain their rank.
     public func note(_ verdicts: [RelayVerdict]) {
         guard !verdicts.isEmpty else { return }
         let now = Instant.now
@@ -156,21 +163,22 @@ public final class RelaySet: Relay {
         }
     }
 
+    /// The names of all relays, separated by commas.
     public var name: String { relays.map(\.name).joined(separator: ", ") }
 
-    /// Empty for a single relay.
+    /// The demoted relays; empty for a single relay.
     public var demotedRelays: [String] {
         relays.count > 1 ? ranking.withLock(\.demoted).map { relays[$0].name } : []
     }
 
-    /// The smallest difference from any node's clock: one that is wrong itself proves nothing.
+    /// The smallest known difference from a node's clock, since a single node's clock may be wrong.
     public var clockAhead: Duration? {
         relays.compactMap(\.clockAhead).min { ($0 < .zero ? .zero - $0 : $0) < ($1 < .zero ? .zero - $1 : $1) }
     }
 
     // MARK: All relays together
 
-    /// Attached if any relay is; otherwise the reasons of all.
+    /// Attached if any relay is; otherwise detached, with the reasons of all.
     public var state: RelayState {
         var reasons: [String] = []
         for relay in relays {
@@ -188,18 +196,24 @@ public final class RelaySet: Relay {
         relays.reduce(into: [:]) { furthest, relay in furthest.merge(relay.seenUntil, uniquingKeysWith: max) }
     }
 
+    /// Adds the topics to all relays.
     public func watch(_ contentTopics: [ContentTopic]) {
         for relay in relays { relay.watch(contentTopics) }
     }
 
+    /// Removes the topics from all relays.
     public func unwatch(_ contentTopics: [ContentTopic]) {
         for relay in relays { relay.unwatch(contentTopics) }
     }
 
+    /// The peers of all relays.
     public var peers: [RelayPeer] { relays.flatMap(\.peers) }
+    /// The sums over all relays.
     public var traffic: RelayTraffic { relays.reduce(RelayTraffic()) { $0 + $1.traffic } }
+    /// The addresses of all relays.
     public var ownAddresses: [String] { relays.flatMap(\.ownAddresses) }
 
+    /// Closes the relays one after the other.
     public func close() async {
         for relay in relays { await relay.close() }
     }

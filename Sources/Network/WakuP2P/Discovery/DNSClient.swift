@@ -4,11 +4,12 @@ import NIOPosix
 
 /// Looks up TXT records over UDP, each query from its own port and with its own id. Forged responses are harmless: node lists are signed.
 public struct DNSClient: Sendable {
-    /// The servers, with ports.
+    /// The servers, with ports, in the order in which they are queried.
     public var servers: [SocketAddress]
-    /// Timeout of one query to one server. Each server is queried up to twice.
+    /// Timeout of one query to one server. Each server is queried at most twice.
     public var timeout = TimeAmount.seconds(3)
 
+    /// - Parameter servers: The servers, with ports. Without any, no name is found.
     public init(servers: [SocketAddress]) {
         self.servers = servers
     }
@@ -19,7 +20,7 @@ public struct DNSClient: Sendable {
         self.init(servers: [server])
     }
 
-    /// The servers of /etc/resolv.conf.
+    /// A client of the first three servers in `/etc/resolv.conf`, which is read now; of none when there is no such file.
     public static func system() -> DNSClient {
         let text = FileManager.default.contents(atPath: "/etc/resolv.conf").map { String(decoding: $0, as: UTF8.self) } ?? ""
         return DNSClient(servers: servers(in: text))
@@ -34,7 +35,7 @@ public struct DNSClient: Sendable {
         return Array(named.prefix(3))
     }
 
-    /// The TXT records of a name. Empty when there are none or no server responds.
+    /// The TXT records of a name, the parts of each concatenated. Empty when there are none, or no server responds: errors are not reported.
     public func texts(of name: String) async -> [String] {
         for _ in 0..<2 {
             for server in servers where !Task.isCancelled {

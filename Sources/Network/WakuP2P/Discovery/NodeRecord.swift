@@ -1,9 +1,12 @@
 public import Waku
 public import WakuCrypto
+import Wire
 
 /// Why a node record or node list is invalid.
 public enum ENRError: Error, Hashable, Sendable {
+    /// The syntax, or the value of a required entry, is invalid.
     case malformed
+    /// The record, URL or DNS entry is longer than its limit.
     case tooLong
     /// The signature is missing or invalid.
     case badSignature
@@ -20,29 +23,39 @@ public enum ENRError: Error, Hashable, Sendable {
 /// These keys are read: `id`, which must be `v4`; `secp256k1`, 33 bytes; `ip` 4, `tcp` 2, `ip6` 16, `tcp6` 2; `multiaddrs`, each with a length of
 /// 2 bytes and in binary form; `rs` or `rsv`, see `RelayShards`.
 public struct NodeRecord: Hashable, Sendable {
+    /// The maximum length of a record in binary form, set by EIP-778.
     public static let maximumByteCount = 300
     static let maximumAddressCount = 16
 
+    /// The number of the record, which its node increases with each change.
     public let sequence: UInt64
+    /// The node's secp256k1 key, which signed the record and determines the peer id.
     public let publicKey: PublicKey
+    /// The IPv4 address, 4 bytes; nil without a valid entry `ip`.
     public private(set) var ip4: [UInt8]?
+    /// The TCP port for ``ip4``, and for ``ip6`` without ``tcp6``; nil without a valid entry `tcp`.
     public private(set) var tcp: UInt16?
+    /// The IPv6 address, 16 bytes; nil without a valid entry `ip6`.
     public private(set) var ip6: [UInt8]?
+    /// The TCP port for ``ip6``; nil without a valid entry `tcp6`.
     public private(set) var tcp6: UInt16?
-    /// In binary form, without peer id.
+    /// Further addresses as multiaddrs in binary form, at most 16, not validated. By the specification they have no peer id.
     public private(set) var multiaddrs: [[UInt8]] = []
+    /// The shards that the node relays; nil when it does not report them.
     public private(set) var shards: RelayShards?
 
-    /// Parses the text form, `enr:` and base64.
+    /// Parses the text form, `enr:` and base64, and verifies the signature.
     ///
     /// - Throws: ``ENRError``
     public init(parsing text: some StringProtocol) throws(ENRError) {
         guard text.hasPrefix("enr:") else { throw .malformed }
         guard text.utf8.count <= 4 + (Self.maximumByteCount * 4 + 2) / 3 else { throw .tooLong }
-        guard let bytes = BaseEncoding.base64URL(text.dropFirst(4)) else { throw .malformed }
+        guard let bytes = Base64.decodeURL(text.dropFirst(4)) else { throw .malformed }
         try self.init(parsing: bytes)
     }
 
+    /// Parses the binary form, and verifies the signature.
+    ///
     /// - Throws: ``ENRError``
     public init(parsing bytes: [UInt8]) throws(ENRError) {
         guard bytes.count <= Self.maximumByteCount else { throw .tooLong }

@@ -1,17 +1,22 @@
 public import WakuCrypto
+import Wire
 
 /// The URL of a DNS node list: its domain and the key that signs it, `enrtree://<base32 of a compressed key>@<domain>`, EIP-1459.
 public struct NodeTreeURL: Hashable, Sendable, CustomStringConvertible {
+    /// The key that signs the list's root.
     public let publicKey: PublicKey
+    /// The domain of the list's root entry, in lower case.
     public let domain: String
 
-    /// - Throws: ``ENRError``
+    /// Parses a URL of at most 512 bytes.
+    ///
+    /// - Throws: ``ENRError``: `malformed`, `tooLong`
     public init(parsing text: some StringProtocol) throws(ENRError) {
         let scheme = "enrtree://"
         guard text.utf8.count <= 512 else { throw .tooLong }
         guard text.hasPrefix(scheme) else { throw .malformed }
         let parts = text.dropFirst(scheme.count).split(separator: "@", omittingEmptySubsequences: false)
-        guard parts.count == 2, let key = BaseEncoding.base32(parts[0]), key.count == PublicKey.compressedByteCount,
+        guard parts.count == 2, let key = Base32.decode(parts[0], acceptsUpperCase: true), key.count == PublicKey.compressedByteCount,
             let publicKey = try? PublicKey(parsing: key), Self.isDomain(parts[1])
         else { throw .malformed }
         self.publicKey = publicKey
@@ -20,6 +25,7 @@ public struct NodeTreeURL: Hashable, Sendable, CustomStringConvertible {
     }
 
     private let text: String
+    /// The URL as it was given.
     public var description: String { text }
 
     private static func isDomain(_ name: some StringProtocol) -> Bool {
@@ -39,10 +45,12 @@ public struct NodeTreeURL: Hashable, Sendable, CustomStringConvertible {
             }
     }
 
+    /// Compares key and domain, not the text.
     public static func == (left: NodeTreeURL, right: NodeTreeURL) -> Bool {
         left.publicKey == right.publicKey && left.domain == right.domain
     }
 
+    /// Hashes key and domain, as `==` compares them.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(publicKey)
         hasher.combine(domain)
@@ -57,12 +65,11 @@ struct NodeTreeRoot: Hashable {
     let links: String
     let sequence: UInt64
 
-    /// - Throws: ``ENRError``
     init(parsing text: String, signedBy key: PublicKey) throws(ENRError) {
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 5, parts[0] == "enrtree-root:v1", let nodes = Self.value(of: "e=", parts[1]),
             let links = Self.value(of: "l=", parts[2]), let sequence = Self.value(of: "seq=", parts[3]).flatMap({ UInt64($0) }),
-            let bytes = Self.value(of: "sig=", parts[4]).flatMap({ BaseEncoding.base64URL($0) }),
+            let bytes = Self.value(of: "sig=", parts[4]).flatMap({ Base64.decodeURL($0) }),
             NodeTreeEntry.isHash(nodes), NodeTreeEntry.isHash(links)
         else { throw .malformed }
         let signed = parts[..<4].joined(separator: " ")
@@ -92,10 +99,11 @@ enum NodeTreeEntry: Hashable {
     /// - Parameters:
     ///   - text: The text of the TXT record, its parts concatenated.
     ///   - hash: The base32 prefix of Keccak-256 of the text.
-    /// - Throws: ``ENRError``
     init(parsing text: String, hash: String) throws(ENRError) {
         guard text.utf8.count <= Self.maximumByteCount else { throw .tooLong }
-        guard let expected = BaseEncoding.base32(hash), Keccak256.hash(Array(text.utf8)).starts(with: expected) else { throw .wrongHash }
+        guard let expected = Base32.decode(hash, acceptsUpperCase: true), Keccak256.hash(Array(text.utf8)).starts(with: expected) else {
+            throw .wrongHash
+        }
         let branch = "enrtree-branch:"
         if text.hasPrefix(branch) {
             let hashes = text.dropFirst(branch.count).split(separator: ",").map(String.init)
@@ -111,6 +119,6 @@ enum NodeTreeEntry: Hashable {
 
     /// Whether the text is a hash of 12 to 32 bytes. Shorter ones are refused, since they could be forged.
     static func isHash(_ text: String) -> Bool {
-        text.utf8.count <= 52 && (BaseEncoding.base32(text).map { 12...32 ~= $0.count } ?? false)
+        text.utf8.count <= 52 && (Base32.decode(text, acceptsUpperCase: true).map { 12...32 ~= $0.count } ?? false)
     }
 }

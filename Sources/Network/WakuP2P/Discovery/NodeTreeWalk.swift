@@ -1,18 +1,22 @@
-/// Walks DNS node lists in random order: names to look up go out, TXT records come in; the result are node records.
+/// Walks DNS node lists, EIP-1459, in random order. Names to look up go out, TXT records come in; the result is a list of node records.
 ///
 ///     root ─▶ node branch ─▶ branch … ─▶ node
 ///       └───▶ link branch ─▶ branch … ─▶ link ─▶ another root
 ///
 /// Each name is looked up once. Entries that are malformed, wrongly signed or do not match their hash are skipped and counted.
 public struct NodeTreeWalk: Sendable {
+    /// The limits of a walk, which bound its time and memory for lists of any size.
     public struct Limits: Hashable, Sendable {
+        /// The number of node records after which the walk ends.
         public var nodeCount = 100
+        /// The maximum number of names to look up.
         public var lookUpCount = 500
         /// The maximum number of lists, linked ones included.
         public var treeCount = 8
-        /// The maximum number of TXT records of one name.
+        /// The maximum number of TXT records of one name that are tried.
         public var textCount = 16
 
+        /// The limits of a relay's peer discovery: 100 nodes in at most 500 look-ups.
         public init() {}
     }
 
@@ -37,13 +41,18 @@ public struct NodeTreeWalk: Sendable {
     private var treeCount = 0
     private var lookUpCount = 0
 
+    /// The node records found so far, without duplicates, in random order.
     public private(set) var nodes: [NodeRecord] = []
-    /// The sequence numbers by domain, for the next walk: a list with a lower number is outdated or replayed.
+    /// The sequence numbers of the lists by domain, for the next walk: a list with a lower number is outdated or replayed.
     public private(set) var sequences: [String: UInt64] = [:]
     /// Names without a usable entry, and the reasons.
     public private(set) var failures: [String: ENRError] = [:]
 
-    /// `minimumSequences` are the ``sequences`` of earlier walks.
+    /// - Parameters:
+    ///   - urls: The lists to walk.
+    ///   - limits: When to end the walk.
+    ///   - minimumSequences: The ``sequences`` of earlier walks. Lists with a lower sequence number are skipped.
+    ///   - generator: The source of randomness for the order.
     public init(
         _ urls: [NodeTreeURL], limits: Limits = Limits(), minimumSequences: [String: UInt64] = [:],
         generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
@@ -64,6 +73,8 @@ public struct NodeTreeWalk: Sendable {
         return current?.name
     }
 
+    /// Takes the response for the name of ``next()``. Ignored when no look-up is in progress.
+    ///
     /// - Parameter texts: The TXT records of the name, the parts of each concatenated; empty when there are none or the look-up failed.
     public mutating func answered(_ texts: [String]) {
         guard let step = current else { return }
@@ -114,9 +125,10 @@ public struct NodeTreeWalk: Sendable {
         steps.append(step)
     }
 
-    /// Walks to the end, one look-up after the other.
+    /// Walks to the end, or until the task is cancelled, one look-up after the other.
     ///
-    /// - Parameter lookUp: Returns the TXT records of a name, the parts of each concatenated; empty when the look-up fails.
+    /// - Parameter lookUp: Returns the TXT records of a name, the parts of each concatenated; empty when the look-up fails. See
+    ///   ``DNSClient/texts(of:)``.
     public mutating func run(lookUp: (String) async -> [String]) async {
         while !Task.isCancelled, let name = next() { answered(await lookUp(name)) }
     }

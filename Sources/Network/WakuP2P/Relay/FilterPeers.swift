@@ -2,9 +2,9 @@ import Core
 import LibP2P
 import Waku
 
-/// The filter nodes that this node subscribes at, and since when messages may be lost because one of them stopped sending.
+/// The filter nodes that this node subscribes at, and the time since which messages may be lost because one of them stopped sending.
 struct FilterPeers {
-    /// The pairs of pubsub topic and content topic that nodes accept from one client.
+    /// The number of pairs of pubsub topic and content topic that nodes accept from one client.
     private static let criteriaLimit = 1000
 
     /// The combined state of all subscriptions.
@@ -28,7 +28,7 @@ struct FilterPeers {
     private let ownTopics: [ContentTopic]
     private let pubsubTopicCount: Int
     private let timing: FilterTiming
-    /// The most content topics that a node accepts for each pubsub topic.
+    /// The maximum number of content topics that a node accepts for each pubsub topic.
     let topicLimit: Int
     private var peers: [PeerID: Peer] = [:]
     private var gapFrom: Moment?
@@ -54,7 +54,7 @@ struct FilterPeers {
 
     func isSubscribed(at peer: PeerID) -> Bool { peers[peer]?.subscription.topics.isEmpty == false }
 
-    /// The topics that any node was sent.
+    /// All topics that were sent to any node.
     var topics: Set<ContentTopic> { peers.values.reduce(into: []) { $0.formUnion($1.subscription.topics) } }
 
     /// Starts a subscription over a connection.

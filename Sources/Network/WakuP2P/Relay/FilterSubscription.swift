@@ -9,7 +9,7 @@ struct FilterTiming: Hashable, Sendable {
     var checkPeriod = Duration.seconds(1)
     /// The average time between requests: nwaku accepts 30 a minute from a peer, pings included, in bursts of up to 30.
     var pace = Duration.milliseconds(2500)
-    /// After a rate limit response (429), until more topics are sent.
+    /// How long to wait after a rate limit response (429) before more topics are sent.
     var rest = Duration.seconds(15)
     /// How long unwanted topics are kept, so that several can be unsubscribed together.
     var linger = Duration.seconds(30)
@@ -17,8 +17,8 @@ struct FilterTiming: Hashable, Sendable {
     var allowance = Duration.seconds(5)
 }
 
-/// This client's subscription at one filter node, over one connection: decides on the next request, and up to when the subscription is known
-/// to have worked. Responses and time come in, requests go out.
+/// This client's subscription at one filter node, over one connection: decides on the next request, and records the time up to which the subscription
+/// is known to have worked. Responses and time come in, requests go out.
 ///
 ///     unsubscribed ──(subscribe: 200)──▶ accepted ──(push, or ping: 200)──▶ accepted, proven up to then
 ///          ▲                                │
@@ -93,8 +93,8 @@ struct FilterSubscription {
 
     /// - Parameters:
     ///   - wanted: All topics that are wanted now, the most important first.
-    ///   - dropped: Topics that were wanted before. Other topics are kept although they are not wanted at present: which of a node's registrants are
-    ///     the most important changes often.
+    ///   - dropped: Topics that were wanted before. Other topics are kept although they are not wanted at present, since the order of a node's
+    ///     registrants changes often.
     ///   - now: The current time.
     mutating func next(wanted: [ContentTopic], dropped: Set<ContentTopic> = [], at now: Instant) -> Action {
         if let part = plan.first { return .ask(.subscribe(part)) }
@@ -148,8 +148,8 @@ struct FilterSubscription {
 
     /// The node accepted the pending subscribe request.
     ///
-    /// - Returns: Since when messages on the own topics may be lost nevertheless: the node may have forgotten this client between the last proof
-    ///   and this request. nil for the first subscription.
+    /// - Returns: The time since which messages on the own topics may be lost nevertheless: the node may have forgotten this client between the
+    ///   last proof and this request. nil for the first subscription.
     mutating func subscribed(sent: Moment) -> Moment? {
         plan = plan.dropFirst()
         guard let proven else {

@@ -5,14 +5,17 @@ import NIOCore
 import Synchronization
 import Waku
 
-/// The gossip with one peer.
+/// The gossip state and counts of one peer.
 public struct PeerGossip: Hashable, Sendable {
+    /// The peer.
     public let peer: PeerID
+    /// Its score, subscriptions and meshes.
     public let status: GossipPeerStatus
-    /// All messages received from and queued to the peer.
+    /// Messages received from the peer since it connected, duplicates included.
     public let receivedCount: Int
+    /// Messages queued for the peer since it connected, replies to IWANT included.
     public let sentCount: Int
-    /// When the last frame was received, at first when the peer connected.
+    /// When the last frame was received; before the first one, when the peer connected.
     let heardAt: Instant
 }
 
@@ -49,7 +52,7 @@ final class GossipDriver: Sendable {
         var heardAt: Instant
         /// When the queue became non-empty or was last written from; nil while it is empty.
         var pendingSince: Instant?
-        /// Frames wait to be written.
+        /// Signals that frames are waiting to be written.
         let framesQueued = WakeUpSignal()
 
         mutating func nextFrame(at now: Instant) -> [UInt8]? {
@@ -89,7 +92,6 @@ final class GossipDriver: Sendable {
     /// A gossip stream is open over this connection, in either direction.
     ///
     /// - Parameters:
-    ///   - peer: The peer.
     ///   - connection: Identifies the connection.
     ///   - version: The protocol version of the stream.
     ///   - isOutbound: Whether this node dialed the connection.
@@ -123,7 +125,6 @@ final class GossipDriver: Sendable {
     }
 
     /// - Parameters:
-    ///   - peer: The peer.
     ///   - current: The present connection to the peer, if there is another one.
     func disconnected(_ peer: PeerID, current: ObjectIdentifier?) {
         state.withLock { state in

@@ -11,7 +11,8 @@ struct P2PProgress {
     private struct Topic {
         var catchUp: StoreCatchUp
         var isAttached = false
-        /// Up to when all messages were delivered, except for noted gaps; nil before the first attachment unless the previous run left a value.
+        /// The time up to which all messages were delivered, except for noted gaps; nil before the first attachment unless the previous run left a
+        /// value.
         var seen: Moment?
     }
 
@@ -19,9 +20,8 @@ struct P2PProgress {
     private var topics: [Topic]
 
     /// - Parameters:
-    ///   - pubsubTopics: The topics.
     ///   - catchUp: The settings for catching up, used for each topic.
-    ///   - lastSeen: Up to when each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
+    ///   - lastSeen: The time up to which each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
     ///   - now: The current time.
     init(pubsubTopics: [PubsubTopic], catchUp: StoreCatchUp.Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment) {
         self.pubsubTopics = pubsubTopics
@@ -53,7 +53,6 @@ struct P2PProgress {
     /// Records which topics have peers. Called regularly.
     ///
     /// - Parameters:
-    ///   - hasPeers: For each of the topics.
     ///   - isHandedOver: Whether all received messages were delivered.
     ///   - now: The current time.
     /// - Returns: The number of topics on which messages may have been lost, to be fetched from a store.
@@ -81,8 +80,8 @@ struct P2PProgress {
     ///   - index: The topic.
     ///   - hasPeers: Whether the topic has peers.
     ///   - isBack: Whether no topic had peers before.
-    ///   - gapFrom: Messages since then may be lost, besides those published while the topic was detached.
-    ///   - heardUntil: Up to when all messages were received, if the topic has peers.
+    ///   - gapFrom: The time since which messages may be lost, besides those published while the topic was detached.
+    ///   - heardUntil: The time up to which all messages were received, if the topic has peers.
     ///   - isHandedOver: Whether all received messages were delivered.
     ///   - now: The current time.
     private mutating func note(

@@ -1,24 +1,28 @@
 import Synchronization
 public import Waku
 
-/// Clients of filter nodes wait until a node has accepted an answer topic before they publish the question. A relay gets all messages as
-/// soon as it is attached.
+/// Clients of filter nodes wait until a node has accepted an answer topic before they publish the question. A node that gossips receives all messages
+/// as soon as it is attached.
 extension P2PRelay: ConfirmingRelay {
-    /// Twice the time in which nodes, within their rate limit, notice and accept new topics.
+    /// Twice the time until nodes have accepted new topics, given their rate limit.
     private static let timeout = Duration.seconds(20)
 
-    /// Adds content topics to those of ``Configuration/contentTopics``. A relay receives all of them anyway.
+    /// Adds content topics to those of ``Configuration/contentTopics``. No effect on a node that gossips, which receives all topics.
     public func watch(_ contentTopics: [ContentTopic]) {
         guard isFilterClient else { return }
         lockedState.withLock { $0.watch(contentTopics) }
     }
 
-    /// Filter nodes get an unsubscribe request once there are many such topics, or when they have no room for others.
+    /// Removes content topics added by ``watch(_:)``. Filter nodes get an unsubscribe request once there are many of them, or when there is no room
+    /// for others.
     public func unwatch(_ contentTopics: [ContentTopic]) {
         guard isFilterClient else { return }
         lockedState.withLock { $0.unwatch(contentTopics) }
     }
 
+    /// Adds content topics, and returns once a filter node accepted them all; for a node that gossips, once it is attached.
+    ///
+    /// - Throws: `RelayError`: `unavailable` after 20 s, or after 10 s for a node that gossips.
     public func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
         watch(contentTopics)
         guard isFilterClient else { return try await waitUntilAttached() }

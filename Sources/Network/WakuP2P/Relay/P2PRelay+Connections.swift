@@ -22,7 +22,7 @@ extension P2PRelay {
             } catch {
                 failures += 1
                 guard !Task.isCancelled else { return }
-                if failures == 1 { logger.warning("peer can't be reached", metadata: ["address": "\(address)", "reason": "\(error)"]) }
+                if failures == 1 { logger.warning("failed to connect to peer", metadata: ["address": "\(address)", "reason": "\(error)"]) }
                 lockedState.withLock { $0.detachedReason = "the peers can't be reached" }
             }
             try? await Task.sleep(for: backoff.delay(afterFailures: failures, jitter: .random(in: 0...1)))
@@ -50,11 +50,17 @@ extension P2PRelay {
     /// Checks the peer's cluster, then gossips or subscribes until the connection ends.
     private func handle(_ connection: Connection) async {
         let peer = connection.peer
-        let isOfThisCluster = await isOfThisCluster(peer)
+        let cluster = await cluster(of: peer)
         // The outcome over a connection that was replaced says nothing about its successor, which is handled by another task.
         guard isCurrent(connection) else { return }
-        guard isOfThisCluster else {
-            logger.info("peer disconnected: its cluster is different or unknown", metadata: ["peer": "\(peer)"])
+        if let reason = cluster.mismatch(with: configuration) {
+            let reasonIsNew = lockedState.withLock { state in
+                defer { state.detachedReason = reason }
+                return state.detachedReason != reason
+            }
+            // Of a configured peer it is a mistake to mend; found and inbound peers of other clusters are common.
+            let level: Logger.Level = isConfigured(peer) && reasonIsNew ? .warning : .debug
+            logger.log(level: level, "peer disconnected", metadata: ["peer": "\(peer)", "reason": "\(reason)"])
             return host.disconnect(peer)
         }
         while !Task.isCancelled, isCurrent(connection) {
@@ -106,15 +112,15 @@ extension P2PRelay {
 
     func isCurrent(_ connection: Connection) -> Bool { host.connection(to: connection.peer) === connection }
 
-    /// Whether the peer is one of the operator's.
+    /// Whether the operator configured the peer.
     func isConfigured(_ peer: PeerID) -> Bool { configuration.peers.contains { $0.peerID == peer } }
 
-    private func isOfThisCluster(_ peer: PeerID) async -> Bool {
+    private func cluster(of peer: PeerID) async -> PeerCluster {
         do {
             let response = try await request(ownMetadata.encoded(), of: peer, WakuProtocol.metadata, WakuMetadata.init(parsing:))
-            return response.clusterID == configuration.clusterID
+            return .answered(response.clusterID)
         } catch {
-            return !configuration.requiresMetadata
+            return .unknown
         }
     }
 

@@ -5,18 +5,18 @@ import Core
 import Synchronization
 import Waku
 
-/// The client of filter nodes, 12/WAKU2-FILTER: these push the messages on subscribed content topics, and nothing is relayed. For a node with
-/// few registrants and little bandwidth: filter nodes accept 1,000 topics per client.
+/// The client of filter nodes, 12/WAKU2-FILTER, which push the messages on subscribed content topics. The client relays nothing. It suits a node
+/// with few registrants and little bandwidth: filter nodes accept 1,000 topics per client.
 ///
-/// Filter nodes forget their clients without notice. ``FilterSubscription`` decides when to ping them, ``FilterPeers`` since when messages may
-/// be lost; those are fetched from a store.
+/// Filter nodes forget their clients without notice. ``FilterSubscription`` decides when to ping them; ``FilterPeers`` records since when messages
+/// may be lost, to be fetched from a store.
 extension P2PRelay {
     /// Receives the messages that filter nodes push.
     func serveFilterPushes() {
         host.serve(WakuProtocol.filterPush, streamsPerPeer: 16) { [weak self] stream in
             // Only peers with a subscription may push.
             guard let self, !stream.connection.isInbound || hasSubscription(at: stream.peer) else { throw ConnectionError.refused }
-            // When delivery was slow, the following messages may have waited since then: their arrival proves nothing about the present.
+            // After a slow delivery, the next messages may have arrived while it was in progress: they prove the subscription at that time only.
             var delayedSince: Moment?
             for try await frames in stream.messages(limit: WakuProtocol.maximumMessageFrameByteCount) {
                 // A dialed peer may remember a subscription of an earlier connection and open its only stream before it is subscribed again.
@@ -48,7 +48,7 @@ extension P2PRelay {
         guard isNew else { return }
         defer { lockedState.withLock { $0.filterPeers.end(peer, over: id) } }
         // Subscriptions of an earlier connection would count towards the node's limit.
-        _ = try await sendRequest(peer, .unsubscribeAll)
+        _ = try await sendRequest(peer, kind: .unsubscribeAll)
         while !Task.isCancelled, isCurrent(connection) {
             let (wanted, now) = (wantedTopics(), Instant.now)
             switch lockedState.withLock({ $0.filterPeers.next(peer, over: id, wanted: wanted, dropped: $0.droppedTopics, at: now) }) {
@@ -63,19 +63,21 @@ extension P2PRelay {
         let sent = Moment.now()
         var status = WakuStatus(code: 200)
         switch request {
-        case .ping: status = try await sendRequest(peer, .ping)
+        case .ping: status = try await sendRequest(peer, kind: .ping)
         case .subscribe(let part):
-            for topic in configuration.pubsubTopics where status.isSuccess { status = try await sendRequest(peer, .subscribe, topic, part) }
+            for topic in configuration.pubsubTopics where status.isSuccess {
+                status = try await sendRequest(peer, kind: .subscribe, pubsubTopic: topic, topics: part)
+            }
         case .unsubscribe(let part):
             for topic in configuration.pubsubTopics where status.isSuccess {
-                status = try await sendRequest(peer, .unsubscribe, topic, part)
+                status = try await sendRequest(peer, kind: .unsubscribe, pubsubTopic: topic, topics: part)
             }
         }
         let now = Moment.now()
         if status.isRateLimited {
             lockedState.withLock { $0.filterPeers.rateLimited(request, peer, over: id, sent: sent, at: now.instant) }
         } else if request.findsSubscription, status.code == FilterSubscribeResponse.notFound {
-            logger.info("filter node forgot this node's topics", metadata: ["peer": "\(peer)"])
+            logger.info("filter node dropped the subscription", metadata: ["peer": "\(peer)"])
             lockedState.withLock { $0.filterPeers.forgotten(peer, over: id, at: now.instant) }
         } else {
             try expectSuccess(status, of: peer)
@@ -101,7 +103,7 @@ extension P2PRelay {
                     configuration.report(.recovered(fresh.count))
                     await deliver(fresh)
                 } catch {
-                    logger.debug("recent messages not looked up", metadata: ["reason": "\(error)"])
+                    logger.debug("failed to look up recent messages", metadata: ["reason": "\(error)"])
                     lockedState.withLock { $0.lookBack.failed() }
                 }
             }
@@ -117,14 +119,14 @@ extension P2PRelay {
         guard topics.count > limit else { return topics }
         if lockedState.withLock({ $0.shouldReportTopicLimit() }) {
             logger.warning(
-                "filter nodes don't take all topics: some registrants' queries are not heard; --attach relay hears all",
+                "filter nodes do not accept all topics; some queries will be missed: use --attach relay",
                 metadata: ["limit": "\(limit)"])
         }
         return Array(topics.prefix(limit))
     }
 
     private func sendRequest(
-        _ peer: PeerID, _ kind: FilterSubscribeRequest.Kind, _ pubsubTopic: PubsubTopic? = nil, _ topics: [ContentTopic] = []
+        _ peer: PeerID, kind: FilterSubscribeRequest.Kind, pubsubTopic: PubsubTopic? = nil, topics: [ContentTopic] = []
     ) async throws -> WakuStatus {
         let message = FilterSubscribeRequest(requestID: RequestID.next(), kind: kind, pubsubTopic: pubsubTopic, contentTopics: topics)
         return try await request(message.encoded(), of: peer, WakuProtocol.filterSubscribe, FilterSubscribeResponse.init(parsing:)).status

@@ -4,8 +4,10 @@ import NIOCore
 public import Waku
 
 extension P2PRelay {
-    /// Publishes by gossip, or by lightpush without gossip peers. Confirmed when the message is in a peer's queue, or when a lightpush node
-    /// reports that other nodes received it.
+    /// Publishes by gossip, or by lightpush when no gossip peer is on the topic. Confirmed when the message is in a peer's queue, or when a lightpush
+    /// node reports that other nodes received it.
+    ///
+    /// - Throws: `RelayError`: `refused` for an invalid or too large message, `unavailable` when no peer accepts it.
     @discardableResult
     public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }

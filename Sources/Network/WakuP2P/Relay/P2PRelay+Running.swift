@@ -6,7 +6,7 @@ import Synchronization
 public import Waku
 
 extension P2PRelay {
-    /// Receives until the task is cancelled. Runs once. Connections stay open afterwards, until ``close()``.
+    /// Connects, and delivers messages until the task is cancelled. Call it once. Connections stay open afterwards, until ``close()``.
     public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         lockedState.withLock { state in
             state.start { Task { await self.runConnections() } }
@@ -25,6 +25,7 @@ extension P2PRelay {
         }
     }
 
+    /// Closes all connections and waits until they are closed. The relay cannot be used afterwards.
     public func close() async {
         let task = lockedState.withLock { $0.close() }
         task?.cancel()
@@ -32,7 +33,7 @@ extension P2PRelay {
         await task?.value
     }
 
-    /// Runs everything that concerns connections, until the relay is closed.
+    /// Listens, dials, and maintains connections until the relay is closed.
     private func runConnections() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.startListening() }
@@ -53,7 +54,7 @@ extension P2PRelay {
         }
     }
 
-    /// Carries out what the gossip driver decided: disconnects peers and delivers messages.
+    /// Carries out the decisions of the gossip driver: disconnects peers and delivers messages.
     func carryOut(_ outcome: GossipDriver.Outcome) async {
         for peer in outcome.peersToLeave { host.disconnect(peer) }
         if outcome.unwantedCount > 0 { configuration.report(.foreign(outcome.unwantedCount)) }
@@ -85,7 +86,7 @@ extension P2PRelay {
 
     // MARK: Listening
 
-    /// Starts to accept connections now rather than when ``run(deliver:)`` does.
+    /// Starts to accept connections now rather than when ``run(deliver:)`` does. No effect when called again.
     ///
     /// - Throws: `RelayError`, with `refused` for an address that cannot be listened on.
     public func listen() async throws(RelayError) {
@@ -104,7 +105,7 @@ extension P2PRelay {
             try await listen()
             for address in listenAddresses { logger.info("libp2p listening", metadata: ["address": "\(address)"]) }
         } catch {
-            logger.error("libp2p not listening", metadata: ["reason": "\(error)"])
+            logger.error("failed to listen for libp2p connections", metadata: ["reason": "\(error)"])
         }
     }
 
@@ -120,12 +121,12 @@ extension P2PRelay {
                     switch action {
                     case .probe(let peer): group.addTask { await self.probe(peer) }
                     case .leave(let peer):
-                        logger.info("silent peer disconnected", metadata: ["peer": "\(peer)"])
+                        logger.info("peer disconnected: no valid messages", metadata: ["peer": "\(peer)"])
                         host.disconnect(peer)
                     }
                 }
                 for peer in driver.stalledPeers {
-                    logger.info("stalled peer disconnected", metadata: ["peer": "\(peer)"])
+                    logger.info("peer disconnected: stalled", metadata: ["peer": "\(peer)"])
                     host.disconnect(peer)
                 }
                 try? await Task.sleep(for: configuration.silence.probe / 10)
@@ -141,7 +142,7 @@ extension P2PRelay {
             // The peer responds, but does not support ping.
         } catch {
             guard !Task.isCancelled, let connection, isCurrent(connection) else { return }
-            logger.info("unresponsive peer disconnected", metadata: ["peer": "\(peer)"])
+            logger.info("peer disconnected: unresponsive", metadata: ["peer": "\(peer)"])
             host.disconnect(peer)
         }
     }

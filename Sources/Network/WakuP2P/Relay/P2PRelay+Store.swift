@@ -7,7 +7,10 @@ public import Waku
 import WakuCrypto
 
 extension P2PRelay {
-    /// Which of these messages are in a peer's store.
+    /// Looks up which of these messages are in a peer's store.
+    ///
+    /// - Parameter hashes: At most `Publication.lookUpLimit`.
+    /// - Throws: `RelayError`: `refused` when no peer has a store, `unavailable` when none answers.
     public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
         do {
             let page = try await query(StoreQuery(hashes: hashes, includesMessages: false))
@@ -31,8 +34,8 @@ extension P2PRelay {
 
     var hasStore: Bool { !stores.isEmpty }
 
-    /// The peers used for store queries: peers that this node dialed, and configured ones. Any node can dial in, and could falsely answer that there
-    /// are no messages.
+    /// The peers used for store queries, in random order: those that this node dialed, and configured ones. Any other node could dial in and falsely
+    /// answer that there are no messages.
     var stores: [PeerID] {
         let own = Set(host.peers.lazy.filter { !$0.connection.isInbound }.map(\.connection.peer))
         return peers(speaking: WakuProtocol.store).filter { own.contains($0) || isConfigured($0) }
@@ -103,7 +106,7 @@ extension P2PRelay {
                 })
             else { return }
             logger.warning(
-                "no store can be asked, messages may be missing",
+                "no store node available; messages may be missing",
                 metadata: ["topic": "\(configuration.pubsubTopics[index])", "reason": "\(error)"])
         }
     }

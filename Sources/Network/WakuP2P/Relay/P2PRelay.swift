@@ -9,40 +9,52 @@ public import Waku
 /// A relay as a node of the Waku network: it gossips with peers or subscribes at filter nodes, queries their stores for missed messages, and
 /// publishes.
 ///
-/// It keeps connections to the configured peers and may be dialed. Messages from peers and from stores are delivered concurrently, so that
-/// `deliver` may run twice at the same time and the same message may arrive several times. The relay's own messages are not received.
+/// It keeps connections to the configured peers and may be dialed. Messages from peers and from stores are delivered concurrently, so that `deliver`
+/// may run twice at the same time and the same message may arrive several times. The relay's own messages are not received.
 ///
-/// Mutable state is in `P2PRelayState` behind one lock; `GossipDriver` and `Inbox` have locks of their own, which are taken inside of
-/// it, never around it.
+/// Life cycle: ``run(deliver:)`` connects and delivers messages until its task is cancelled; connections stay open for publishing until ``close()``.
+/// All methods may be called from any thread.
+///
+/// Mutable state is in `P2PRelayState` behind one lock; `GossipDriver` and `Inbox` have locks of their own, which are taken inside of it, never
+/// around it.
 public final class P2PRelay: Relay {
+    /// The settings of a relay, which cannot be changed once it is created.
     public struct Configuration: Sendable {
+        /// The node's private key. Keep it across restarts, since peers keep scores by peer id.
         public var key: NodeKey
-        /// Peers to keep connected, each with its peer id.
+        /// Peers to keep connected, each with its peer id. They are dialed again after a connection ends.
         public var peers: [Multiaddr]
         /// DNS node lists (EIP-1459). Nodes on them are dialed until as many peers as ``peerTarget`` send messages.
         public var nodeLists: [NodeTreeURL] = []
+        /// The number of peers that are to send messages. Nodes on ``nodeLists`` are dialed while there are fewer.
         public var peerTarget = 8
         /// A node from a list is disconnected if it sends no messages for this long after it was dialed.
         var peerTrial = Duration.seconds(10)
+        /// The resolver for ``nodeLists``. The default has no servers: use `DNSClient.system()` with lists.
         public var dns = DNSClient(servers: [])
+        /// Addresses to listen on; without any, the node only dials.
         public var listenAddresses: [Multiaddr]
+        /// The topics to subscribe to. Messages on others are not received, but can be published.
         public var pubsubTopics: [PubsubTopic]
-        /// Peers of another cluster are disconnected.
+        /// The cluster of the topics, 16 for Status. Peers of another cluster are disconnected.
         public var clusterID: UInt32
         /// Whether to disconnect peers that do not report their cluster, as Waku's nodes do. Other gossipsub implementations do not report it.
         public var requiresMetadata = true
+        /// The parameters of gossipsub.
         public var gossip = GossipConfiguration()
+        /// The limits and timeouts of connections.
         public var host = HostConfiguration()
         /// When silent peers are pinged and disconnected.
         public var silence = SilenceLimits()
-        /// Messages whose timestamp differs by more are not forwarded.
+        /// Messages whose timestamp differs by more from this node's clock are delivered, but not forwarded.
         public var forwardingWindow = Duration.seconds(1200)
-        /// The content topics to query from a store after messages may have been lost.
+        /// The content topics to query from a store after messages may have been lost. Without any, nothing is caught up with. A filter client
+        /// includes the first 50 in each subscribe request.
         public var catchUpTopics: [ContentTopic]
         /// ``P2PRelay/seenUntil`` of the previous run, to catch up from. Topics without an entry have nothing to catch up with.
         public var lastSeen: [PubsubTopic: Timestamp]
-        /// Makes this a client of filter nodes instead of a relay: called every second for the content topics to subscribe to, at most `limit`.
-        /// nil: a relay.
+        /// Makes this node a client of filter nodes, which does not gossip: called every second for at most `limit` content topics to subscribe to,
+        /// the most important first. nil: the node gossips.
         public var contentTopics: (@Sendable (_ limit: Int) -> [ContentTopic])?
         /// Intervals of requests to filter nodes.
         var filter = FilterTiming()
@@ -51,11 +63,12 @@ public final class P2PRelay: Relay {
         /// ``StoreCatchUp/Configuration/settling`` and ``StoreCatchUp/Configuration/shortestPeriod``
         var catchUpSettling = Duration.seconds(1)
         var catchUpPeriod = Duration.seconds(5)
-        /// Whether to deliver messages on a topic of the form of `ContentTopic`; others are dropped. nil delivers all messages.
+        /// Whether to deliver messages on the topic of a tag; messages on topics of other forms are dropped. nil delivers all messages.
         public var wants: (@Sendable (TopicTag) -> Bool)?
-        /// Called with events to be counted.
+        /// Called with events to be counted, from several tasks at once. It must not block.
         public var report: @Sendable (RelayEvent) -> Void
 
+        /// The defaults are a node that gossips on the Status app's shard; it needs ``peers``, ``nodeLists`` or ``listenAddresses`` to be useful.
         public init(
             key: NodeKey, peers: [Multiaddr] = [], listenAddresses: [Multiaddr] = [], pubsubTopics: [PubsubTopic] = [.statusDefault],
             clusterID: UInt32 = 16, catchUpTopics: [ContentTopic] = [], lastSeen: [PubsubTopic: Timestamp] = [:],
@@ -73,6 +86,7 @@ public final class P2PRelay: Relay {
         }
     }
 
+    /// The libp2p node of the relay: to serve further protocols, or to inspect connections. The relay closes it.
     public let host: Host
     let configuration: Configuration
     let logger: Logger
@@ -84,6 +98,7 @@ public final class P2PRelay: Relay {
     /// Queries were added to ``P2PRelayState/lookBack``.
     let lookBackAdded = WakeUpSignal()
 
+    /// Creates a node that neither listens nor dials until ``run(deliver:)`` or ``listen()``.
     public init(configuration: Configuration, logger: Logger) {
         self.configuration = configuration
         self.logger = logger
@@ -99,13 +114,15 @@ public final class P2PRelay: Relay {
 
     // MARK: State
 
+    /// Attached while a pubsub topic has peers in its mesh, or a filter node accepted this node's topics.
     public var state: RelayState { lockedState.withLock(\.relayState) }
 
+    /// For each pubsub topic, the local time up to which all messages were delivered. Pass it to the next run as ``Configuration/lastSeen``.
     public var seenUntil: [PubsubTopic: Timestamp] {
         lockedState.withLock { $0.progress.seenUntil(at: .now()) }
     }
 
-    /// The addresses it listens on, with actual ports, once it listens.
+    /// The addresses that this node listens on, with actual ports and its peer id; empty until it listens.
     public var listenAddresses: [Multiaddr] { host.listenAddresses }
 
     var isFilterClient: Bool { configuration.contentTopics != nil }
@@ -117,13 +134,16 @@ public final class P2PRelay: Relay {
 
     // MARK: Diagnostics
 
+    /// `libp2p`
     public var name: String { "libp2p" }
 
+    /// The totals of gossipsub since the relay was created.
     public var counters: GossipCounters { driver.counters }
 
     /// The gossip peers, with their scores.
     public var gossipPeers: [PeerGossip] { driver.statuses }
 
+    /// All connected peers, sorted by id.
     public var peers: [RelayPeer] {
         let filterNodes = lockedState.withLock(\.filterPeers.accepted)
         let gossip = Dictionary(uniqueKeysWithValues: driver.statuses.map { ($0.peer, $0) })
@@ -139,11 +159,13 @@ public final class P2PRelay: Relay {
         }.sorted { $0.id < $1.id }
     }
 
-    /// Bytes in the longest outbound queue of any peer, without those in its stream's buffer. Messages are dropped at 4 MiB.
+    /// The size in bytes of the longest outbound queue of any peer, without the buffer of its stream. Messages are dropped at 4 MiB.
     public var queuedByteCount: Int { driver.queuedByteCount }
 
+    /// The text of ``listenAddresses``.
     public var ownAddresses: [String] { listenAddresses.map(\.description) }
 
+    /// The bytes of all connections, and the totals of gossipsub.
     public var traffic: RelayTraffic {
         var traffic = RelayTraffic()
         (traffic.bytesReceived, traffic.bytesSent) = (host.bytesReceived, host.bytesSent)

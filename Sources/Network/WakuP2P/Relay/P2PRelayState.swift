@@ -16,7 +16,7 @@ struct P2PRelayState {
         var needsCatchUp: Bool
     }
 
-    /// Receiving from filter nodes instead of gossiping.
+    /// Whether this node receives from filter nodes instead of gossiping.
     let isFilterClient: Bool
     var progress: P2PProgress
     var finder: PeerFinder
@@ -109,7 +109,7 @@ struct P2PRelayState {
         for message in messages { filterPeers.pushed(by: peer, on: message.message.contentTopic, at: moment) }
     }
 
-    /// Beyond the limit of filter nodes the oldest are left out.
+    /// Adds topics. Beyond the limit of filter nodes, the oldest are dropped.
     mutating func watch(_ topics: [ContentTopic]) {
         droppedTopics.subtract(topics)
         var known = Set(watchedTopics)

@@ -3,12 +3,13 @@ import LibP2P
 
 /// When peers that send no gossip are pinged and disconnected.
 public struct SilenceLimits: Hashable, Sendable {
-    /// After this long a peer is pinged: the network may just be quiet.
+    /// A peer that was silent for this long is pinged: the network may just be quiet.
     public var probe = Duration.seconds(60)
-    /// After this long a peer is disconnected and dialed again even if it responds, since it may have lost this node's subscriptions. Only for
-    /// peers that this node dialed.
+    /// A peer that was silent for this long is disconnected and dialed again even if it responds, since it may have lost this node's subscriptions.
+    /// Only for peers that this node dialed.
     public var leave = Duration.seconds(600)
 
+    /// A ping after a minute, and disconnection after ten.
     public init() {}
 }
 

@@ -5,23 +5,31 @@ public import Waku
 ///
 ///     { 1 request id · 2 kind · 10 pubsub topic · 11 content topics* }
 public struct FilterSubscribeRequest: Hashable, Sendable {
-    /// The maximum for one request; nodes accept 1,000 per client.
+    /// The maximum number of content topics in a request. Nodes accept 1,000 per client, in several requests.
     public static let maximumContentTopicCount = 100
 
+    /// The operation on the client's subscriptions.
     public enum Kind: UInt64, Hashable, Sendable {
-        /// Asks whether the node has subscriptions of this client: 404 if not.
+        /// Checks whether the node has subscriptions of this client: 404 if not.
         case ping = 0
+        /// Adds the content topics on the pubsub topic.
         case subscribe = 1
+        /// Removes the content topics on the pubsub topic: 404 if the client has no subscription.
         case unsubscribe = 2
+        /// Removes all of the client's subscriptions.
         case unsubscribeAll = 3
     }
 
+    /// Chosen by the client, at most 256 bytes. Servers repeat it in the response.
     public var requestID: String
+    /// The operation.
     public var kind: Kind
+    /// The topic of the content topics; nil for a ping, or to remove all subscriptions.
     public var pubsubTopic: PubsubTopic?
-    /// At most ``maximumContentTopicCount``.
+    /// The topics to add or remove, at most ``maximumContentTopicCount``; empty for a ping, or to remove all subscriptions.
     public var contentTopics: [ContentTopic]
 
+    /// The defaults are those of a ping, or a request to remove all subscriptions.
     public init(requestID: String, kind: Kind, pubsubTopic: PubsubTopic? = nil, contentTopics: [ContentTopic] = []) {
         self.requestID = requestID
         self.kind = kind
@@ -29,6 +37,8 @@ public struct FilterSubscribeRequest: Hashable, Sendable {
         self.contentTopics = contentTopics
     }
 
+    /// Parses the protobuf, without the length prefix of the frame.
+    ///
     /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         self.init(requestID: "", kind: .ping)
@@ -48,6 +58,7 @@ public struct FilterSubscribeRequest: Hashable, Sendable {
         }
     }
 
+    /// Encodes the protobuf, without the length prefix of the frame.
     public func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
@@ -62,17 +73,24 @@ public struct FilterSubscribeRequest: Hashable, Sendable {
 ///
 ///     { 1 request id · 10 status · 11 text }
 public struct FilterSubscribeResponse: Hashable, Sendable {
-    /// The node has no subscription of this client.
+    /// The status code of a node that has no subscription of this client.
     public static let notFound: UInt32 = 404
 
+    /// The id of the request.
     public var requestID: String
+    /// Whether the operation succeeded; 429 when the node's rate limit is exceeded.
     public var status: WakuStatus
 
+    /// - Parameters:
+    ///   - requestID: The id of the request.
+    ///   - status: Whether the operation succeeded.
     public init(requestID: String, status: WakuStatus) {
         self.requestID = requestID
         self.status = status
     }
 
+    /// Parses the protobuf, without the length prefix of the frame.
+    ///
     /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var requestID = ""
@@ -91,6 +109,7 @@ public struct FilterSubscribeResponse: Hashable, Sendable {
         self.init(requestID: requestID, status: WakuStatus(code: code, text: text))
     }
 
+    /// Encodes the protobuf, without the length prefix of the frame.
     public func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
@@ -104,12 +123,16 @@ public struct FilterSubscribeResponse: Hashable, Sendable {
 ///
 ///     { 1 Waku message · 2 pubsub topic }
 public struct FilterPush: Hashable, Sendable {
+    /// The message and its pubsub topic.
     public var message: ReceivedMessage
 
+    /// - Parameter message: The message and its pubsub topic.
     public init(message: ReceivedMessage) {
         self.message = message
     }
 
+    /// Parses the protobuf, without the length prefix of the frame.
+    ///
     /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var content: Range<Int>?
@@ -126,6 +149,7 @@ public struct FilterPush: Hashable, Sendable {
         self.init(message: ReceivedMessage(message: try .read(content, of: bytes), pubsubTopic: topic))
     }
 
+    /// Encodes the protobuf, without the length prefix of the frame.
     public func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, message.message.encoded())

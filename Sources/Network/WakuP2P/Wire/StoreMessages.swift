@@ -9,25 +9,34 @@ public import Waku
 ///
 /// Times are message timestamps in nanoseconds. Nodes refuse queries with both hashes and topics or times.
 public struct StoreRequest: Hashable, Sendable {
+    /// The maximum number of content topics in a query.
     public static let maximumContentTopicCount = 10
+    /// The maximum number of entries in a response.
     public static let maximumPageSize: UInt64 = 100
     static let maximumHashCount = 100
 
+    /// Chosen by the client, at most 256 bytes. Servers repeat it in the response.
     public var requestID: String
+    /// Whether the response includes the messages, or only their hashes.
     public var includesMessages: Bool
+    /// Only messages on this topic are returned; nil for any topic.
     public var pubsubTopic: PubsubTopic?
-    /// At most ``maximumContentTopicCount``.
+    /// Only messages on one of these topics are returned; all topics when it is empty. At most ``maximumContentTopicCount``.
     public var contentTopics: [ContentTopic]
+    /// The lowest timestamp of the messages to return, inclusive.
     public var startTime: Timestamp?
+    /// The highest timestamp of the messages to return, inclusive.
     public var endTime: Timestamp?
-    /// At most `Publication.lookUpLimit`.
+    /// If not empty, only these messages are returned. At most `Publication.lookUpLimit`.
     public var hashes: [MessageHash]
-    /// The end of the previous page.
+    /// The ``StoreResponse/cursor`` of the previous page; nil for the first page.
     public var cursor: [UInt8]?
     /// Whether pages are in ascending order of time.
     public var isForward: Bool
+    /// The maximum number of entries in the response, at most ``maximumPageSize``; nil lets the node choose.
     public var pageSize: UInt64?
 
+    /// The defaults query all messages, oldest first, in pages of ``maximumPageSize``.
     public init(
         requestID: String, includesMessages: Bool = true, pubsubTopic: PubsubTopic? = nil, contentTopics: [ContentTopic] = [],
         startTime: Timestamp? = nil, endTime: Timestamp? = nil, hashes: [MessageHash] = [], cursor: [UInt8]? = nil, isForward: Bool = true,
@@ -45,6 +54,8 @@ public struct StoreRequest: Hashable, Sendable {
         self.pageSize = pageSize
     }
 
+    /// Parses the protobuf, without the length prefix of the frame.
+    ///
     /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         self.init(requestID: "", includesMessages: false, isForward: false, pageSize: nil)
@@ -70,6 +81,7 @@ public struct StoreRequest: Hashable, Sendable {
         }
     }
 
+    /// Encodes the protobuf, without the length prefix of the frame.
     public func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
@@ -93,23 +105,36 @@ public struct StoreResponse: Hashable, Sendable {
     /// Nodes use message hashes of 32 bytes as cursors.
     static let maximumCursorByteCount = 256
 
+    /// A stored message, or its hash alone.
     public struct Entry: Hashable, Sendable {
+        /// The deterministic message hash; computed from the message where there is one.
         public let hash: MessageHash
-        /// nil when messages were not requested or this one cannot be decoded.
+        /// The message and its pubsub topic; nil when messages were not requested or this one cannot be decoded.
         public let message: ReceivedMessage?
 
+        /// - Parameters:
+        ///   - hash: The message's hash.
+        ///   - message: The message; nil in a response of hashes only.
         public init(hash: MessageHash, message: ReceivedMessage?) {
             self.hash = hash
             self.message = message
         }
     }
 
+    /// The id of the request.
     public var requestID: String
+    /// Whether the query succeeded; only then are there entries.
     public var status: WakuStatus
+    /// The messages of the page in order of their timestamps, at most ``StoreRequest/maximumPageSize``.
     public var entries: [Entry]
-    /// Continues at the next page; nil on the last page.
+    /// The position of the next page; nil on the last page.
     public var cursor: [UInt8]?
 
+    /// - Parameters:
+    ///   - requestID: The id of the request.
+    ///   - status: Whether the query succeeded.
+    ///   - entries: The messages of the page.
+    ///   - cursor: The position of the next page; nil on the last page.
     public init(requestID: String, status: WakuStatus, entries: [Entry] = [], cursor: [UInt8]? = nil) {
         self.requestID = requestID
         self.status = status
@@ -117,7 +142,8 @@ public struct StoreResponse: Hashable, Sendable {
         self.cursor = cursor
     }
 
-    /// A hash that does not match its message is replaced with the message's actual hash.
+    /// Parses the protobuf, without the length prefix of the frame. A hash that does not match its message is replaced with the message's actual
+    /// hash.
     ///
     /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
@@ -142,6 +168,7 @@ public struct StoreResponse: Hashable, Sendable {
         if cursor?.isEmpty == true { cursor = nil }
     }
 
+    /// Encodes the protobuf, without the length prefix of the frame.
     public func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)

@@ -1,5 +1,6 @@
 package import Core
 import Waku
+package import Wire
 
 /// A notification for one device. Prints only its id.
 package struct Notification: Sendable, CustomStringConvertible, CustomReflectable {

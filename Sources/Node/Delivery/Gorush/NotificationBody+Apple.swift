@@ -1,4 +1,5 @@
 import Core
+package import Wire
 
 extension NotificationBody {
     /// The maximum length of a `collapse_id` in bytes: APNs refuses a notification with a longer one.

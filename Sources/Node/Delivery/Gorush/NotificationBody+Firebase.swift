@@ -1,4 +1,5 @@
 import Core
+import Wire
 
 extension NotificationBody {
     /// The maximum time to live in seconds that Firebase accepts: 28 days.

@@ -1,4 +1,5 @@
 import Core
+import Wire
 
 extension NotificationBody {
     /// The times to live in seconds that Huawei accepts: up to 15 days.

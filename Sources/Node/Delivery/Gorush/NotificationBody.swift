@@ -1,6 +1,7 @@
 import Core
 import Waku
 import WakuCrypto
+package import Wire
 
 /// The members of a gorush notification other than `notif_id`, `tokens` and `platform`.
 ///

@@ -19,10 +19,16 @@ extension DeliveryQueue {
         deliveries[id]?.next = next
         if let previous { deliveries[previous]?.next = id } else { line.first = id }
         if let next { deliveries[next]?.previous = id } else { line.last = id }
+        line.count += 1
+        longestLines.changed(device, from: line.count - 1, to: line.count)
         lines[device] = line
     }
 
     mutating func leaveLine(_ id: Int64, _ delivery: Delivery) {
+        if let count = lines[delivery.device]?.count {
+            lines[delivery.device]?.count = count - 1
+            longestLines.changed(delivery.device, from: count, to: count - 1)
+        }
         if let previous = delivery.previous {
             deliveries[previous]?.next = delivery.next
         } else {
@@ -49,6 +55,18 @@ extension DeliveryQueue {
         } else {
             place(id, inBacklogAt: delivery.arrived)
         }
+    }
+
+    /// The oldest delivery of a device that is neither in flight nor about to be posted.
+    func oldestWaiting(of device: DeviceID) -> Int64? {
+        var id = lines[device]?.first
+        while let one = id, let delivery = deliveries[one] {
+            switch delivery.place {
+            case .held, .fresh, .backlog: return one
+            case .inFlight, .halved: id = delivery.next
+            }
+        }
+        return nil
     }
 
     mutating func place(_ id: Int64, inBacklogAt due: Timestamp) {

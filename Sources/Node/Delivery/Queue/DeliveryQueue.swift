@@ -12,7 +12,8 @@ import Waku
 ///                                              ▲                                              │
 ///                                              └──────────────(after a pause)─────────────────┘
 ///
-/// Deliveries that are not in flight may expire, or be evicted in the order of expiry when the queue is full. `remove` takes a delivery out at any
+/// Deliveries that are not in flight may expire, or be evicted when the queue is full: the oldest of the device with most deliveries, so that a flood
+/// for some devices displaces only theirs; if each device has one, the first to expire. `remove` takes a delivery out at any
 /// stage; one in flight then gets no resolution.
 ///
 /// - **Order.** The deliveries of a device form a line, sorted by id. Only the first of a line is posted, so that no two are in flight at once; while
@@ -58,6 +59,7 @@ package struct DeliveryQueue: Sendable {
     struct Line {
         var first: Int64?
         var last: Int64?
+        var count = 0
         /// Whether a delivery of the line is in flight; that delivery may have been removed since.
         var isPosting = false
     }
@@ -77,6 +79,7 @@ package struct DeliveryQueue: Sendable {
 
     var deliveries: [Int64: Delivery] = [:]
     var lines: [DeviceID: Line] = [:]
+    var longestLines = LineLengths()
     /// Keyed by id.
     var fresh = IndexedHeap<Int64>()
     /// Keyed by due time.
@@ -133,7 +136,7 @@ package struct DeliveryQueue: Sendable {
         expiring.insert(id, key: expires)
         joinLine(id, of: device)
         releaseFirst(of: device)
-        while deliveries.count > configuration.limit, !expiring.isEmpty { evictFirstToExpire() }
+        while deliveries.count > configuration.limit, !expiring.isEmpty { evictOne() }
     }
 
     /// Removes a delivery that is no longer needed. If it is in flight, the outcome of its batch no longer applies to it.
@@ -147,11 +150,11 @@ package struct DeliveryQueue: Sendable {
         releaseFirst(of: delivery.device)
     }
 
-    /// Evicts the first delivery to expire that is not in flight.
-    mutating func evictFirstToExpire() {
-        guard let oldest = expiring.first?.id else { return }
-        remove(oldest)
-        evicted.append(oldest)
+    /// Evicts the oldest delivery of the device with most waiting; if no device has two, the first to expire that is not in flight.
+    mutating func evictOne() {
+        guard let loser = longestLines.next.flatMap({ oldestWaiting(of: $0) }) ?? expiring.first?.id else { return }
+        remove(loser)
+        evicted.append(loser)
     }
 
     /// Stops posting; posts in flight can finish.

@@ -117,7 +117,7 @@ extension DeliveryTable {
     mutating func evictBeyondLimit() {
         while origins.waitingCount > origins.configuration.waitingLimit, let longest = origins.byLength.first {
             let place = Int(longest.id)
-            endpoints[place].queue.evictFirstToExpire()
+            endpoints[place].queue.evictOne()
             guard endpoints[place].queue.count < -longest.key else { return }
             changed(place)
         }

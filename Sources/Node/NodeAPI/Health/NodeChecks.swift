@@ -4,7 +4,7 @@ package import Waku
 package enum NodeChecks {
     package static func relay(_ state: RelayState?) -> Finding {
         switch state {
-        case nil: Finding("relay", .ok, "none: Session needs none")
+        case nil: Finding("relay", .ok, "none: protocols over HTTP need none")
         case .attached: Finding("relay", .ok, "attached")
         case .detached(let reason): Finding("relay", .fail, reason, remedy: "check that the Waku node runs and --relay is its REST API")
         }

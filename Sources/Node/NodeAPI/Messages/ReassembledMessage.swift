@@ -10,10 +10,12 @@ package struct ReassembledMessage: Sendable {
     package let sentAt: Timestamp
     /// Its share of the work limit, in units of 4 KiB.
     package let cost: Int
+    package let byteCount: Int
 
     package init(_ bytes: [UInt8], sentAt: Timestamp) {
         hash = MessageHash(bytes: SHA256.hash(bytes + withUnsafeBytes(of: sentAt.rawValue.bigEndian, Array.init)))
         self.sentAt = sentAt
+        byteCount = bytes.count
         cost = 1 + bytes.count / 4096
     }
 }

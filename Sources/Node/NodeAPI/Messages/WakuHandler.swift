@@ -1,5 +1,6 @@
 package import Delivery
 package import NodeMetrics
+package import RateLimits
 package import Storage
 package import Core
 package import Waku
@@ -44,18 +45,21 @@ package struct Decoded<Command: Sendable>: Sendable {
     package let sentAt: Timestamp?
     package let pubsubTopic: PubsubTopic
     package let cost: Int
+    /// The size of its Waku payload, or of the reassembled message.
+    package let byteCount: Int
     package let times: MessageTimes?
 
     /// - Parameter whole: the reassembled message, when `incoming` was its last segment.
     package init(_ command: Command, _ kind: KindLabel, from incoming: Incoming, whole: ReassembledMessage? = nil) {
         self.init(
             command, kind, hash: incoming.hash, whole: whole, sentAt: whole?.sentAt ?? incoming.received.message.timestamp,
-            pubsubTopic: incoming.received.pubsubTopic, cost: incoming.cost, times: incoming.times)
+            pubsubTopic: incoming.received.pubsubTopic, cost: incoming.cost,
+            byteCount: whole?.byteCount ?? incoming.received.message.payload.count, times: incoming.times)
     }
 
     package init(
         _ command: Command, _ kind: KindLabel, hash: MessageHash, whole: ReassembledMessage? = nil, sentAt: Timestamp? = nil,
-        pubsubTopic: PubsubTopic, cost: Int = 1, times: MessageTimes? = nil
+        pubsubTopic: PubsubTopic, cost: Int = 1, byteCount: Int = 512, times: MessageTimes? = nil
     ) {
         self.command = command
         self.kind = kind
@@ -64,6 +68,7 @@ package struct Decoded<Command: Sendable>: Sendable {
         self.sentAt = sentAt
         self.pubsubTopic = pubsubTopic
         self.cost = cost
+        self.byteCount = byteCount
         self.times = times
     }
 
@@ -81,8 +86,12 @@ package protocol WakuHandler: Sendable {
 
     /// The keys of a message's topic. Must not block.
     func keys(of tag: TopicTag) -> MessageKeys
-    /// Derives the keys of a topic, or waits for a derivation that is in progress.
-    func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey]
+    /// Derives the keys of a topic, or waits for a derivation that is in progress. Returns nil if it was displaced by others.
+    func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey]?
+    /// The payer of the derivation of a topic's keys, and of the room for the messages that wait for them.
+    func charge(of tag: TopicTag, at now: Timestamp) -> Charge
+    /// Called when a message was displaced while it waited.
+    func displaced(_ limit: RateLimitTable.Refusal, _ standing: Standing)
 
     /// Decrypts, verifies signatures and parses. Does not read the store; called concurrently on any thread.
     ///
@@ -104,7 +113,9 @@ package protocol WakuHandler: Sendable {
 
 extension WakuHandler {
     package func keys(of tag: TopicTag) -> MessageKeys { .known([]) }
-    package func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey] { [] }
+    package func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey]? { [] }
+    package func charge(of tag: TopicTag, at now: Timestamp) -> Charge { .unattributed }
+    package func displaced(_ limit: RateLimitTable.Refusal, _ standing: Standing) {}
     package func queued(by outcome: Outcome) -> [QueuedDelivery] { [] }
     package func answer(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Reply?> { .done(nil) }
     package func answered(_ message: Decoded<Command>, _ reply: Reply?) {}

@@ -63,24 +63,24 @@ struct ExpositionWriter {
         for series in shown {
             let labels = zip(definition.labels, series.values).map { "\($0)=\"\(Self.escaped($1, quotes: true))\"" }
             switch series.cell {
-            case .counter(let counter): sample(definition.name, labels, "\(counter.value)")
-            case .gauge(let gauge): sample(definition.name, labels, Self.number(gauge.value))
-            case .histogram(let histogram): write(histogram, definition, labels)
+            case .counter(let counter): sample(definition.name, labels: labels, value: "\(counter.value)")
+            case .gauge(let gauge): sample(definition.name, labels: labels, value: Self.number(gauge.value))
+            case .histogram(let histogram): write(histogram, definition: definition, labels: labels)
             }
         }
     }
 
-    private mutating func write(_ histogram: HistogramCell, _ definition: MetricDefinition, _ labels: [String]) {
+    private mutating func write(_ histogram: HistogramCell, definition: MetricDefinition, labels: [String]) {
         guard case .histogram(let bounds) = definition.kind else { return }
         let counts = histogram.cumulativeCounts
         for (bound, count) in zip(bounds + [.infinity], counts) {
-            sample(definition.name + "_bucket", labels + ["le=\"\(Self.number(bound))\""], "\(count)")
+            sample(definition.name + "_bucket", labels: labels + ["le=\"\(Self.number(bound))\""], value: "\(count)")
         }
-        sample(definition.name + "_sum", labels, Self.number(histogram.seconds))
-        sample(definition.name + "_count", labels, "\(counts.last ?? 0)")
+        sample(definition.name + "_sum", labels: labels, value: Self.number(histogram.seconds))
+        sample(definition.name + "_count", labels: labels, value: "\(counts.last ?? 0)")
     }
 
-    private mutating func sample(_ name: String, _ labels: [String], _ value: String) {
+    private mutating func sample(_ name: String, labels: [String], value: String) {
         text += name
         if !labels.isEmpty { text += "{" + labels.joined(separator: ",") + "}" }
         text += " " + value + "\n"

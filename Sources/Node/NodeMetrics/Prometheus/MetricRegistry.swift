@@ -45,7 +45,7 @@ package final class MetricRegistry: MetricsFactory {
     }
 
     package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
-        let cell = cell(label, dimensions) { definition in
+        let cell = cell(label, dimensions: dimensions) { definition in
             if case .histogram = definition.kind { nil } else { .gauge(GaugeCell()) }
         }
         if case .gauge(let gauge) = cell { return gauge }
@@ -62,20 +62,20 @@ package final class MetricRegistry: MetricsFactory {
 
     /// The storage of a counter, for code that also reads it.
     package func counter(_ name: String, _ dimensions: [(String, String)]) -> CounterCell {
-        let cell = cell(name, dimensions) { $0.kind == .counter ? .counter(CounterCell()) : nil }
+        let cell = cell(name, dimensions: dimensions) { $0.kind == .counter ? .counter(CounterCell()) : nil }
         if case .counter(let counter) = cell { return counter }
         return CounterCell()
     }
 
     package func histogram(_ name: String, _ dimensions: [(String, String)]) -> HistogramCell {
-        let cell = cell(name, dimensions) { definition in
+        let cell = cell(name, dimensions: dimensions) { definition in
             if case .histogram(let bounds) = definition.kind { .histogram(HistogramCell(bounds: bounds)) } else { nil }
         }
         if case .histogram(let histogram) = cell { return histogram }
         return HistogramCell(bounds: [])
     }
 
-    private func cell(_ name: String, _ dimensions: [(String, String)], _ make: (MetricDefinition) -> Cell?) -> Cell? {
+    private func cell(_ name: String, dimensions: [(String, String)], make: (MetricDefinition) -> Cell?) -> Cell? {
         families.withLock { families in
             guard let definition = families[name]?.definition, dimensions.map(\.0) == definition.labels else { return nil }
             let values = dimensions.map(\.1)

@@ -10,6 +10,8 @@ import Storage
 /// The operations that the admin socket offers on a running node.
 protocol AdminOperations: Sendable {
     var peers: AdminAPI.Peers { get }
+    /// The work that limits refuse.
+    var limits: AdminAPI.Limits { get }
     /// Why the node is not ready; empty if it is.
     var obstacles: [String] { get }
 
@@ -22,8 +24,6 @@ protocol AdminOperations: Sendable {
     /// Drops these notifications of the outbox (nil: all), and returns their number.
     func dropWaiting(_ ids: [Int64]?) async -> Int
     /// Loads registrations that another process stored, and returns the number of query topics.
-    ///
-    /// - Throws: `StoreError`
     func registrationsChanged() async throws(StoreError) -> Int
     /// Sends a message to the node itself.
     func selfTest() async -> AdminAPI.SelfTest
@@ -60,6 +60,7 @@ struct AdminServer {
         routes.get("status") { _, _ in try Self.answer(await node.status()) }
         routes.get("health") { _, _ in try Self.answer(AdminAPI.Health(obstacles: node.obstacles)) }
         routes.get("peers") { _, _ in try Self.answer(node.peers) }
+        routes.get("limits") { _, _ in try Self.answer(node.limits) }
         routes.post("drain") { request, _ in
             try await Self.answer(request) { (body: AdminAPI.Drain) in
                 await node.setDrain(body.isOn)

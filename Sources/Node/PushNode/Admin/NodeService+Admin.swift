@@ -32,28 +32,37 @@ extension NodeService: AdminOperations {
 
     var peers: AdminAPI.Peers { AdminAPI.Peers(addresses: relay.ownAddresses, peers: relay.peers) }
 
+    var limits: AdminAPI.Limits {
+        AdminAPI.Limits(zip(protocols, services).compactMap { proto, service in service.limitReport.map { (proto.name, $0) } })
+    }
+
     /// Returns even if the disk hangs; the expiry of the first notification is unknown then.
     func status() async -> NodeStatus {
-        let findings = findings
-        let firstExpiry = await firstExpiryReading.value() ?? nil
-        var protocols: [NodeStatus.ProtocolStatus] = []
-        for (proto, service) in zip(self.protocols, services) {
-            let facts = await service.facts().map { NodeStatus.ProtocolStatus.Fact(name: $0.name, value: $0.value) }
-            protocols.append(NodeStatus.ProtocolStatus(name: proto.name, facts: facts))
-        }
-        if cluster.isShared {
-            let facts = cluster.facts.map { NodeStatus.ProtocolStatus.Fact(name: $0.name, value: $0.value) }
-            protocols.append(NodeStatus.ProtocolStatus(name: "cluster", facts: facts))
-        }
+        let work = await work()
         return NodeStatus(
-            version: configuration.version, processID: ProcessInfo.processInfo.processIdentifier, started: started,
-            publicKey: configuration.identity.publicKey.hex, isReady: findings.worst < .fail, isDraining: drain.isOn,
-            logLevel: configuration.logLevel?.current.rawValue, findings: findings,
-            pubsubTopics: configuration.pubsubTopics.map(\.rawValue),
-            queryTopics: topicCount,
+            process: NodeStatus.Process(
+                version: configuration.version, processID: ProcessInfo.processInfo.processIdentifier, started: started,
+                logLevel: configuration.logLevel?.current.rawValue),
+            readiness: NodeStatus.Readiness(isDraining: drain.isOn, findings: findings), work: work,
+            publicKey: configuration.identity.publicKey.hex, protocols: await protocolStatus())
+    }
+
+    private func work() async -> NodeStatus.Work {
+        let firstExpiry = await firstExpiryReading.value() ?? nil
+        return NodeStatus.Work(
+            pubsubTopics: configuration.pubsubTopics.map(\.rawValue), queryTopics: topicCount,
             outbox: NodeStatus.Outbox(waiting: delivery.waitingCount, firstExpires: firstExpiry.map(\.date)),
             breaker: delivery.breakerState,
-            counters: Dictionary(uniqueKeysWithValues: counters.snapshot.map { ($0.key.name, $0.value) }), protocols: protocols)
+            counters: Dictionary(uniqueKeysWithValues: counters.snapshot.map { ($0.key.name, $0.value) }))
+    }
+
+    private func protocolStatus() async -> [NodeStatus.ProtocolStatus] {
+        var status: [NodeStatus.ProtocolStatus] = []
+        for (proto, service) in zip(protocols, services) {
+            status.append(NodeStatus.ProtocolStatus(name: proto.name, facts: await service.facts()))
+        }
+        if cluster.isShared { status.append(NodeStatus.ProtocolStatus(name: "cluster", facts: cluster.facts)) }
+        return status
     }
 
     /// Turns refusing registrations and unregistrations on or off. When this returns, every change that was answered success is on disk, and no
@@ -90,8 +99,6 @@ extension NodeService: AdminOperations {
     }
 
     /// Loads the topics of registrations that another process stored, so that queries about them are answered. Returns the number of topics.
-    ///
-    /// - Throws: ``StoreError``
     func registrationsChanged() async throws(StoreError) -> Int {
         for service in services { try await service.reload() }
         return topicCount

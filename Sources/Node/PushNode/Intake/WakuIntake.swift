@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import NodeAPI
 import NodeMetrics
+import RateLimits
 import Core
 import Storage
 import Synchronization
@@ -31,7 +32,9 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     private let budget: AsyncSemaphore
     /// Units that requests must leave free for registrations, and queries for both.
     private let reserved: (fromRequests: Int, fromQueries: Int)
-    private let waiting = Mutex((total: 0, byTopic: [TopicTag: Int]()))
+    private let waiting = Mutex(MessagesAwaitingKeys(capacity: IntakeLimits.waiting))
+    /// Topics whose waiting messages are being decoded, or wait for keys.
+    private let activeTopics = Atomic(0)
     private let queries = Mutex(WaitingQueries<Message>())
     /// Used only by a single node; with several nodes `MessageShare` decides.
     private let deadlines = Mutex(AnswerDeadlines())
@@ -57,27 +60,33 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     // MARK: Keys
 
-    /// Derives the topic's key in a task of its own, then decodes and submits the message.
+    /// Requests the topic's keys in a task of its own, which then decodes and submits all messages that wait for them.
     private func decodeLater(_ incoming: Incoming) {
         let tag = incoming.tag
-        let hasRoom = waiting.withLock { waiting in
-            guard waiting.total < IntakeLimits.waiting, waiting.byTopic[tag, default: 0] < IntakeLimits.waitingOnTopic else { return false }
-            waiting.total += incoming.cost
-            waiting.byTopic[tag, default: 0] += incoming.cost
-            return true
+        let charge = handler.charge(of: tag, at: node.now())
+        let addition = waiting.withLock { $0.add(incoming, charge: charge) }
+        for message in addition.displaced {
+            handler.displaced(.topicKeys, handler.charge(of: message.tag, at: node.now()).standing)
+            drop(message.hash, .shedWaitingQuery)
         }
-        guard hasRoom else { return drop(incoming.hash, .shedWaitingQuery) }
+        guard addition.isFirst else { return }
+        activeTopics.add(1, ordering: .relaxed)
         Task {
-            if let keys = try? await handler.deriveKeys(of: tag) {
-                await submit(decode([Undecoded(incoming: incoming, keys: keys)]))
+            let keys: [SymmetricKey]?
+            var failure = Counter.shedWaitingQuery
+            do {
+                keys = try await handler.deriveKeys(of: tag)
+            } catch {
+                keys = nil
+                failure = .failedTopicKey
+            }
+            let messages = waiting.withLock { $0.take(tag) }
+            if let keys {
+                await submit(decode(messages.map { Undecoded(incoming: $0, keys: keys) }[...]))
             } else {
-                drop(incoming.hash, .failedTopicKey)
+                for message in messages { drop(message.hash, failure) }
             }
-            waiting.withLock { waiting in
-                waiting.total -= incoming.cost
-                let others = waiting.byTopic[tag, default: 0] - incoming.cost
-                waiting.byTopic[tag] = others > 0 ? others : nil
-            }
+            activeTopics.subtract(1, ordering: .relaxed)
         }
     }
 
@@ -186,7 +195,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
             node.delivery.enqueue(queued)
             Task {
                 for ((message, answer), result) in zip(zip(messages, answers), results) {
-                    finish(message, answer, result)
+                    finish(message, answer: answer, result: result)
                     budget.release(message.cost)
                 }
             }
@@ -224,21 +233,21 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         return node.cluster.claim(message.wholeHash, message.kind, sentAt: sentAt, for: command)
     }
 
-    private func finish(_ message: Message, _ answer: PendingAnswer, _ result: Result<Claimed<Handler.Outcome>, StoreError>) {
+    private func finish(_ message: Message, answer: PendingAnswer, result: Result<Claimed<Handler.Outcome>, StoreError>) {
         switch result {
         case .success(.here(let outcome)):
-            node.counters.reached(.durable, message.kind, message.times)
+            node.counters.reached(.durable, message.kind, times: message.times)
             node.cluster.committed(message.hash)
             if answer.take() { handler.finish(message, .success(outcome)) }
         case .success(.unclaimed(let outcome)):
-            node.counters.reached(.durable, message.kind, message.times)
+            node.counters.reached(.durable, message.kind, times: message.times)
             // Before the answer, which may be delayed, so that no other node handles the message meanwhile.
             node.cluster.finished(message.hash)
             if answer.take() { handler.finish(message, .success(outcome)) }
         case .success(.elsewhere(let kind)): node.cluster.claimedElsewhere(message.hash, kind)
         case .failure(let error):
             node.counters.add(.failedStore)
-            node.errors.log("message not stored", reason: error.message)
+            node.errors.log("failed to store message", reason: error.message)
             // Another node may still handle the message.
             node.cluster.failed(message.hash) { _ = answer.fail(error) }
         }
@@ -302,22 +311,20 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     private func fail(_ messages: [Message], _ error: StoreError) {
         node.counters.add(.failedStore, messages.count)
-        node.errors.log("query not answered", reason: error.message, count: messages.count)
+        node.errors.log("failed to answer query", reason: error.message, count: messages.count)
         for message in messages { node.cluster.failed(message.hash) {} }
     }
 
     // MARK: Figures
 
     package var load: (depth: Int, limit: Int) { (budget.acquiredCount, budget.capacity) }
-    package var waitingForKeys: (depth: Int, limit: Int) { (waiting.withLock { $0.total }, IntakeLimits.waiting) }
-    package var isIdle: Bool { budget.isUnused && waiting.withLock { $0.total == 0 } }
+    package var waitingForKeys: (depth: Int, limit: Int) { (waiting.withLock { $0.cost }, IntakeLimits.waiting) }
+    package var isIdle: Bool { budget.isUnused && activeTopics.load(ordering: .relaxed) == 0 }
 }
 
 enum IntakeLimits {
-    /// Limit of messages that wait for a topic key, in units of 4 KiB, at least one for each. More are shed.
+    /// Limit of messages that wait for a topic key, in units of 4 KiB, at least one for each: see ``MessagesAwaitingKeys``.
     static let waiting = 16_384
-    /// The same limit for a single topic. While a topic's key is derived, more junk than this on the topic causes its valid queries to be shed.
-    static let waitingOnTopic = 8_192
     /// Messages decoded without a suspension, so that other tasks get their turn.
     static let decodingChunk = 16
     /// Read once: on Linux this reads files.

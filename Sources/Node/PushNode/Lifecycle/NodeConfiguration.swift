@@ -24,7 +24,7 @@ package struct NodeConfiguration: Sendable {
     package static let replyDelayLimit = Duration.seconds(2)
     /// How long deliveries and answers are remembered.
     package var retention = Duration.seconds(24 * 3600)
-    /// Maximum number of notifications in the outbox. Beyond it the oldest are dropped.
+    /// Maximum number of notifications in the outbox. Beyond it, devices with most lose their oldest.
     package var outboxLimit = 100_000
     /// How long a notification whose post has an unknown outcome, after a kill or an unplanned hand-over, is held from its first mark. A
     /// notification that the device shows once is not held.
@@ -39,7 +39,7 @@ package struct NodeConfiguration: Sendable {
     /// The time from the first handled message to the commit that stores its hash. Messages that are handled meanwhile share the commit. A node that
     /// is killed before the commit handles them again. With several nodes the time is multiplied by their number.
     package var handledInterval = Duration.milliseconds(50)
-    /// Whether the node is attached to a Waku network. Session's push server needs none.
+    /// Whether the node is attached to a Waku network. Protocols that serve HTTP need none.
     package var hasRelay = true
     /// Time without any message on the pubsub topics after which an alarm is raised; nil disables it.
     package var silenceAlarm: Duration?

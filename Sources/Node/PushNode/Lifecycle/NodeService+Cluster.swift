@@ -8,25 +8,24 @@ import Waku
 /// The connection of a node to its cluster.
 extension NodeService {
     /// Passes other nodes' notifications and this node's share of the work to the protocols.
-    static func duties(
-        _ protocols: [(spoken: any NodeProtocol, service: any ProtocolService)], _ sorter: MessageSorter, _ logger: Logger
-    ) -> ClusterDuties {
-        @Sendable func services(of number: ProtocolNumber) -> [any ProtocolService] {
-            protocols.filter { $0.spoken.number == number }.map(\.service)
+    var clusterDuties: ClusterDuties {
+        let all = services
+        let numbered = zip(protocols, all).map { (number: $0.number, service: $1) }
+        @Sendable func spoken(by number: ProtocolNumber) -> [any ProtocolService] {
+            numbered.filter { $0.number == number }.map(\.service)
         }
-        let all = protocols.map(\.service)
         return ClusterDuties(
-            deliver: { await sorter.deliver($0) },
-            registered: { number, name in for service in services(of: number) { service.registeredElsewhere(name) } },
-            recordUsage: { number, name, cost in for service in services(of: number) { service.recordSharedLimitUsage(name, cost: cost) } },
+            delivery: delivery, deliver: { [sorter] in await sorter.deliver($0) },
+            registered: { number, name in for service in spoken(by: number) { service.registeredElsewhere(name) } },
+            recordUsage: { number, name, cost in for service in spoken(by: number) { service.recordSharedLimitUsage(name, cost: cost) } },
             nodeCountChanged: { count in for service in all { service.nodeCountChanged(count) } },
             keyShareChanged: { share in for service in all { service.keyShareChanged(share) } },
-            reload: {
+            reload: { [logger] in
                 do throws(StoreError) {
                     for service in all { try await service.reload() }
                     return true
                 } catch {
-                    logger.error("changes of other nodes not read", metadata: ["reason": "\(error.message)"])
+                    logger.error("failed to read changes of other nodes", metadata: ["reason": "\(error.message)"])
                     return false
                 }
             })

@@ -32,12 +32,12 @@ extension NodeService {
     func serveAdmin() async {
         guard configuration.servesAdmin else { return }
         guard let socket = AdminSocket(in: configuration.dataPath) else {
-            return logger.error("admin socket not served", metadata: ["reason": "the data folder can't be opened"])
+            return logger.error("failed to serve the admin socket", metadata: ["reason": "the data folder can't be opened"])
         }
         do {
             try await AdminServer(node: self, socket: socket, logger: logger).run()
         } catch {
-            logger.error("admin socket not served", metadata: ["reason": "it can't be made in the data folder"])
+            logger.error("failed to serve the admin socket", metadata: ["reason": "it can't be made in the data folder"])
         }
     }
 

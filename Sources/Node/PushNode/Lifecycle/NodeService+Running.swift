@@ -58,7 +58,7 @@ extension NodeService {
                 }
             }
             group.addTask {
-                await self.cluster.run()
+                await self.cluster.run(self.clusterDuties)
                 return .cluster
             }
             group.addTask {
@@ -75,7 +75,7 @@ extension NodeService {
             try store.close()
         } catch {
             // SQLite's write-ahead log remains, and is applied at the next start.
-            logger.warning("store not closed")
+            logger.warning("failed to close the store")
         }
         folder.unlock()
         logger.info("node stopped")
@@ -107,7 +107,7 @@ extension NodeService {
                 await self.wait(Self.postLimit) { !self.delivery.isPosting }
                 if self.delivery.isPosting {
                     self.logger.warning(
-                        "posts to gorush are unanswered at the stop: their notifications are posted again after the start",
+                        "posts to gorush unanswered at shutdown; their notifications are posted again after the restart",
                         metadata: ["count": "\(self.delivery.unansweredCount)"])
                 }
                 await self.wait(max(.zero, Self.handoverEnd - (.now - stopping))) { self.cluster.hasLeft }

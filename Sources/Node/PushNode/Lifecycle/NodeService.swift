@@ -8,22 +8,6 @@ import ServiceLifecycle
 package import Storage
 import Synchronization
 package import Waku
-import WakuCrypto
-
-/// The messages that a node needs from its relay.
-package struct RelayNeeds: Sendable {
-    package let pubsubTopics: [PubsubTopic]
-    /// The node's own topics, on which missed messages are caught up.
-    package let ownTopics: [ContentTopic]
-    /// Until when earlier runs missed nothing, for the pubsub topics that they listened on.
-    package let seenUntil: [PubsubTopic: Timestamp]
-    /// Whether the node needs messages on this topic.
-    package let wants: @Sendable (TopicTag) -> Bool
-    /// The current topics, for a relay that must subscribe to each: the node's own, and those of registrants up to the limit.
-    package internal(set) var contentTopics: @Sendable (_ limit: Int) -> [ContentTopic] = { _ in [] }
-    /// Receives the relay's events.
-    package let report: @Sendable (RelayEvent) -> Void
-}
 
 /// A push notification node. Runs as a service until graceful shutdown.
 package final class NodeService: Service {
@@ -46,12 +30,22 @@ package final class NodeService: Service {
     package let counters: Counters
     /// The time at which the next waiting notification expires.
     let firstExpiryReading: ThrottledReading<Timestamp?>
-    let drain = Drain()
+    let drain: Drain
     let probe: SelfProbe
     let started = Date()
     let boundPort = Mutex<Int?>(nil)
     /// The HTTP port once the server listens; it differs from the configured one if that is 0.
     package var httpPort: Int? { boundPort.withLock(\.self) }
+
+    /// The port of a protocol's own HTTP server once that listens; nil if the node does not speak the protocol, or it has no server.
+    package func httpPort(of number: ProtocolNumber) -> Int? {
+        zip(protocols, services).first { $0.0.number == number }?.1.httpPort
+    }
+
+    /// Reads the files that options of protocols name again.
+    package func reloadFiles() {
+        for service in services { service.reloadFiles() }
+    }
 
     /// The tables of the node itself, without those of its protocols.
     package static let parts = [DeliveryStorage.part, NodeStorage.part]
@@ -83,101 +77,20 @@ package final class NodeService: Service {
         makeCluster: (ClusterNeeds) throws -> any ClusterMembership = { _ in SoleMembership() },
         makeRelay: (RelayNeeds) throws -> any Relay
     ) throws {
+        let base = try NodeFoundation(
+            configuration, protocols: protocols, knownParts: knownParts, gorush: gorush, logger: logger, now: now, openStore: openStore,
+            makeCluster: makeCluster)
+        let path = try MessagePath(base, gorush: gorush, makeRelay: makeRelay)
+        let observation = NodeObservation(base, path)
         self.configuration = configuration
         self.protocols = protocols
         self.logger = logger
-        let counters = Counters(Self.metrics(of: protocols), protocols: Set(protocols.map(\.label)))
-        self.counters = counters
-        folder = try DataFolder(locking: configuration.dataPath)
-        let parts = protocols.map(\.part)
-        let store = try openStore(Self.parts + parts + knownParts.filter { known in !parts.contains { $0.name == known.name } })
-        self.store = store
-        let alarms = Alarms(registry: counters.registry, now: now)
-        let clock = ClockMonitor(alarms: alarms, logger: logger)
-        self.clock = clock
-        let registrants = protocols.compactMap { spoken in spoken.registrants.map { (spoken.number, $0) } }
-        let cluster = try makeCluster(
-            ClusterNeeds(
-                gorushTimeout: gorush.map(\.timeout).max() ?? .seconds(60), waitingLimit: configuration.workLimit,
-                registrants: Dictionary(uniqueKeysWithValues: registrants), counters: counters, logger: logger, now: now,
-                clockCompared: { clock.compared(ahead: $0, of: "the database's") }))
-        self.cluster = cluster
-        firstExpiryReading = ThrottledReading(pause: .zero, restFactor: 0) { try await store.fetch(DeliveryStorage.firstExpiry()) }
-        let topics = protocols.map(\.topics)
-        let ownTopics = topics.flatMap(\.own)
-        probe = SelfProbe(topic: ownTopics.first ?? ContentTopic(TopicTag(rawValue: 0)))
-
-        let handled = HandledMessages { [cluster] in cluster.finished($0) }
-        let seen = SeenMessages()
-        for hash in try store.read(NodeStorage.handledMessages()) { _ = seen.insert(hash) }
-        var deliveryConfiguration = DeliveryService.Configuration()
-        deliveryConfiguration.awaitLimit = configuration.answerDeadline
-        deliveryConfiguration.answerLimit = configuration.answerLimit
-        deliveryConfiguration.outboxLimit = configuration.outboxLimit
-        deliveryConfiguration.webPush = configuration.webPush
-        deliveryConfiguration.unknownHold = configuration.unknownHold
-        delivery = DeliveryService(
-            deliveryConfiguration, store: store, share: cluster.outboxShare,
-            sources: DeliverySources(protocols.map { $0.makeDeliverySource(store.sealer) }),
-            gorush: gorush, counters: counters, alarms: alarms, logger: logger, now: now)
-
-        relay = try makeRelay(
-            RelayNeeds(
-                pubsubTopics: configuration.pubsubTopics, ownTopics: ownTopics,
-                seenUntil: try store.read(RelayCursors.read(of: configuration.pubsubTopics)),
-                wants: { tag in topics.contains { $0.contains(tag) } },
-                contentTopics: { limit in
-                    topics.reduce(into: []) { $0 += $1.contentTopics(limit: max(0, limit - $0.count)) }
-                },
-                report: { event in
-                    counters.add(event)
-                    if case .gap = event { alarms.raise(.gap, "missed messages are looked up in the relay's store") }
-                }))
-        publisher = Publisher(
-            relay: relay, seen: seen, handled: handled, counters: counters, logger: logger, replyDelay: configuration.replyDelay)
-
-        let nodeServices = NodeServices(
-            store: store, delivery: delivery, replies: publisher, handled: handled, drain: drain, cluster: cluster,
-            receivers: IntakeMaker(),
-            counters: counters, logger: logger, errors: RepeatedErrors(logger), now: now, workLimit: configuration.workLimit,
-            answerLimit: configuration.answerLimit)
-        let services = try protocols.map { try $0.makeService(nodeServices) }
-        self.services = services
-        // In a cluster, a node loads the deliveries of its devices once it knows its partitions.
-        if !cluster.isShared { try delivery.load() }
-        sorter = MessageSorter(
-            zip(protocols, services).map { ($0.label, $0.topics, $1.receiver) }, seen: seen, handled: handled, cluster: cluster,
-            counters: counters, now: now)
-        cluster.attach(
-            Self.duties(zip(protocols, services).map { (spoken: $0, service: $1) }, sorter, logger), store: store, delivery: delivery)
-        maintenance = Maintenance(
-            interval: configuration.maintenanceInterval, handledInterval: configuration.handledInterval,
-            retention: configuration.retention, relay: relay, store: store, delivery: delivery,
-            handled: handled, protocols: services, cluster: cluster, counters: counters,
-            topicCount: { topics.reduce(0) { $0 + $1.otherCount } },
-            logger: logger, errors: nodeServices.errors, now: now)
-        gauges = NodeGauges(
-            counters: counters, relay: relay, store: store, delivery: delivery, publisher: publisher,
-            services: zip(protocols, services).map { ($0.label, $1) }, cluster: cluster, alarms: alarms, clock: clock,
-            maximumRequestAge: configuration.maximumRequestAge, now: now)
-        watch = NodeWatch(
-            alarms: alarms, relay: relay, clock: cluster.isShared ? nil : clock, store: store, counters: counters, delivery: delivery,
-            silenceAlarm: configuration.silenceAlarm, logger: logger, now: now)
-        statusSource = StatusSource(
-            counters: counters, gauges: gauges, watch: watch, relay: configuration.hasRelay ? relay : nil, store: store, delivery: delivery,
-            protocols: protocols,
-            services: services, cluster: cluster, now: now, started: .now)
-    }
-}
-
-extension Counters {
-    fileprivate func add(_ event: RelayEvent) {
-        switch event {
-        case .foreign(let count):
-            received(count)
-            add(.foreign, count)
-        case .gap: add(.gapFound)
-        case .recovered(let count): add(.messageRecovered, count)
+        (folder, store, counters, cluster, clock, drain) = (base.folder, base.store, base.counters, base.cluster, base.clock, base.drain)
+        (relay, delivery, publisher) = (path.relay, path.delivery, path.publisher)
+        (services, sorter, maintenance) = (path.services, path.sorter, path.maintenance(base))
+        (gauges, watch, statusSource) = (observation.gauges, observation.watch, observation.statusSource)
+        firstExpiryReading = ThrottledReading(pause: .zero, restFactor: 0) { [store] in try await store.fetch(DeliveryStorage.firstExpiry())
         }
+        probe = SelfProbe(topic: base.ownTopics.first ?? ContentTopic(TopicTag(rawValue: 0)))
     }
 }

@@ -31,6 +31,7 @@ struct Maintenance: Sendable {
     /// nil: no other node has the same database.
     let cluster: any ClusterMembership
     let counters: Counters
+    let alarms: Alarms
     /// Number of topics besides the node's own.
     let topicCount: @Sendable () -> Int
     let logger: Logger
@@ -59,6 +60,8 @@ struct Maintenance: Sendable {
             summarize(counts, since: last)
             last = counts
             for service in protocols { await service.recount() }
+            let attacks = protocols.compactMap { $0.limitReport?.attack }
+            alarms.set(.underAttack, attacks.isEmpty ? nil : attacks.joined(separator: "; "))
             // For all nodes, one of them.
             if !cluster.isMaintainer { continue }
             await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: cutoff + retention))
@@ -97,7 +100,7 @@ struct Maintenance: Sendable {
             try await store.commit(StoreCommand.change(changes).then { NodeStorage.forgetHandled(before: forgettable) })
         } catch {
             self.handled.putBack(handled)
-            errors.log("store not writable", reason: error.message)
+            errors.log("store unavailable for writing", reason: error.message)
         }
     }
 
@@ -106,7 +109,7 @@ struct Maintenance: Sendable {
         do throws(StoreError) {
             try await store.commit(DeliveryStorage.prune(before: accepted.cutoff, keeping: accepted.rowLimit))
         } catch {
-            logger.error("old deliveries not pruned", metadata: ["reason": "\(error.message)"])
+            logger.error("failed to prune old deliveries", metadata: ["reason": "\(error.message)"])
         }
         for service in protocols { await service.prune(retention) }
     }
@@ -117,6 +120,6 @@ struct Maintenance: Sendable {
             let difference = count - (last[counter] ?? 0)
             if difference > 0 { metadata[counter.name] = "\(difference)" }
         }
-        logger.info("last minute", metadata: metadata)
+        logger.info("counters of the last minute", metadata: metadata)
     }
 }

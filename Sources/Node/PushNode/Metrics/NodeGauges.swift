@@ -91,12 +91,12 @@ struct NodeGauges: Sendable {
             registry.set(.queueDepth, label, queue, to: Double(depth))
             registry.set(.queueLimit, label, queue, to: limit.map(Double.init))
         }
-        update(registry, relay.peers, relay.traffic)
+        update(registry, peers: relay.peers, traffic: relay.traffic)
         for (_, service) in services { await service.updateGauges(counters) }
         update(registry, ProcessFigures.now())
     }
 
-    private func update(_ registry: MetricRegistry, _ peers: [RelayPeer], _ traffic: RelayTraffic) {
+    private func update(_ registry: MetricRegistry, peers: [RelayPeer], traffic: RelayTraffic) {
         registry.set(.relayPeers, DirectionLabel.inbound, to: Double(peers.count(where: \.isInbound)))
         registry.set(.relayPeers, DirectionLabel.outbound, to: Double(peers.count { !$0.isInbound }))
         registry.set(.relayMeshPeers, to: Double(peers.count(where: \.isWorking)))

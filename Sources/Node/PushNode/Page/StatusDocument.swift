@@ -9,10 +9,6 @@ import WakuCrypto
 package struct StatusDocument {
     let status: StatusFigures
 
-    package init(status: StatusFigures) {
-        self.status = status
-    }
-
     package var text: String { document.text }
 
     /// Allows nothing from other origins, and inline only the page's own style and script.
@@ -110,7 +106,7 @@ package struct StatusDocument {
 
     // MARK: Parts
 
-    private func card(_ id: String, _ title: String, _ state: HTML, isWell: Bool, _ rows: [(String, HTML)], _ note: String? = nil) -> HTML {
+    private func card(_ id: String, title: String, state: HTML, isWell: Bool, rows: [(String, HTML)], note: String? = nil) -> HTML {
         """
         <section class="card" data-live="\(id)"><h2>\(title)</h2>
         <p class="state \(isWell ? "good" : "bad")">\(state)</p>\(note.map { ["<p class=\"note\">\($0)</p>"] } ?? [])
@@ -119,15 +115,18 @@ package struct StatusDocument {
     }
 
     private var relay: HTML {
-        guard status.hasRelay else { return card("relay", "Relay", "none", isWell: true, [("reason", "Session needs none")], nil) }
+        guard status.hasRelay else {
+            return card(
+                "relay", title: "Relay", state: "none", isWell: true, rows: [("reason", "protocols over HTTP need none")], note: nil)
+        }
         let isWell = status.relayObstacle == nil && !status.isSilent
         let state: HTML = status.relayObstacle != nil ? "detached" : status.isSilent ? "silent" : "attached"
         return card(
-            "relay", "Relay", state, isWell: isWell,
-            [
+            "relay", title: "Relay", state: state, isWell: isWell,
+            rows: [
                 ("last message", "\(status.silence.inWords) ago"), ("gaps", "\(status.gaps.grouped)"),
                 ("found only in its store", "\(status.recovered.grouped)"),
-            ], status.relayObstacle)
+            ], note: status.relayObstacle)
     }
 
     private var gorush: HTML {
@@ -138,18 +137,18 @@ package struct StatusDocument {
             case .halfOpen: "being tried again"
             }
         return card(
-            "gorush", "gorush", state, isWell: status.breaker == .closed && status.gorushDelay == nil,
-            [("waiting", "\(status.waiting.grouped)"), ("oldest", "\(status.oldestWaiting?.inWords ?? "–")")]
+            "gorush", title: "gorush", state: state, isWell: status.breaker == .closed && status.gorushDelay == nil,
+            rows: [("waiting", "\(status.waiting.grouped)"), ("oldest", "\(status.oldestWaiting?.inWords ?? "–")")]
                 + status.endpoints.map { endpoint in
                     ("\(endpoint.name)", "\(endpoint.breaker == "closed" ? "" : "given up, ")\(endpoint.waiting.grouped) wait")
                 }
                 + status.posts.dropFirst().map { step in (step.name.lowercased(), "\(step.lately.grouped)") },
-            status.gorushFailure ?? status.gorushDelay)
+            note: status.gorushFailure ?? status.gorushDelay)
     }
 
     private var registrations: HTML {
         guard let figures = status.registrations else {
-            return card("registrations", "Registrations", "can't be read", isWell: false, [])
+            return card("registrations", title: "Registrations", state: "can't be read", isWell: false, rows: [])
         }
         let total = figures.apn + figures.firebase
         let share = total > 0 ? figures.apn * 1000 / total : 0
@@ -168,8 +167,8 @@ package struct StatusDocument {
 
     private var store: HTML {
         card(
-            "store", "Database", status.storeFailure == nil ? "works" : "fails", isWell: status.storeFailure == nil,
-            [("size", "\(status.databaseBytes.asBytes)"), ("topics", "\(status.topics.grouped)")], status.storeFailure)
+            "store", title: "Database", state: status.storeFailure == nil ? "works" : "fails", isWell: status.storeFailure == nil,
+            rows: [("size", "\(status.databaseBytes.asBytes)"), ("topics", "\(status.topics.grouped)")], note: status.storeFailure)
     }
 
     // MARK: Charts

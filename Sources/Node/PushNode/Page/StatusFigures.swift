@@ -63,12 +63,6 @@ package struct StatusFigures: Sendable {
         package let title: String
         package let unit: String
         package let lines: [Line]
-
-        package init(title: String, unit: String, lines: [Line]) {
-            self.title = title
-            self.unit = unit
-            self.lines = lines
-        }
     }
 
     package struct Endpoint: Sendable, Encodable {

@@ -17,14 +17,6 @@ package struct StatusHistory {
         /// Since the start, cumulative by the bounds of ``Metric/sinceReceipt``.
         package let answerTimes: [Int64]
 
-        package init(time: Timestamp, counts: [Counter: Int], valid: [Int], waiting: Int, answerTimes: [Int64]) {
-            self.time = time
-            self.counts = counts
-            self.valid = valid
-            self.waiting = waiting
-            self.answerTimes = answerTimes
-        }
-
         package func count(_ counter: Counter) -> Int { counts[counter] ?? 0 }
         package func count(_ counters: [Counter]) -> Int { counters.reduce(0) { $0 + count($1) } }
     }

@@ -37,7 +37,6 @@ struct AnswerBuffer: Sendable {
     /// Adds an answer.
     ///
     /// - Parameters:
-    ///   - item: the answer.
     ///   - due: when it may be published at the earliest; nil for at once.
     ///   - now: the current time.
     /// - Returns: the number of answers that were dropped for lack of space, possibly including this one.

@@ -42,7 +42,6 @@ final class AnswerQueue: Sendable {
     /// Adds an answer.
     ///
     /// - Parameters:
-    ///   - item: the answer.
     ///   - due: when it may be published at the earliest; nil for at once.
     ///   - now: the current time.
     /// - Returns: the number of answers that were dropped, for lack of space or because the queue has ended.

@@ -145,7 +145,7 @@ final class Publisher: ReplyPublishing {
         }
         if let question = answer.question { handled.note(question) }
         if item.publishedAt == nil {
-            counters.reached(.answered, answer.kind, answer.times, without: item.heldFor)
+            counters.reached(.answered, answer.kind, times: answer.times, without: item.heldFor)
             if item.heldSince != nil { counters.held(answer.kind, for: item.heldFor, answer.times) }
         }
         counters.add(item.publishedAt == nil ? .answerPublished : .answerRepeated)
@@ -171,7 +171,7 @@ final class Publisher: ReplyPublishing {
                 failures += 1
                 let pause = Self.backoff.delay(afterFailures: failures, jitter: .random(in: 0...1))
                 guard error.code == .unavailable, uptime + pause < deadline else {
-                    logger.warning("answer not published", metadata: ["reason": "\(error.message)"])
+                    logger.warning("failed to publish answer", metadata: ["reason": "\(error.message)"])
                     return nil
                 }
                 guard (try? await Task.sleep(for: pause)) != nil else { return nil }
@@ -217,7 +217,7 @@ final class Publisher: ReplyPublishing {
         do throws(RelayError) {
             return .found(try await relay.findings(hashes))
         } catch {
-            logger.debug("answers not looked up", metadata: ["reason": "\(error.message)"])
+            logger.debug("failed to look up published answers", metadata: ["reason": "\(error.message)"])
             return error.code == .refused ? .impossible : .failed
         }
     }

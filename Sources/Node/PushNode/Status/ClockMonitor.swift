@@ -40,9 +40,9 @@ final class ClockMonitor: Sendable {
         }
         alarms.set(.clock, state.watch.state == .inStep ? nil : state.difference)
         switch change {
-        case .wrong: logger.error("clock is wrong", metadata: ["difference": "\(state.difference)"])
-        case .differs: logger.warning("clock differs", metadata: ["difference": "\(state.difference)"])
-        case .inStep: logger.info("clock in step again")
+        case .wrong: logger.error("clock offset too large", metadata: ["difference": "\(state.difference)"])
+        case .differs: logger.warning("clock offset", metadata: ["difference": "\(state.difference)"])
+        case .inStep: logger.info("clock synchronized again")
         case nil: break
         }
         return state.watch.state == .wrong

@@ -61,7 +61,7 @@ final class NodeWatch: Sendable {
         checkRelayRanks()
         let duration = counters.silence
         switch silence.withLock({ $0.update(duration) }) {
-        case .becameSilent: logger.error("no message on the shard", metadata: ["seconds": "\(duration.components.seconds)"])
+        case .becameSilent: logger.error("no messages received on the shard", metadata: ["seconds": "\(duration.components.seconds)"])
         case .recovered: logger.info("messages received again")
         case nil: break
         }
@@ -75,9 +75,11 @@ final class NodeWatch: Sendable {
             return known
         }
         for name in demoted where !before.contains(name) {
-            logger.warning("relay demoted: other relays' stores have none of its last answers", metadata: ["relay": "\(name)"])
+            logger.warning("relay demoted: published answers not found in other relays' stores", metadata: ["relay": "\(name)"])
         }
-        for name in before where !demoted.contains(name) { logger.info("relay's answers confirmed again", metadata: ["relay": "\(name)"]) }
+        for name in before where !demoted.contains(name) {
+            logger.info("relay restored: published answers confirmed", metadata: ["relay": "\(name)"])
+        }
         let reason = "other relays' stores have none of the last answers of \(demoted.joined(separator: ", "))"
         alarms.set(.answersUnconfirmed, demoted.isEmpty ? nil : reason)
     }

@@ -37,7 +37,7 @@ package struct DoctorFacts: Sendable {
     }
 
     package enum Relay: Sendable {
-        /// None, as Session's push server needs none.
+        /// None: protocols that serve HTTP need none.
         case none
         /// The loopback relay in the daemon's process.
         case loopback
@@ -58,46 +58,6 @@ package struct DoctorFacts: Sendable {
         case filterNode
     }
 
-    /// Version 0.1 of Status' service.
-    package struct StatusV01: Hashable, Sendable {
-        package let isOn: Bool
-        /// Records in the database.
-        package let records: Int
-        package let devices: Int
-
-        package init(isOn: Bool, records: Int, devices: Int) {
-            self.isOn = isOn
-            self.records = records
-            self.devices = devices
-        }
-    }
-
-    /// Session's push server.
-    package struct Session: Hashable, Sendable {
-        package let isOn: Bool
-        /// The problem with the file of the onion key; nil if there is none, or the daemon reads a file that this user can't.
-        package let keyProblem: String?
-        /// The source of the list of storage servers.
-        package let servers: Servers
-        /// Subscriptions in the database.
-        package let subscriptions: Int
-
-        package enum Servers: Hashable, Sendable {
-            /// A file, with the number of its storage servers.
-            case file(count: Int)
-            case unusable(String)
-            /// An oxend at this address provides the list.
-            case oxend(String)
-        }
-
-        package init(isOn: Bool, keyProblem: String?, servers: Servers, subscriptions: Int) {
-            self.isOn = isOn
-            self.keyProblem = keyProblem
-            self.servers = servers
-            self.subscriptions = subscriptions
-        }
-    }
-
     /// The problem with the key file; nil if there is none.
     package var keyProblem: String?
     package var folder: Folder
@@ -112,8 +72,8 @@ package struct DoctorFacts: Sendable {
     package var gorushes: [AdminAPI.InspectedGorush]
     /// Whether this node serves `/feedback`.
     package var takesFeedback: Bool
-    package var statusV01 = StatusV01(isOn: false, records: 0, devices: 0)
-    package var session = Session(isOn: false, keyProblem: nil, servers: .file(count: 0), subscriptions: 0)
+    /// Findings on the protocols, of their own checks.
+    package var protocols: [Finding] = []
 
     package init(
         keyProblem: String?, folder: Folder, freeBytes: Int64?, files: OpenFiles?, database: Database, daemon: NodeStatus?,

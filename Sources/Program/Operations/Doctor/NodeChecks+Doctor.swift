@@ -11,7 +11,7 @@ extension NodeChecks {
     /// All findings, ordered from causes to consequences.
     package static func doctor(_ facts: DoctorFacts) -> [Finding] {
         [key(problem: facts.keyProblem), folder(facts.folder)] + [freeDisk(bytes: facts.freeBytes), files(facts)]
-            + [database(facts.database), statusV01(facts.statusV01)].compactMap(\.self) + session(facts) + [daemon(facts.daemon)]
+            + [database(facts.database)] + facts.protocols + [daemon(facts.daemon)]
             + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts.daemon) + [selfTest(facts.selfTest)]
             + facts.gorushes.flatMap { gorush($0, facts) } + clocks(facts)
     }
@@ -60,16 +60,6 @@ extension NodeChecks {
             let opened = inspection.rows == nil ? "rows not decrypted" : "all rows decrypted"
             return Finding("database", .ok, "intact, \(opened), \(statistics.apn + statistics.firebase) installations")
         }
-    }
-
-    /// nil when version 0.1 is off and has no stored data.
-    static func statusV01(_ facts: DoctorFacts.StatusV01) -> Finding? {
-        let stored = "\(facts.records) records with \(facts.devices) devices"
-        if facts.isOn { return Finding("status-v0.1", .ok, "on, \(stored)") }
-        guard facts.records > 0 else { return nil }
-        return Finding(
-            "status-v0.1", .warn, "off, but \(stored) are stored: nobody can query or notify them",
-            remedy: "start the daemon with --status-v0.1, or remove them: waku-push admin records")
     }
 
     static func daemon(_ status: NodeStatus?) -> Finding {

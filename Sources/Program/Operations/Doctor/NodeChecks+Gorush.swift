@@ -18,7 +18,7 @@ extension NodeChecks {
         }
         var statistics: RegistrationStatistics?
         if case .inspected(_, let found) = facts.database { statistics = found }
-        return [answer(name, gorush, status), post(gorush.dryPost, of: name)]
+        return [answer(name, of: gorush, status: status), post(gorush.dryPost, of: name)]
             + (gorush.configuration.map {
                 [platforms($0, statistics, of: endpoint.rule), verdicts($0, takesFeedback: facts.takesFeedback, of: name)]
             } ?? [
@@ -26,7 +26,7 @@ extension NodeChecks {
             ])
     }
 
-    private static func answer(_ name: String, _ gorush: GorushInspection, _ status: Int) -> Finding {
+    private static func answer(_ name: String, of gorush: GorushInspection, status: Int) -> Finding {
         let version = gorush.version.map { "version \($0)" } ?? "version unknown"
         if (200..<300).contains(status) { return Finding(name, .ok, "answers, \(version)") }
         return Finding(name, .warn, "answers \(status) to /healthz, \(version)", remedy: "see gorush's log, and that of a proxy before it")

@@ -10,7 +10,7 @@ extension NodeChecks {
     static func relay(_ relay: DoctorFacts.Relay, topics: [String]) -> [Finding] {
         switch relay {
         case .none:
-            return [Finding("relay", .ok, "none: Session needs none; clients of Status are not served without --relay")]
+            return [Finding("relay", .ok, "none: protocols over HTTP need none; clients of Status are not served without --relay")]
         case .loopback:
             return [
                 Finding(

@@ -13,6 +13,7 @@ struct Admin: AsyncParsableCommand {
             """,
         subcommands: [
             Status.self, Health.self, Registrations.self, Records.self, Subscriptions.self, Outbox.self, Topics.self, Peers.self,
+            Limits.self,
             Nodes.self,
             Drain.self, LogLevel.self, Backup.self, Restore.self, Import.self, Migrate.self, Check.self, RotateStorageKey.self,
             TestPush.self,

@@ -24,13 +24,13 @@ struct AdminClient {
 
     /// nil when no daemon is running on the folder.
     func status() async throws(CommandFailure) -> NodeStatus? {
-        guard let response = try await send("GET", "/status", nil) else { return nil }
+        guard let response = try await send("GET", path: "/status", body: nil) else { return nil }
         return try decode(response)
     }
 
     /// - Throws: ``CommandFailure``, also when no daemon answers.
     func get<Outcome: Decodable>(_ path: String, timeout: Duration = .seconds(60)) async throws(CommandFailure) -> Outcome {
-        guard let response = try await send("GET", path, nil, timeout: timeout) else { throw noDaemon }
+        guard let response = try await send("GET", path: path, body: nil, timeout: timeout) else { throw noDaemon }
         return try decode(response)
     }
 
@@ -38,7 +38,7 @@ struct AdminClient {
     func post<Outcome: Decodable>(
         _ path: String, _ body: some Encodable, timeout: Duration = .seconds(60)
     ) async throws(CommandFailure) -> Outcome {
-        guard let response = try await send("POST", path, Self.encode(body), timeout: timeout) else { throw noDaemon }
+        guard let response = try await send("POST", path: path, body: Self.encode(body), timeout: timeout) else { throw noDaemon }
         return try decode(response)
     }
 
@@ -52,7 +52,7 @@ struct AdminClient {
     }
 
     private func send(
-        _ method: String, _ path: String, _ body: [UInt8]?, timeout: Duration = .seconds(60)
+        _ method: String, path: String, body: [UInt8]?, timeout: Duration = .seconds(60)
     ) async throws(CommandFailure) -> HTTPResponse? {
         let request = HTTPRequest(
             method: method, url: "http://localhost" + path, headers: body == nil ? [] : [("Content-Type", "application/json")], body: body,

@@ -1,8 +1,6 @@
 import ArgumentParser
 import Foundation
-import SessionServer
 import StatusServer
-import StatusV01Server
 import Storage
 import StoreSQLite
 import StatusProtocol
@@ -76,8 +74,8 @@ extension Admin.Registrations {
         static let configuration = CommandConfiguration(
             abstract: "Exports registrations to a file that only the same node's key can decrypt.",
             discussion: """
-                Tombstones are exported too: without them a removed registration could come back. Use --state to select. Records of version 0.1 \
-                and subscriptions of Session are exported as well, unless --platform is given.
+                Tombstones are exported too: without them a removed registration could come back. Use --state to select. The rows of \
+                all protocols are exported; with --platform only those of Status, whose registrations have one platform each.
 
                 EXAMPLE
                   waku-push admin registrations export /backup/registrations \\
@@ -95,16 +93,8 @@ extension Admin.Registrations {
                 let store = try admin.openStore(of: command, unsealing: true)
                 var writer = try RegistrationsFileWriter(file, identity: identity)
                 do {
-                    // Kept apart from store errors: a full disk under the file is not a store error.
-                    var failure: (any Error)?
-                    try StatusServer.Registrations(store.sealer).forEachRecord(filter.filter, in: store) { record in
-                        do { try writer.add(record) } catch { failure = error }
-                        return failure == nil
-                    }
-                    if let failure { throw failure }
-                    if filter.platform == nil {
-                        try exportRecords(from: store, to: &writer)
-                        try exportSubscriptions(from: store, to: &writer)
+                    for lines in ProtocolLines.all where filter.platform == nil || !lines.hasSeveralPlatforms {
+                        try lines.export(store, filter.filter, &writer)
                     }
                     try writer.finish()
                 } catch {
@@ -114,50 +104,6 @@ extension Admin.Registrations {
                 if admin.json { return try Output.json(["count": writer.count]) }
                 Output.line("\(writer.count) registrations exported to \(file), which can be read only with this node's key file.")
             }
-        }
-
-        /// Exports the records of version 0.1, which have devices of several platforms.
-        private func exportRecords(from store: any Store, to writer: inout RegistrationsFileWriter) throws {
-            let wanted = filter.filter
-            var failure: (any Error)?
-            try StatusV01Server.Records(store.sealer).forEach(in: store) { record in
-                guard wanted.isRegistered.map({ $0 == (record.preferences != nil) }) ?? true,
-                    wanted.changedBefore.map({ record.changedAt < $0 }) ?? true, wanted.changedSince.map({ record.changedAt >= $0 }) ?? true
-                else { return true }
-                do { try writer.add(record) } catch { failure = error }
-                return failure == nil
-            }
-            if let failure { throw failure }
-        }
-
-        /// Exports Session's subscriptions, the names of ended ones, and `sig_ts` values that were ahead of the clock.
-        private func exportSubscriptions(from store: any Store, to writer: inout RegistrationsFileWriter) throws {
-            let wanted = filter.filter
-            var failure: (any Error)?
-            var selected = SubscriptionFilter()
-            selected.signedBefore = wanted.changedBefore.map { $0.rawValue / 1_000_000_000 }
-            selected.signedSince = wanted.changedSince.map { $0.rawValue / 1_000_000_000 }
-            if wanted.isRegistered != false {
-                let subscriptions = SessionServer.Subscriptions(store.sealer)
-                try SessionServer.Subscriptions.forEach(selected, in: store) { summary in
-                    do { try writer.add(try subscriptions.open(summary), summary.service) } catch { failure = error }
-                    return failure == nil
-                }
-            }
-            if wanted.isRegistered != true, failure == nil {
-                try SessionServer.Subscriptions.forEachLeftName(in: store) { left in
-                    do { try writer.add(left) } catch { failure = error }
-                    return failure == nil
-                }
-            }
-            // Last, because a subscription whose time is already known would count as a replay.
-            if wanted.isRegistered != true, failure == nil {
-                try SessionServer.Subscriptions.forEachAheadTime(in: store) { ahead in
-                    do { try writer.add(ahead) } catch { failure = error }
-                    return failure == nil
-                }
-            }
-            if let failure { throw failure }
         }
     }
 

@@ -155,8 +155,6 @@ private struct Place: CustomStringConvertible {
     }
 
     /// A URI, or keywords with values, is a connection string; anything else a folder. One with `=` in its name is given as `./a=b`.
-    ///
-    /// - Throws: `StoreError`
     init(text: String) throws(StoreError) {
         let isPath = text.hasPrefix("/") || text.hasPrefix(".")
         let isAddress = text.contains("://") || (!isPath && text.contains("="))
@@ -164,8 +162,6 @@ private struct Place: CustomStringConvertible {
     }
 
     /// PostgreSQL has a lock of its own.
-    ///
-    /// - Throws: `StoreError`
     func lock() throws(StoreError) -> DataFolder? {
         location == .dataFolder ? try DataFolder(locking: folder) : nil
     }

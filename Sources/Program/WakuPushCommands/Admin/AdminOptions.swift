@@ -62,7 +62,6 @@ struct AdminOptions: ParsableArguments {
 
 extension StoreLocation {
     /// - Parameter option: the value of `--store`; nil: from the environment or the configuration file.
-    /// - Throws: `StoreError`
     init(option: String?) throws(StoreError) {
         guard let text = option ?? Environment.string("store") else {
             self = .dataFolder

@@ -50,7 +50,7 @@ extension Admin.Outbox {
             init(_ waiting: WaitingDelivery, _ owner: DeviceOwner?) {
                 id = waiting.id
                 let number = waiting.device.protocol
-                `protocol` = NodeAssembly.protocolNames[number] ?? String(number.rawValue)
+                `protocol` = NodeAssembly.protocolName(of: number) ?? String(number.rawValue)
                 keyHash = owner.map { hexString($0.keyHash) } ?? ""
                 installation = owner?.installation ?? ""
                 expires = waiting.expires.formatted

@@ -3,8 +3,8 @@ import ArgumentParser
 import Delivery
 import Foundation
 import NodeAPI
+import NodeAssembly
 import StatusServer
-import StatusV01Server
 import Storage
 import StoreSQLite
 
@@ -42,9 +42,8 @@ extension Admin {
 
 /// Numbers of rows in the database, and its size.
 struct StoredNumbers: Encodable {
-    let registrants, apn, firebase, tombstones, waiting, databaseBytes: Int
-    /// Rows of version 0.1.
-    let v01Records, v01Devices, v01Tombstones: Int
+    private let registrants, apn, firebase, tombstones, waiting, databaseBytes: Int
+    private let ofProtocols: [StoredCount]
 
     /// Reads all registrations: a second for a million.
     init(of store: any Store) throws {
@@ -53,21 +52,25 @@ struct StoredNumbers: Encodable {
         apn = statistics.apn
         firebase = statistics.firebase
         tombstones = statistics.tombstones
-        let figures = try store.read(StatusV01Server.Records.figures())
-        v01Records = figures.records
-        v01Devices = figures.devices.values.reduce(0, +)
-        v01Tombstones = figures.tombstones
+        ofProtocols = try NodeAssembly.storedCounts(in: store)
         waiting = try store.read(DeliveryStorage.waitingCount())
         databaseBytes = store.byteCount
+    }
+
+    /// By key, as in JSON.
+    func encode(to encoder: any Encoder) throws {
+        let own = [
+            "registrants": registrants, "apn": apn, "firebase": firebase, "tombstones": tombstones, "waiting": waiting,
+            "databaseBytes": databaseBytes,
+        ]
+        try own.merging(ofProtocols.map { ($0.key, $0.count) }) { first, _ in first }.encode(to: encoder)
     }
 
     var fields: [(String, String)] {
         var counts = [
             ("registrants", registrants), ("installations, APN", apn), ("installations, Firebase", firebase), ("tombstones", tombstones),
         ]
-        if v01Records + v01Tombstones > 0 {
-            counts += [("v0.1 records", v01Records), ("v0.1 devices", v01Devices), ("v0.1 tombstones", v01Tombstones)]
-        }
+        counts += ofProtocols.compactMap { stored in stored.name.map { ($0, stored.count) } }
         counts.append(("notifications waiting", waiting))
         return counts.map { ($0, String($1)) } + [("database", "\(databaseBytes / 1024) KiB")]
     }

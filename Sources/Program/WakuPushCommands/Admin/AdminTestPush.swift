@@ -123,7 +123,8 @@ extension Admin {
             AdminAPI.TestPush(
                 platform: platform, deviceToken: preview && !reveal ? "<redacted>" : token.revealed, apnTopic: apnTopic,
                 keyHash: hexString(key.keyHash.bytes), installation: key.installationID.string, kind: kind.rawValue,
-                lifetime: Int(Environment.value("max-request-age", Serve.standardRequestAge).duration / .seconds(1)), isPreview: preview)
+                lifetime: Int(Environment.value("max-request-age", Settings.maxRequestAge.standard).duration / .seconds(1)),
+                isPreview: preview)
         }
     }
 }

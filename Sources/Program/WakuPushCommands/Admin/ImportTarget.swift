@@ -1,9 +1,7 @@
 import PushNode
 import Foundation
 import NodeAssembly
-import SessionServer
 import StatusServer
-import StatusV01Server
 import Storage
 import StoreSQLite
 import Core
@@ -55,20 +53,9 @@ final class ImportTarget {
 
     /// Stores the entry if it is newer than the stored one, at the latest in ``finish()``.
     func merge(_ entry: RegistrationsFile.Entry) async throws {
-        batch.append(command(for: entry))
+        batch.append(entry.merge(store.sealer))
         batchByteCount += entry.byteCount
         if batch.count >= batchLimit || batchByteCount >= Self.byteLimit { try await commit() }
-    }
-
-    private func command(for entry: RegistrationsFile.Entry) -> StoreCommand<Bool> {
-        switch entry {
-        case .registration(let record): StatusServer.Registrations(store.sealer).merge(record)
-        case .v01(let record): StatusV01Server.Records(store.sealer).merge(record)
-        case .subscription(let record, let service):
-            SessionServer.Subscriptions(store.sealer).merge(record, service, at: Timestamp.now().rawValue / 1_000_000_000)
-        case .unsubscribedName(let left): SessionServer.Subscriptions.merge(left, at: .now())
-        case .aheadTime(let ahead): SessionServer.Subscriptions.merge(ahead)
-        }
     }
 
     private func commit() async throws {

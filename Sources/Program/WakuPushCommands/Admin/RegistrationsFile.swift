@@ -1,11 +1,6 @@
 import Foundation
 import Core
-import SessionServer
-import StatusServer
-import StatusV01Server
-import StoreSQLite
-import StatusProtocol
-import Waku
+import Storage
 import WakuCrypto
 
 /// A file of exported registrations, encrypted for the same identity: a header line of JSON and an encrypted line for each record.
@@ -25,44 +20,7 @@ enum RegistrationsFile {
     }
 
     struct Line: Codable {
-        struct Record: Codable {
-            let keyHash: Data
-            let installation: Data
-            let version: UInt64
-            let changedAt: Int64
-            let registration: Data?
-        }
-
-        /// A record of version 0.1.
-        struct V01Record: Codable {
-            let keyHash: Data
-            let version: UInt64
-            let changedAt: Int64
-            let preferences: Data?
-        }
-
-        /// A subscription of Session.
-        struct Subscription: Codable {
-            let service: String
-            /// An encoded `SubscriptionRecord`.
-            let content: Data
-        }
-
-        /// The name of an ended subscription.
-        struct UnsubscribedName: Codable {
-            let name: Data
-            let signedAt: Int64
-            let expiresAt: Int64
-        }
-
-        /// A `sig_ts` of Session that was ahead of the clock when it was received.
-        struct AheadTime: Codable {
-            let name: Data
-            let kind: Int64
-            let signedAt: Int64
-            let arrivedAt: Int64
-        }
-
+        // The keys of the file. Each protocol declares its own lines.
         var record: Record?
         var v01: V01Record?
         var subscription: Subscription?
@@ -76,21 +34,11 @@ enum RegistrationsFile {
         }
     }
 
-    enum Entry {
-        case registration(RegistrationRecord)
-        case v01(RecordExport)
-        case subscription(SubscriptionRecord, PushService)
-        case unsubscribedName(UnsubscribedNameExport)
-        case aheadTime(AheadTimeExport)
-
+    /// A record of any protocol, to be stored unless a newer one is.
+    struct Entry {
         /// The approximate size in memory.
-        var byteCount: Int {
-            switch self {
-            case .registration(let record): record.registration?.count ?? 0
-            case .v01(let record): record.preferences?.count ?? 0
-            case .subscription, .unsubscribedName, .aheadTime: 0
-            }
-        }
+        let byteCount: Int
+        let merge: @Sendable (Sealer) -> StoreCommand<Bool>
     }
 
     /// Far longer than the encoding of a registration of 2 MiB.
@@ -127,38 +75,9 @@ struct RegistrationsFileWriter {
         try write(Array((try? JSONEncoder().encode(header)) ?? Data()))
     }
 
-    mutating func add(_ record: RegistrationRecord) throws {
-        let content = RegistrationsFile.Line.Record(
-            keyHash: Data(record.key.keyHash.bytes), installation: Data(record.key.installationID.bytes), version: record.version,
-            changedAt: record.changedAt.rawValue, registration: record.registration.map { Data($0) })
-        try seal(RegistrationsFile.Line(record: content))
-        count += 1
-    }
-
-    mutating func add(_ record: RecordExport) throws {
-        let content = RegistrationsFile.Line.V01Record(
-            keyHash: Data(record.keyHash.bytes), version: record.version, changedAt: record.changedAt.rawValue,
-            preferences: record.preferences.map { Data($0) })
-        try seal(RegistrationsFile.Line(v01: content))
-        count += 1
-    }
-
-    mutating func add(_ record: SubscriptionRecord, _ service: PushService) throws {
-        let content = RegistrationsFile.Line.Subscription(service: service.rawValue, content: Data(record.encoded()))
-        try seal(RegistrationsFile.Line(subscription: content))
-        count += 1
-    }
-
-    mutating func add(_ left: UnsubscribedNameExport) throws {
-        let content = RegistrationsFile.Line.UnsubscribedName(name: Data(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt)
-        try seal(RegistrationsFile.Line(unsubscribedName: content))
-        count += 1
-    }
-
-    mutating func add(_ ahead: AheadTimeExport) throws {
-        let content = RegistrationsFile.Line.AheadTime(
-            name: Data(ahead.name), kind: ahead.kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt)
-        try seal(RegistrationsFile.Line(aheadTime: content))
+    /// Writes a line with a record.
+    mutating func add(_ line: RegistrationsFile.Line) throws {
+        try seal(line)
         count += 1
     }
 
@@ -231,37 +150,10 @@ struct RegistrationsFileReader {
             throw CommandFailure(.data, "line \(count + 2) of \(path) can't be decrypted: it was altered, or belongs to another identity")
         }
         if line.end == count { return nil }
-        if let record = line.v01, let keyHash = V01.KeyHash(bytes: Array(record.keyHash)) {
-            count += 1
-            return .v01(
-                RecordExport(
-                    keyHash: keyHash, version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
-                    preferences: record.preferences.map { Array($0) }))
-        }
-        if let subscription = line.subscription, let service = PushService(rawValue: subscription.service),
-            let record = try? SubscriptionRecord(parsing: Array(subscription.content))
-        {
-            count += 1
-            return .subscription(record, service)
-        }
-        if let left = line.unsubscribedName {
-            count += 1
-            return .unsubscribedName(UnsubscribedNameExport(name: Array(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt))
-        }
-        if let ahead = line.aheadTime {
-            count += 1
-            return .aheadTime(
-                AheadTimeExport(
-                    name: Array(ahead.name), kind: ahead.kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt))
-        }
-        guard let record = line.record, let keyHash = KeyHash(bytes: Array(record.keyHash)) else {
+        guard let entry = ProtocolLines.all.lazy.compactMap({ $0.entry(line) }).first else {
             throw CommandFailure(.data, "line \(count + 2) of \(path) contains no registration")
         }
         count += 1
-        return .registration(
-            RegistrationRecord(
-                key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(record.installation))),
-                version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
-                registration: record.registration.map { Array($0) }))
+        return entry
     }
 }

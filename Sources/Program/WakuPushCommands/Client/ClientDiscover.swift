@@ -9,14 +9,18 @@ extension Client {
             abstract: "Finds a registrant's devices and remembers them.",
             discussion: """
                 The latest advertisement on the registrant's contact code topic counts, out of the node's store. Servers are queried when it tells \
-                of no device. From now on client run watches the registrant's advertisements.
+                of no device: those that the client is registered with, and each --server. From now on client run watches the registrant's \
+                advertisements.
 
-                EXAMPLE
+                EXAMPLES
                   waku-push client discover --state alice 0x04…
+                  waku-push client discover --state alice --server 0x04… 0x04…
                 """)
 
         @OptionGroup var state: ClientStateOptions
         @OptionGroup var client: ClientOptions
+        @Option(name: .customLong("server"), help: "A push server to query, by its public key, full or compressed; repeat it for several.")
+        var servers: [PublicKeyArgument] = []
         @OptionGroup var registrant: RegistrantOptions
 
         func validate() throws {
@@ -26,8 +30,9 @@ extension Client {
         func run() async throws {
             try await reportingFailures {
                 let key = try registrant.required().key
-                let found = try await ClientSession.run(state.required(), client) { [client] session in
-                    let devices = await session.client.discover(key, timeout: client.timeout.duration)
+                let found = try await ClientSession.run(state.required(), client) { [client, servers] session in
+                    session.client.setQueryServers(servers.map { PushServer(key: $0.key) })
+                    let devices = try await session.client.discover(key, timeout: client.timeout.duration)
                     return (devices: devices, flaw: session.client.advertisementFlaw(of: key), obstacle: session.obstacle)
                 }
                 try KnownDeviceRow.print(found.devices, asJSON: client.json)

@@ -59,6 +59,9 @@ struct ClientEventLine: Encodable {
         case .gaveUp(let id, let outcome):
             self.init(event: "gave-up")
             fill(id, outcome)
+        case .noServerKnown(let registrant):
+            self.init(event: "no-server-known")
+            self.registrant = registrant.hex
         case .relayFailed(let reason):
             self.init(event: "relay-failed")
             self.reason = reason

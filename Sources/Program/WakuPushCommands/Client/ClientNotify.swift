@@ -10,17 +10,22 @@ extension Client {
             abstract: "Has a registrant's devices notified.",
             discussion: """
                 With --state the client finds the devices and their servers by itself, and falls back to a device's next server when one does not \
-                answer; sending is switched on by that. Without --state it asks --server for the access tokens first. The same --message-id \
+                answer; sending is switched on by that, and each --server is queried besides those that advertisements name. Without --state it asks --server for the access tokens first. The same --message-id \
                 notifies a device once, however often it is sent.
 
                 EXAMPLES
                   waku-push client notify --state alice 0x04… --chat family
+                  waku-push client notify --state alice --server 0x04… 0x04…
                   waku-push client notify --server 0x04… --registrant 0x04…
                 """)
 
         @OptionGroup var state: ClientStateOptions
         @OptionGroup var client: ClientOptions
-        @Option(name: .customLong("server"), help: "Without --state: the push server's public key, full or compressed.")
+        @Option(
+            name: .customLong("server"),
+            help:
+                "A push server's public key, full or compressed: without --state the only one, with it one to query; repeat it for several."
+        )
         var servers: [PublicKeyArgument] = []
         @OptionGroup var asker: OneShotOptions
         @OptionGroup var registrant: RegistrantOptions
@@ -49,7 +54,7 @@ extension Client {
             if state.folder == nil {
                 _ = try servers.single()
             } else {
-                try state.refuse(["server": !servers.isEmpty, "identity": asker.identity != nil])
+                try state.refuse(["identity": asker.identity != nil])
             }
         }
 
@@ -61,22 +66,23 @@ extension Client {
                 }
                 let registrant = try registrant.required().key
                 if let folder = state.folder {
-                    try await notify(registrant, content, messageID, folder)
+                    try await notify(registrant, content: content, messageID: messageID, rememberedIn: folder)
                 } else {
-                    try await notify(registrant, content, messageID, at: servers.single())
+                    try await notify(registrant, content: content, messageID: messageID, at: servers.single())
                 }
             }
         }
 
         // MARK: With --state
 
-        private func notify(_ registrant: PublicKey, _ content: [UInt8], _ messageID: [UInt8], _ folder: ClientFolder) async throws {
+        private func notify(_ registrant: PublicKey, content: [UInt8], messageID: [UInt8], rememberedIn folder: ClientFolder) async throws {
             let message = OutgoingNotification(
                 messageID: messageID, chatID: chat, kind: kind.notificationKind, content: content, recipients: [.init(registrant)])
             let timeout = client.timeout.duration
-            let (outcomes, obstacle) = try await ClientSession.run(folder, client) { session in
+            let (outcomes, obstacle) = try await ClientSession.run(folder, client) { [servers] session in
+                session.client.setQueryServers(servers.map { PushServer(key: $0.key) })
                 session.client.setSending(true)
-                let devices = await session.client.discover(registrant, timeout: timeout)
+                let devices = try await session.client.discover(registrant, timeout: timeout)
                 guard !devices.isEmpty else { return ([DeviceOutcome](), session.obstacle) }
                 return (try await session.client.notify(message, timeout: timeout), session.obstacle)
             }
@@ -85,7 +91,7 @@ extension Client {
 
         // MARK: Without --state
 
-        private func notify(_ registrant: PublicKey, _ content: [UInt8], _ messageID: [UInt8], at server: PublicKey) async throws {
+        private func notify(_ registrant: PublicKey, content: [UInt8], messageID: [UInt8], at server: PublicKey) async throws {
             let identity = try asker.orEphemeral()
             let author = StatusHashes.author(identity.publicKey)
             let chatID = StatusHashes.chat(chat)
@@ -132,7 +138,6 @@ extension [DeviceOutcome] {
     /// Prints the outcomes of a message.
     ///
     /// - Parameters:
-    ///   - messageID: The message.
     ///   - asJSON: Whether to print a JSON object per line.
     ///   - obstacle: Why no messages are sent or received; nil when a relay is attached.
     ///   - timeout: How long the command waited for servers.

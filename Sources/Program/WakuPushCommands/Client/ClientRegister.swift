@@ -63,7 +63,7 @@ extension Client {
                 let error = try await client.withClient(owner.required()) { [client] in
                     try await $0.register(registered, with: server.key, vapidKey: server.vapidKey, timeout: client.timeout.duration)
                 }
-                try RegistrationResult(error, registered.installationID, version).print(asJSON: client.json)
+                try RegistrationResult(error, installation: registered.installationID, version: version).print(asJSON: client.json)
             }
         }
 
@@ -158,7 +158,7 @@ struct RegistrationResult: Encodable {
     let installation: String
     let version: UInt64
 
-    init(_ error: PushNotificationRegistrationResponse.ErrorType?, _ installation: InstallationID, _ version: UInt64) {
+    init(_ error: PushNotificationRegistrationResponse.ErrorType?, installation: InstallationID, version: UInt64) {
         success = error == nil
         self.error = error?.name
         self.installation = installation.string

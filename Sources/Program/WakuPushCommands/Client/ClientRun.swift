@@ -11,7 +11,7 @@ extension Client {
                 where it was. A new client neither registers nor sends: client register switches receiving on, client notify sending.
 
                 Events are started, registered, refused, will-retry, unregistered, advertised, discovered, advertisement-rejected, notified, \
-                gave-up, relay-failed and store-failed, a line each.
+                gave-up, no-server-known, relay-failed and store-failed, a line each.
 
                 EXAMPLES
                   waku-push client run --state bob

@@ -9,11 +9,16 @@ extension Client {
             abstract: "Shows what a remembered client knows.",
             discussion: """
                 Of each server: whether the device is registered there, with which version, after how many tries, and when the next one is. Of each \
-                contact: devices, servers, and for how many of them the access token is known. Nothing is sent: the options for the \
-                network are accepted, as by the other commands, and not used. A client that runs has its folder for itself.
+                contact: devices, servers, and for how many of them the access token is known. A client that runs has its folder for \
+                itself.
+
+                Nothing is sent without --verify, which asks each server for the client's own registration, and compares version and access \
+                token. --ping also has each server notify the device. The command fails if a server does not have the registration.
 
                 EXAMPLES
                   waku-push client status --state bob
+                  waku-push client status --state bob --verify
+                  waku-push client status --state bob --ping --json
                   waku-push client status --state bob --public-key
                 """)
 
@@ -23,8 +28,15 @@ extension Client {
         @Flag(help: "Print the client's public key alone.")
         var publicKey = false
 
+        @Flag(help: "Ask each server for the client's registration.")
+        var verify = false
+
+        @Flag(help: "Verify, and have each server notify the device.")
+        var ping = false
+
         func validate() throws {
             _ = try state.required()
+            if publicKey, verify || ping { throw ValidationError("--public-key prints the key alone: leave out --verify and --ping") }
             if publicKey, client.json { throw ValidationError("give one of --json and --public-key") }
         }
 
@@ -32,9 +44,25 @@ extension Client {
             try await reportingFailures {
                 let folder = try state.required()
                 try folder.expectClient()
+                if verify || ping { return try await printVerified(folder) }
                 let report = ClientStatusReport(try await folder.open([]))
                 if publicKey { return Output.line("0x" + report.publicKey) }
                 if client.json { try Output.json(report) } else { report.print() }
+            }
+        }
+
+        private func printVerified(_ folder: ClientFolder) async throws {
+            let report = try await ClientSession.run(folder, client) { [ping, client] session in
+                let checks = try await session.client.verifyRegistrations(ping: ping, timeout: client.timeout.duration)
+                var report = ClientStatusReport(session.client)
+                report.checks = checks.map(RegistrationCheckRow.init)
+                return report
+            }
+            if client.json { try Output.json(report) } else { report.print() }
+            let checks = report.checks ?? []
+            guard !checks.isEmpty else { throw CommandFailure(.data, "the device is not registered: register it with client register") }
+            if let wrong = checks.first(where: { !$0.isHealthy }) {
+                throw CommandFailure(.data, "server \(wrong.server.prefix(12))…: \(wrong.finding)")
             }
         }
     }
@@ -63,6 +91,8 @@ struct ClientStatusReport: Encodable {
     let sending: Bool
     let servers: [Server]
     let contacts: [Contact]
+    /// The servers' answers; nil if they were not asked.
+    var checks: [RegistrationCheckRow]?
 
     init(_ client: some RunnableClient) {
         publicKey = client.publicKey.hex
@@ -98,6 +128,10 @@ struct ClientStatusReport: Encodable {
                         server.nextTryInSeconds.map { "in \($0) s" } ?? "-",
                     ]
                 })
+        }
+        if let checks, !checks.isEmpty {
+            Output.line()
+            Output.table(["SERVER", "REGISTRATION", "NOTIFICATION"], checks.map { [$0.server, $0.finding, $0.ping ?? "-"] })
         }
         if !contacts.isEmpty {
             Output.line()

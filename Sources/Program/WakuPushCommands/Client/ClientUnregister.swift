@@ -53,7 +53,7 @@ extension Client {
                 let error = try await client.withClient(owner.required()) { [client] in
                     try await $0.unregister(id, version: version, with: server, timeout: client.timeout.duration)
                 }
-                try RegistrationResult(error, id, version).print(asJSON: client.json)
+                try RegistrationResult(error, installation: id, version: version).print(asJSON: client.json)
             }
         }
 

@@ -43,13 +43,10 @@ struct ClientFolder: Sendable {
     }
 
     /// Opens the client with its stored state, or creates one.
-    ///
-    /// - Throws: ``CommandFailure``
     func open(_ relays: [any Relay], topic: PubsubTopic = .statusDefault) async throws(CommandFailure) -> StatusPushClient {
         try await open(as: StatusPushClient.self, relays, topic: topic)
     }
 
-    /// - Throws: ``CommandFailure``
     func open<Client: RunnableClient>(
         as type: Client.Type, _ relays: [any Relay], topic: PubsubTopic = .statusDefault
     ) async throws(CommandFailure) -> Client {

@@ -7,7 +7,6 @@ import WakuCrypto
 
 /// A client that commands can run: of the deployed protocol, or of version 0.1.
 protocol RunnableClient: AnyObject, Sendable {
-    /// - Throws: `ClientStoreError`
     static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore, topic: PubsubTopic
     ) async throws(ClientStoreError) -> Self
@@ -27,7 +26,6 @@ protocol RunnableClient: AnyObject, Sendable {
     func nextTry(at server: PublicKey) -> Duration?
     func devices(of registrant: PublicKey) -> [KnownDevice]
     func waitUntilStored(timeout: Duration) async
-    /// - Throws: `PushClientError`
     func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome]
 }
 
@@ -86,7 +84,7 @@ struct RunningClient<Client: RunnableClient>: Sendable {
     ///
     /// - Throws: ``CommandFailure``, and errors of `body`.
     static func run<R: Sendable>(
-        _ folder: ClientFolder, _ options: ClientOptions, _ body: @Sendable @escaping (RunningClient) async throws -> R
+        _ folder: ClientFolder, _ options: ClientOptions, body: @Sendable @escaping (RunningClient) async throws -> R
     ) async throws -> R {
         // Registrations are repeated with growing pauses; answers to the last ones are still useful.
         let relays = try options.makeRelays(lookBack: .seconds(600))
@@ -98,7 +96,7 @@ struct RunningClient<Client: RunnableClient>: Sendable {
     ///
     /// - Throws: ``CommandFailure``, and errors of `body`.
     static func run<R: Sendable>(
-        forgetting identity: PrivateKey, _ options: ClientOptions, _ body: @Sendable @escaping (RunningClient) async throws -> R
+        forgetting identity: PrivateKey, _ options: ClientOptions, body: @Sendable @escaping (RunningClient) async throws -> R
     ) async throws -> R {
         let relays = try options.makeRelays(lookBack: .seconds(2))
         let client: Client

@@ -1,43 +1,17 @@
 import ArgumentParser
 import Foundation
 
-/// An option of serve, read from its help.
+/// An option of serve, without the type of its value.
 struct ServeOption {
     let name: String
     let help: String
     /// The default as it would be written on the command line; nil if there is none.
     let standard: String?
-    let isFlag: Bool
-    let isList: Bool
+    var valueName: String?
+    var isFlag = false
+    var isList = false
 
-    /// All options, in the order of the help.
-    static let all: [ServeOption] = {
-        struct Dump: Decodable {
-            struct Command: Decodable { let arguments: [Argument] }
-            struct Argument: Decodable {
-                struct Name: Decodable { let name: String }
-                let kind: String
-                let preferredName: Name?
-                let abstract: String?
-                let defaultValue: String?
-                let isRepeating: Bool
-            }
-            let command: Command
-        }
-        let text = Environment.hidden { Serve._dumpHelp() }
-        guard let dump = try? JSONDecoder().decode(Dump.self, from: Data(text.utf8)) else { return [] }
-        var seen: Set<String> = ["help", "version", "config"]
-        return dump.command.arguments.compactMap { argument in
-            let isFlag = argument.kind == "flag"
-            guard var name = argument.preferredName?.name else { return nil }
-            // A flag is listed as --name and --no-name.
-            if isFlag, name.hasPrefix("no-") { name.removeFirst(3) }
-            guard seen.insert(name).inserted else { return nil }
-            return ServeOption(
-                name: name, help: argument.abstract ?? "", standard: isFlag ? "false" : argument.defaultValue, isFlag: isFlag,
-                isList: argument.isRepeating)
-        }
-    }()
+    static var all: [ServeOption] { Settings.all }
 
     static let names = Set(all.map(\.name))
 
@@ -76,5 +50,64 @@ struct ServeOption {
             return Value(option: name, values: isList ? Environment.list(name) : values.suffix(1), source: place)
         }
         return Value(option: name, values: standard.map { [$0] } ?? [], source: "default")
+    }
+}
+
+/// The declaration of an option: a ``ServeOption``, and the default.
+struct Setting<Value: Sendable>: Sendable {
+    let option: ServeOption
+    let standard: Value
+}
+
+extension Setting where Value: ExpressibleByArgument {
+    init(_ name: String, _ standard: Value, _ help: String) {
+        self.init(option: ServeOption(name: name, help: help, standard: standard.defaultValueDescription), standard: standard)
+    }
+}
+
+extension Setting {
+    /// An option without a default.
+    init<T: ExpressibleByArgument>(_ name: String, _ help: String) where Value == T? {
+        self.init(option: ServeOption(name: name, help: help, standard: nil), standard: nil)
+    }
+
+    /// An option that repeats.
+    init(_ name: String, _ help: String, valueName: String? = nil) where Value == [String] {
+        self.init(option: ServeOption(name: name, help: help, standard: nil, valueName: valueName, isList: true), standard: [])
+    }
+
+    /// A flag.
+    init(_ name: String, _ help: String) where Value == Bool {
+        self.init(option: ServeOption(name: name, help: help, standard: "false", isFlag: true), standard: false)
+    }
+}
+
+extension ServeOption {
+    fileprivate var specification: NameSpecification { .customLong(name) }
+    fileprivate var argumentHelp: ArgumentHelp { ArgumentHelp(help, valueName: valueName) }
+}
+
+extension Option {
+    init(_ setting: Setting<Value>) where Value: ExpressibleByArgument {
+        let option = setting.option
+        self.init(
+            wrappedValue: Environment.value(option.name, setting.standard), name: option.specification, help: option.argumentHelp)
+    }
+
+    init<T: ExpressibleByArgument>(_ setting: Setting<T?>) where Value == T? {
+        self.init(name: setting.option.specification, help: setting.option.argumentHelp)
+    }
+
+    init(_ setting: Setting<[String]>) where Value == [String] {
+        let option = setting.option
+        self.init(wrappedValue: Environment.list(option.name), name: option.specification, help: option.argumentHelp)
+    }
+}
+
+extension Flag where Value == Bool {
+    init(_ setting: Setting<Bool>) {
+        let option = setting.option
+        self.init(
+            wrappedValue: Environment.flag(option.name), name: option.specification, inversion: .prefixedNo, help: option.argumentHelp)
     }
 }

@@ -21,19 +21,19 @@ struct Demo: AsyncParsableCommand {
             and two clients. They communicate over sockets on free ports of 127.0.0.1. Each step is checked: the exit code is 0 only if all of them \
             followed the protocol.
 
-            With --session it demonstrates Session's push server instead: a client subscribes by an onion request, storage servers of its own report messages, \
-            and the client opens the notification. Needs libsodium23 and libzmq5.
+            With --session it runs waku-push-bench session-demo instead, which demonstrates Session's push server. That program is not installed with \
+            waku-push.
             """)
 
-    @Flag(help: "Demonstrate Session's push server.")
+    @Flag(help: "Demonstrate Session's push server: run waku-push-bench session-demo.")
     var session = false
 
     func run() async throws {
         try await reportingFailures {
-            if session { return try await SessionDemo().run() }
+            if session { return try SiblingProgram.bench.replaceProcess(["session-demo"]) }
             let folder = NSTemporaryDirectory() + "waku-push-demo-" + UUID().uuidString
             defer { try? FileManager.default.removeItem(atPath: folder) }
-            let logger = Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: .warning) }
+            let logger = Logger.warnings
             let network = LoopbackNetwork()
             let gorush = GorushStandIn()
 

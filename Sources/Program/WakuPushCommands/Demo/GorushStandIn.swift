@@ -6,27 +6,27 @@ import NIOCore
 import Synchronization
 
 /// A fake gorush: accepts posts to `/api/push`, keeps their bodies, and delivers nothing.
-final class GorushStandIn: Sendable {
+package final class GorushStandIn: Sendable {
     private let bodies = Mutex<[String]>([])
     private let bound: AsyncStream<Int>
     private let bind: AsyncStream<Int>.Continuation
 
-    init() {
+    package init() {
         (bound, bind) = AsyncStream.makeStream()
     }
 
     /// The posted bodies, as pretty-printed JSON.
-    var posts: [String] { bodies.withLock { $0 } }
+    package var posts: [String] { bodies.withLock { $0 } }
 
     /// The port. Waits until the server listens.
-    var port: Int {
+    package var port: Int {
         get async throws {
             for await port in bound { return port }
             throw CommandFailure(.unavailable, "can't listen on a port of 127.0.0.1")
         }
     }
 
-    func run() async throws {
+    package func run() async throws {
         let router = Router()
         router.post("api/push") { request, _ -> Response in
             let buffer = try await request.body.collect(upTo: 1 << 20)

@@ -8,11 +8,7 @@ import LibP2P
 import Logging
 import NodeAssembly
 import NwakuRelay
-import SessionSwarms
-import SessionProtocol
-import SessionServer
 import StatusServer
-import StatusV01Server
 import Storage
 import StorePostgreSQL
 import StoreSQLite
@@ -56,55 +52,12 @@ struct DoctorExamination {
             keyProblem: keyProblem, folder: folder(), freeBytes: Disk.freeBytes(at: nearestFolder),
             files: daemon == nil ? OpenFiles.now() : nil,
             database: try database(identity, setup), daemon: daemon, pubsubTopics: topics, relays: relays,
-            selfTest: await selfTest(daemon, identity, nodes, topics), gorushes: try await gorushes(setup),
+            selfTest: await selfTest(daemon, identity: identity, nodes: nodes, topics: topics), gorushes: try await gorushes(setup),
             takesFeedback: isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
-        let figures = recordFigures(setup)
-        facts.statusV01 = DoctorFacts.StatusV01(
-            isOn: isGiven("status-v0.1") ? options.statusV01 : setup?.speaksStatusV01 ?? options.statusV01, records: figures.records,
-            devices: figures.devices.values.reduce(0, +))
-        facts.session = session(setup)
+        let examination = ProtocolExamination(
+            daemon: setup?.protocols, daemonFindings: daemon?.findings ?? [], store: existingStore(setup))
+        facts.protocols = options.protocols.all.flatMap { $0.findings(examination) }
         return facts
-    }
-
-    // MARK: Session
-
-    private func session(_ setup: AdminAPI.Setup?) -> DoctorFacts.Session {
-        let isGiven = isGiven("session-http")
-        let (key, nodes, oxend) =
-            isGiven || setup == nil
-            ? (options.session.onionKeyFile, options.session.nodesFile, options.session.oxend)
-            : (setup?.session?.onionKeyPath, setup?.session?.nodesPath, setup?.session?.oxend)
-        return DoctorFacts.Session(
-            isOn: isGiven || setup?.session != nil, keyProblem: onionKeyProblem(key, isRead: !isGiven && setup?.session != nil),
-            servers: nodes.map(servers) ?? oxend.map { .oxend($0) } ?? .unusable("--session-nodes or --session-oxend is missing"),
-            subscriptions: subscriptionCount(setup))
-    }
-
-    /// - Parameters:
-    ///   - path: the path of the key file.
-    ///   - isRead: the daemon could read it, even if this user can't.
-    private func onionKeyProblem(_ path: String?, isRead: Bool) -> String? {
-        guard !isRead else { return nil }
-        guard let path else { return "--session-onion-key is missing: make a key with waku-push session key new --out onion.key" }
-        do {
-            _ = try OnionKeyFile.read(path, try Sodium.load())
-            return nil
-        } catch {
-            return CommandFailure(explaining: error)?.message ?? "the onion key can't be read"
-        }
-    }
-
-    private func servers(_ path: String) -> DoctorFacts.Session.Servers {
-        do throws(StorageServerFile.Failure) {
-            return .file(count: try StorageServerFile.read(path).servers.count)
-        } catch {
-            return .unusable(error.description)
-        }
-    }
-
-    /// The number of Session's subscriptions; 0 when the database can't be read, which is a separate finding.
-    private func subscriptionCount(_ setup: AdminAPI.Setup?) -> Int {
-        existingStore(setup).flatMap { try? $0.read(Subscriptions.figures(at: Int64(Date().timeIntervalSince1970))).total } ?? 0
     }
 
     /// nil when there is none, or it can't be read.
@@ -118,11 +71,6 @@ struct DoctorExamination {
         guard case .postgreSQL(var address) = location else { return location }
         address.silenceLimit = Self.databaseLimit
         return .postgreSQL(address)
-    }
-
-    /// The figures of version 0.1; empty when the database can't be read, which is a separate finding.
-    private func recordFigures(_ setup: AdminAPI.Setup?) -> RecordFigures {
-        existingStore(setup).flatMap { try? $0.read(Records.figures()) } ?? RecordFigures()
     }
 
     /// Whether one of these options is set: on the command line, in the environment or in the file.
@@ -229,12 +177,12 @@ struct DoctorExamination {
     }
 
     private func selfTest(
-        _ daemon: NodeStatus?, _ identity: PrivateKey?, _ nodes: [NodeAddress], _ topics: [String]
+        _ daemon: NodeStatus?, identity: PrivateKey?, nodes: [NodeAddress], topics: [String]
     ) async -> DoctorFacts.SelfTest {
         if daemon != nil { return await selfTestByDaemon() }
         guard let identity else { return .notDone("there is no key") }
         guard let node = nodes.first else { return .notDone("there is no Waku node, and no daemon") }
-        return await selfTestByStore(node, identity, PubsubTopic(rawValue: topics[0]))
+        return await selfTestByStore(node, identity: identity, topic: PubsubTopic(rawValue: topics[0]))
     }
 
     /// Done by the daemon: only one program may poll the relay.
@@ -250,7 +198,7 @@ struct DoctorExamination {
     }
 
     /// Looks the message up in the store: polling would take messages away from the daemon that starts later.
-    private func selfTestByStore(_ node: NodeAddress, _ identity: PrivateKey, _ topic: PubsubTopic) async -> DoctorFacts.SelfTest {
+    private func selfTestByStore(_ node: NodeAddress, identity: PrivateKey, topic: PubsubTopic) async -> DoctorFacts.SelfTest {
         let how = "in the Waku node's store: no daemon runs, and polling would take messages from it"
         let logger = Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() }
         let message = WakuMessage(

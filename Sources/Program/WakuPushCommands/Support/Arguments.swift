@@ -6,11 +6,11 @@ import PushNode
 import WakuCrypto
 
 /// A duration such as `300ms`, `5s`, `10m`, `24h` or `90d`.
-struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
-    let duration: Duration
-    let description: String
+package struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
+    package let duration: Duration
+    package let description: String
 
-    init?(argument: String) {
+    package init?(argument: String) {
         let units: [(String, Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)]
         guard let (suffix, factor) = units.first(where: { argument.hasSuffix($0.0) }), let count = UInt32(argument.dropLast(suffix.count)),
             count > 0, Double(count) * factor <= 366 * 24 * 3600
@@ -19,12 +19,12 @@ struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
         description = argument
     }
 
-    init(_ text: StaticString, _ duration: Duration) {
+    package init(_ text: StaticString, _ duration: Duration) {
         description = "\(text)"
         self.duration = duration
     }
 
-    var defaultValueDescription: String { description }
+    package var defaultValueDescription: String { description }
 }
 
 /// A duration, or `off` or `0` (with or without a unit) for none.

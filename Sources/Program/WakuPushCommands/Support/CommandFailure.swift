@@ -1,11 +1,10 @@
 import NodeAPI
-import ArgumentParser
+package import ArgumentParser
 import Foundation
 import Delivery
 import LoopbackRelay
 import Core
 import NwakuRelay
-import PushBench
 import PushClient
 import PushNode
 import SessionSwarms
@@ -14,8 +13,8 @@ import Storage
 import StoreSQLite
 
 /// The failure of a command: a message of one line and an exit code of sysexits.h.
-struct CommandFailure: Error {
-    enum Code: Int32, CaseIterable {
+package struct CommandFailure: Error {
+    package enum Code: Int32, CaseIterable {
         case usage = 64
         case data = 65
         case unavailable = 69
@@ -39,7 +38,7 @@ struct CommandFailure: Error {
     let code: Code
     let message: String
 
-    init(_ code: Code, _ message: String) {
+    package init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
     }
@@ -56,22 +55,13 @@ struct CommandFailure: Error {
         self.init(code, error.message)
     }
 
-    init(_ error: BenchError) {
-        let code: Code =
-            switch error.code {
-            case .disk: .cannotCreate
-            case .unavailable: .unavailable
-            case .unanswered: .data
-            }
-        self.init(code, error.message)
-    }
-
     init(_ error: PushClientError) {
         let code: Code =
             switch error.code {
             case .badAnswer: .data
             case .invalid, .notEnabled: .usage
-            case .notPublished, .noAnswer: .unavailable
+            case .notPublished, .noAnswer, .noServerKnown, .cancelled: .unavailable
+            case .notRunning: .unavailable
             }
         self.init(code, error.message)
     }
@@ -79,7 +69,7 @@ struct CommandFailure: Error {
 
 extension ParsableCommand {
     /// Runs a command's body; an error becomes one line on standard error and an exit code.
-    func reportingFailures(_ body: () async throws -> Void) async throws {
+    package func reportingFailures(_ body: () async throws -> Void) async throws {
         do {
             if let problem = Environment.problems.first { throw CommandFailure(.usage, problem) }
             try await body()
@@ -91,10 +81,15 @@ extension ParsableCommand {
     }
 }
 
+/// An error of another module that commands report on one line.
+package protocol ReportedError: Error {
+    var failure: CommandFailure { get }
+}
+
 extension CommandFailure {
     /// Writes one line to standard error. Control characters that the message quotes from files, arguments or peers are escaped.
     static func report(_ message: String) {
-        _ = Invocation.current.writeError("waku-push: \(Output.printable(message))\n")
+        _ = Invocation.current.writeError("\(Invocation.current.program): \(Output.printable(message))\n")
     }
 
     /// nil for errors that ArgumentParser reports itself.
@@ -102,7 +97,7 @@ extension CommandFailure {
         switch error {
         case let failure as CommandFailure: self = failure
         case let error as StoreError: self.init(error)
-        case let error as BenchError: self.init(error)
+        case let error as any ReportedError: self = error.failure
         case let error as PushClientError: self.init(error)
         case let error as StatusGoImportError: self.init(.data, error.message)
         case let error as NodeError: self.init(.unavailable, error.message)

@@ -10,8 +10,6 @@ enum Environment {
         fileprivate struct Values {
             var problems: [String] = []
             var file: ConfigurationFile?
-            /// Whether environment and file are ignored, so that options have their defaults.
-            var isHidden = false
         }
 
         fileprivate let values = Mutex(Values())
@@ -33,21 +31,12 @@ enum Environment {
         }
     }
 
-    /// Runs `body` while environment and file are ignored.
-    static func hidden<R>(_ body: () -> R) -> R {
-        state.values.withLock { $0.isHidden = true }
-        defer { state.values.withLock { $0.isHidden = false } }
-        return body()
-    }
-
     static func name(of option: String) -> String {
         "WAKU_PUSH_" + option.uppercased().replacing("-", with: "_").replacing(".", with: "_")
     }
 
     /// An option's values and their source, in the words of an operator.
     static func setting(_ option: String) -> (values: [String], source: String)? {
-        let (file, isHidden) = state.values.withLock { ($0.file, $0.isHidden) }
-        guard !isHidden else { return nil }
         let variable = name(of: option)
         if let value = Invocation.current.environment[variable], !value.isEmpty { return ([value], variable) }
         return file?.options[option].map { ($0.values, "\($0.place): \(option)") }

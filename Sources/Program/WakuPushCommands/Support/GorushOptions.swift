@@ -12,50 +12,19 @@ struct GorushOptions: ParsableArguments {
     /// In place of a URL: the node posts only to Web Push services.
     static let none = "none"
 
-    @Option(
-        help:
-            "URL of the gorush server, with or without a path. For several servers use gorush-endpoints in the configuration file. none: no gorush, only Web Push. [default: \(standardURL)]"
-    )
-    var gorush: String?
-
-    @Option(help: "Format of notifications: \(PayloadProfile.allCases.map(\.rawValue).joined(separator: ", ")).")
-    var payloadProfile: PayloadProfile = Environment.value("payload-profile", .combined)
-
-    @Option(help: "An iOS app (APNs topic) that may register; repeat it for several. Default: all apps may.")
-    var allowApnTopic: [String] = Environment.list("allow-apn-topic")
-
-    @Option(help: "An iOS app (APNs topic) that may register and whose tokens belong to Apple's sandbox; repeat it for several.")
-    var sandboxApnTopic: [String] = Environment.list("sandbox-apn-topic")
-
-    @Option(help: "Maximum number of concurrent posts to gorush, from 1 to 64.")
-    var gorushConnections: Int = Environment.value("gorush-connections", 8)
-
-    @Option(help: "Maximum number of notifications in a post, from 1 to 100. Must not exceed gorush's core.max_notification.")
-    var gorushBatch: Int = Environment.value("gorush-batch", 100)
-
-    @Option(
-        help:
-            "Timeout of a post, from 5s to 10m. After a timeout the notifications are posted again and may arrive twice: set it longer than the slowest post takes."
-    )
-    var gorushTimeout: DurationArgument = Environment.value("gorush-timeout", DurationArgument("60s", GorushClient.standardTimeout))
-
-    @Option(help: "File with CA certificates (PEM) to trust instead of the system's.")
-    var gorushCa: String?
-
-    @Option(help: "User name for HTTP basic authentication.")
-    var gorushUser: String?
-
-    @Option(help: "File with the password of --gorush-user.")
-    var gorushPasswordFile: String?
-
-    @Option(help: "File with a bearer token.")
-    var gorushTokenFile: String?
-
-    @Option(help: "An additional HTTP header, \"Name: value\"; repeat it for several.")
-    var gorushHeader: [String] = Environment.list("gorush-header")
-
-    @Option(help: "File with the shared secret that gorush's feedback hook sends, 16 to 256 characters. Without it /feedback is disabled.")
-    var feedbackSecretFile: String?
+    @Option(Settings.gorush) var gorush: String?
+    @Option(Settings.payloadProfile) var payloadProfile: PayloadProfile
+    @Option(Settings.allowApnTopic) var allowApnTopic: [String]
+    @Option(Settings.sandboxApnTopic) var sandboxApnTopic: [String]
+    @Option(Settings.gorushConnections) var gorushConnections: Int
+    @Option(Settings.gorushBatch) var gorushBatch: Int
+    @Option(Settings.gorushTimeout) var gorushTimeout: DurationArgument
+    @Option(Settings.gorushCa) var gorushCa: String?
+    @Option(Settings.gorushUser) var gorushUser: String?
+    @Option(Settings.gorushPasswordFile) var gorushPasswordFile: String?
+    @Option(Settings.gorushTokenFile) var gorushTokenFile: String?
+    @Option(Settings.gorushHeader) var gorushHeader: [String]
+    @Option(Settings.feedbackSecretFile) var feedbackSecretFile: String?
 
     /// Whether the command line, the environment or the configuration file name a server, or how to connect to it.
     var namesServer: Bool {
@@ -108,8 +77,8 @@ struct GorushOptions: ParsableArguments {
                 url: gorush ?? Environment.string("gorush") ?? Self.standardURL,
                 rule: EndpointRule(apnTopics: allowApnTopic.isEmpty ? nil : Set(allowApnTopic), sandboxTopics: Set(sandboxApnTopic)),
                 profile: payloadProfile, notifications: notifications.rules(forEndpoint: EndpointRule().name),
-                connections: try count(gorushConnections, 1...64, "--gorush-connections"),
-                batch: try count(gorushBatch, 1...100, "--gorush-batch"),
+                connections: try count(gorushConnections, within: 1...64, of: "--gorush-connections"),
+                batch: try count(gorushBatch, within: 1...100, of: "--gorush-batch"),
                 timeout: try Self.timeout(gorushTimeout, "--gorush-timeout"), ca: gorushCa ?? Environment.string("gorush-ca"),
                 user: gorushUser ?? Environment.string("gorush-user"),
                 passwordFile: gorushPasswordFile ?? Environment.string("gorush-password-file"),
@@ -136,7 +105,7 @@ struct GorushOptions: ParsableArguments {
         return argument.duration
     }
 
-    fileprivate func count(_ count: Int, _ range: ClosedRange<Int>, _ name: String) throws(CommandFailure) -> Int {
+    fileprivate func count(_ count: Int, within range: ClosedRange<Int>, of name: String) throws(CommandFailure) -> Int {
         guard range.contains(count) else { throw CommandFailure(.usage, "\(name) must be from \(range.lowerBound) to \(range.upperBound)") }
         return count
     }
@@ -216,7 +185,6 @@ extension GorushSettings {
     fileprivate static func name(of endpoint: ConfigurationFile.Entry, number: Int) -> String { endpoint["name"] ?? "gorush \(number)" }
 
     /// - Parameters:
-    ///   - endpoint: an entry of the configuration file.
     ///   - number: its position, from 1: the default name.
     ///   - standard: options for keys that the endpoint does not have.
     ///   - notifications: the settings for all servers.
@@ -248,7 +216,7 @@ extension GorushSettings {
             }
             profile = named
         }
-        func count(_ key: String, _ range: ClosedRange<Int>, _ standard: Int) throws(CommandFailure) -> Int {
+        func count(_ key: String, within range: ClosedRange<Int>, standard: Int) throws(CommandFailure) -> Int {
             guard let text = endpoint[key] else { return standard }
             guard let count = Int(text), range.contains(count) else {
                 throw CommandFailure(.data, "\(endpoint.place): \(key) must be from \(range.lowerBound) to \(range.upperBound)")
@@ -269,8 +237,8 @@ extension GorushSettings {
                 name: name, platforms: platforms, apnTopics: endpoint.list("apn-topics").map(Set.init),
                 sandboxTopics: Set(endpoint.list("apn-sandbox-topics") ?? []), services: services),
             profile: profile, notifications: notifications.rules(forEndpoint: name),
-            connections: try count("connections", 1...64, standard.gorushConnections),
-            batch: try count("batch", 1...100, standard.gorushBatch),
+            connections: try count("connections", within: 1...64, standard: standard.gorushConnections),
+            batch: try count("batch", within: 1...100, standard: standard.gorushBatch),
             timeout: try GorushOptions.timeout(timeout, endpoint["timeout"] == nil ? "--gorush-timeout" : "\(endpoint.place): timeout"),
             ca: endpoint["ca"] ?? standard.gorushCa ?? Environment.string("gorush-ca"),
             user: endpoint["user"], passwordFile: endpoint["password-file"], tokenFile: endpoint["token-file"],

@@ -4,6 +4,8 @@ import Foundation
 ///
 /// ``current`` is ``process`` unless a task binds it to another value. Tests do that to run many commands concurrently in one process.
 struct Invocation: Sendable {
+    /// The program, in messages.
+    private(set) var program = "waku-push"
     /// The command line, starting with the program's name.
     let arguments: [String]
     let environment: [String: String]
@@ -13,6 +15,10 @@ struct Invocation: Sendable {
     let writeOutput: @Sendable (String) -> Bool
     /// Writes to standard error. Returns whether all of the text was written.
     let writeError: @Sendable (String) -> Bool
+    /// Executes a file with arguments in place of this process. Returns the error number if that fails.
+    let replaceProcess: @Sendable (_ path: String, _ arguments: [String]) -> Int32
+    /// The file that this process executes.
+    let executable: String?
     let options = Environment.State()
 
     @TaskLocal static var current = process
@@ -20,16 +26,33 @@ struct Invocation: Sendable {
     private static let process = Invocation(
         arguments: CommandLine.arguments, environment: ProcessInfo.processInfo.environment, columns: nil,
         writeOutput: { StandardStream.write($0, to: StandardStream.output) },
-        writeError: { StandardStream.write($0, to: StandardStream.error) })
+        writeError: { StandardStream.write($0, to: StandardStream.error) },
+        replaceProcess: { path, arguments in
+            let words = arguments.map { strdup($0) } + [nil]
+            defer { for word in words { free(word) } }
+            execv(path, words)
+            return errno
+        },
+        executable: try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
 
     init(
         arguments: [String], environment: [String: String], columns: Int?, writeOutput: @escaping @Sendable (String) -> Bool,
-        writeError: @escaping @Sendable (String) -> Bool
+        writeError: @escaping @Sendable (String) -> Bool,
+        replaceProcess: @escaping @Sendable (String, [String]) -> Int32 = { _, _ in ENOSYS }, executable: String? = nil
     ) {
         self.arguments = arguments
         self.environment = environment
         self.columns = columns
         self.writeOutput = writeOutput
         self.writeError = writeError
+        self.replaceProcess = replaceProcess
+        self.executable = executable
+    }
+
+    /// The same invocation of a program with another name.
+    func named(_ program: String) -> Invocation {
+        var invocation = self
+        invocation.program = program
+        return invocation
     }
 }

@@ -10,20 +10,10 @@ import WakuCrypto
 struct LimitOptions: ParsableArguments {
     static var standard: [(name: String, value: String)] { Limits.standard.settings }
 
-    @Option(
-        help: ArgumentHelp(
-            "A limit such as requests-by-sender=20/s or installations-by-key=100; off for none. Repeat it for several. Limits: \(standard.map(\.name).joined(separator: ", ")).",
-            valueName: "name=value"))
-    var limit: [String] = Environment.list("limit")
-
-    @Option(help: "File with the only keys that may register: a public key or its hash per line, # begins a comment.")
-    var allowKeys: String?
-
-    @Option(help: "File with keys that may not register, in the same format. Takes precedence over --allow-keys.")
-    var denyKeys: String?
-
-    @Option(help: "Registrations that are not renewed with a higher version within this time are removed. off: never.")
-    var registrationLifetime: OptionalDurationArgument = Environment.value("registration-lifetime", OptionalDurationArgument(nil))
+    @Option(Settings.limit) var limit: [String]
+    @Option(Settings.allowKeys) var allowKeys: String?
+    @Option(Settings.denyKeys) var denyKeys: String?
+    @Option(Settings.registrationLifetime) var registrationLifetime: OptionalDurationArgument
 
     func limits() throws(CommandFailure) -> Limits {
         var limits = Limits.standard

@@ -17,7 +17,6 @@ final class LineReader {
     /// - Parameters:
     ///   - path: `-` for standard input.
     ///   - maximumLineByteCount: a longer line is an error.
-    /// - Throws: ``Failure``
     init(_ path: String, maximumLineByteCount: Int) throws(Failure) {
         self.maximumLineByteCount = maximumLineByteCount
         descriptor = path == "-" ? fcntl(0, F_DUPFD_CLOEXEC, 0) : open(path, O_RDONLY | O_CLOEXEC)

@@ -42,7 +42,7 @@ struct LineLogHandler: LogHandler {
         let time = Date().formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
         let line = Self.line(
             [("time", time), ("level", event.level.rawValue), ("message", event.message.description)],
-            fields.map { ($0.key, $0.value.description) }, format)
+            fields: fields.map { ($0.key, $0.value.description) }, format: format)
         // A line that can't be written is dropped: a failing log must not stop the node.
         StandardStream.write(line + "\n", to: StandardStream.error)
     }
@@ -51,7 +51,7 @@ struct LineLogHandler: LogHandler {
     ///   - head: time, level and message, written without their names in text format.
     ///   - fields: the metadata.
     ///   - format: the format of the line.
-    static func line(_ head: [(name: String, value: String)], _ fields: [(name: String, value: String)], _ format: LogFormat) -> String {
+    static func line(_ head: [(name: String, value: String)], fields: [(name: String, value: String)], format: LogFormat) -> String {
         switch format {
         case .text: Output.printable((head.map(\.value) + fields.map { "\($0.name)=\(quoted($0.value))" }).joined(separator: " "))
         case .json: json(head + fields)
@@ -72,4 +72,9 @@ struct LineLogHandler: LogHandler {
         encoder.outputFormatting = .withoutEscapingSlashes
         return (try? encoder.encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
     }
+}
+
+extension Logger {
+    /// Prints warnings and errors, for the demos.
+    package static let warnings = Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: .warning) }
 }

@@ -6,23 +6,10 @@ import WakuP2P
 
 /// How a command finds and uses the nodes of a Waku network over libp2p.
 struct NetworkOptions: ParsableArguments {
-    @Option(
-        help:
-            "relay: relay all messages of the pubsub topics. filter: have filter nodes send only messages on the node's content topics, at most 1,000, which is enough for a few hundred registrants."
-    )
-    var attach: AttachArgument = Environment.value("attach", .relay)
-
-    @Option(
-        help:
-            "A fleet of nodes to connect to: \(Fleet.names), or a DNS node list, enrtree://…; repeat it for several."
-    )
-    var fleet: [String] = Environment.list("fleet")
-
-    @Option(help: "Target number of --fleet nodes that deliver messages.")
-    var peerCount: Int = Environment.value("peer-count", 8)
-
-    @Option(help: "DNS server for node lists. [default: the system's servers]")
-    var dns: String?
+    @Option(Settings.attach) var attach: AttachArgument
+    @Option(Settings.fleet) var fleet: [String]
+    @Option(Settings.peerCount) var peerCount: Int
+    @Option(Settings.dns) var dns: String?
 
     func nodeLists() throws(CommandFailure) -> [NodeTreeURL] {
         guard (1...100).contains(peerCount) else { throw CommandFailure(.usage, "--peer-count must be from 1 to 100") }

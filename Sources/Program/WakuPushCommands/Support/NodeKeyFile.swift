@@ -9,7 +9,6 @@ enum NodeKeyFile {
     /// Reads the key, or creates the file with a new one.
     ///
     /// - Parameters:
-    ///   - path: the file.
     ///   - identity: the push identity, which must be a different key so that peers can't link the node's address to it.
     static func readOrCreate(_ path: String, besides identity: PrivateKey) throws(CommandFailure) -> NodeKey {
         let key: NodeKey

@@ -1,5 +1,7 @@
 import Delivery
 import Core
+import NodeAPI
+import NodeAssembly
 
 extension NotificationSettings {
     /// More rules would slow down every notification.
@@ -21,9 +23,12 @@ extension NotificationSettings {
 /// Reads an entry of `notifications`.
 struct NotificationEntry {
     /// Protocols of the node, by their names.
-    static let protocols = ["status", "status-v0.1", "session"]
-    /// The protocol that prescribes its texts and data.
-    static let fixedProtocol = "session"
+    static let protocols = NodeAssembly.protocols.map(\.name)
+    /// The rule's only protocol, if that prescribes texts and data.
+    private static func fixedProtocol(of rule: NotificationSettings.Rule) -> String? {
+        guard let name = rule.protocols?.first, rule.protocols?.count == 1 else { return nil }
+        return NodeAssembly.protocols.first { $0.name == name && $0.prescribesContent }?.name
+    }
 
     private static let textByteLimit = 500
     private static let nameByteLimit = 200
@@ -35,7 +40,6 @@ struct NotificationEntry {
     /// Names of gorush servers.
     let endpoints: [String]
 
-    /// - Throws: ``CommandFailure``
     func rule() throws(CommandFailure) -> NotificationSettings.Rule {
         guard NotificationKey.allCases.contains(where: { !$0.isSelector && entry.options[$0.rawValue] != nil }) else {
             throw CommandFailure(
@@ -86,13 +90,13 @@ struct NotificationEntry {
             if key.platforms.isDisjoint(with: platforms) {
                 throw failure(key, "has an effect only on \(Self.list(key.platforms)): remove it, or change what the entry is for")
             }
-            if rule.protocols == [Self.fixedProtocol], !key.isOfDelivery {
+            if let fixed = Self.fixedProtocol(of: rule), !key.isOfDelivery {
                 throw failure(
-                    key, "does not apply to \(Self.fixedProtocol), whose notifications are fixed: only ttl, collapse and bi-tag do")
+                    key, "does not apply to \(fixed), whose notifications are fixed: only ttl, collapse and bi-tag do")
             }
         }
-        if rule.protocols == [Self.fixedProtocol], rule.style.collapse == .chat {
-            throw failure(.collapse, "can't be chat for \(Self.fixedProtocol), whose messages name no chat: use none or message")
+        if let fixed = Self.fixedProtocol(of: rule), rule.style.collapse == .chat {
+            throw failure(.collapse, "can't be chat for \(fixed), whose messages name no chat: use none or message")
         }
         if case .text("")? = rule.style.body, platforms.contains(.apn) {
             throw failure(.body, "may be empty only with platforms: [firebase], or huawei: an iPhone shows no alert without a text")

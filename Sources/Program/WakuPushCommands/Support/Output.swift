@@ -1,20 +1,20 @@
 import Foundation
 
 /// Output of commands: text, tables and JSON. Lines, tables and fields are ``printable(_:)``, as they may contain text from files, clients or peers.
-enum Output {
-    static func line(_ text: String = "") {
+package enum Output {
+    package static func line(_ text: String = "") {
         self.text(printable(text))
     }
 
     /// Prints text of any number of lines, unchanged.
-    static func text(_ text: String) {
+    package static func text(_ text: String) {
         guard Invocation.current.writeOutput(text + "\n") else {
             CommandFailure.report("can't write to standard output")
             exit(CommandFailure.Code.cannotCreate.rawValue)
         }
     }
 
-    static func json(_ value: some Encodable) throws {
+    package static func json(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601
@@ -22,7 +22,7 @@ enum Output {
     }
 
     /// Prints columns as wide as their widest cell.
-    static func table(_ header: [String], _ rows: [[String]]) {
+    package static func table(_ header: [String], _ rows: [[String]]) {
         let all = [header] + rows.map { $0.map(printable) }
         let widths = header.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
         for row in all {

@@ -5,20 +5,9 @@ import WakuP2P
 
 /// Options for a node's part in a Waku network over libp2p.
 struct PeerOptions: ParsableArguments {
-    @Option(
-        help:
-            "A multiaddr to listen on for other nodes; repeat it for several. By default only the loopback relay listens, on \(Self.loopback). off: don't listen."
-    )
-    var listen: [String] = Environment.list("listen")
-
-    @Option(help: "File with the libp2p key, the node's identity towards peers. Created if missing. [default: node.key in the data folder]")
-    var nodeKey: String?
-
-    @Option(
-        help:
-            "Peers from this network are exempt from the connection limits per /24 or /64, and are not disconnected in favour of others: loopback, private, or a range such as 10.0.0.0/8; repeat it for several."
-    )
-    var exemptNetwork: [String] = Environment.list("exempt-network")
+    @Option(Settings.listen) var listen: [String]
+    @Option(Settings.nodeKey) var nodeKey: String?
+    @Option(Settings.exemptNetwork) var exemptNetwork: [String]
 
     /// The default address of the loopback relay.
     static let loopback = "/ip4/127.0.0.1/tcp/60000"

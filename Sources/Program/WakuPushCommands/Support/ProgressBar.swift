@@ -2,21 +2,23 @@ import Foundation
 import Synchronization
 
 /// A progress line on standard error; prints nothing if that is not a terminal.
-final class ProgressBar: Sendable {
+package final class ProgressBar: Sendable {
     private static let width = 24
     private let isShown = isatty(STDERR_FILENO) == 1
     private let last = Mutex("")
 
+    package init() {}
+
     /// - Parameters:
     ///   - text: the current step.
     ///   - share: the completed part of it, 0 to 1.
-    func show(_ text: String, _ share: Double) {
+    package func show(_ text: String, _ share: Double) {
         let done = Int(min(max(share, 0), 1) * Double(Self.width))
         let bar = String(repeating: "#", count: done) + String(repeating: ".", count: Self.width - done)
         write("[\(bar)] \(text)")
     }
 
-    func clear() {
+    package func clear() {
         write("")
     }
 

@@ -29,7 +29,7 @@ final class RelayAttachment {
     ///   - names: URLs, multiaddrs, or `loopback`; empty means `loopback`, unless there is a fleet. nil: no relay.
     ///   - nodeKey: called when the key is needed: its file may be in the data folder, which is created later.
     init(
-        _ names: [String]?, _ network: NetworkOptions, _ peers: PeerOptions, loopbackAddress: SocketAddress, loopbackNames: [String],
+        _ names: [String]?, network: NetworkOptions, peers: PeerOptions, loopbackAddress: SocketAddress, loopbackNames: [String],
         pollInterval: Duration, logger: Logger,
         nodeKey: @escaping () throws(CommandFailure) -> NodeKey
     ) throws {
@@ -123,7 +123,8 @@ final class RelayAttachment {
             try await gossip.listen()
         } catch {
             guard !isListeningOptional else {
-                return logger.warning("libp2p not listening", metadata: ["reason": "\(error.message) --listen gives another"])
+                return logger.warning(
+                    "failed to listen for libp2p connections", metadata: ["reason": "\(error.message) --listen gives another"])
             }
             await gossip.close()
             throw CommandFailure(.unavailable, "\(error.message) Choose another with --listen, or --listen off")

@@ -119,20 +119,20 @@ final class ReloadService: Service {
                 }
             }
             server.replaceLimits(new.configuration.limits)
-            server.reloadStorageServers()
+            server.node.reloadFiles()
             if new.level != old.level { level.current = new.level }
             current.withLock { $0 = new }
             var taken = changed.map(\.option).filter { !waiting.contains($0) }
             if new.notifications != old.notifications { taken.append(ConfigurationFile.notificationsKey) }
             logger.notice(
-                "configuration read again", metadata: ["changed": "\(taken.isEmpty ? "no option" : taken.joined(separator: ", "))"])
+                "configuration reloaded", metadata: ["changed": "\(taken.isEmpty ? "no option" : taken.joined(separator: ", "))"])
             if !waiting.isEmpty {
-                logger.warning("some options need a restart", metadata: ["options": "\(waiting.sorted().joined(separator: ", "))"])
+                logger.warning("options need a restart", metadata: ["options": "\(waiting.sorted().joined(separator: ", "))"])
             }
         } catch {
             Environment.use(file)
             let reason = CommandFailure(explaining: error)?.message ?? Serve.message(for: error)
-            logger.error("configuration not read: nothing changed", metadata: ["reason": "\(reason)"])
+            logger.error("failed to reload configuration; nothing changed", metadata: ["reason": "\(reason)"])
         }
     }
 }

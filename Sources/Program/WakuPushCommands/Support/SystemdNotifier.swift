@@ -52,7 +52,7 @@ final class SystemdNotifier: Service {
                 return !isChecking
             }
             guard isIdle else {
-                logger.error("liveness check unanswered by store or delivery")
+                logger.error("liveness check failed: store or delivery does not answer")
                 continue
             }
             // Not awaited: the service must be able to stop while the check hangs.

@@ -7,26 +7,11 @@ import WakuCrypto
 
 /// Posting to Web Push services. Off unless `--web-push` is given.
 struct WebPushOptions: ParsableArguments {
-    @Flag(inversion: .prefixedNo, help: "Take Web Push subscriptions as devices, and post to their push services, without gorush.")
-    var webPush: Bool = Environment.flag("web-push")
-
-    @Option(
-        help:
-            "File with the VAPID key by which push services know this node: PEM, or 32 bytes in base64url. Made by waku-push identity new-vapid."
-    )
-    var webPushKey: String?
-
-    @Option(help: "The operator's address for push services: mailto:… or https://….")
-    var webPushContact: String?
-
-    @Option(
-        help:
-            "A network that Web Push may connect to although it is not public, such as 192.168.7.0/24, for a distributor in the operator's own network; repeat it for several."
-    )
-    var webPushAllow: [String] = Environment.list("web-push-allow")
-
-    @Option(help: "File with CA certificates (PEM) to trust instead of the system's for Web Push.")
-    var webPushCa: String?
+    @Flag(Settings.webPush) var webPush: Bool
+    @Option(Settings.webPushKey) var webPushKey: String?
+    @Option(Settings.webPushContact) var webPushContact: String?
+    @Option(Settings.webPushAllow) var webPushAllow: [String]
+    @Option(Settings.webPushCa) var webPushCa: String?
 
     private var keyFile: String? { webPushKey ?? Environment.string("web-push-key") }
     private var contact: String? { webPushContact ?? Environment.string("web-push-contact") }

@@ -9,7 +9,7 @@ package struct AheadTime: Hashable, Sendable {
     package let kind: Kind
     /// Unix seconds.
     package let signedAt: Int64
-    /// The time of its first arrival, Unix seconds, by which it is ordered.
+    /// When it first arrived, in Unix seconds. Requests with such a `sig_ts` are ordered by this time.
     package let arrivedAt: Int64
 
     package init(_ kind: Kind, signedAt: Int64, arrivedAt: Int64) {
@@ -19,16 +19,18 @@ package struct AheadTime: Hashable, Sendable {
     package static func isAhead(_ signedAt: Int64, at now: Int64) -> Bool { signedAt > now + SessionTimes.clockTolerance }
 }
 
-/// The `sig_ts` of one subscription name that were ahead on arrival, kept until they are 14 days old. They would be newer than every `sig_ts`
-/// of a corrected clock, so requests are ordered by arrival instead, and a `sig_ts` in this list that has been replaced is a replay.
+/// The `sig_ts` values of one subscription name that were ahead on arrival, kept until they are 14 days old.
+///
+/// A device that corrects its clock continues with lower `sig_ts`, so its requests are ordered by arrival instead. A `sig_ts` in this list that is no
+/// longer the stored one is a replay.
 package struct AheadTimes: Hashable, Sendable {
-    /// Limit of the rows of a name. Over it, the lowest are dropped: they expire first.
+    /// Maximum number of times per name. Beyond it the lowest, which expire first, are dropped.
     package static let countLimit = 32
 
     private var times: [AheadTime]
     /// Not stored yet.
     package private(set) var added: [AheadTime] = []
-    /// Stored times below this are to be removed; nil for none.
+    /// Stored times below this one are to be deleted; nil when there are none.
     package private(set) var lowestKept: Int64?
 
     package init(_ stored: [AheadTime] = []) {

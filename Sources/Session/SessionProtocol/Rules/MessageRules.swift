@@ -39,16 +39,12 @@ package enum MessageRules {
     ///
     /// - Parameters:
     ///   - namespaces: The namespaces of the subscription, ascending.
-    ///   - namespace: The namespace of the message.
     package static func wants(_ namespaces: [Int16], _ namespace: Int16) -> Bool {
         namespaces.contains(namespace)
     }
 
     /// The name of a delivery: SHA-256(name of the subscription's row ‖ hash of the message). Equal for a second report of the same message.
     ///
-    /// - Parameters:
-    ///   - rowName: The name of the subscription's row.
-    ///   - hash: The hash of the message.
     /// - Returns: 32 bytes.
     package static func deliveryName(rowName: [UInt8], hash: String) -> [UInt8] {
         SHA256.hash(rowName, Array(hash.utf8))

@@ -11,13 +11,13 @@ package struct StoredSubscription: Hashable, Sendable {
         (self.signedAt, self.arrivedAt) = (signedAt, arrivedAt)
     }
 
-    /// The lowest `sig_ts` of a request that may replace it; a lower one is a replay.
+    /// The lowest `sig_ts` of a request that may replace this subscription; a request with a lower one is a replay.
     var order: Int64 { arrivedAt.map { min($0 - SessionTimes.arrivalTolerance, signedAt) } ?? signedAt }
 
     /// Unix seconds.
     package var expiresAt: Int64 { signedAt + SessionTimes.subscriptionLifetime }
 
-    /// A subscription expires when its `sig_ts` is 14 days old.
+    /// Whether the `sig_ts` is at least 14 days old.
     package func isExpired(at now: Int64) -> Bool { now >= expiresAt }
 }
 
@@ -25,7 +25,7 @@ package struct StoredSubscription: Hashable, Sendable {
 package struct UnsubscribedName: Hashable, Sendable {
     /// Subscriptions with a lower `sig_ts` are refused. Unix seconds.
     package let signedAt: Int64
-    /// Unix seconds.
+    /// When the name is forgotten, Unix seconds.
     package let expiresAt: Int64
 
     package init(signedAt: Int64, expiresAt: Int64) {
@@ -114,30 +114,30 @@ package struct SubscriptionRules: Sendable {
     ///   - stored: The stored subscription with the same account, service and token.
     ///   - left: The kept name, if the subscription was ended.
     ///   - used: The recorded ahead times of this name.
-    ///   - deviceCount: The number of the account's subscriptions that are not expired.
+    ///   - deviceCount: The number of the account's subscriptions that are not expired, without one that makes room: see ``DevicePlaces``.
     ///   - now: Unix seconds.
     /// - Throws: ``RequestError/Code/error`` for a replay, or if the account has too many devices.
     package func decideSubscription(
-        signedAt: Int64, stored: StoredSubscription?, left: UnsubscribedName?, used: AheadTimes = AheadTimes(), deviceCount: Int,
-        at now: Int64
+        signedAt: Int64, stored: StoredSubscription?, left: UnsubscribedName?, used: AheadTimes = AheadTimes(),
+        deviceCount: @autoclosure () -> Int, at now: Int64
     ) throws(RequestError) -> Change {
         if let stored, !stored.isExpired(at: now) {
             guard signedAt >= stored.order else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
             // The same request again changes nothing.
-            if signedAt != stored.signedAt { try checkUnused(.subscription, signedAt, used) }
+            if signedAt != stored.signedAt { try checkUnused(.subscription, signedAt: signedAt, among: used) }
             return .update
         }
-        try checkUnused(.subscription, signedAt, used)
+        try checkUnused(.subscription, signedAt: signedAt, among: used)
         if let left, now < left.expiresAt, signedAt < left.signedAt {
             throw RequestError(.error, "sig_ts: older than the unsubscription")
         }
-        guard deviceCount < maximumDevicesPerAccount else {
+        guard deviceCount() < maximumDevicesPerAccount else {
             throw RequestError(.error, "pubkey: \(maximumDevicesPerAccount) devices are subscribed already")
         }
         return .insert
     }
 
-    private func checkUnused(_ kind: AheadTime.Kind, _ signedAt: Int64, _ used: AheadTimes) throws(RequestError) {
+    private func checkUnused(_ kind: AheadTime.Kind, signedAt: Int64, among used: AheadTimes) throws(RequestError) {
         guard !used.contains(kind, signedAt) else { throw RequestError(.error, "sig_ts: of a request that was replaced") }
     }
 
@@ -152,7 +152,7 @@ package struct SubscriptionRules: Sendable {
     ) throws(RequestError) -> Removal {
         guard let stored, !stored.isExpired(at: now) else { return .nothingToRemove }
         guard signedAt >= stored.order else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
-        try checkUnused(.unsubscription, signedAt, used)
+        try checkUnused(.unsubscription, signedAt: signedAt, among: used)
         // Both times may be up to a day in the future; keeping such a time would lock the device out until then.
         let latest = min(max(signedAt, stored.signedAt), now)
         return .remove(leaving: UnsubscribedName(signedAt: latest, expiresAt: now + SessionTimes.nameRetention))

@@ -31,7 +31,6 @@ extension Sodium {
     ///
     /// - Parameters:
     ///   - scalar: 32 bytes, little-endian. The top bit is ignored.
-    ///   - point: A public key.
     /// - Precondition: The scalar has 32 bytes.
     package func product(_ scalar: [UInt8], _ point: Ed25519PublicKey) -> Ed25519PublicKey? {
         precondition(scalar.count == 32)

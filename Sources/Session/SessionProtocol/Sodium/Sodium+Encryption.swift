@@ -57,7 +57,7 @@ extension Sodium {
         }
     }
 
-    /// A symmetric key: BLAKE2b-256 of a secret.
+    /// BLAKE2b-256 of a secret, as a symmetric key.
     package func blake2b256Key(of secret: SecretBytes) -> SymmetricKey {
         SymmetricKey(
             SecretBytes(count: 32) { output in

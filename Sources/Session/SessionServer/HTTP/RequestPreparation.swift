@@ -1,7 +1,7 @@
 import Foundation
-import NIOPosix
 import Core
 import SessionProtocol
+import Wire
 
 /// The requests of a body after all checks that do not need the store.
 struct PreparedBody: Sendable {
@@ -38,36 +38,54 @@ extension RequestError {
     static let draining = RequestError(
         .internalError, "the server takes no subscriptions at present: nothing was kept", retryAfter: 60)
     static let busy = RequestError(.serviceTimeout, "too many large requests at present", retryAfter: 10)
+    /// Too many requests wait, or this one has waited for too long.
+    static let overloaded = RequestError(.serviceTimeout, "too many requests at present", retryAfter: 10)
+    static let notChecked = RequestError(.error, "signature: not checked, since others of this array are not valid")
     /// The error of a rate limit. It has the code of other refusals by rules.
     static let limited = RequestError(.error, "the server takes no more subscriptions at present", retryAfter: 60)
 }
 
 /// Parses requests, checks their times and verifies their signatures on separate threads: a signature takes 60 to 130 µs, and an array may have
-/// hundreds.
+/// hundreds. Clients take turns: see ``RequestTurns``.
 struct RequestPreparation: Sendable {
+    /// An array is given up after this number of invalid signatures.
+    static let invalidSignatureLimit = 3
+    static let threadCount = max(ProcessInfo.processInfo.activeProcessorCount, 1)
+
     let verifier: SignatureVerifier
     /// Push services with a gorush endpoint.
     let services: Set<PushService>
-    let threads: NIOThreadPool
+    private let workers: FairWorkers
 
-    static let threadCount = max(ProcessInfo.processInfo.activeProcessorCount, 1)
-
-    init(_ verifier: SignatureVerifier, services: Set<PushService>) {
+    /// - Parameter timeout: a request that has waited for this long is not begun.
+    init(_ verifier: SignatureVerifier, services: Set<PushService>, timeout: Duration) {
         self.verifier = verifier
         self.services = services
-        threads = NIOThreadPool(numberOfThreads: Self.threadCount)
+        workers = FairWorkers(threadCount: Self.threadCount, timeout: timeout)
     }
 
-    /// Runs `body` on one of the threads, and returns the value that it passes to its argument, immediately or later. So the steps after the
-    /// preparation need no further thread switch.
+    func start() { workers.start() }
+    func stop() { workers.stop() }
+
+    /// Runs `body` on one of the threads when it is the client's turn, and returns the value that it passes to its argument, immediately or later.
+    /// So the steps after the preparation need no further thread switch.
     ///
-    /// - Parameter body: must call its argument once, on any thread.
+    /// - Parameters:
+    ///   - client: the sender of the request.
+    ///   - byteCount: the size of the body.
+    ///   - body: must call its argument once, on any thread.
+    /// - Returns: nil if too many requests of the client's network wait, or if the request has waited for too long: `body` was not called.
     /// - Throws: `CancellationError` if the threads have stopped.
-    func onThread<Value: Sendable>(_ body: @escaping @Sendable (@escaping @Sendable (Value) -> Void) -> Void) async throws -> Value {
+    func onThread<Value: Sendable>(
+        for client: HTTPClient, byteCount: Int, _ body: @escaping @Sendable (@escaping @Sendable (Value) -> Void) -> Void
+    ) async throws -> Value? {
         try await withCheckedThrowingContinuation { continuation in
-            threads.submit { state in
-                guard case .active = state else { return continuation.resume(throwing: CancellationError()) }
-                body { continuation.resume(returning: $0) }
+            workers.submit(for: client, byteCount: byteCount) { turn in
+                switch turn {
+                case .begin: body { continuation.resume(returning: $0) }
+                case .refused: continuation.resume(returning: nil)
+                case .stopped: continuation.resume(throwing: CancellationError())
+                }
             }
         }
     }
@@ -80,9 +98,12 @@ struct RequestPreparation: Sendable {
         do throws(RequestError) {
             switch try RequestBody(parsing: bytes) {
             case .one(let value):
-                return PreparedBody(byteCount: bytes.count, refusal: nil, isArray: false, entries: [entry(value, isSubscription, now)])
+                var invalidCount = 0
+                let entries = [entry(value, isSubscription: isSubscription, now: now, invalidCount: &invalidCount)]
+                return PreparedBody(byteCount: bytes.count, refusal: nil, isArray: false, entries: entries)
             case .many(let values):
-                let entries = values.map { entry($0, isSubscription, now) }
+                var invalidCount = 0
+                let entries = values.map { entry($0, isSubscription: isSubscription, now: now, invalidCount: &invalidCount) }
                 return PreparedBody(byteCount: bytes.count, refusal: nil, isArray: true, entries: entries)
             }
         } catch {
@@ -90,20 +111,35 @@ struct RequestPreparation: Sendable {
         }
     }
 
-    private func entry(_ value: JSONValue, _ isSubscription: Bool, _ now: Int64) -> Result<SessionRequest, RequestError> {
-        Result { () throws(RequestError) in
-            let rules = SubscriptionRules(availableServices: services)
+    /// - Parameter invalidCount: the number of invalid signatures of the array so far.
+    private func entry(
+        _ value: JSONValue, isSubscription: Bool, now: Int64, invalidCount: inout Int
+    ) -> Result<SessionRequest, RequestError> {
+        guard invalidCount < Self.invalidSignatureLimit else { return .failure(.notChecked) }
+        let rules = SubscriptionRules(availableServices: services)
+        let request: SessionRequest
+        do throws(RequestError) {
             if isSubscription {
                 let form = try SubscriptionForm(value)
                 try rules.admit(form, at: now)
-                try verifier.verify(form)
-                return .subscribe(form)
+                request = .subscribe(form)
             } else {
                 let form = try UnsubscriptionForm(value)
                 try rules.admit(form, at: now)
-                try verifier.verify(form)
-                return .unsubscribe(form)
+                request = .unsubscribe(form)
             }
+        } catch {
+            return .failure(error)
+        }
+        do throws(RequestError) {
+            switch request {
+            case .subscribe(let form): try verifier.verify(form)
+            case .unsubscribe(let form): try verifier.verify(form)
+            }
+            return .success(request)
+        } catch {
+            invalidCount += 1
+            return .failure(error)
         }
     }
 }

@@ -6,10 +6,11 @@ import NodeAPI
 import SessionProtocol
 import Core
 import Waku
+import Wire
 
 /// Answers the requests of ``SessionEndpoint``, including those inside onion requests.
 struct SessionResponder: HTTPResponder {
-    typealias Context = BasicRequestContext
+    typealias Context = SessionRequestContext
 
     let preparation: RequestPreparation
     let commits: SubscriptionCommits
@@ -27,11 +28,11 @@ struct SessionResponder: HTTPResponder {
             response.headers[.allow] = SessionEndpoint(rawValue: path)?.method
             return response
         case .found(.health): return Self.text(.ok, "ok")
-        case .found(.onion): return try await onion(request)
+        case .found(.onion): return try await onion(request, from: context.client)
         case .found(let endpoint):
             return try await bodies.read(request, upTo: SessionProtocol.RequestBody.maximumByteCount) { body in
                 switch body {
-                case .body(let bytes): Self.json(try await answer(bytes, at: endpoint))
+                case .body(let bytes): Self.json(try await answer(bytes, at: endpoint, from: context.client))
                 case .tooLarge: Self.json(refused(SessionProtocol.RequestBody.tooLarge, at: endpoint))
                 case .busy: Self.json(refused(.busy, at: endpoint))
                 }
@@ -47,12 +48,13 @@ struct SessionResponder: HTTPResponder {
         let retryAfter: Int?
     }
 
-    private func answer(_ body: [UInt8], at endpoint: SessionEndpoint) async throws -> Answer {
-        let (prepared, answers) = try await preparation.onThread {
+    private func answer(_ body: [UInt8], at endpoint: SessionEndpoint, from client: HTTPClient) async throws -> Answer {
+        let committed = try await preparation.onThread(for: client, byteCount: body.count) {
             [preparation, commits, now] (pass: @escaping @Sendable (Committed) -> Void) in
             let prepared = preparation.prepare(body, isSubscription: endpoint == .subscribe, at: now().seconds)
             commits.commit(prepared.requests, byteCount: prepared.byteCount) { pass((prepared, $0)) }
         }
+        guard let (prepared, answers) = committed else { return refused(.overloaded, at: endpoint) }
         return answer(to: prepared, answers, at: endpoint)
     }
 
@@ -79,19 +81,20 @@ struct SessionResponder: HTTPResponder {
         case answered(OnionInnerResponse)
     }
 
-    private func onion(_ request: Request) async throws -> Response {
+    private func onion(_ request: Request, from client: HTTPClient) async throws -> Response {
         try await bodies.read(request, upTo: OnionRequest.maximumByteCount) { body in
             switch body {
-            case .body(let bytes): try await onion(bytes)
+            case .body(let bytes): try await onion(bytes, from: client)
             case .tooLarge: refused(.tooLarge)
-            case .busy: Self.text(.serviceUnavailable, RequestError.busy.message, retryAfter: RequestError.busy.retryAfter)
+            case .busy: Self.unavailable(.busy)
             }
         }
     }
 
-    private func onion(_ body: [UInt8]) async throws -> Response {
+    private func onion(_ body: [UInt8], from client: HTTPClient) async throws -> Response {
         typealias Opened = Result<(onion: OpenedOnion, inside: Inside), OnionError>
-        let opened = try await preparation.onThread { [self] (pass: @escaping @Sendable (Opened) -> Void) in
+        let opened = try await preparation.onThread(for: client, byteCount: body.count) {
+            [self] (pass: @escaping @Sendable (Opened) -> Void) in
             do throws(OnionError) {
                 let onion = try onionKey.open(body)
                 handle(onion.plain) { pass(.success((onion, $0))) }
@@ -100,6 +103,7 @@ struct SessionResponder: HTTPResponder {
             }
         }
         switch opened {
+        case nil: return Self.unavailable(.overloaded)
         case .failure(let error): return refused(error)
         case .success((let onion, let inside)):
             let answer: OnionInnerResponse =
@@ -135,16 +139,22 @@ struct SessionResponder: HTTPResponder {
     // MARK: Responses
 
     private static func json(_ answer: Answer) -> Response {
-        response(answer.retryAfter == nil ? .ok : .serviceUnavailable, "application/json", answer.json, answer.retryAfter)
+        response(
+            answer.retryAfter == nil ? .ok : .serviceUnavailable, type: "application/json", text: answer.json, retryAfter: answer.retryAfter
+        )
     }
 
     private static func inner(_ answer: Answer) -> OnionInnerResponse { .json(answer.json, retryAfter: answer.retryAfter) }
 
-    private static func text(_ status: HTTPResponse.Status, _ line: String, retryAfter: Int? = nil) -> Response {
-        response(status, "text/plain; charset=utf-8", line + "\n", retryAfter)
+    private static func unavailable(_ error: RequestError) -> Response {
+        text(.serviceUnavailable, error.message, retryAfter: error.retryAfter)
     }
 
-    private static func response(_ status: HTTPResponse.Status, _ type: String, _ text: String, _ retryAfter: Int?) -> Response {
+    private static func text(_ status: HTTPResponse.Status, _ line: String, retryAfter: Int? = nil) -> Response {
+        response(status, type: "text/plain; charset=utf-8", text: line + "\n", retryAfter: retryAfter)
+    }
+
+    private static func response(_ status: HTTPResponse.Status, type: String, text: String, retryAfter: Int?) -> Response {
         var headers: HTTPFields = [.contentType: type]
         if let retryAfter { headers[.retryAfter] = String(retryAfter) }
         return Response(status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(string: text)))

@@ -54,10 +54,10 @@ final class SubscriptionCommits: Sendable {
             completion((try? result.get()) ?? all(.storeFailed))
         }
         timeout.watch(answer)
-        submit(requests, byteCount, answer)
+        submit(requests, byteCount: byteCount, answer: answer)
     }
 
-    private func submit(_ requests: [SessionRequest], _ byteCount: Int, _ answer: FirstAnswer) {
+    private func submit(_ requests: [SessionRequest], byteCount: Int, answer: FirstAnswer) {
         let now = node.now()
         let rules = SubscriptionRules(availableServices: services, maximumDevicesPerAccount: limits.maximumDevicesPerAccount)
         let command = subscriptions.apply(requests, rules, at: now.seconds) { [limits] in limits.admitsNew(at: now) }
@@ -68,10 +68,11 @@ final class SubscriptionCommits: Sendable {
             case .success(let applied):
                 // Even after the timeout, because the changes are stored.
                 for change in applied.monitoring { monitor.apply(change) }
-                limits.count(applied.answers)
+                limits.count(applied)
+                node.counters.add(.sessionReplaced, applied.replacedCount)
                 answer.give(.success(applied.answers))
             case .failure(let error):
-                node.errors.log("subscriptions not stored", reason: error.message, count: requests.count)
+                node.errors.log("failed to store subscriptions", reason: error.message, count: requests.count)
                 answer.give(.failure(.storeFailed))
             }
         }

@@ -15,10 +15,14 @@ final class NotificationAdmission: Sendable {
         self.limits = limits
     }
 
-    func admits(_ notification: PreparedMessage.Notification, at now: Timestamp) -> Bool {
-        if limits.limiter.isUnlimited || admitted.withLock({ $0.contains(notification.delivery) }) { return true }
-        guard limits.admitsNotification(for: notification.row, at: now) else { return false }
-        admitted.withLock { $0.set((), of: notification.delivery) }
+    /// - Parameters:
+    ///   - delivery: the notification.
+    ///   - row: the row of its subscription.
+    ///   - now: the current time.
+    func admits(_ delivery: DeliveryID, ofRow row: Int64, at now: Timestamp) -> Bool {
+        if limits.limiter.isUnlimited || admitted.withLock({ $0.contains(delivery) }) { return true }
+        guard limits.admitsNotification(for: row, at: now) else { return false }
+        admitted.withLock { $0.set((), of: delivery) }
         return true
     }
 }

@@ -3,6 +3,7 @@ package import Delivery
 package import Core
 package import SessionProtocol
 package import Storage
+package import Wire
 
 /// The payload of a notification in the outbox, encrypted for its device: a retry posts the same bytes.
 ///
@@ -23,7 +24,6 @@ package struct SessionPayload: Hashable, Sendable {
         sealed = payload.sealedBytes(with: record.encryptionKey, sodium: sodium)
     }
 
-    /// - Throws: `UnexpectedValue`
     package init(parsing bytes: [UInt8]) throws(UnexpectedValue) {
         guard bytes.count > 3 else { throw UnexpectedValue() }
         carriesData = bytes[0] & 1 != 0

@@ -8,6 +8,7 @@ import Waku
 package struct SessionDeliverySource: DeliverySource {
     private let subscriptions: Subscriptions
     private let apnsTopic: String
+    private let delivered = DeliveredRows()
 
     /// - Parameters:
     ///   - sealer: the store's sealer.
@@ -61,6 +62,11 @@ package struct SessionDeliverySource: DeliverySource {
     /// Ends the subscriptions of a dead token, under every pubkey.
     package func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
         Subscriptions.endToken(ofRow: row, version: version, at: now)
+    }
+
+    /// Notes the first delivery of a subscription, which strengthens its claim to a place: see `DevicePlaces`.
+    package func noteAccepted(_ row: Int64, at now: Timestamp) -> Change? {
+        delivered.isNew(row) ? Subscriptions.noteDelivered(row, at: now) : nil
     }
 
     /// Remembers the delivery, because another storage server may report the same message again.

@@ -31,7 +31,7 @@ final class SessionIntake: SessionMessageReceiver {
     /// Enqueues notifications in the order of their commits, without blocking the store's thread.
     private let queueing = DispatchQueue(label: "waku-push.session.intake")
 
-    init(_ node: NodeServices, _ source: SessionDeliverySource, _ limits: SessionLimits, _ sodium: Sodium, ageLimit: Duration) {
+    init(_ node: NodeServices, source: SessionDeliverySource, limits: SessionLimits, sodium: Sodium, ageLimit: Duration) {
         self.node = node
         self.source = source
         admission = NotificationAdmission(limits)
@@ -106,9 +106,9 @@ final class SessionIntake: SessionMessageReceiver {
         }
         return Admitted(
             message: reported,
-            preparation: subscriptions.prepare(message, expires: expires, by: source, sodium, at: now) { [recent] in
-                recent.contains($0, at: now)
-            })
+            preparation: subscriptions.prepare(
+                message, expires: expires, by: source, sodium, at: now, unless: { [recent] in recent.contains($0, at: now) },
+                admits: { [admission] in admission.admits($1, ofRow: $0, at: now) }))
     }
 
     /// Prepares messages on one of the store's reader threads. The writer decides later, and prepares those whose rows could not be read.
@@ -151,7 +151,7 @@ final class SessionIntake: SessionMessageReceiver {
         }
         let groups = stride(from: 0, to: ready.count, by: Self.commandSize).map { ready[$0..<min($0 + Self.commandSize, ready.count)] }
         let commands = groups.map { [subscriptions, admission] group in
-            subscriptions.notifyTogether(group.map(\.prepared)) { admission.admits($0, at: now) }
+            subscriptions.notifyTogether(group.map(\.prepared)) { admission.admits($0.delivery, ofRow: $0.row, at: now) }
         }
         let results = submit(commands) { $0.flatMap { $0?.queued ?? [] } }
         return Batch(groups: groups.map { $0.map(\.message) }, results: results, alone: alone)
@@ -195,13 +195,13 @@ final class SessionIntake: SessionMessageReceiver {
         }
         if let error = givenUp.first {
             node.counters.add(.sessionDropped(.notStored), givenUp.count)
-            node.errors.log("messages of storage servers given up", reason: error.message, count: givenUp.count)
+            node.errors.log("gave up on messages of storage servers", reason: error.message, count: givenUp.count)
         }
         return failed
     }
 
     private func logFailure(_ error: StoreError) {
-        node.errors.log("messages of storage servers not stored", reason: error.message)
+        node.errors.log("failed to store messages of storage servers", reason: error.message)
     }
 
     /// The results of commands, and whether the store was working at that time.
@@ -238,7 +238,7 @@ final class SessionIntake: SessionMessageReceiver {
 
     private func command(for message: Admitted, at now: Timestamp) -> StoreCommand<NotifiedMessage> {
         let notify: @Sendable (PreparedMessage) -> StoreCommand<NotifiedMessage> = { [subscriptions, admission] prepared in
-            subscriptions.notify(prepared, orElse: { message.preparation }) { admission.admits($0, at: now) }
+            subscriptions.notify(prepared, orElse: { message.preparation }) { admission.admits($0.delivery, ofRow: $0.row, at: now) }
         }
         return message.prepared.map(notify) ?? message.preparation.then(notify)
     }

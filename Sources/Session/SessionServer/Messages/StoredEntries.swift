@@ -6,6 +6,9 @@ import Core
 import Waku
 
 /// Reads the monitor entries of subscriptions from the store at the time of each request.
+///
+/// The monitor is set later, because it is created with its source of entries. It can't remove missing subscriptions by itself: ``SharedMonitoring``
+/// around it must learn of them too, at once, so that a subscription that is stored again meanwhile is not removed late.
 final class StoredEntries: MonitorEntrySource {
     private static let chunk = 500
 

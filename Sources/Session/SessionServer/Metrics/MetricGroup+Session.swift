@@ -7,13 +7,13 @@ extension MetricGroup {
     package static let session = MetricGroup(
         metrics: [
             .sessionRequests, .sessionOnionRequests, .sessionMessages, .sessionDropped, .sessionNotifications, .sessionDuplicates,
-            .sessionAsked, .sessionRefused, .sessionEndings, .sessionConnections, .sessionSubscriptions, .sessionAccounts, .sessionServers,
+            .sessionAsked, .sessionRefused, .sessionEndings, .sessionConnections, .sessionReplacements, .sessionSubscriptions,
+            .sessionAccounts, .sessionServers,
             .sessionSwarms, .sessionMonitored, .sessionMapAge,
         ],
         counters: [
             .sessionMessage, .sessionNotification, .sessionDuplicate, .sessionMonitorEnded, .sessionLimitSubscriptions,
-            .sessionLimitNewSubscriptions,
-            .sessionLimitNotifications,
+            .sessionLimitNewSubscriptions, .sessionLimitNotifications, .sessionReplaced,
         ] + SessionDropLabel.allCases.map(Counter.sessionDropped))
 }
 
@@ -31,6 +31,9 @@ extension Metric {
         "waku_push_session_notifications_total", help: "Notifications that were put into the outbox.")
     package static let sessionDuplicates = Metric(
         "waku_push_session_duplicates_total", help: "Reports of a message whose notification had been made before, by device.")
+    package static let sessionReplacements = Metric(
+        "waku_push_session_replaced_total",
+        help: "Subscriptions that ended because their account had the maximum of devices and another device has a better claim.")
     package static let sessionAsked = Metric(
         "waku_push_session_monitor_requests_total", help: "Subscriptions that storage servers were asked to monitor, renewals included.")
     package static let sessionRefused = Metric(
@@ -60,6 +63,7 @@ extension Counter {
     package static let sessionNotification = Counter("session: notification queued", .sessionNotifications)
     package static let sessionMonitorEnded = Counter("session: monitoring ended by a storage server", .sessionEndings)
     package static let sessionDuplicate = Counter("session: message reported again", .sessionDuplicates)
+    package static let sessionReplaced = Counter("session: subscription replaced by another device", .sessionReplacements)
     package static let sessionLimitSubscriptions = Counter(
         "session limit: subscriptions", .limited, ProtocolLabel.session, LimitLabel.registrationCount)
     package static let sessionLimitNewSubscriptions = Counter(

@@ -9,7 +9,10 @@ package enum SessionStorage {
 
     package static let part = StorePart(
         "session", tables: [subscription, unsubscribedName, seen, aheadTime],
-        migrations: [[.create(subscription), .create(unsubscribedName), .create(seen)], [.create(aheadTime)]])
+        migrations: [
+            [.create(subscription(with: [])), .create(unsubscribedName), .create(seen)], [.create(aheadTime)],
+            [.addColumn(deliveredAt, to: subscription)],
+        ])
 
     // MARK: Subscriptions
 
@@ -28,13 +31,20 @@ package enum SessionStorage {
     /// ``SubscriptionRecord``.
     static let sealed = Column("sealed", .bytes)
 
+    /// The time at which gorush first accepted a notification for it, Unix seconds; null: never, or before a release without this column.
+    static let deliveredAt = Column("delivered_at", .integer, isOptional: true)
+
     /// A row for each subscription. Rows whose `sig_ts` is 14 days old are expired, and are removed within a minute.
-    static let subscription = Table(
-        "session_subscription", columns: [name, account, token, service, signedAt, entryByteCount, sealed], unique: [name],
-        indexes: [
-            Index("session_subscription_account", on: [account]), Index("session_subscription_token", on: [token]),
-            Index("session_subscription_signed", on: [signedAt, service]),
-        ], neverReusesIDs: true, sealed: SealedColumn(sealed, boundTo: [name, signedAt], label: "Session subscriptions"))
+    static let subscription = subscription(with: [deliveredAt])
+
+    private static func subscription(with added: [Column]) -> Table {
+        Table(
+            "session_subscription", columns: [name, account, token, service, signedAt, entryByteCount, sealed] + added, unique: [name],
+            indexes: [
+                Index("session_subscription_account", on: [account]), Index("session_subscription_token", on: [token]),
+                Index("session_subscription_signed", on: [signedAt, service]),
+            ], neverReusesIDs: true, sealed: SealedColumn(sealed, boundTo: [name, signedAt], label: "Session subscriptions"))
+    }
 
     // MARK: Names of ended subscriptions
 
@@ -83,7 +93,6 @@ extension PushService {
         }
     }
 
-    /// - Throws: `UnexpectedValue`
     init(stored value: Int64) throws(UnexpectedValue) {
         guard let service = Self.allCases.first(where: { $0.storedValue == value }) else { throw UnexpectedValue() }
         self = service

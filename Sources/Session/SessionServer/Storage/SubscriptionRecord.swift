@@ -41,8 +41,6 @@ package struct SubscriptionRecord: Sendable {
     // MARK: Reading
 
     /// Reads only the account.
-    ///
-    /// - Throws: `UnexpectedValue`
     static func account(in bytes: [UInt8]) throws(UnexpectedValue) -> AccountID {
         guard bytes.count >= accountRange.upperBound, bytes[0] == format, let account = AccountID(bytes[accountRange]) else {
             throw UnexpectedValue()

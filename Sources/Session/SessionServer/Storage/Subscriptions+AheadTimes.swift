@@ -47,8 +47,6 @@ extension Subscriptions {
         order: [.ascending(.id)])
 
     /// Reads all ahead times until `visit` returns false. Blocks, as the store's `scan` does.
-    ///
-    /// - Throws: `StoreError`
     package static func forEachAheadTime(in store: any Store, _ visit: (AheadTimeExport) throws -> Bool) throws(StoreError) {
         try store.scan(findAll()) { row in
             try visit(

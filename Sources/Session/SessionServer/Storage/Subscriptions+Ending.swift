@@ -17,7 +17,6 @@ extension Subscriptions {
     /// Ends all subscriptions with the dead token of a row. Does nothing if the row was renewed in the meantime.
     ///
     /// - Parameters:
-    ///   - row: the row of a subscription.
     ///   - version: its `sig_ts` when the token was posted.
     ///   - now: the current time.
     static func endToken(ofRow row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {

@@ -26,7 +26,6 @@ extension Subscriptions {
     /// Stores an exported subscription, unless it is expired, or one with the same name and account and the same or a later `sig_ts` is stored.
     ///
     /// - Parameters:
-    ///   - record: the exported subscription.
     ///   - service: the push service of its device.
     ///   - now: Unix seconds.
     /// - Returns: Whether it was stored.
@@ -51,8 +50,6 @@ extension Subscriptions {
     private static let findName = Query(SessionStorage.unsubscribedName, [SessionStorage.signedAt], where: [.equal(SessionStorage.name)])
 
     /// Reads the names of ended subscriptions until `visit` returns false. Blocks, as the store's `scan` does.
-    ///
-    /// - Throws: `StoreError`
     package static func forEachLeftName(in store: any Store, _ visit: (UnsubscribedNameExport) throws -> Bool) throws(StoreError) {
         try store.scan(findNames()) { row in
             try visit(
@@ -63,7 +60,6 @@ extension Subscriptions {
     /// Stores the name of an ended subscription, unless a later one is stored. Ends a subscription of that name with a lower `sig_ts`.
     ///
     /// - Parameters:
-    ///   - left: the exported name.
     ///   - now: the current time.
     /// - Returns: Whether it was stored.
     package static func merge(_ left: UnsubscribedNameExport, at now: Timestamp) -> StoreCommand<Bool> {

@@ -44,8 +44,10 @@ struct PreparedMessage: Sendable {
     /// Notifications for subscriptions that want the message, without known duplicates.
     let notifications: [Notification]
     let duplicates: Int
+    /// The number of notifications that a rate limit refused.
+    let refused: Int
 
-    var isWanted: Bool { !notifications.isEmpty || duplicates > 0 }
+    var isWanted: Bool { !notifications.isEmpty || duplicates > 0 || refused > 0 }
 }
 
 extension Subscriptions {
@@ -66,6 +68,13 @@ extension Subscriptions {
         insertSeen(.bytes(delivery.bytes), .integer(now.rawValue))
     }
 
+    private static let setDelivered = Mutation(
+        SessionStorage.subscription,
+        .updateAny([SessionStorage.deliveredAt], where: [.equal(.id), .absent(SessionStorage.deliveredAt)]))
+
+    /// Notes the first delivery of a subscription.
+    static func noteDelivered(_ row: Int64, at now: Timestamp) -> Change { setDelivered(.integer(now.seconds), .integer(row)) }
+
     private static let searchCount = 3
 
     /// Reads of all tables that record deliveries. Any row means that the delivery was made before.
@@ -84,14 +93,16 @@ extension Subscriptions {
     ///   - sodium: encrypts payloads.
     ///   - now: the current time.
     ///   - isKnown: whether a delivery is known to have been made before. The store decides on the others later.
+    ///   - admits: applies a rate limit to the notification of a row, before it is encrypted.
     func prepare(
         _ message: NotifyMessage, expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium, at now: Timestamp,
-        unless isKnown: @escaping @Sendable (DeliveryID) -> Bool = { _ in false }
+        unless isKnown: @escaping @Sendable (DeliveryID) -> Bool = { _ in false },
+        admits: @escaping @Sendable (_ row: Int64, DeliveryID) -> Bool = { _, _ in true }
     ) -> StoreCommand<PreparedMessage> {
         let read = Self.findOfAccount(
             .bytes(accountHash(message.account)), .integer(Self.oldestSignature(at: now.seconds)), limit: Self.deviceBound)
         return .find(read) { rows in
-            var (notifications, duplicates): ([PreparedMessage.Notification], Int) = ([], 0)
+            var (notifications, duplicates, refused): ([PreparedMessage.Notification], Int, Int) = ([], 0, 0)
             for row in rows {
                 // A row that cannot be read or decrypted does not affect the others; `admin check` lists it.
                 guard let name = try? row.bytes(1),
@@ -99,28 +110,36 @@ extension Subscriptions {
                 else { continue }
                 if isKnown(delivery) {
                     duplicates += 1
-                } else if let made = try? notification(message, to: row, delivery, expires: expires, by: source, sodium, at: now) {
-                    notifications.append(made)
+                } else if let (record, service) = try? recipient(of: message, in: row) {
+                    guard let id = try? row.integer(0), admits(id, delivery) else {
+                        refused += 1
+                        continue
+                    }
+                    notifications.append(
+                        notification(message, to: record, service, row: id, delivery, expires: expires, by: source, sodium, at: now))
                 }
             }
             return .done(
-                PreparedMessage(message: message, expires: expires, notifications: notifications, duplicates: duplicates))
+                PreparedMessage(
+                    message: message, expires: expires, notifications: notifications, duplicates: duplicates, refused: refused))
         }
     }
 
     /// - Parameter row: a result row of `findOfAccount`.
     /// - Returns: nil if the subscription does not want the message.
-    private func notification(
-        _ message: NotifyMessage, to row: Row, _ delivery: DeliveryID, expires: Timestamp, by source: SessionDeliverySource,
-        _ sodium: Sodium, at now: Timestamp
-    ) throws -> PreparedMessage.Notification? {
-        let (id, signedAt) = (try row.integer(0), try row.integer(2))
+    private func recipient(of message: NotifyMessage, in row: Row) throws -> (SubscriptionRecord, PushService)? {
         let service = try PushService(stored: try row.integer(3))
-        let record = try open(try row.bytes(4), named: try row.bytes(1), signedAt: signedAt)
-        guard MessageRules.wants(record.namespaces, message.namespace) else { return nil }
+        let record = try open(try row.bytes(4), named: try row.bytes(1), signedAt: try row.integer(2))
+        return MessageRules.wants(record.namespaces, message.namespace) ? (record, service) : nil
+    }
+
+    private func notification(
+        _ message: NotifyMessage, to record: SubscriptionRecord, _ service: PushService, row id: Int64, _ delivery: DeliveryID,
+        expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium, at now: Timestamp
+    ) -> PreparedMessage.Notification {
         let payload = SessionPayload(message, for: record, service, sodium)
         return PreparedMessage.Notification(
-            row: id, signedAt: signedAt, delivery: delivery, address: try source.address(of: record, service),
+            row: id, signedAt: record.authority.signedAt, delivery: delivery, address: try source.address(of: record, service),
             content: source.content(payload, service),
             changes: [
                 DeliveryStorage.enqueue(

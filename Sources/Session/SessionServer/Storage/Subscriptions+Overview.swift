@@ -97,8 +97,6 @@ extension Subscriptions {
     }
 
     /// Reads the matching subscriptions, oldest row first, until `visit` returns false. Blocks, as the store's `scan` does.
-    ///
-    /// - Throws: `StoreError`
     package static func forEach(
         _ filter: SubscriptionFilter, in store: any Store, _ visit: (SubscriptionSummary) throws -> Bool
     ) throws(StoreError) {

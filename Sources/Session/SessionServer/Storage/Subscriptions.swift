@@ -132,11 +132,9 @@ package struct Subscriptions: Sendable {
     /// Reads the subscriptions of a range that are not expired. Rows that cannot be decrypted are left out. Blocks, as the store's `scan` does.
     ///
     /// - Parameters:
-    ///   - store: the store to read.
     ///   - range: the range of row ids.
     ///   - now: Unix seconds.
     ///   - visit: called with id, account, and the size of the monitor entry in bytes.
-    /// - Throws: `StoreError`
     func forEachAccount(
         in store: any Store, _ range: Range<Int64>, at now: Int64, _ visit: (SubscriptionID, AccountID, Int) -> Void
     ) throws(StoreError) {

@@ -1,7 +1,7 @@
 package import Core
 
-/// Keeps the map of the network up to date from an oxend: decides when to connect, to request the list of service nodes, and to subscribe to
-/// blocks. The list is requested after HELLO, after each block, when a storage server reports a different swarm, and every 10 minutes.
+/// Keeps the map of the network up to date from an oxend: decides when to connect, to request the list of service nodes, and to subscribe to blocks.
+/// The list is requested after HELLO, after each block, when a storage server reports a different swarm, and at least every 10 minutes.
 ///
 ///     idle ──(pause over)──▶ connecting ──(HELLO)──▶ connected
 ///      ▲                          │                      │
@@ -78,7 +78,7 @@ package struct OxendMapSource: Sendable {
         return false
     }
 
-    /// The time of the next call of ``advance(to:)``.
+    /// When to call ``advance(to:)`` next.
     package var nextWakeUp: Instant {
         switch state {
         case .idle(let retryAt): retryAt
@@ -157,7 +157,7 @@ package struct OxendMapSource: Sendable {
         advance(to: now)
     }
 
-    /// Requests the list again, after `notify.block`, or when a storage server reports a different swarm.
+    /// Requests the list again: after `notify.block`, or when a storage server reports a different swarm.
     package mutating func want(at now: Instant) {
         guard case .connected(let number, var schedule) = state else { return }
         let earliest = schedule.askedAt.map { max(now, $0 + configuration.shortestInterval) } ?? now

@@ -1,7 +1,7 @@
 /// A hash index into an array of keys. Takes four or eight bytes per key; a dictionary would store the keys a second time.
 ///
-/// Open addressing with linear probing, at most three quarters full. Removal shifts the following entries back, so there are no tombstones.
-/// Callers hash and compare; hashes of keys chosen by others must be keyed.
+/// Open addressing with linear probing, at most three quarters full. Removal shifts the following entries back, so there are no tombstones. Callers
+/// compute the hashes and compare the keys. Hashes of keys that attackers can choose must be keyed.
 struct PlaceIndex: Sendable {
     private static let free: Int32 = -1
 

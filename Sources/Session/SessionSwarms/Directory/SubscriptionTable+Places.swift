@@ -3,12 +3,12 @@ import SessionProtocol
 
 /// Additional swarms of an account, reported by storage servers but not in the map.
 ///
-/// A place is another account entry with copies of the slots, which lookups by id or account do not find.
+/// A place is a separate account entry with copies of the account's slots. Lookups by id or account do not find it.
 extension SubscriptionTable {
     struct Place: Sendable {
         /// Index of the account entry of this place.
         let account: Int32
-        /// Index of the server that reported it.
+        /// Index of the server that reported the swarm.
         let source: Int
         let addedAt: Instant
         /// The place ends at this time unless it is reported again.
@@ -26,15 +26,15 @@ extension SubscriptionTable {
 
     static let maximumPlaceCount = 3
 
-    /// Adds a place.
+    /// Adds a place. Extends it instead if the account has one in this swarm already.
     ///
     /// - Parameters:
-    ///   - account: which account.
-    ///   - swarm: where it is to be a member.
-    ///   - source: the server that named the swarm: a swarm that it named before is left.
-    ///   - now: the time.
-    ///   - until: how long, unless it is said again.
-    ///   - interval: between two places of an account.
+    ///   - account: The account to monitor in another swarm as well.
+    ///   - swarm: Index of the additional swarm.
+    ///   - source: Index of the server that reported the swarm. A place that this server reported before is removed.
+    ///   - now: The time of the report.
+    ///   - until: When the place ends unless the swarm is reported again.
+    ///   - interval: The minimum time between two new places of an account.
     mutating func addPlace(
         of account: AccountID, inSwarm swarm: Int, source: Int, at now: Instant, until: Instant, interval: Duration
     ) -> Placement {
@@ -98,7 +98,7 @@ extension SubscriptionTable {
         return all.compactMap { place in slots(ofAccount: Int(place.account)).first { slots[$0].id == id } }
     }
 
-    /// Number of subscriptions in additional places, by swarm; not included in ``count``.
+    /// Number of subscriptions in additional places, by index of the swarm; not included in ``count``.
     var furtherCounts: [Int: Int] {
         places.values.joined().reduce(into: [:]) { counts, place in
             let account = Int(place.account)

@@ -1,12 +1,13 @@
 import SessionProtocol
 
-/// Subscriptions by id and by account, in reusable slots: a million of them without an allocation for each.
+/// Subscriptions by id and by account, in reusable slots: a million of them without an allocation each.
 struct SubscriptionTable: Sendable {
     struct Slot: Sendable {
         var id: SubscriptionID
         /// The sequence number in the swarm; 0 if in no swarm, or free.
         var sequence: UInt64
-        /// The first sequence number in this swarm: a server that was asked for it may send reports before it is asked for the latest one.
+        /// The first sequence number in this swarm. A server that was asked with this number may report messages before it is asked with the latest
+        /// one.
         var firstSequence: UInt64 = 0
         var account: Int32
         /// The next slot of the same account; −1 for none.
@@ -19,7 +20,7 @@ struct SubscriptionTable: Sendable {
         /// Index of the swarm; −1 for none.
         var swarm: Int32
         var first: Int32
-        /// For an additional place, which has copies of the slots: index of its account. −1 for an account itself.
+        /// For an additional place, which has copies of the slots: the index of the account that it belongs to. −1 for an account itself.
         var owner: Int32 = -1
     }
 
@@ -38,7 +39,7 @@ struct SubscriptionTable: Sendable {
 
     /// Reserves capacity before many subscriptions are added.
     mutating func reserveCapacity(adding count: Int) {
-        // For fewer, the arrays grow by themselves in ever larger steps.
+        // Smaller additions rely on the geometric growth of the arrays.
         guard count > slots.count else { return }
         slots.reserveCapacity(slots.count + count)
         accounts.reserveCapacity(accounts.count + count)
@@ -59,10 +60,8 @@ struct SubscriptionTable: Sendable {
     }
 
     /// - Parameters:
-    ///   - id: The subscription.
-    ///   - account: Its account.
     ///   - byteCount: The size of its monitor entry in bytes.
-    ///   - swarm: Finds the swarm of a new account.
+    ///   - swarm: Finds the index of the swarm of a new account.
     /// - Returns: Its slots: one, and one for each additional place of its account. Existing slots keep their sequence numbers.
     mutating func set(_ id: SubscriptionID, account: AccountID, byteCount: Int, swarm: (AccountID) -> Int?) -> [Int] {
         let size = Int32(clamping: byteCount)
@@ -184,6 +183,16 @@ struct SubscriptionTable: Sendable {
 
     func contains(_ account: AccountID) -> Bool { index(of: account) != nil }
 
+    /// The number of an account's subscriptions.
+    func count(of account: AccountID) -> Int {
+        var (count, slot) = (0, index(of: account).map { accounts[$0].first } ?? -1)
+        while slot >= 0 {
+            count += 1
+            slot = slots[Int(slot)].next
+        }
+        return count
+    }
+
     /// Whether the sequence numbers of any of the account's subscriptions in a swarm meet a condition.
     func contains(_ account: AccountID, inSwarm swarm: Int, where condition: (_ first: UInt64, _ last: UInt64) -> Bool) -> Bool {
         guard let owner = index(of: account), let index = place(of: owner, inSwarm: swarm) else { return false }
@@ -224,7 +233,7 @@ struct SubscriptionTable: Sendable {
         return moved
     }
 
-    /// Updates the indexes of swarms.
+    /// Replaces the indexes of swarms after swarms were added or removed.
     mutating func renumberSwarms(_ place: (Int) -> Int?) {
         for index in accounts.indices where accounts[index].swarm >= 0 {
             accounts[index].swarm = place(Int(accounts[index].swarm)).map { Int32($0) } ?? -1

@@ -130,7 +130,7 @@ extension SwarmMonitor {
         let moved = subscriptions.assign { [ring, swarmIndex] account in
             ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
         }
-        // Places in an account's own swarm, and in swarms that do not exist any more.
+        // Removes places in the account's own swarm and in swarms that no longer exist.
         _ = subscriptions.removePlaces { _, swarm, own in swarm < 0 || swarm == own }
         for index in swarms.indices {
             swarms[index].liveCount = swarms[index].members.lazy.filter { [subscriptions] in subscriptions.isLive($0) }.count

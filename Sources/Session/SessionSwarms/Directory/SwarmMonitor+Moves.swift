@@ -3,10 +3,11 @@ package import SessionProtocol
 
 /// Handles accounts that storage servers redirect to another swarm before the map does.
 ///
-///     errcode 6, notify.monitor_ended ──▶ the map is asked for
-///                                     └─▶ a further place of the account: the named swarm, with the map's servers or the named ones
+///     errcode 6, notify.monitor_ended ──▶ the map is requested
+///                                     └─▶ the account gets a place in the named swarm, with its servers in the map, or else those of the hint
 ///
-/// A single server's claim removes nothing: the account stays in the swarm of the map. This server is asked again too, as after every errcode 6.
+/// One server's claim removes nothing: the account also stays in the swarm of the map. The server that sent errcode 6 is asked again, as after every
+/// errcode 6.
 extension SwarmMonitor {
     /// Limits of swarms and servers named in hints.
     enum NamedLimits {
@@ -80,7 +81,7 @@ extension SwarmMonitor {
         wake(at: time)
     }
 
-    /// A swarm of the map, or else a named one: nil beyond ``NamedLimits``, or without servers.
+    /// The index of the swarm named in a hint, which is added if it is not in the map; nil beyond ``NamedLimits``, or without servers.
     private mutating func swarm(named hint: SwarmHint, by source: Int, at now: Instant) -> Int? {
         if let known = swarmIndex[hint.swarm] { return known }
         if let named = namedIndex[hint.swarm] {
@@ -124,8 +125,8 @@ extension SwarmMonitor {
         swarms[index] = Swarm(id: swarms[index].id, sources: [])
     }
 
-    /// The map has other swarms; named swarms follow them. A named swarm that the map knows now ends a little later, so that the map's
-    /// servers are connected and asked before.
+    /// Carries named swarms over to a new map. One that the new map contains ends ``Configuration/moveLinger`` later, so that the map's servers are
+    /// connected and asked first.
     mutating func keepNamedSwarms(of old: [Swarm], _ places: inout [Int: Int], at now: Instant, ring: SwarmRing) {
         namedIndex = [:]
         let known = Set(ring.ids)
@@ -144,7 +145,7 @@ extension SwarmMonitor {
         }
     }
 
-    /// Performs the moves that are due.
+    /// Performs the moves and endings that are due.
     mutating func moveOn(at now: Instant) {
         if let due = movesAt, due <= now {
             movesAt = nil

@@ -11,7 +11,6 @@ extension SwarmMonitor {
     /// A server has answered a request.
     ///
     /// - Parameters:
-    ///   - tag: The tag of the request.
     ///   - outcomes: One for each entry; nil for an invalid answer, which closes the connection.
     ///   - now: The current time.
     package mutating func replied(_ tag: RequestTag, _ outcomes: [MonitorOutcome]?, at now: Instant) {
@@ -50,7 +49,7 @@ extension SwarmMonitor {
         servers[index].refused[sequence] = refusal
         guard refusal == .wrongSwarm else { return }
         wantMap(at: now)
-        // The server's map may lag behind ours: asks a few times more, then with the next renewal.
+        // The server's map may be older than this node's: asks a few more times, then only with each renewal.
         let count = servers[index].wrongSwarmCounts[sequence, default: 0] + 1
         servers[index].wrongSwarmCounts[sequence] = count
         guard count <= configuration.pauses.count else { return }
@@ -81,12 +80,12 @@ extension SwarmMonitor {
 
     // MARK: Asking
 
-    /// Asks a server for the members that it was not asked for yet.
+    /// Asks a server for the members of its swarm that it has not been asked for yet.
     mutating func askForNewMembers(_ index: Int, at now: Instant) {
         while askForNextMembers(index, at: now) {}
     }
 
-    /// All servers of a swarm in turn, so that requests for the same subscriptions are adjacent and their entries are read once.
+    /// Asks all servers of a swarm in turn, so that requests for the same subscriptions are adjacent and their entries are read once.
     mutating func askForNewMembers(ofSwarm swarm: Int, at now: Instant) {
         var asking = swarms[swarm].servers
         while !asking.isEmpty { asking = asking.filter { askForNextMembers($0, at: now) } }
@@ -113,7 +112,7 @@ extension SwarmMonitor {
         return isAsked
     }
 
-    /// Renews the ranges that are due, and with them all ranges that were asked long enough ago.
+    /// Renews the ranges that are due, together with all ranges that were last asked long enough ago.
     mutating func renew(_ index: Int, at now: Instant) {
         guard case .connected = servers[index].state, servers[index].ranges.contains(where: { $0.dueAt <= now }) else { return }
         let renewal = configuration.renewal
@@ -227,7 +226,7 @@ extension SwarmMonitor {
         return true
     }
 
-    /// Asks the servers of the backlog in order, while the limit of unanswered bytes allows it. No requests are prepared for the others.
+    /// Asks the servers of the backlog in order, while the limit of unanswered bytes allows it. For the remaining ones no requests are prepared.
     mutating func askBacklog(at now: Instant) {
         while unansweredByteCount < configuration.maximumUnansweredByteCount, let index = backlog.first {
             backlog.removeFirst()

@@ -28,7 +28,7 @@ extension SwarmMonitor {
         /// Limit of the time from the start of a connection to HELLO.
         package var connectTimeout: Duration = .seconds(30)
         package var replyTimeout: Duration = .seconds(60)
-        /// Pauses before the next attempt, by the number of consecutive failures; the last value applies to all further ones.
+        /// Pauses before the next attempt, by the number of consecutive failures; the last value also applies to more failures.
         package var pauses: [Duration] = [.seconds(10), .seconds(30), .seconds(60), .seconds(120)]
         /// A connection that lasts this long without a fault resets the number of failures.
         package var stableConnection: Duration = .seconds(60)
@@ -47,7 +47,7 @@ extension SwarmMonitor {
         package var moveGathering: Duration = .milliseconds(50)
         /// How long an account is monitored in a swarm named by a storage server, unless it is redirected there again.
         package var moveLifetime: Duration = .seconds(65 * 60)
-        /// How long servers named in hints are kept once the map contains their swarm, until the map's servers are connected.
+        /// How long servers named in hints are kept after the map contains their swarm, so that the map's servers are connected first.
         package var moveLinger: Duration = .seconds(60)
 
         package init() {}
@@ -94,7 +94,7 @@ extension SwarmMonitor {
         /// Index of its swarm.
         var swarm: Int
         var state: State
-        /// Whether it was named in a hint of another storage server, and is not in the map.
+        /// Whether the server was named in a hint of another storage server and is not in the map.
         var isNamed = false
         /// Number of notices that the server may still send for accounts that the map has moved away.
         var lateEndings = 0
@@ -110,7 +110,7 @@ extension SwarmMonitor {
         var wrongSwarmCounts: [UInt64: Int] = [:]
         /// Times at which members refused with errcode 6 are asked for again, by sequence number.
         var retries: [UInt64: Instant] = [:]
-        /// The earliest of these times, or an earlier one.
+        /// The earliest time in ``retries``, or an earlier one.
         var retryAt: Instant?
         /// Requests without an answer, oldest first.
         var outstanding: [(tag: RequestTag, deadline: Instant)] = []
@@ -182,9 +182,9 @@ extension SwarmMonitor {
 
         let id: UInt64
         var servers: [Int] = []
-        /// Indexes of the servers that named it; nil for a swarm of the map.
+        /// Indexes of the servers that reported the swarm; nil for a swarm of the map.
         var sources: Set<Int>?
-        /// The end of a swarm that is not in the map.
+        /// When a swarm that is not in the map ends.
         var endsAt: Instant?
         /// In order of the sequence. Includes members that have left.
         private(set) var members: ContiguousArray<Member> = []

@@ -4,7 +4,7 @@ package import SessionProtocol
 /// Keeps every account monitored by all storage servers of its swarm. A state machine without I/O: inputs are time, answers and the map of the
 /// network; its driver carries out the actions, and calls ``advance(to:)`` at ``nextWakeUp``.
 ///
-///     server    idle ──(pause over, a place free)──▶ connecting ──(HELLO)──▶ connected ──▶ asked for all accounts of its swarm
+///     server    idle ──(pause over, limit allows)──▶ connecting ──(HELLO)──▶ connected ──▶ asked for all accounts of its swarm
 ///                 ▲                                       │                      │
 ///                 └──(10, 30, 60, 120 s)──────────────────┴──(failed, BYE, silent, gone from the map)
 ///
@@ -20,12 +20,12 @@ package struct SwarmMonitor: Sendable {
     var ring = SwarmRing([])
     /// Indexes of swarms named by storage servers that are not in the map, by swarm id.
     var namedIndex: [UInt64: Int] = [:]
-    /// Redirections of accounts less than ``Configuration/moveInterval`` after the previous one, to be carried out later.
+    /// Reports of another swarm less than ``Configuration/moveInterval`` after the account's previous one, to be handled later.
     var heldMoves: [AccountID: (hint: SwarmHint, source: Int, due: Instant)] = [:]
-    /// Indexes of swarms with accounts that are to be asked for.
+    /// Indexes of swarms with accounts that the swarm's servers are to be asked for.
     var swarmsToAsk: Set<Int> = []
     var askAt: Instant?
-    /// The next time at which a held move, or the end of a place, is due.
+    /// The next time at which a held report or the end of a place is due.
     var movesAt: Instant?
     var servers: [Server] = []
     /// Indexes of servers by public key.
@@ -44,7 +44,7 @@ package struct SwarmMonitor: Sendable {
     var actions: [Action] = []
     var mapRequestedAt: Instant?
     var mapWantedAt: Instant?
-    /// At or before the next time at which an action is due.
+    /// When an action is due next, or an earlier time.
     var wakeUp: Instant?
 
     package init(configuration: Configuration = Configuration(), seed: UInt64) {
@@ -58,7 +58,7 @@ package struct SwarmMonitor: Sendable {
         return actions
     }
 
-    /// The time of the next call of ``advance(to:)``, unless another event happens before; nil for never.
+    /// When to call ``advance(to:)`` next, unless another event happens before; nil for never.
     package var nextWakeUp: Instant? { wakeUp }
 
     // MARK: Subscriptions
@@ -71,7 +71,7 @@ package struct SwarmMonitor: Sendable {
     ///   - byteCount: The size of its bencoded entry in bytes.
     ///   - now: The current time.
     package mutating func set(_ id: SubscriptionID, account: AccountID, entryByteCount byteCount: Int, at now: Instant) {
-        for swarm in place(id, account, byteCount) { askForNewMembers(ofSwarm: swarm, at: now) }
+        for swarm in place(id, account: account, byteCount: byteCount) { askForNewMembers(ofSwarm: swarm, at: now) }
     }
 
     /// Adds several subscriptions, with as few requests to each server as possible. For the start, and for subscriptions that arrive within a few
@@ -80,13 +80,13 @@ package struct SwarmMonitor: Sendable {
         subscriptions.reserveCapacity(adding: all.count)
         var isChanged = [Bool](repeating: false, count: swarms.count)
         for one in all {
-            for swarm in place(one.id, one.account, one.entryByteCount) { isChanged[swarm] = true }
+            for swarm in place(one.id, account: one.account, byteCount: one.entryByteCount) { isChanged[swarm] = true }
         }
         for swarm in swarms.indices where isChanged[swarm] { askForNewMembers(ofSwarm: swarm, at: now) }
     }
 
     /// - Returns: Its swarms, usually one.
-    private mutating func place(_ id: SubscriptionID, _ account: AccountID, _ byteCount: Int) -> [Int] {
+    private mutating func place(_ id: SubscriptionID, account: AccountID, byteCount: Int) -> [Int] {
         let slots = subscriptions.set(id, account: account, byteCount: byteCount) { [ring, swarmIndex] account in
             ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
         }
@@ -115,6 +115,9 @@ package struct SwarmMonitor: Sendable {
             first <= askedThrough && refused[last <= askedThrough ? last : first] == nil
         }
     }
+
+    /// The number of an account's subscriptions.
+    package func deviceCount(of account: AccountID) -> Int { subscriptions.count(of: account) }
 
     mutating func join(_ swarm: Int, _ slot: Int) {
         lastSequence += 1

@@ -12,7 +12,7 @@ final class Alarm: Sendable {
     }
 
     /// - Parameters:
-    ///   - time: Ignored if nil, or later than the time already set.
+    ///   - time: When to call the handler. Ignored if nil, or later than the time already set.
     ///   - handler: Must be the same in every call. Sets the alarm again if needed.
     func set(to time: Instant?, _ handler: @escaping @Sendable () -> Void) {
         guard let time else { return }

@@ -31,7 +31,7 @@ struct DropAllowance: Sendable {
         updatedAt = max(updatedAt, now)
         left -= 1 + Double(byteCount / 4096)
         guard left < 0 else { return nil }
-        // Long enough to regain some allowance, instead of a pause for each message.
+        // The pause is long enough to regain some allowance, so that not every message causes a pause.
         return Self.pause + .seconds(1) * (-left / max(limits.rate, 1))
     }
 }

@@ -1,8 +1,8 @@
-import DequeModule
 import SessionProtocol
 
-/// Accepted messages waiting for the receiver. Connections take turns, so that a server that sends many messages delays only itself: its
-/// connection is paused while it has too many in the queue.
+/// Accepted messages waiting for the receiver. Connections take turns, and so do the accounts of a connection, by the notifications that their
+/// messages make: a server, or an account with many devices, that sends many messages delays only itself. A connection is paused while it has too
+/// many bytes in the queue.
 package struct MessageQueue: Sendable {
     struct Limits: Hashable, Sendable {
         /// Limit of a connection. Over it, the connection is paused.
@@ -13,19 +13,26 @@ package struct MessageQueue: Sendable {
 
     /// Maximum number of messages passed to the receiver at once.
     package static let maximumBatchCount = 512
+    /// Maximum number of notifications that the messages passed at once make, besides those of the last message. A notification being stored takes
+    /// about 6 KiB.
+    package static let maximumBatchFanOut = 1_024
     /// Upper bound of a message's memory besides its data, in bytes.
     static let overhead = 512
+    /// The notifications of a turn.
+    private static let quantum = 8
+    /// The highest cost of a message in notifications.
+    private static let fanOutLimit = 128
 
     private struct Line: Sendable {
-        var messages: Deque<ReportedMessage> = []
+        var messages = DeficitTurns<AccountID, ReportedMessage>(quantum: quantum, costLimit: fanOutLimit)
         var byteCount = 0
         var isPaused = false
     }
 
     private let limits: Limits
     private var lines: [ConnectionNumber: Line] = [:]
-    /// Connections with queued messages, in the order of their turns.
-    private var turns: Deque<ConnectionNumber> = []
+    /// An element for each message in ``lines``, without the message.
+    private var turns = DeficitTurns<ConnectionNumber, Void>(quantum: quantum, costLimit: fanOutLimit)
     private(set) var byteCount = 0
     private var pausedCount = 0
 
@@ -35,12 +42,16 @@ package struct MessageQueue: Sendable {
 
     var isEmpty: Bool { turns.isEmpty }
 
+    /// - Parameters:
+    ///   - message: an accepted message.
+    ///   - connection: the connection that it came from.
+    ///   - deviceCount: the devices of its account, each of which may get a notification.
     /// - Returns: Whether to pause the connection until ``next()`` returns it.
-    mutating func append(_ message: ReportedMessage, from connection: ConnectionNumber) -> Bool {
+    mutating func append(_ message: ReportedMessage, from connection: ConnectionNumber, deviceCount: Int = 1) -> Bool {
         let size = Self.byteCount(of: message)
         byteCount += size
-        if lines[connection]?.messages.isEmpty ?? true { turns.append(connection) }
-        lines[connection, default: Line()].messages.append(message)
+        turns.append((), cost: deviceCount, of: connection)
+        lines[connection, default: Line()].messages.append(message, cost: deviceCount, of: message.message.account)
         lines[connection, default: Line()].byteCount += size
         guard let line = lines[connection], !line.isPaused else { return true }
         guard line.byteCount > limits.connectionByteCount || byteCount > limits.totalByteCount else { return false }
@@ -59,17 +70,18 @@ package struct MessageQueue: Sendable {
         if lines[connection]?.messages.isEmpty == true { lines[connection] = nil }
     }
 
-    /// The next messages, one from each connection in turn, and the connections to resume.
+    /// The next messages, from each connection in turn, and the connections to resume.
     mutating func next() -> (messages: [ReportedMessage], resumed: [ConnectionNumber]) {
         var (messages, touched): ([ReportedMessage], Set<ConnectionNumber>) = ([], [])
-        while messages.count < Self.maximumBatchCount, let connection = turns.popFirst() {
-            guard let message = lines[connection]?.messages.popFirst() else { continue }
+        var fanOut = 0
+        while messages.count < Self.maximumBatchCount, fanOut < Self.maximumBatchFanOut, let turn = turns.popFirst() {
+            guard let (_, message, cost) = lines[turn.payer]?.messages.popFirst() else { continue }
             let size = Self.byteCount(of: message)
             byteCount -= size
-            lines[connection]?.byteCount -= size
+            lines[turn.payer]?.byteCount -= size
+            fanOut += cost
             messages.append(message)
-            touched.insert(connection)
-            if lines[connection]?.messages.isEmpty == false { turns.append(connection) }
+            touched.insert(turn.payer)
         }
         let resumed = resumable()
         for connection in resumed { forgetPause(of: connection) }

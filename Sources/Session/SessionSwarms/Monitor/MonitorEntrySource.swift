@@ -1,6 +1,6 @@
 package import SessionProtocol
 
-/// Reads the entries of subscriptions at the time of each request, from the store, so that a million of them need no memory.
+/// Reads the entries of subscriptions from the store for each request, so that a node with a million subscriptions does not hold them in memory.
 package protocol MonitorEntrySource: Sendable {
     /// - Parameter ids: A few thousand at most, without duplicates.
     /// - Returns: The entries of the subscriptions that still exist.
@@ -10,8 +10,8 @@ package protocol MonitorEntrySource: Sendable {
 
 /// Receives the messages reported by storage servers.
 package protocol SessionMessageReceiver: Sendable {
-    /// Returns once there is room for more messages, at the latest when these are stored or dropped. Until then it is not called again, and storage
-    /// servers that send more are paused.
+    /// Returns when there is room for more messages, at the latest when these are stored or dropped. It is not called again before it returns;
+    /// storage servers that send more are paused meanwhile.
     ///
     /// - Parameter messages: At most ``MessageQueue/maximumBatchCount``, in the order in which each server reported them. Their account is monitored
     ///   at the server, and they had not expired on arrival. Every server of a swarm reports the same message.

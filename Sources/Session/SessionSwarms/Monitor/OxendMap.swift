@@ -58,7 +58,7 @@ final class OxendMap: Sendable {
         let wakeUp = state.withLock { state -> Instant? in
             body(&state, .now)
             guard let client = state.client else { return nil }
-            for action in state.source.takeActions() { perform(action, &state, client) }
+            for action in state.source.takeActions() { perform(action, state: &state, client: client) }
             return state.source.nextWakeUp
         }
         alarm.set(to: wakeUp) { [weak self] in
@@ -66,7 +66,7 @@ final class OxendMap: Sendable {
         }
     }
 
-    private func perform(_ action: OxendMapSource.Action, _ state: inout State, _ client: OxenMQClient) {
+    private func perform(_ action: OxendMapSource.Action, state: inout State, client: OxenMQClient) {
         switch action {
         case .connect(let number): client.connect(.init(number), to: address)
         case .close(let number):
@@ -115,7 +115,7 @@ final class OxendMap: Sendable {
         }
         do throws(StorageServerList.Malformed) {
             let list = try StorageServerList(parsingOxend: parts[1])
-            // An oxend that is still synchronizing has an empty list; the network never has.
+            // The list of an oxend that is still synchronizing is empty; that of a working one never is.
             guard !list.servers.isEmpty else { return noteUnusable("no entry has an address, a port and a swarm") }
             state.withLock { $0.useServers }(list)
         } catch {
@@ -124,7 +124,7 @@ final class OxendMap: Sendable {
     }
 
     private func noteUnusable(_ reason: String) {
-        logger.warning("oxend's list of service nodes not used: the map is unchanged", metadata: ["reason": "\(reason)"])
+        logger.warning("failed to use the oxend's service node list; swarm map unchanged", metadata: ["reason": "\(reason)"])
     }
 
     private func noteFailure(_ reason: String, _ state: inout State) {

@@ -12,8 +12,6 @@ package enum StorageServerFile {
     }
 
     /// Reads the file. Blocks, so it must not run on the cooperative pool.
-    ///
-    /// - Throws: ``Failure``
     package static func read(_ path: String) throws(Failure) -> StorageServerList {
         // O_NONBLOCK: does not wait for a writer if the file is a pipe.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

@@ -16,7 +16,7 @@ extension SubscriptionMonitor {
                 noteConnections(&state)
             }
         case .closed(let reason): closed(number, reason)
-        case .reply(let tag, let parts): return replied(number, tag, parts)
+        case .reply(let tag, let parts): return replied(number, tag: tag, parts: parts)
         case .refused(_, let tag): return refused(number, tag)
         case .command("notify.message", let parts): return reported(number, parts)
         case .command(MonitorEnded.command, let parts): return ended(number, parts)
@@ -41,7 +41,7 @@ extension SubscriptionMonitor {
 
     // MARK: Replies
 
-    private func replied(_ number: ConnectionNumber, _ tag: [UInt8], _ parts: [[UInt8]]) -> OxenMQClient.Flow {
+    private func replied(_ number: ConnectionNumber, tag: [UInt8], parts: [[UInt8]]) -> OxenMQClient.Flow {
         // Ignores a reply to a request of another connection.
         guard let tag = RequestTag(tag), let entryCount = entryCount(of: tag, on: number) else {
             return drop(.unknownReply, parts, from: number)
@@ -50,7 +50,7 @@ extension SubscriptionMonitor {
         for case .refused(let refusal, _) in outcomes ?? [] { count(.refused(refusal)) }
         change { state, now in
             if outcomes == nil, let server = state.monitor.server(of: number) {
-                logger.warning("storage server's reply not understood", metadata: ["address": "\(server.endpoint)"])
+                logger.warning("invalid reply from storage server", metadata: ["address": "\(server.endpoint)"])
             }
             state.monitor.replied(tag, outcomes, at: now)
         }
@@ -77,14 +77,18 @@ extension SubscriptionMonitor {
             guard parts.count == 1 else { throw .malformed }
             let message = try NotifyMessage(parsing: parts[0])
             let now = Self.unixMilliseconds
-            let isMonitored = state.withLock { $0.monitor.accepts(message.account, from: number) }
+            let (isMonitored, deviceCount) = state.withLock {
+                ($0.monitor.accepts(message.account, from: number), $0.monitor.deviceCount(of: message.account))
+            }
             do throws(MessageRules.Drop) {
                 try MessageRules.admit(message, isMonitored: isMonitored, at: now)
             } catch {
                 return drop(error == .expired ? .expired : .unsolicited, parts, from: number)
             }
             count(.received)
-            let (isFirst, isFull) = messages.withLock { ($0.isEmpty, $0.append(ReportedMessage(message, receivedAt: now), from: number)) }
+            let (isFirst, isFull) = messages.withLock {
+                ($0.isEmpty, $0.append(ReportedMessage(message, receivedAt: now), from: number, deviceCount: deviceCount))
+            }
             // One signal suffices: the reader empties the queue before it waits again.
             if isFirst { messageAdded.signal() }
             return isFull ? .pause : .proceed
@@ -117,7 +121,7 @@ extension SubscriptionMonitor {
         count(.dropped(reason))
         let byteCount = parts.reduce(0) { $0 + $1.count }
         let until = state.withLock { state -> Instant? in
-            // Messages read after the end of the connection do not count.
+            // Messages read after the end of the connection are not counted.
             guard let server = state.monitor.server(of: number) else { return nil }
             let now = Instant.now
             var allowance = state.allowances[number] ?? DropAllowance(limits: configuration.drops, at: now)
@@ -126,7 +130,7 @@ extension SubscriptionMonitor {
             guard let pause else { return nil }
             if state.slow.insert(number).inserted {
                 logger.warning(
-                    "storage server is read slowly: too many invalid messages",
+                    "reading slowly from storage server: too many invalid messages",
                     metadata: ["address": "\(server.endpoint)", "last": "\(reason.rawValue)"])
             }
             state.throttled[number] = now + pause

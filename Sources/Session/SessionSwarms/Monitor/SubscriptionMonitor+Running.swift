@@ -41,7 +41,8 @@ extension SubscriptionMonitor {
             do throws(StorageServerFile.Failure) {
                 update(try StorageServerFile.read(path))
             } catch {
-                logger.error("nodes file not used: nothing changed", metadata: ["path": "\(path)", "reason": "\(error.reason)"])
+                logger.error(
+                    "failed to reload the nodes file; nothing changed", metadata: ["path": "\(path)", "reason": "\(error.reason)"])
             }
         }
     }
@@ -66,7 +67,7 @@ extension SubscriptionMonitor {
                     ])
                 if figures.knownServers > configuration.connections.maximumConnections {
                     logger.warning(
-                        "limit of open files too low to connect to all storage servers",
+                        "open file limit too low for connections to all storage servers",
                         metadata: ["connections": "\(configuration.connections.maximumConnections)"])
                 }
             }
@@ -97,7 +98,7 @@ extension SubscriptionMonitor {
                 for request in batch { send(request, entries) }
                 return
             } catch {
-                if !isFailureLogged { logger.error("subscriptions can't be read", metadata: ["reason": "\(error)"]) }
+                if !isFailureLogged { logger.error("failed to read subscriptions", metadata: ["reason": "\(error)"]) }
                 isFailureLogged = true
                 // Connections that wait for too long are closed and reconnected by the state machine.
                 try? await Task.sleep(for: configuration.retryInterval)
@@ -106,7 +107,7 @@ extension SubscriptionMonitor {
     }
 
     private func send(_ request: RequestQueue.Request, _ entries: [SubscriptionID: MonitorEntry]) {
-        // The reply lists outcomes by position, so another entry replaces that of a subscription that has ended.
+        // The reply lists outcomes by position, so another entry replaces the one of a subscription that has ended.
         let known = request.ids.compactMap { entries[$0] }
         guard let substitute = known.first else {
             // All subscriptions have ended: no request is sent.

@@ -41,7 +41,7 @@ package final class SubscriptionMonitor: Sendable {
         package init(source: Source, renewal: Duration = .seconds(45 * 60), descriptors: Int = .max) {
             self.source = source
             swarms.renewal = renewal
-            // Larger requests would need a larger limit of message parts for replies, which a hostile server could use to fill the memory.
+            // Larger requests would need a larger limit of message parts for replies, with which a hostile server could fill the memory.
             swarms.maximumRequestByteCount = 500_000
             // A reply that refuses all entries lists the servers of a swarm for each: about 4 KB.
             swarms.maximumRequestEntryCount = 500
@@ -61,7 +61,7 @@ package final class SubscriptionMonitor: Sendable {
         var slow: Set<ConnectionNumber> = []
         var hints = SwarmHintReader()
         var mapReceivedAt: Instant?
-        /// Whether the last log entry on connections says that servers are connected.
+        /// Whether the last log message about connections said that servers are connected.
         var isConnectedLogged = false
 
         /// Forgets a connection that has ended.
@@ -94,7 +94,7 @@ package final class SubscriptionMonitor: Sendable {
 
     /// - Parameters:
     ///   - configuration: Source of the map, times and limits.
-    ///   - library: libzmq.
+    ///   - library: libzmq, loaded by ``ZeroMQLibrary/load()``.
     ///   - entries: Reads the entries of subscriptions for requests to storage servers.
     ///   - receiver: Receives the accepted messages.
     ///   - logger: Logs connections and maps, never accounts.
@@ -196,7 +196,7 @@ package final class SubscriptionMonitor: Sendable {
                 if let oxend {
                     oxend.want()
                 } else {
-                    logger.warning("storage server has another map of swarms: is the nodes file current?")
+                    logger.warning("swarm map of storage server differs; check that the nodes file is current")
                 }
             }
         }

@@ -81,7 +81,7 @@ package final class OxenMQClient: Sendable {
     private let ended = Ending()
 
     /// - Parameters:
-    ///   - library: libzmq.
+    ///   - library: libzmq, loaded by ``ZeroMQLibrary/load()``.
     ///   - configuration: Limits and times.
     ///   - handler: Called with every event, in order, on the client's thread: it must not block for long.
     package init(

@@ -33,7 +33,7 @@ package final class OxenMQServer: Sendable {
     package let listeners: [Listener]
 
     /// - Parameters:
-    ///   - library: libzmq.
+    ///   - library: libzmq, loaded by ``ZeroMQLibrary/load()``.
     ///   - ports: Ports of 127.0.0.1, one for each listener; 0 for any free port.
     ///   - handler: Called with the parts of every message, HI and BYE included, on the server's thread. Returns the messages to send to the peer.
     /// - Throws: ``Failure``

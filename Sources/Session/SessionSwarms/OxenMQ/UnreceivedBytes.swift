@@ -6,7 +6,7 @@ struct UnreceivedBytes {
     /// Allowance for heartbeats, which are not messages: about 5 bytes per second, or 10 if the server sends its own.
     private static let heartbeatRate = 32.0
 
-    /// libzmq's TCP socket. It may be closed, and its number reused, before this is known here; the connection has ended then.
+    /// libzmq's TCP socket. libzmq may close it, and the system reuse its number, before the end of the connection is noticed here.
     private var descriptor: Int32?
     private var connectedAt = Instant(sinceEpoch: .zero)
     private var receivedCount = 0

@@ -8,7 +8,9 @@ extension V01 {
     public struct AckKey: Sendable, CustomStringConvertible, CustomReflectable {
         /// The key in the form used by the request; also the acknowledgement's id.
         public let named: [UInt8]
+        /// The 32 bytes themselves, used without a key derivation.
         public let key: SymmetricKey
+        /// The first 4 bytes of SHA3-256 of the key: the topic for the acknowledgement.
         public let topic: ContentTopic
 
         /// Returns nil for any other form: such a request is not acknowledged.
@@ -21,7 +23,9 @@ extension V01 {
             topic = ContentTopic(TopicTag(rawValue: SHA3.hash256(secret).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }))
         }
 
+        /// `<redacted>`: the key decrypts the acknowledgement.
         public var description: String { "<redacted>" }
+        /// Without children, so that `dump` and reflection do not show the key.
         public var customMirror: Mirror { Mirror(self, children: []) }
     }
 }

@@ -11,8 +11,13 @@ extension V01 {
         public let publicKey: [UInt8]
         /// Empty when only some contacts may have the token: they query the server.
         public let accessToken: AccessToken
+        /// The owner's device.
         public let installationID: InstallationID
 
+        /// - Parameters:
+        ///   - publicKey: The server's public key, 33 bytes.
+        ///   - accessToken: Empty when only some contacts may have it.
+        ///   - installationID: The owner's device.
         public init(publicKey: [UInt8], accessToken: AccessToken, installationID: InstallationID) {
             self.publicKey = publicKey
             self.accessToken = accessToken
@@ -24,16 +29,17 @@ extension V01 {
     public struct ContactCodeAdvertisement: Hashable, Sendable {
         private static let rowLimit = 10_000
 
+        /// A row for each server and device.
         public let info: [AdvertisementInfo]
 
+        /// - Parameter info: A row for each server and device; empty after unregistering.
         public init(info: [AdvertisementInfo]) {
             self.info = info
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: Self.rowLimit, nestedFieldLimit: 64)
-            self = try Protobuf__V01__ContactCodeAdvertisement.withUnpacked(bytes) { message throws(ProtobufError) in
+            self = try ProtobufC.decode(bytes, protobuf__v01__contact_code_advertisement__init) { message throws(ProtobufError) in
                 var info: [AdvertisementInfo] = []
                 let start = message.pointee.push_notification_info
                 for case let row? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_push_notification_info) {
@@ -47,11 +53,12 @@ extension V01 {
             }
         }
 
+        /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/contactCodeAdvertisement``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__ContactCodeAdvertisement.packed { message, arena in
+            ProtobufC.encode(protobuf__v01__contact_code_advertisement__init) { message, arena in
                 (message.n_push_notification_info, message.push_notification_info) = (
                     info.count,
-                    arena.messages(info) { (item, row: inout Protobuf__V01__AdvertisementInfo) in
+                    arena.messages(info, protobuf__v01__advertisement_info__init) { item, row in
                         row.public_key = arena.data(item.publicKey)
                         row.access_token = arena.data(item.accessToken.bytes)
                         row.installation_id = arena.data(item.installationID.bytes)
@@ -70,6 +77,7 @@ extension V01 {
     public struct SignedAdvertisement: Sendable {
         /// The owner of the devices, recovered from the signature.
         public let owner: PublicKey
+        /// Covered by the owner's signature.
         public let advertisement: ContactCodeAdvertisement
 
         /// - Throws: ``EnvelopeError``, with `otherKind` for messages that are not advertisements.

@@ -5,12 +5,13 @@ public import WakuCrypto
 extension V01 {
     /// An ApplicationMetadataMessage of version 0.1: like ``MetadataEnvelope``, but with other types, and possibly without a sender.
     public struct Envelope: Sendable {
+        /// Determines the message type of ``payload``.
         public let type: MessageType
         /// Recovered from the signature; the signer of the Waku payload if the envelope is unsigned; nil if both are unsigned.
         public let sender: PublicKey?
+        /// The encoded message, never empty.
         public let payload: [UInt8]
 
-        /// - Throws: ``EnvelopeError``
         public init(parsing bytes: [UInt8], wakuSigner: PublicKey?) throws(EnvelopeError) {
             let (type, payload, signer) = try MetadataEnvelope.open(bytes, as: MessageType.self)
             self.type = type
@@ -22,7 +23,6 @@ extension V01 {
         ///
         /// - Parameters:
         ///   - type: The kind of the message.
-        ///   - payload: The encoded message.
         ///   - key: The sender's key; nil for an unsigned envelope.
         public static func encode(_ type: MessageType, payload: [UInt8], signedBy key: PrivateKey?) -> [UInt8] {
             MetadataEnvelope.encode(type: type.rawValue, payload: payload, signedBy: key)
@@ -35,7 +35,6 @@ extension V01 {
     ///   - envelope: The encoded envelope.
     ///   - ackKey: The acknowledgement key of the request.
     ///   - wakuSigner: The key that signs the Waku payload.
-    ///   - now: The timestamp of the message.
     public static func seal(_ envelope: [UInt8], under ackKey: AckKey, wakuSigner: PrivateKey, at now: Timestamp) -> WakuMessage {
         let frame = PayloadFrame.encode(envelope, signedBy: wakuSigner)
         return WakuMessage(

@@ -17,13 +17,20 @@ extension V01 {
         /// Limit of the number of other fields: scalars may be repeated, and unknown fields occur.
         private static let otherFieldLimit = 256
 
+        /// All devices of the account, at most ``deviceLimit``. A record without devices has the effect of ``unregister``.
         public var devices: [Device]
         /// The record's version. Each change needs a higher one.
         public var version: UInt64
+        /// Ends the registration: servers keep only the key hash and the version. The devices and the access token are ignored then.
         public var unregister: Bool
         /// The secret that a sender needs to notify these devices.
         public var accessToken: AccessToken
 
+        /// - Parameters:
+        ///   - devices: At most ``deviceLimit``, with distinct installation ids.
+        ///   - version: At least 1, and higher than that of the stored record.
+        ///   - unregister: Whether the record ends the registration.
+        ///   - accessToken: A UUID that no other record at the server uses; ignored when unregistering.
         public init(devices: [Device] = [], version: UInt64, unregister: Bool = false, accessToken: AccessToken) {
             self.devices = devices
             self.version = version
@@ -31,12 +38,11 @@ extension V01 {
             self.accessToken = accessToken
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             guard bytes.count <= Self.byteLimit else { throw .tooMany }
             var counts = FieldCounts()
             try counts.count(ProtobufReader(bytes, refusing: .groups), in: .preferences)
-            self = try Protobuf__V01__Preferences.withUnpacked(bytes) { message throws(ProtobufError) in
+            self = try ProtobufC.decode(bytes, protobuf__v01__preferences__init) { message throws(ProtobufError) in
                 try Preferences(message.pointee)
             }
         }
@@ -53,12 +59,15 @@ extension V01 {
                 accessToken: AccessToken(bytes: try message.access_token.boundedUTF8()))
         }
 
+        /// The protobuf encoding: the payload of a ``Register``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__Preferences.packed { message, arena in fill(&message, arena) }
+            ProtobufC.encode(protobuf__v01__preferences__init) { message, arena in fill(&message, arena) }
         }
 
         func fill(_ message: inout Protobuf__V01__Preferences, _ arena: ProtobufArena) {
-            (message.n_device_tokens, message.device_tokens) = (devices.count, arena.messages(devices) { $0.fill(&$1, arena) })
+            (message.n_device_tokens, message.device_tokens) = (
+                devices.count, arena.messages(devices, protobuf__v01__device_token__init) { $0.fill(&$1, arena) }
+            )
             message.version = version
             message.unregister = unregister ? 1 : 0
             message.access_token = arena.data(accessToken.bytes)
@@ -97,12 +106,20 @@ extension V01 {
 
     /// A device of a record.
     public struct Device: Hashable, Sendable {
+        /// TokenType: 1 APNs, 2 Firebase. Other values are refused with UNSUPPORTED_TOKEN_TYPE: see ``platform``.
         public var tokenType: UInt32
+        /// The device's identifier at the push service; not empty in a valid record.
         public var token: DeviceToken
+        /// Unique in the record, 1 to ``InstallationID/maximumByteCount`` bytes.
         public var installationID: InstallationID
         /// nil: no notifications for this device, as with filters that are not enabled.
         public var filters: FilterSettings?
 
+        /// - Parameters:
+        ///   - tokenType: The number on the wire, including values that are not supported.
+        ///   - token: The device's identifier at the push service.
+        ///   - installationID: Unique in the record.
+        ///   - filters: nil for no notifications.
         public init(tokenType: UInt32, token: DeviceToken, installationID: InstallationID, filters: FilterSettings?) {
             self.tokenType = tokenType
             self.token = token
@@ -110,6 +127,7 @@ extension V01 {
             self.filters = filters
         }
 
+        /// Like ``init(tokenType:token:installationID:filters:)``, for one of the platforms.
         public init(platform: Platform, token: DeviceToken, installationID: InstallationID, filters: FilterSettings?) {
             self.init(tokenType: UInt32(platform.rawValue), token: token, installationID: installationID, filters: filters)
         }
@@ -129,12 +147,15 @@ extension V01 {
             message.token_type = Protobuf__V01__DeviceToken__TokenType(rawValue: tokenType)
             message.token = arena.data(token.bytes)
             message.installation_id = arena.data(installationID.bytes)
-            if let filters { message.filter_settings = arena.messages([filters]) { $0.fill(&$1, arena) }?.pointee }
+            if let filters {
+                message.filter_settings = arena.messages([filters], protobuf__v01__filter_settings__init) { $0.fill(&$1, arena) }?.pointee
+            }
         }
     }
 
     /// The notification filters of a device, and the contacts that may have the access token.
     public struct FilterSettings: Hashable, Sendable {
+        /// False: no notifications, and no row in answers to queries.
         public var isEnabled: Bool
         /// The access token sealed to each contact that may have it; empty if every key may. See ``V01/sealToken(_:from:to:)``. As received: raw
         /// bytes or hexadecimal digits.
@@ -142,6 +163,10 @@ extension V01 {
         /// Hashes of chats, as received: raw bytes or hexadecimal digits.
         public var blockedChatList: [[UInt8]]
 
+        /// - Parameters:
+        ///   - isEnabled: Whether the device is notified at all.
+        ///   - allowedKeyList: The access token sealed to each contact that may have it; empty if every key may.
+        ///   - blockedChatList: SHA3-256 of the ids of chats without notifications.
         public init(isEnabled: Bool, allowedKeyList: [[UInt8]] = [], blockedChatList: [[UInt8]] = []) {
             self.isEnabled = isEnabled
             self.allowedKeyList = allowedKeyList
@@ -166,7 +191,6 @@ extension ProtobufCBinaryData {
     /// Limit of each string in bytes of UTF-8.
     private static let stringByteLimit = 4096
 
-    /// - Throws: `ProtobufError`
     func boundedUTF8() throws(ProtobufError) -> [UInt8] {
         guard len <= Self.stringByteLimit else { throw .tooLong }
         return try utf8()

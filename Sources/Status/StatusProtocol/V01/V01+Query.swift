@@ -13,21 +13,22 @@ extension V01 {
         /// As received. Values that are not 32 bytes long match no registrant.
         public let publicKeys: [[UInt8]]
 
+        /// - Parameter registrants: At most ``keyLimit``.
         public init(_ registrants: [KeyHash]) {
             publicKeys = registrants.map(\.bytes)
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             try ProtobufScan.check(bytes, fieldLimit: Self.keyLimit + 64)
-            publicKeys = try Protobuf__V01__Query.withUnpacked(bytes) { message throws(ProtobufError) in
+            publicKeys = try ProtobufC.decode(bytes, protobuf__v01__query__init) { message throws(ProtobufError) in
                 guard message.pointee.n_public_keys <= Self.keyLimit else { throw .tooMany }
                 return byteLists(message.pointee.n_public_keys, message.pointee.public_keys)
             }
         }
 
+        /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/query``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__Query.packed { message, arena in
+            ProtobufC.encode(protobuf__v01__query__init) { message, arena in
                 (message.n_public_keys, message.public_keys) = (publicKeys.count, arena.list(publicKeys))
             }
         }
@@ -37,12 +38,18 @@ extension V01 {
     public struct QueryInfo: Hashable, Sendable {
         /// Empty if ``encryptedAccessTokens`` is not.
         public let accessToken: AccessToken
+        /// The registrant's device.
         public let installationID: InstallationID
         /// The registrant's ``KeyHash``.
         public let publicKey: [UInt8]
         /// The access token, sealed to each contact that may have it.
         public let encryptedAccessTokens: [[UInt8]]
 
+        /// - Parameters:
+        ///   - accessToken: Empty when `encryptedAccessTokens` has entries: a row contains one of the two.
+        ///   - installationID: The registrant's device.
+        ///   - publicKey: The registrant's ``KeyHash``, 32 bytes.
+        ///   - encryptedAccessTokens: ``FilterSettings/allowedKeyList`` of the device.
         public init(accessToken: AccessToken, installationID: InstallationID, publicKey: [UInt8], encryptedAccessTokens: [[UInt8]]) {
             self.accessToken = accessToken
             self.installationID = installationID
@@ -71,17 +78,18 @@ extension V01 {
     public struct QueryResponse: Hashable, Sendable {
         private static let rowLimit = 10_000
 
+        /// The enabled devices of all registrants in the query. Servers do not answer when there is none.
         public let info: [QueryInfo]
 
+        /// - Parameter info: A row for each enabled device.
         public init(info: [QueryInfo]) {
             self.info = info
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             try ProtobufScan.checkNested(
                 bytes, field: 1, fieldLimit: Self.rowLimit, nestedFieldLimit: PushNotificationRegistration.listLimit + 64)
-            self = try Protobuf__V01__QueryResponse.withUnpacked(bytes) { message throws(ProtobufError) in
+            self = try ProtobufC.decode(bytes, protobuf__v01__query_response__init) { message throws(ProtobufError) in
                 var info: [QueryInfo] = []
                 let start = message.pointee.info
                 for case let row? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_info) {
@@ -91,9 +99,10 @@ extension V01 {
             }
         }
 
+        /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/queryResponse``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__QueryResponse.packed { message, arena in
-                (message.n_info, message.info) = (info.count, arena.messages(info) { $0.fill(&$1, arena) })
+            ProtobufC.encode(protobuf__v01__query_response__init) { message, arena in
+                (message.n_info, message.info) = (info.count, arena.messages(info, protobuf__v01__query_info__init) { $0.fill(&$1, arena) })
             }
         }
     }

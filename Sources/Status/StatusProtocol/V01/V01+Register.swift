@@ -11,9 +11,14 @@ extension V01 {
     public struct Register: Hashable, Sendable {
         private static let fieldLimit = 64
 
+        /// ``Preferences``, encoded. Kept as received, since the signature covers these bytes.
         public let payload: [UInt8]
+        /// 65 bytes, `R ‖ S ‖ V`, when valid: see ``isSigned(by:for:)``.
         public let signature: [UInt8]
 
+        /// - Parameters:
+        ///   - payload: Encoded ``Preferences``.
+        ///   - signature: Not checked here.
         public init(payload: [UInt8], signature: [UInt8]) {
             self.payload = payload
             self.signature = signature
@@ -21,26 +26,31 @@ extension V01 {
 
         /// - Parameters:
         ///   - preferences: The record.
-        ///   - server: The public key of the server that it is for.
         ///   - key: The account's key.
         public init(_ preferences: Preferences, for server: PublicKey, signedBy key: PrivateKey) {
             self.init(payload: preferences.encoded(), for: server, signedBy: key)
         }
 
+        /// Signs a record that is encoded already.
+        ///
+        /// - Parameters:
+        ///   - payload: Encoded ``Preferences``.
+        ///   - server: The only server at which the signature is valid.
+        ///   - key: The account's key.
         public init(payload: [UInt8], for server: PublicKey, signedBy key: PrivateKey) {
             self.init(payload: payload, signature: Signature(of: Self.digest(payload, for: server), by: key).bytes)
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             try ProtobufScan.check(bytes, fieldLimit: Self.fieldLimit)
-            self = try Protobuf__V01__Register.withUnpacked(bytes) {
+            self = try ProtobufC.decode(bytes, protobuf__v01__register__init) {
                 Register(payload: $0.pointee.payload.bytes, signature: $0.pointee.signature.bytes)
             }
         }
 
+        /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/register``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__Register.packed { message, arena in
+            ProtobufC.encode(protobuf__v01__register__init) { message, arena in
                 message.payload = arena.data(payload)
                 message.signature = arena.data(signature)
             }
@@ -69,16 +79,21 @@ extension V01 {
 
         /// nil is success.
         public let error: ErrorType?
+        /// ``Register/requestID`` of the register that is answered, 32 bytes.
         public let requestID: [UInt8]
+        /// The stored record, with ``ErrorType/versionMismatch``: its version is the one to exceed. nil for a tombstone.
         public let preferences: Preferences?
 
+        /// - Parameters:
+        ///   - error: nil for success.
+        ///   - requestID: ``Register/requestID`` of the register that is answered.
+        ///   - preferences: The stored record, if the error is a version mismatch.
         public init(error: ErrorType?, requestID: [UInt8], preferences: Preferences? = nil) {
             self.error = error
             self.requestID = requestID
             self.preferences = preferences
         }
 
-        /// - Throws: `ProtobufError`
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             guard bytes.count <= Preferences.byteLimit + 1024 else { throw .tooMany }
             var reader = ProtobufReader(bytes, refusing: .groups)
@@ -88,7 +103,7 @@ extension V01 {
                 guard count <= 64 else { throw .tooMany }
                 if field.number == 4, case .content = field.value { try counts.count(field.nested(in: reader), in: .preferences) }
             }
-            self = try Protobuf__V01__RegistrationResponse.withUnpacked(bytes) { message throws(ProtobufError) in
+            self = try ProtobufC.decode(bytes, protobuf__v01__registration_response__init) { message throws(ProtobufError) in
                 let message = message.pointee
                 var preferences: Preferences?
                 if let stored = message.preferences { preferences = try Preferences(stored.pointee) }
@@ -98,12 +113,15 @@ extension V01 {
             }
         }
 
+        /// The protobuf encoding: the payload of an ``Envelope`` of type ``MessageType/registrationResponse``.
         public func encoded() -> [UInt8] {
-            Protobuf__V01__RegistrationResponse.packed { message, arena in
+            ProtobufC.encode(protobuf__v01__registration_response__init) { message, arena in
                 message.success = error == nil ? 1 : 0
                 message.error = Protobuf__V01__RegistrationResponse__ErrorType(rawValue: error?.rawValue ?? 0)
                 message.request_id = arena.data(requestID)
-                if let preferences { message.preferences = arena.messages([preferences]) { $0.fill(&$1, arena) }?.pointee }
+                if let preferences {
+                    message.preferences = arena.messages([preferences], protobuf__v01__preferences__init) { $0.fill(&$1, arena) }?.pointee
+                }
             }
         }
     }

@@ -53,7 +53,9 @@ public enum V01 {
 extension V01 {
     /// SHA3-256 of a compressed public key, 32 bytes: identifies a registrant in messages without disclosing the key.
     public struct KeyHash: Hashable, Sendable {
+        /// Length of a hash in bytes.
         public static let byteCount = SHA3.byteCount
+        /// SHA3-256 as in FIPS 202.
         public let bytes: [UInt8]
 
         /// nil unless there are 32 bytes.
@@ -62,10 +64,12 @@ extension V01 {
             self.bytes = bytes
         }
 
+        /// Hashes the 33-byte compressed form of the key.
         public init(of key: PublicKey) {
             bytes = SHA3.hash256(key.compressed)
         }
 
+        /// 64 lower-case digits, without `0x`.
         public var hex: String { hexString(bytes) }
     }
 }

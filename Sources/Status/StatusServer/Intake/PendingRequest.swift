@@ -1,5 +1,6 @@
 import Delivery
 import NodeMetrics
+import RateLimits
 import Core
 import StatusProtocol
 import Waku
@@ -24,13 +25,16 @@ struct PendingRequest: Sendable {
     let messageID: [UInt8]
     let entries: [Entry]
     let times: MessageTimes?
+    /// The device tokens of deliveries that this request started.
+    let tokens: [DeliveryID: Payer]
     /// The hash of its Waku message.
     let hash: MessageHash
 
     /// - Parameters:
-    ///   - results: one result for each entry.
     ///   - other: the request from which all other values are copied.
-    private init(_ other: PendingRequest, _ results: [Entry.Result]) {
+    ///   - tokens: see ``tokens``.
+    private init(_ other: PendingRequest, _ results: [Entry.Result], _ tokens: [DeliveryID: Payer]) {
+        self.tokens = tokens
         envelopeID = other.envelopeID
         sender = other.sender
         pubsubTopic = other.pubsubTopic
@@ -53,9 +57,20 @@ struct PendingRequest: Sendable {
         }
         self.times = times
         self.hash = hash
+        tokens = [:]
     }
 
-    func with(_ results: [Entry.Result]) -> PendingRequest { PendingRequest(self, results) }
+    func with(_ results: [Entry.Result], tokens: [DeliveryID: Payer] = [:]) -> PendingRequest { PendingRequest(self, results, tokens) }
+
+    /// The registrants and device tokens for which gorush accepted a notification.
+    func accepted(_ outcomes: [DeliveryID: DeliveryOutcome]) -> [(registrant: KeyHash, token: Payer)] {
+        entries.compactMap { entry in
+            guard case .waiting(let id) = entry.result, outcomes[id] == .accepted, let token = tokens[id],
+                let registrant = KeyHash(bytes: entry.publicKey)
+            else { return nil }
+            return (registrant, token)
+        }
+    }
 
     /// The deliveries that the request waits for.
     var deliveries: Set<DeliveryID> {

@@ -1,5 +1,6 @@
 import Delivery
 import NodeMetrics
+import RateLimits
 import NodeAPI
 import Core
 import StatusProtocol
@@ -35,15 +36,15 @@ struct RequestHandler: Sendable {
         _ request: PushNotificationRequest, _ pending: PendingRequest, expires: Timestamp, at now: Timestamp
     ) -> StoreCommand<Outcome> {
         let keys = Set(request.requests.compactMap(\.key))
-        let registered = read(Array(keys)[...], [:], 0)
+        let registered = read(Array(keys)[...], found: [:], byteCount: 0)
         let decision = registered.then { registered -> StoreCommand<Outcome> in
             guard let registered else { return .done(Outcome(pending: pending, queued: [])) }
-            return decide(request, pending, registered, expires: expires, at: now)
+            return decide(request, pending: pending, registered: registered, expires: expires, at: now)
         }
         // Few requests are repeated, so the registrations are read in the same step.
         return AnswerStorage.answer(to: pending.envelopeID).then(besides: decision) { codes, decision in
             if codes == AnswerStorage.handledElsewhere {
-                return registered.map { answerHandled(request, pending, $0 ?? [:]) }
+                return registered.map { answerHandled(request, pending: pending, registered: $0 ?? [:]) }
             }
             guard let codes, codes.count == request.requests.count else { return try decision() }
             return .done(Outcome(pending: pending.with(codes.map { .known(AnswerCode.error($0)) }), queued: []))
@@ -52,7 +53,7 @@ struct RequestHandler: Sendable {
 
     /// Reads the registrations; nil if they exceed the byte limit.
     private func read(
-        _ keys: ArraySlice<RegistrationKey>, _ found: [RegistrationKey: Registered], _ byteCount: Int
+        _ keys: ArraySlice<RegistrationKey>, found: [RegistrationKey: Registered], byteCount: Int
     ) -> StoreCommand<[RegistrationKey: Registered]?> {
         guard !keys.isEmpty else { return .done(found) }
         guard byteCount <= Self.byteLimit else { return .done(nil) }
@@ -64,13 +65,13 @@ struct RequestHandler: Sendable {
                 found[key] = Registered(device: Registrations.device(device), registration: stored)
                 byteCount += stored.registration.listByteCount
             }
-            return read(keys.dropFirst(Self.chunkCount), found, byteCount)
+            return read(keys.dropFirst(Self.chunkCount), found: found, byteCount: byteCount)
         }
     }
 
     /// The answer to a request that another server has handled.
     private func answerHandled(
-        _ request: PushNotificationRequest, _ pending: PendingRequest, _ registered: [RegistrationKey: Registered]
+        _ request: PushNotificationRequest, pending: PendingRequest, registered: [RegistrationKey: Registered]
     ) -> Outcome {
         let outcomes = rules.decide(request, registration: { registered[$0]?.registration }, delivery: { _ in .accepted })
         let results = outcomes.map { outcome -> PendingRequest.Entry.Result in
@@ -80,7 +81,7 @@ struct RequestHandler: Sendable {
     }
 
     private func decide(
-        _ request: PushNotificationRequest, _ pending: PendingRequest, _ registered: [RegistrationKey: Registered], expires: Timestamp,
+        _ request: PushNotificationRequest, pending: PendingRequest, registered: [RegistrationKey: Registered], expires: Timestamp,
         at now: Timestamp
     ) -> StoreCommand<Outcome> {
         // Determines the deliveries first, then reads their states.
@@ -89,30 +90,33 @@ struct RequestHandler: Sendable {
             deliveries.append(delivery)
             return nil
         }
-        guard !deliveries.isEmpty else { return carryOut(outcomes, pending, registered, expires: expires, at: now) }
+        guard !deliveries.isEmpty else { return carryOut(outcomes, pending: pending, registered: registered, expires: expires, at: now) }
         return DeliveryStorage.states(of: deliveries).then { [deliveries] states in
             let known = Dictionary(zip(deliveries, states).compactMap { id, state in state.map { (id, $0) } }) { first, _ in first }
             let outcomes =
                 known.isEmpty
                 ? outcomes : rules.decide(request, registration: { registered[$0]?.registration }, delivery: { known[$0] })
-            return carryOut(outcomes, pending, registered, expires: expires, at: now)
+            return carryOut(outcomes, pending: pending, registered: registered, expires: expires, at: now)
         }
     }
 
     private func carryOut(
-        _ outcomes: [EntryOutcome], _ pending: PendingRequest, _ registered: [RegistrationKey: Registered], expires: Timestamp,
+        _ outcomes: [EntryOutcome], pending: PendingRequest, registered: [RegistrationKey: Registered], expires: Timestamp,
         at now: Timestamp
     ) -> StoreCommand<Outcome> {
         var deliveries: [(id: DeliveryID, device: DeviceID, address: DeviceAddress, content: StatusContent)] = []
         var changes: [Change] = []
         var results: [PendingRequest.Entry.Result] = []
+        var tokens: [DeliveryID: Payer] = [:]
         for outcome in outcomes {
             switch outcome {
             case .report(let error): results.append(.known(error))
             case .await(let id): results.append(.waiting(id))
             case .deliver(let id, let notification, let stored):
+                let token = limits.charge(of: stored.registration, at: now)
+                let owner = Charge(limits.standings.hasher.payer(.owner, stored.key.keyHash.bytes), token.standing)
                 guard let device = registered[stored.key]?.device, let address = DeviceAddress(stored.registration),
-                    !limits.refuses({ $0.notification(for: stored.key, at: now) })
+                    !limits.refuses(for: owner, { $0.notification(for: stored.key, by: owner, at: now) })
                 else {
                     results.append(.known(.internalError))
                     continue
@@ -121,11 +125,12 @@ struct RequestHandler: Sendable {
                     DeliveryStorage.enqueue(
                         id, for: device, payload: StatusPayload.encode(notification), expires: expires,
                         markedAt: isShared ? nil : now, by: registrations.sealer))
+                tokens[id] = token.payer
                 deliveries.append((id, device, address, StatusContent(notification, for: stored.key)))
                 results.append(.waiting(id))
             }
         }
-        let pending = pending.with(results)
+        let pending = pending.with(results, tokens: tokens)
         if let codes = pending.finalCodes { changes.append(AnswerStorage.remember(codes, to: pending.envelopeID, at: now)) }
         return .apply(changes) { [deliveries] inserted in
             let queued = zip(deliveries, inserted).map { delivery, row in

@@ -70,7 +70,13 @@ final class StatusDecoder: Sendable {
         var bytes = payload.data
         var reassembled: ReassembledMessage?
         if let segment = payload.segment {
-            let added = assembler.withLock { $0.add(segment, from: payload.signer, sentAt: message.timestamp, at: now) }
+            let isKnown = limits.charge(of: TopicTag(of: StatusTopics.query(KeyHash(of: payload.signer))), at: now).standing == .known
+            let (added, displaced) = assembler.withLock { assembler in
+                let before = assembler.displacedCount
+                let added = assembler.add(segment, from: payload.signer, isKnown: isKnown, sentAt: message.timestamp, at: now)
+                return (added, assembler.displacedCount - before)
+            }
+            limits.limiter.displaced(.segments, isKnown ? .known : .stranger, count: displaced)
             guard let whole = added else { throw Drop(.segment) }
             bytes = whole.bytes
             reassembled = ReassembledMessage(whole.bytes, sentAt: whole.sentAt)

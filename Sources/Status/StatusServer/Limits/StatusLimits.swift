@@ -5,18 +5,28 @@ package import RateLimits
 import StatusRules
 import Core
 import Waku
+import WakuCrypto
 
 /// The rate limits of the Status protocol.
 package final class StatusLimits: Sendable {
     let limiter: RateLimits
+    /// The standing of device tokens, and of the topics of registrants.
+    let standings: Standings<TopicTag>
 
-    package init(_ limits: Limits) {
+    /// - Parameters:
+    ///   - limits: the limits of all nodes together.
+    ///   - payers: equal at all nodes of an identity.
+    package init(_ limits: Limits, payers: PayerHasher = PayerHasher(key: .random())) {
         limiter = RateLimits(limits)
+        standings = Standings(hasher: payers)
     }
 
     /// Sets the counters for refusals.
     func count(with counters: Counters) {
-        limiter.reportRefusals { counters.add($0.counter) }
+        limiter.reportRefusals { refusal, standing in
+            counters.add(refusal.counter)
+            counters.increment(.refused, ProtocolLabel.status, refusal.label, StandingLabel(standing))
+        }
     }
 
     /// Replaces the limits. All senders start with full rates.
@@ -40,7 +50,25 @@ package final class StatusLimits: Sendable {
         if limiter.refuses(isRetry: isRetry, ask) { throw Drop(.droppedLimited, isLeftToOthers: isSegmented) }
     }
 
-    func refuses(_ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) -> Bool { limiter.refuses(ask) }
+    func refuses(for charge: Charge = .unattributed, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) -> Bool {
+        limiter.refuses(for: charge, ask)
+    }
+
+    /// The payer of work about the registrants of a topic.
+    func charge(of tag: TopicTag, at now: Timestamp) -> Charge {
+        standings.charge(tag, withUnsafeBytes(of: tag.rawValue.bigEndian, Array.init), at: now)
+    }
+
+    /// The payer of work for a registration: its device token.
+    func charge(of registration: PushNotificationRegistration, at now: Timestamp) -> Charge {
+        standings.charge(token: registration.deviceToken.bytes, at: now)
+    }
+
+    /// Records that gorush accepted a notification for a device.
+    func accepted(_ token: Payer, of registrant: KeyHash, at now: Timestamp) {
+        let topics = QueryTopics(of: registrant)
+        standings.accepted(token, for: [topics.deployed, topics.published], at: now)
+    }
 
     /// Whether the number of installations of a key is limited.
     var limitsInstallations: Bool { limiter.limits.installationsByKey != nil }
@@ -51,10 +79,11 @@ package final class StatusLimits: Sendable {
     ///   - key: the registrant.
     ///   - isNew: whether the installation is not registered now.
     ///   - installations: number of registered installations of this key; 0 if it is not limited.
+    ///   - charge: the payer of a new installation.
     ///   - now: the time of receipt.
-    func refusesRegistration(of key: KeyHash, isNew: Bool, installations: Int, at now: Timestamp) -> Bool {
+    func refusesRegistration(of key: KeyHash, isNew: Bool, installations: Int, by charge: Charge, at now: Timestamp) -> Bool {
         guard limiter.limits.allows(key) else { return refuses { _ in .denied } }
-        return isNew && limiter.refusesNew(installations: installations, at: now)
+        return isNew && limiter.refusesNew(installations: installations, by: charge, at: now)
     }
 
     var countsRegistrations: Bool { limiter.countsRegistrations }
@@ -79,6 +108,10 @@ extension RateLimitTable.Refusal {
         case .requests: .limitRequests
         case .answerKiBByTarget: .limitAnswerKiBByTarget
         case .answerKiB: .limitAnswerKiB
+        case .wholeAnswersByTarget: .limitWholeAnswersByTarget
+        case .notifications: .limitNotifications
+        case .topicKeys: .limitTopicKeys
+        case .segments: .limitSegments
         case .installationsByKey: .limitInstallationsByKey
         case .registrationCount: .limitRegistrationCount
         case .denied: .limitDenied

@@ -10,7 +10,8 @@ extension MetricGroup {
             .requestAnswered, .requestWhileOpen, .limitMessagesBySender, .limitRegistrationsBySender, .limitQueriesBySender,
             .limitRequestsBySender,
             .limitQueriesByTarget, .limitNotificationsByTarget, .limitNewRegistrations, .limitRegistrations, .limitQueries, .limitRequests,
-            .limitAnswerKiBByTarget, .limitAnswerKiB, .limitInstallationsByKey, .limitRegistrationCount, .limitDenied,
+            .limitAnswerKiBByTarget, .limitAnswerKiB, .limitWholeAnswersByTarget, .limitNotifications, .limitTopicKeys, .limitSegments,
+            .limitInstallationsByKey, .limitRegistrationCount, .limitDenied,
         ])
 }
 
@@ -66,6 +67,13 @@ extension Counter {
     package static let limitAnswerKiBByTarget = Counter(
         "limit: KiB of answers about a registrant", .limited, ProtocolLabel.status, LimitLabel.answerKiBByTarget)
     package static let limitAnswerKiB = Counter("limit: KiB of answers", .limited, ProtocolLabel.status, LimitLabel.answerKiB)
+    package static let limitWholeAnswersByTarget = Counter(
+        "limit: repeated long answers about a registrant", .limited, ProtocolLabel.status, LimitLabel.wholeAnswersByTarget)
+    package static let limitNotifications = Counter("limit: notifications", .limited, ProtocolLabel.status, LimitLabel.notifications)
+    package static let limitTopicKeys = Counter(
+        "limit: displaced while waiting for a topic key", .limited, ProtocolLabel.status, LimitLabel.topicKeys)
+    package static let limitSegments = Counter(
+        "limit: displaced incomplete messages", .limited, ProtocolLabel.status, LimitLabel.segments)
     package static let limitInstallationsByKey = Counter(
         "limit: installations of a key", .limited, ProtocolLabel.status, LimitLabel.installationsByKey)
     package static let limitRegistrationCount = Counter(

@@ -47,12 +47,12 @@ extension Registrations {
                 }
             }
             if installations.count > 1 { installations.sort { ($0.changedAt, $0.id) > ($1.changedAt, $1.id) } }
-            return read(installations[...], budget, [])
+            return read(installations[...], budget: budget, found: [])
         }
     }
 
     private func read(
-        _ left: ArraySlice<Installation>, _ budget: QueryBudget?, _ found: [StoredRegistration]
+        _ left: ArraySlice<Installation>, budget: QueryBudget?, found: [StoredRegistration]
     ) -> StoreCommand<[StoredRegistration]> {
         guard let first = left.first else { return .done(found) }
         var (end, byteCount) = (left.startIndex + 1, first.byteCount)
@@ -72,7 +72,7 @@ extension Registrations {
                 guard budget?.admits(stored) ?? true else { return .done(found) }
                 found.append(stored)
             }
-            return read(rest, budget, found)
+            return read(rest, budget: budget, found: found)
         }
     }
 }

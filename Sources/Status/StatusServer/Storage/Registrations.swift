@@ -154,8 +154,6 @@ package struct Registrations: Sendable {
     /// unfounded: ``forgetUnfounded(before:limit:)`` removes it.
     ///
     /// - Parameters:
-    ///   - key: the installation.
-    ///   - version: the version of the tombstone.
     ///   - message: the mark of its message, if the message may be delivered again.
     ///   - head: the current row of the installation, nil if there is none; the change fails if the row has changed.
     ///   - wasRegistered: whether the installation was registered at another server. Used only if there is no row.

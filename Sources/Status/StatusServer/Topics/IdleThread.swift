@@ -10,7 +10,6 @@ enum IdleThread {
     /// A stream of results in the order of `inputs`. The thread ends after the current element if the reading task is cancelled.
     ///
     /// - Parameters:
-    ///   - inputs: the elements.
     ///   - isIdle: false for a thread with normal scheduling.
     ///   - transform: computes a result on the thread.
     static func map<Input: Sendable, Output: Sendable>(

@@ -12,7 +12,6 @@ package enum TopicKeyDerivation {
     ///   - store: keys are stored page by page, so that an interrupted run can be continued.
     ///   - progress: called with the number of keys derived so far.
     /// - Returns: the number of derived keys.
-    /// - Throws: `StoreError`
     package static func deriveAll(in store: any Store, progress: (Int) -> Void) async throws(StoreError) -> Int {
         let storage = TopicKeyStorage(store.sealer)
         var (count, next): (Int, Int64?) = (0, .max)

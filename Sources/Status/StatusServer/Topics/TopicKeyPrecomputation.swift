@@ -58,7 +58,7 @@ final class TopicKeyPrecomputation: Sendable {
                     case .scan(let before): try await scan(before: before)
                     }
                 } catch {
-                    logger.warning("topic keys not derived ahead", metadata: ["reason": "\(error.message)"])
+                    logger.warning("failed to derive topic keys ahead", metadata: ["reason": "\(error.message)"])
                     try? await Task.sleep(for: Self.pause)
                 }
             }

@@ -1,6 +1,8 @@
 import Dispatch
+import Foundation
 import NodeMetrics
 import Core
+import RateLimits
 import StatusProtocol
 import Storage
 import Synchronization
@@ -9,11 +11,15 @@ import WakuCrypto
 
 /// The symmetric keys of query topics: derived when a message first needs them, and stored.
 ///
-/// A derivation takes about 12 ms. Derivations run one at a time on a separate queue, and once per topic, because the key is stored: a flood of
-/// invalid messages on a topic costs a single derivation.
+/// A derivation takes about 12 ms. Derivations run on half of the cores, and once per topic, because the key is stored: a flood of invalid messages on
+/// a topic costs a single derivation. Known registrants have their share of the turns; among strangers the newest has the next turn, so that under a
+/// flood of registrants some are answered in time, instead of all of them too late.
 final class TopicKeys: Sendable {
     /// Maximum number of tags whose keys are in memory; the least recently used are evicted first.
     private static let capacity = 100_000
+    /// Maximum number of waiting derivations.
+    private static let waitingLimit = 2_000
+    private static let workerCount = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
 
     private struct State {
         var keys = GenerationalCache<TopicTag, [SymmetricKey]>(capacity: TopicKeys.capacity / 2)
@@ -21,19 +27,42 @@ final class TopicKeys: Sendable {
     }
 
     private struct Loading {
-        var waiting: [CheckedContinuation<Result<[SymmetricKey], StoreError>, Never>] = []
+        var waiting: [CheckedContinuation<Result<[SymmetricKey]?, StoreError>, Never>] = []
         /// Whether the keys being read are outdated.
         var isStale = false
     }
 
+    /// A derivation that waits for its turn.
+    private struct Derivation: Sendable {
+        let tag: TopicTag
+        let topics: [(String, SymmetricKey?)]
+        let charge: Charge
+    }
+
+    private struct Derivations {
+        var waiting = FairQueue<Derivation>(capacity: TopicKeys.waitingLimit, newPayersFirst: true)
+        var workers = 0
+    }
+
     private let state = Mutex(State())
+    private let derivations = Mutex(Derivations())
     private let store: any Store
     private let storage: TopicKeyStorage
     private let counters: Counters
     private let lookUps = DispatchQueue(label: "waku-push.topic-keys")
-    private let derivations = DispatchQueue(label: "waku-push.topic-key-derivation", qos: .utility)
+    private let workers = DispatchQueue(label: "waku-push.topic-key-derivation", qos: .utility, attributes: .concurrent)
+    private let charge: @Sendable (TopicTag) -> Charge
+    private let displaced: @Sendable (Charge) -> Void
 
-    init(store: any Store, counters: Counters) {
+    /// - Parameters:
+    ///   - charge: the payer of a topic's derivation.
+    ///   - displaced: called for each derivation that was displaced by others.
+    init(
+        store: any Store, counters: Counters, charge: @escaping @Sendable (TopicTag) -> Charge,
+        displaced: @escaping @Sendable (Charge) -> Void
+    ) {
+        self.charge = charge
+        self.displaced = displaced
         self.store = store
         storage = TopicKeyStorage(store.sealer)
         self.counters = counters
@@ -44,10 +73,10 @@ final class TopicKeys: Sendable {
         state.withLock { $0.keys.refreshedValue(of: tag) }
     }
 
-    /// The keys of a tag's topics, from memory, from the store or derived.
+    /// The keys of a tag's topics, from memory, from the store or derived; nil if the derivation was displaced.
     ///
     /// - Throws: ``StoreError``
-    func keys(_ tag: TopicTag) async throws(StoreError) -> [SymmetricKey] {
+    func keys(_ tag: TopicTag) async throws(StoreError) -> [SymmetricKey]? {
         let result = await withCheckedContinuation { continuation in
             let (known, isFirst) = state.withLock { state -> ([SymmetricKey]?, Bool) in
                 if let keys = state.keys.refreshedValue(of: tag) { return (keys, false) }
@@ -94,9 +123,30 @@ final class TopicKeys: Sendable {
             return end(tag, .failure(error))
         }
         if topics.allSatisfy({ $0.1 != nil }) { return end(tag, .success(topics.compactMap(\.1))) }
-        derivations.async {
-            let keys = topics.map { $0.1 ?? self.derive($0.0) }
-            self.end(tag, .success(keys))
+        let charge = charge(tag)
+        let (lost, isNewWorker) = derivations.withLock { derivations in
+            let lost = derivations.waiting.push(Derivation(tag: tag, topics: topics, charge: charge), by: charge.payer, charge.standing)
+            let isNewWorker = derivations.workers < Self.workerCount && !derivations.waiting.isEmpty
+            if isNewWorker { derivations.workers += 1 }
+            return (lost, isNewWorker)
+        }
+        for derivation in lost {
+            displaced(derivation.charge)
+            end(derivation.tag, .success(nil))
+        }
+        if isNewWorker { workers.async { self.work() } }
+    }
+
+    /// Derives until no derivation waits.
+    private func work() {
+        while true {
+            let next = derivations.withLock { derivations -> Derivation? in
+                let next = derivations.waiting.pop()
+                if next == nil { derivations.workers -= 1 }
+                return next
+            }
+            guard let next else { return }
+            end(next.tag, .success(next.topics.map { $0.1 ?? derive($0.0) }))
         }
     }
 
@@ -107,11 +157,11 @@ final class TopicKeys: Sendable {
         return key
     }
 
-    private func end(_ tag: TopicTag, _ result: Result<[SymmetricKey], StoreError>) {
-        let waiting = state.withLock { state -> [CheckedContinuation<Result<[SymmetricKey], StoreError>, Never>]? in
+    private func end(_ tag: TopicTag, _ result: Result<[SymmetricKey]?, StoreError>) {
+        let waiting = state.withLock { state -> [CheckedContinuation<Result<[SymmetricKey]?, StoreError>, Never>]? in
             guard let loading = state.loading[tag], !loading.isStale else { return nil }
             state.loading[tag] = nil
-            if case .success(let keys) = result { state.keys.set(keys, of: tag) }
+            if case .success(let keys?) = result { state.keys.set(keys, of: tag) }
             return loading.waiting
         }
         guard let waiting else { return lookUps.async { self.load(tag) } }

@@ -16,10 +16,6 @@ package final class TopicTable: WakuTopics {
         var isOwn: Bool {
             if case .own = self { true } else { false }
         }
-
-        var mayBeQuery: Bool {
-            if case .own(alsoQueries: false) = self { false } else { true }
-        }
     }
 
     private let ownTags: Set<TopicTag>

@@ -85,7 +85,13 @@ final class V01Decoder: Sendable {
     ) throws(Drop) -> (bytes: [UInt8], ReassembledMessage?) {
         guard let segment else { return (frame.data, nil) }
         guard let signer = frame.signer else { throw Drop(.droppedUnsigned) }
-        guard let whole = assembler.withLock({ $0.add(segment, from: signer, sentAt: sentAt, at: now) }) else { throw Drop(.segment) }
+        let (added, displaced) = assembler.withLock { assembler in
+            let before = assembler.displacedCount
+            let added = assembler.add(segment, from: signer, sentAt: sentAt, at: now)
+            return (added, assembler.displacedCount - before)
+        }
+        limits.limiter.displaced(.segments, .stranger, count: displaced)
+        guard let whole = added else { throw Drop(.segment) }
         return (whole.bytes, ReassembledMessage(whole.bytes, sentAt: whole.sentAt))
     }
 

@@ -29,12 +29,12 @@ struct V01RegisterHandler: Sendable {
             let row = try Records.row(found[0])
             let owner = found.count > 2 ? try Records.owner(found[2]) : nil
             let decision = rules.decide(claim, stored: row?.head, isTokenTaken: owner.map { $0 != keyHash } ?? false)
-            return try carryOut(decision, claim, row, try Records.devices(found[1]), at: now)
+            return try carryOut(decision, claim: claim, row: row, devices: try Records.devices(found[1]), at: now)
         }
     }
 
     private func carryOut(
-        _ decision: V01.RegisterDecision, _ claim: V01.RegisterClaim, _ row: Records.Row?, _ devices: [InstallationID: Int64],
+        _ decision: V01.RegisterDecision, claim: V01.RegisterClaim, row: Records.Row?, devices: [InstallationID: Int64],
         at now: Timestamp
     ) throws -> StoreCommand<Outcome> {
         if case .keep = decision { return .done(Outcome(error: nil, counter: .v01Repeated)) }

@@ -63,25 +63,27 @@ struct V01RequestHandler: Sendable {
             if let known { return .done(Outcome(pending: V01PendingRequest(state: .known(known)), queued: [])) }
             return records.selection(by: Array(Set(request.requests.map(\.accessToken)))).then { selection in
                 guard let selection else { return .done(Outcome(pending: .failed, queued: [])) }
-                return decide(request, key, selection, expires: expires, times: times, at: now)
+                return decide(request, key: key, selection: selection, expires: expires, times: times, at: now)
             }
         }
     }
 
     private func decide(
-        _ request: V01.Request, _ key: [UInt8], _ selection: Records.Selection, expires: Timestamp, times: MessageTimes?,
+        _ request: V01.Request, key: [UInt8], selection: Records.Selection, expires: Timestamp, times: MessageTimes?,
         at now: Timestamp
     ) -> StoreCommand<Outcome> {
         // Determines the deliveries first, then reads their states.
         let first = V01.RequestRules.decide(request, record: { selection.records[$0] }, delivery: { _ in nil })
-        guard !first.started.isEmpty else { return carryOut(first, request, key, selection, expires: expires, times: times, at: now) }
+        guard !first.started.isEmpty else {
+            return carryOut(first, request: request, key: key, selection: selection, expires: expires, times: times, at: now)
+        }
         let ids = first.started.map(\.id)
         return DeliveryStorage.states(of: ids).then { states in
             let known = Dictionary(zip(ids, states).compactMap { id, state in state.map { (id, $0) } }) { first, _ in first }
             let decision =
                 known.isEmpty
                 ? first : V01.RequestRules.decide(request, record: { selection.records[$0] }, delivery: { known[$0] })
-            return carryOut(decision, request, key, selection, expires: expires, times: times, at: now)
+            return carryOut(decision, request: request, key: key, selection: selection, expires: expires, times: times, at: now)
         }
     }
 
@@ -92,7 +94,7 @@ struct V01RequestHandler: Sendable {
     }
 
     private func carryOut(
-        _ decision: V01.RequestDecision, _ request: V01.Request, _ key: [UInt8], _ selection: Records.Selection, expires: Timestamp,
+        _ decision: V01.RequestDecision, request: V01.Request, key: [UInt8], selection: Records.Selection, expires: Timestamp,
         times: MessageTimes?, at now: Timestamp
     ) -> StoreCommand<Outcome> {
         var isRefused = decision.isRefused
@@ -101,8 +103,9 @@ struct V01RequestHandler: Sendable {
         for record in selection.records.values { versions[record.registrant] = record.preferences.version }
         for notification in decision.started {
             let (registrant, installation) = (notification.registrant, notification.device.installationID)
+            let owner = limits.charge(of: registrant, at: now)
             guard let row = selection.devices[registrant]?[installation], let version = versions[registrant],
-                !limits.refuses({ $0.notification(for: registrant.bytes + installation.bytes, at: now) })
+                !limits.refuses(for: owner, { $0.notification(for: registrant.bytes + installation.bytes, by: owner, at: now) })
             else {
                 isRefused = true
                 continue
@@ -123,12 +126,14 @@ struct V01RequestHandler: Sendable {
             if verdict.isFinal { changes.append(V01Answers.remember(verdict.error, to: key, at: now)) }
         }
         return .apply(changes) { [planned] inserted in
-            Outcome(pending: pending, queued: queued(planned, inserted, request.message, expires: expires, times: times, at: now))
+            Outcome(
+                pending: pending, queued: queued(planned, rows: inserted, message: request.message, expires: expires, times: times, at: now)
+            )
         }
     }
 
     private func queued(
-        _ planned: [Planned], _ rows: [Int64], _ message: [UInt8], expires: Timestamp, times: MessageTimes?,
+        _ planned: [Planned], rows: [Int64], message: [UInt8], expires: Timestamp, times: MessageTimes?,
         at now: Timestamp
     ) -> [QueuedDelivery] {
         var group: Int64?

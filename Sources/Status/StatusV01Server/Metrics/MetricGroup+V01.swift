@@ -77,6 +77,14 @@ extension Counter {
     package static let v01LimitAnswerKiBByTarget = Counter(
         "v0.1 limit: KiB of answers about a registrant", .limited, ProtocolLabel.statusV01, LimitLabel.answerKiBByTarget)
     package static let v01LimitAnswerKiB = Counter("v0.1 limit: KiB of answers", .limited, ProtocolLabel.statusV01, LimitLabel.answerKiB)
+    package static let v01LimitWholeAnswersByTarget = Counter(
+        "v0.1 limit: repeated long answers about a registrant", .limited, ProtocolLabel.statusV01, LimitLabel.wholeAnswersByTarget)
+    package static let v01LimitNotifications = Counter(
+        "v0.1 limit: notifications", .limited, ProtocolLabel.statusV01, LimitLabel.notifications)
+    package static let v01LimitTopicKeys = Counter(
+        "v0.1 limit: displaced while waiting for a topic key", .limited, ProtocolLabel.statusV01, LimitLabel.topicKeys)
+    package static let v01LimitSegments = Counter(
+        "v0.1 limit: displaced incomplete messages", .limited, ProtocolLabel.statusV01, LimitLabel.segments)
     package static let v01LimitInstallationsByKey = Counter(
         "v0.1 limit: devices of a record", .limited, ProtocolLabel.statusV01, LimitLabel.installationsByKey)
     package static let v01LimitRegistrationCount = Counter(
@@ -99,6 +107,10 @@ extension Counter {
             case .requests: .v01LimitRequests
             case .answerKiBByTarget: .v01LimitAnswerKiBByTarget
             case .answerKiB: .v01LimitAnswerKiB
+            case .wholeAnswersByTarget: .v01LimitWholeAnswersByTarget
+            case .notifications: .v01LimitNotifications
+            case .topicKeys: .v01LimitTopicKeys
+            case .segments: .v01LimitSegments
             case .installationsByKey: .v01LimitInstallationsByKey
             case .registrationCount: .v01LimitRegistrationCount
             case .denied: .v01LimitDenied

@@ -37,10 +37,8 @@ extension Records {
     /// - Parameters:
     ///   - preferences: the decoded `payload`. Its access token must not belong to another record.
     ///   - payload: the record as received.
-    ///   - keyHash: the account.
     ///   - mark: the mark of the record's Register.
     ///   - row: the current row of the account; nil if there is none.
-    ///   - devices: the stored devices of the account.
     ///   - now: the time of the change.
     func store(
         _ preferences: V01.Preferences, payload: [UInt8], as keyHash: V01.KeyHash, mark: V01.RegisterMark?, replacing row: Row?,
@@ -67,7 +65,8 @@ extension Records {
                     .bytes(keyHash.bytes), .bytes(device.installationID.bytes), .integer(Int64(bitPattern: version)),
                     .integer(Int64(platform.rawValue)),
                     sealer.seal(
-                        device.token.bytes, in: V01Storage.device, boundTo: Self.deviceBinding(keyHash, version, device.installationID))))
+                        device.token.bytes, in: V01Storage.device,
+                        boundTo: Self.deviceBinding(keyHash, version: version, installation: device.installationID))))
         }
         let kept = Set(preferences.devices.map(\.installationID))
         return changes + Self.remove(devices.lazy.filter { !kept.contains($0.key) }.map(\.value))

@@ -65,12 +65,12 @@ extension Records {
             for (token, rows) in zip(tokens, rows) {
                 if let owner = try Self.owner(rows) { owners.append((token, owner)) }
             }
-            return read(owners[...], Selection(), 0)
+            return read(owners[...], selection: Selection(), byteCount: 0)
         }
     }
 
     private func read(
-        _ left: ArraySlice<(token: AccessToken, keyHash: V01.KeyHash)>, _ selection: Selection, _ byteCount: Int
+        _ left: ArraySlice<(token: AccessToken, keyHash: V01.KeyHash)>, selection: Selection, byteCount: Int
     ) -> StoreCommand<Selection?> {
         guard !left.isEmpty else { return .done(selection) }
         guard byteCount <= Self.byteLimit else { return .done(nil) }
@@ -84,7 +84,7 @@ extension Records {
                 selection.records[token] = V01.SelectedRecord(registrant: keyHash, preferences: preferences)
                 selection.devices[keyHash] = try Self.devices(rows[2 * index + 1])
             }
-            return read(left.dropFirst(Self.chunkCount), selection, byteCount)
+            return read(left.dropFirst(Self.chunkCount), selection: selection, byteCount: byteCount)
         }
     }
 }

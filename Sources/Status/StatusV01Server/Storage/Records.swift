@@ -113,7 +113,7 @@ package struct Records: Sendable {
         try rows.reduce(into: [:]) { $0[InstallationID(bytes: try $1.bytes(1))] = try $1.integer(0) }
     }
 
-    static func deviceBinding(_ keyHash: V01.KeyHash, _ version: UInt64, _ installation: InstallationID) -> [Value] {
+    static func deviceBinding(_ keyHash: V01.KeyHash, version: UInt64, installation: InstallationID) -> [Value] {
         binding(keyHash, version) + [.bytes(installation.bytes)]
     }
 }

@@ -124,6 +124,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
         var confirmed: Set<ContentTopic> = []
         var failure: RelayError?
         var lookUpCount = 0
+        var hasStore = true
         /// The topic of each successful publication, and the topics confirmed by then.
         var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] = []
         var feed: AsyncStream<ReceivedMessage>.Continuation?
@@ -148,6 +149,8 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
 
     func setAttached(_ isAttached: Bool) { inner.withLock { $0.isAttached = isAttached } }
     func setFailure(_ failure: RelayError?) { inner.withLock { $0.failure = failure } }
+    /// Without one, look-ups fail as over libp2p when no peer has a store.
+    func setStore(_ hasStore: Bool) { inner.withLock { $0.hasStore = hasStore } }
     func setConfirming(_ isConfirming: Bool) { inner.withLock { $0.isConfirming = isConfirming } }
 
     var watchedTopics: Set<ContentTopic> { inner.withLock(\.watched) }
@@ -215,7 +218,11 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     }
 
     func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
-        inner.withLock { $0.lookUpCount += 1 }
+        let hasStore = inner.withLock { inner in
+            inner.lookUpCount += 1
+            return inner.hasStore
+        }
+        guard hasStore else { throw RelayError(code: .refused, message: "no peer has a store") }
         let messages = network.published.filter { query.contentTopics.contains($0.contentTopic) }
             .map { ReceivedMessage(message: $0, pubsubTopic: .statusDefault) }
         return StorePage(messages: messages, hashes: messages.map(\.hash), cursor: nil)

@@ -57,6 +57,6 @@ struct MetricTests {
 
     @Test("The table of the article is up to date")
     func article() throws {
-        #expect(try GeneratedTable("metrics", in: "Metrics.md").isCurrent(groups.markdownTable), "run Deploy/generate-tables")
+        #expect(try GeneratedTable("metrics", in: "Metrics.md").isCurrent(groups.markdownTable), "run Deploy/dev/generate-tables")
     }
 }

@@ -85,7 +85,7 @@ struct StatusBrowserTests {
             #expect(try await browser.text("document.title").hasPrefix("NOT READY"))
             #expect(try await browser.text("document.querySelector('[data-live=gorush] .state').className") == "state bad")
             #expect(
-                try await browser.text("document.querySelector('[data-live=alarms]').textContent").contains("gorush takes no notifications")
+                try await browser.text("document.querySelector('[data-live=alarms]').textContent").contains("gorush unavailable")
             )
 
             node.gorush.answer(.accepted)

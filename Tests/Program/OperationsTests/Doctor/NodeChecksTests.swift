@@ -43,9 +43,13 @@ struct NodeChecksTests {
 
     private static func status(findings: [Finding] = [], counters: [String: Int] = [:]) -> NodeStatus {
         NodeStatus(
-            version: "0.1.0", processID: 1, started: Date(timeIntervalSince1970: 0), publicKey: "04", isReady: findings.worst < .fail,
-            isDraining: false, logLevel: "info", findings: findings, pubsubTopics: [], queryTopics: 0,
-            outbox: NodeStatus.Outbox(waiting: 0, firstExpires: nil), breaker: "closed", counters: counters)
+            process: NodeStatus.Process(
+                version: "0.1.0", processID: 1, started: Date(timeIntervalSince1970: 0), logLevel: "info"),
+            readiness: NodeStatus.Readiness(isDraining: false, findings: findings),
+            work: NodeStatus.Work(
+                pubsubTopics: [], queryTopics: 0, outbox: NodeStatus.Outbox(waiting: 0, firstExpires: nil), breaker: "closed",
+                counters: counters),
+            publicKey: "04")
     }
 
     /// The one finding that is not ok.
@@ -72,15 +76,8 @@ struct NodeChecksTests {
         #expect(found.count >= 14)
     }
 
-    @Test func versionZeroOne() throws {
-        func finding(_ isOn: Bool, records: Int) -> Finding? {
-            NodeChecks.doctor(facts { $0.statusV01 = .init(isOn: isOn, records: records, devices: 2 * records) })
-                .first { $0.check == "status-v0.1" }
-        }
-        #expect(finding(false, records: 0) == nil)
-        #expect(finding(true, records: 3)?.text == "on, 3 records with 6 devices")
-        #expect(finding(true, records: 3)?.verdict == .ok)
-        try expect("status-v0.1", .warn, "off, but 3 records") { $0.statusV01 = .init(isOn: false, records: 3, devices: 6) }
+    @Test func findingsOfProtocolsAreListed() throws {
+        try expect("echo", .warn, "off, but 3 records") { $0.protocols = [Finding("echo", .warn, "off, but 3 records are stored")] }
     }
 
     @Test func theMachine() throws {

@@ -63,7 +63,7 @@ struct HostileStorageServerTests {
         ("frames", .tooLarge),
     ])
     func serverThatSendsTooManyInvalidMessagesIsReadSlowly(kind: String, reason: SessionDropReason) async throws {
-        let test = try await attack(kind) { $0.log.contains("storage server is read slowly: too many invalid messages") }
+        let test = try await attack(kind) { $0.log.contains("reading slowly from storage server: too many invalid messages") }
         // Messages beyond the allowance are not read for a while, and the connection stays.
         #expect(test.events.count(.disconnected) == 0 && test.monitor.figures.connectedServers == 2)
         #expect(test.events.dropped(reason) > 0 && test.events.dropped(reason) <= 1000)
@@ -82,7 +82,7 @@ struct HostileStorageServerTests {
     }
 
     @Test func replyThatCannotBeUnderstoodEndsTheConnection() async throws {
-        let test = try await attack("deep", isSilent: true) { $0.log.contains("storage server's reply not understood") }
+        let test = try await attack("deep", isSilent: true) { $0.log.contains("invalid reply from storage server") }
         try await test.stop()
     }
 

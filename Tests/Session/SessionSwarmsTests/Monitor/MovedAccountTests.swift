@@ -81,7 +81,7 @@ struct MovesOverSocketsTests {
             #expect(servers.report(report(accounts[0], "behind")) == Self.serverCount)
             try await eventually { inbox.hashes.count == Self.serverCount }
             #expect(events.dropped(.unknownCommand) == 200 * Self.serverCount)
-            #expect(log.contains("storage server is read slowly: too many invalid messages"))
+            #expect(log.contains("reading slowly from storage server: too many invalid messages"))
             #expect(events.count(.disconnected) == 0, "\(log.all)")
         }
     }

@@ -70,7 +70,7 @@ import Testing
         for number in 10_000..<10_003 { _ = append(number, 2) }
         let first = queue.next().messages.map(\.message.storedAt)
         #expect(first.count == limit)
-        #expect(Array(first.prefix(8)) == [0, 10_000, 1, 10_001, 2, 10_002, 3, 4])
+        #expect(Array(first.prefix(12)) == [0, 1, 2, 3, 4, 5, 6, 7, 10_000, 10_001, 10_002, 8])
         let second = queue.next().messages.map(\.message.storedAt)
         let rest = limit - 3..<limit + 44
         #expect(second == rest.map(Int64.init))
@@ -113,14 +113,32 @@ import Testing
         #expect(batch.messages.map(\.message.storedAt) == [1] && batch.resumed == [])
     }
 
+    /// A storage server reports messages of an account with 99 devices without end: others wait for at most two of them, and a batch is bounded by
+    /// its notifications.
+    @Test func connectionsTakeTurnsByTheNotificationsOfTheirMessages() {
+        var queue = MessageQueue()
+        for number in 0..<1_000 { _ = queue.append(message(number), from: connection(1), deviceCount: 99) }
+        for number in 10_000..<10_020 { _ = queue.append(message(number), from: connection(2)) }
+        let batch = queue.next().messages.map(\.message.storedAt)
+        #expect(batch.count(where: { $0 < 10_000 }) <= MessageQueue.maximumBatchFanOut / 99 + 1)
+        #expect(batch.prefix(22).count(where: { $0 >= 10_000 }) == 20)
+    }
+
+    @Test func accountsOfAConnectionTakeTurns() {
+        var queue = MessageQueue()
+        for number in 0..<1_000 { _ = queue.append(message(number), from: connection(1), deviceCount: 99) }
+        _ = queue.append(message(10_000, of: 2), from: connection(1))
+        #expect(queue.next().messages.prefix(2).contains { $0.message.storedAt == 10_000 })
+    }
+
     private let size = 100 + MessageQueue.overhead
 
     private func connection(_ number: UInt64) -> ConnectionNumber { ConnectionNumber(rawValue: number) }
 
-    private func message(_ number: Int) -> ReportedMessage {
+    private func message(_ number: Int, of owner: UInt64 = 1) -> ReportedMessage {
         ReportedMessage(
             NotifyMessage(
-                account: account(1), hash: String(repeating: "h", count: 32), namespace: 0, storedAt: Int64(number), expiresAt: 0,
+                account: account(owner), hash: String(repeating: "h", count: 32), namespace: 0, storedAt: Int64(number), expiresAt: 0,
                 data: [UInt8](repeating: 0, count: 100)), receivedAt: 0)
     }
 }

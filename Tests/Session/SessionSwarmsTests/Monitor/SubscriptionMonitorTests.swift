@@ -146,7 +146,7 @@ struct SubscriptionMonitorTests {
         try await eventually { test.store.reads >= 3 }
         test.store.setReadable(true)
         try await test.asked(0, client)
-        #expect(test.log.all.count { $0.contains("subscriptions can't be read") } == 1)
+        #expect(test.log.all.count { $0.contains("failed to read subscriptions") } == 1)
         try await test.stop()
     }
 
@@ -378,7 +378,9 @@ struct SubscriptionMonitorTests {
         for (number, text) in ["[{", "{}", "[{}]"].enumerated() {
             try Data(text.utf8).write(to: URL(fileURLWithPath: test.nodesPath))
             test.monitor.reloadServers()
-            try await eventually { test.log.all.count { $0.hasPrefix("error nodes file not used: nothing changed") } == number + 1 }
+            try await eventually {
+                test.log.all.count { $0.hasPrefix("error failed to reload the nodes file; nothing changed") } == number + 1
+            }
             try await test.received(0, client, "after-\(number)")
         }
         try await eventually { test.monitor.figures.knownServers == 1 }

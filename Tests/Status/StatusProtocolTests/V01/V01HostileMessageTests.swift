@@ -22,11 +22,10 @@ struct V01HostileMessageTests {
             + vectors.queryResponses.map(\.encoded.bytes) + vectors.requests.map(\.encoded.bytes)
     }()
 
-    @Test("Damaged messages are parsed or refused by every parser", arguments: [1, 2, 3] as [UInt64])
-    func damaged(seed: UInt64) {
+    @Test(arguments: [1, 2, 3] as [UInt64]) func damagedMessagesNeverTrap(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<300 {
-            guard let sample = Self.samples.randomElement(using: &generator) else { return }
+            let sample = try #require(Self.samples.randomElement(using: &generator))
             let bytes = generator.damaged(sample)
             for parser in Self.parsers { try? parser.parse(bytes) }
         }

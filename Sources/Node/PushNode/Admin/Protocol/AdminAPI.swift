@@ -1,4 +1,4 @@
-import NodeAPI
+package import NodeAPI
 package import Delivery
 package import Waku
 
@@ -9,6 +9,7 @@ package import Waku
 /// | `GET /status` | | ``NodeStatus`` |
 /// | `GET /health` | | ``Health`` |
 /// | `GET /peers` | | ``Peers`` |
+/// | `GET /limits` | | ``Limits`` |
 /// | `POST /drain` | ``Drain`` | ``Drain`` |
 /// | `POST /log-level` | ``LogLevel`` | ``LogLevel``, the previous one |
 /// | `POST /outbox/retry`, `POST /outbox/drop` | ``Selection`` | ``Count`` |
@@ -24,8 +25,6 @@ package enum AdminAPI {
     package struct Health: Codable, Sendable {
         /// Why it is not ready, a line each; empty if it is.
         package let obstacles: [String]
-
-        package init(obstacles: [String]) { self.obstacles = obstacles }
     }
 
     /// The libp2p peers of the relay, if it uses libp2p.
@@ -33,10 +32,18 @@ package enum AdminAPI {
         /// The addresses at which other peers can dial the node.
         package let addresses: [String]
         package let peers: [RelayPeer]
+    }
 
-        package init(addresses: [String], peers: [RelayPeer]) {
-            self.addresses = addresses
-            self.peers = peers
+    /// The work that limits refuse, by protocol.
+    package struct Limits: Codable, Sendable {
+        package struct Part: Codable, Sendable {
+            package let `protocol`: String
+            package let report: LimitReport
+        }
+
+        package let protocols: [Part]
+        package init(_ protocols: [(name: String, report: LimitReport)]) {
+            self.protocols = protocols.map { Part(protocol: $0.name, report: $0.report) }
         }
     }
 
@@ -67,29 +74,10 @@ package enum AdminAPI {
         package let milliseconds: Int?
         /// Why it was not published.
         package let problem: String?
-
-        package init(milliseconds: Int?, problem: String?) {
-            self.milliseconds = milliseconds
-            self.problem = problem
-        }
     }
 
     /// The configuration that `doctor` examines. Contains no secrets: neither credentials nor headers.
     package struct Setup: Codable, Hashable, Sendable {
-        /// Files and addresses of Session's push server.
-        package struct Session: Codable, Hashable, Sendable {
-            package let onionKeyPath: String?
-            /// The file with the storage servers; nil if they come from an oxend.
-            package let nodesPath: String?
-            package let oxend: String?
-
-            package init(onionKeyPath: String?, nodesPath: String?, oxend: String?) {
-                self.onionKeyPath = onionKeyPath
-                self.nodesPath = nodesPath
-                self.oxend = oxend
-            }
-        }
-
         package struct Endpoint: Codable, Hashable, Sendable {
             /// Without credentials: URLs with credentials are rejected.
             package let url: String
@@ -115,10 +103,8 @@ package enum AdminAPI {
         package var gorush: [Endpoint] = []
         /// Whether the node serves `/feedback`.
         package var takesFeedback = false
-        /// Whether the node speaks version 0.1; nil from an older node.
-        package var speaksStatusV01: Bool?
-        /// nil: Session's push server is off.
-        package var session: Session?
+        /// The optional protocols that the node speaks, by name, each with its settings: files and addresses. nil from an older node.
+        package var protocols: [String: [String: String]]?
 
         package init() {}
     }

@@ -15,23 +15,8 @@ package struct NodeStatus: Codable, Sendable {
     }
 
     package struct ProtocolStatus: Codable, Sendable {
-        package struct Fact: Codable, Sendable {
-            package let name: String
-            package let value: String
-
-            package init(name: String, value: String) {
-                self.name = name
-                self.value = value
-            }
-        }
-
         package let name: String
-        package let facts: [Fact]
-
-        package init(name: String, facts: [Fact]) {
-            self.name = name
-            self.facts = facts
-        }
+        package let facts: [ProtocolFact]
     }
 
     package let version: String
@@ -53,24 +38,64 @@ package struct NodeStatus: Codable, Sendable {
     /// Additional lines of each protocol; nil from an older node.
     package let protocols: [ProtocolStatus]?
 
+    /// - Parameters:
+    ///   - process: the running program.
+    ///   - readiness: the results of the node's checks.
+    ///   - work: topics and deliveries.
+    ///   - publicKey: uncompressed, in hexadecimal digits.
+    ///   - protocols: additional lines of each protocol.
     package init(
-        version: String, processID: Int32, started: Date, publicKey: String, isReady: Bool, isDraining: Bool, logLevel: String?,
-        findings: [Finding], pubsubTopics: [String], queryTopics: Int, outbox: Outbox, breaker: String, counters: [String: Int],
-        protocols: [ProtocolStatus]? = nil
+        process: Process, readiness: Readiness, work: Work, publicKey: String, protocols: [ProtocolStatus]? = nil
     ) {
-        self.version = version
-        self.processID = processID
-        self.started = started
+        (version, processID, started, logLevel) = (process.version, process.processID, process.started, process.logLevel)
+        (isReady, isDraining, findings) = (readiness.isReady, readiness.isDraining, readiness.findings)
+        (pubsubTopics, queryTopics, outbox, breaker) = (work.pubsubTopics, work.queryTopics, work.outbox, work.breaker)
+        counters = work.counters
         self.publicKey = publicKey
-        self.isReady = isReady
-        self.isDraining = isDraining
-        self.logLevel = logLevel
-        self.findings = findings
-        self.pubsubTopics = pubsubTopics
-        self.queryTopics = queryTopics
-        self.outbox = outbox
-        self.breaker = breaker
-        self.counters = counters
         self.protocols = protocols
+    }
+}
+
+/// The parts of a status, which is a flat object in JSON.
+extension NodeStatus {
+    package struct Process: Sendable {
+        let version: String
+        let processID: Int32
+        let started: Date
+        let logLevel: String?
+
+        package init(version: String, processID: Int32, started: Date, logLevel: String?) {
+            self.version = version
+            self.processID = processID
+            self.started = started
+            self.logLevel = logLevel
+        }
+    }
+
+    package struct Readiness: Sendable {
+        let isDraining: Bool
+        let findings: [Finding]
+        var isReady: Bool { findings.worst < .fail }
+
+        package init(isDraining: Bool, findings: [Finding]) {
+            self.isDraining = isDraining
+            self.findings = findings
+        }
+    }
+
+    package struct Work: Sendable {
+        let pubsubTopics: [String]
+        let queryTopics: Int
+        let outbox: Outbox
+        let breaker: String
+        let counters: [String: Int]
+
+        package init(pubsubTopics: [String], queryTopics: Int, outbox: Outbox, breaker: String, counters: [String: Int]) {
+            self.pubsubTopics = pubsubTopics
+            self.queryTopics = queryTopics
+            self.outbox = outbox
+            self.breaker = breaker
+            self.counters = counters
+        }
     }
 }

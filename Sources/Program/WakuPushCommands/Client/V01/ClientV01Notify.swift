@@ -29,8 +29,8 @@ struct V01ContactOptions: ParsableArguments {
             let devices = await session.client.discover(key, askingAlso: servers.map(\.key), timeout: timeout)
             return try await body(session, devices)
         }
-        if let folder = state.folder { return try await V01ClientSession.run(folder, client, discover) }
-        return try await V01ClientSession.run(forgetting: asker.orEphemeral(), client, discover)
+        if let folder = state.folder { return try await V01ClientSession.run(folder, client, body: discover) }
+        return try await V01ClientSession.run(forgetting: asker.orEphemeral(), client, body: discover)
     }
 }
 

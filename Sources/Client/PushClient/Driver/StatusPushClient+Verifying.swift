@@ -1,0 +1,100 @@
+public import StatusProtocol
+import Core
+public import WakuCrypto
+
+/// The answer of a server about this client's own registration.
+public struct RegistrationCheck: Hashable, Sendable {
+    /// A difference between the client's state and the server's answer.
+    public enum Finding: Hashable, Sendable {
+        /// The server has the registration as this client sent it last.
+        case matches(version: UInt64)
+        /// The server answered without this installation.
+        case notRegistered
+        /// The server has another version: an update was lost, or another copy of this client's state is in use.
+        case otherVersion(UInt64, expected: UInt64)
+        /// The server has another access token, so that contacts with this client's advertisement can't notify it.
+        case otherToken
+        /// No answer. Servers do not answer queries about keys without any registration either.
+        case noAnswer(PushClientError)
+    }
+
+    public let server: PublicKey
+    /// The state as this client knows it.
+    public let status: RegistrationStatus
+    public let finding: Finding
+    /// The server's answer to a notification request for this device; nil if none was sent.
+    public var ping: Ping?
+
+    /// The outcome of a notification request for the client's own device.
+    public enum Ping: Hashable, Sendable {
+        /// The server passed a notification on to the push service. Whether it arrives only the device can tell.
+        case accepted
+        case refused(PushNotificationReport.ErrorType)
+        case failed(PushClientError)
+    }
+
+    /// Whether contacts can notify the device through this server, as far as a client can tell.
+    public var isHealthy: Bool {
+        guard case .matches = finding else { return false }
+        return ping == nil || ping == .accepted
+    }
+}
+
+extension StatusPushClient {
+    /// Queries each server of the client for the client's own registration, and compares the answers with its state.
+    ///
+    /// - Parameters:
+    ///   - ping: whether to request a notification for this device from each server, about a random message id.
+    ///   - timeout: how long to wait for each server.
+    /// - Returns: a check for each server that the device is registered with, or should be, ordered by key.
+    /// - Throws: ``PushClientError`` with `notRunning` or `cancelled`
+    public func verifyRegistrations(ping: Bool = false, timeout: Duration = .seconds(3)) async throws(PushClientError)
+        -> [RegistrationCheck]
+    {
+        try await runner.waitUntilRunning()
+        let states = registrations.filter { $0.value != .unregistered }
+        let checks = await withTaskGroup(of: RegistrationCheck.self) { group in
+            for (server, status) in states {
+                group.addTask { [self] in await check(server, status, ping: ping, timeout: timeout) }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        if Task.isCancelled { throw .cancelled }
+        return checks.sorted { $0.server.uncompressed.lexicographicallyPrecedes($1.server.uncompressed) }
+    }
+
+    private func check(_ server: PublicKey, _ status: RegistrationStatus, ping: Bool, timeout: Duration) async -> RegistrationCheck {
+        let token = runner.read { machine, _ in machine.own.content?.accessToken }
+        let devices: [ReachableDevice]
+        do {
+            devices = try await query(publicKey, at: server, timeout: timeout)
+        } catch {
+            return RegistrationCheck(server: server, status: status, finding: .noAnswer(error))
+        }
+        guard let own = devices.first(where: { $0.installationID == installationID }) else {
+            return RegistrationCheck(server: server, status: status, finding: .notRegistered)
+        }
+        var check = RegistrationCheck(server: server, status: status, finding: .matches(version: own.version))
+        // A token for chosen contacts is not shown to its owner: then only the version is compared.
+        if let shown = own.accessToken, let token, shown != token {
+            check = RegistrationCheck(server: server, status: status, finding: .otherToken)
+        } else if case .registered(let version) = status, version != own.version {
+            check = RegistrationCheck(server: server, status: status, finding: .otherVersion(own.version, expected: version))
+        }
+        if ping, let token { check.ping = await self.ping(server, token, timeout: timeout) }
+        return check
+    }
+
+    private func ping(_ server: PublicKey, _ token: AccessToken, timeout: Duration) async -> RegistrationCheck.Ping {
+        let notification = PushNotification(
+            accessToken: token, chatID: StatusHashes.chat("waku-push"), publicKey: KeyHash(of: publicKey).bytes,
+            installationID: installationID, message: [], kind: .message, author: StatusHashes.author(publicKey))
+        do {
+            let reports = try await notify([notification], messageID: randomBytes(32), at: server, timeout: timeout)
+            guard let report = reports.first(where: { $0.installationID == installationID }) else { return .failed(.unreadable) }
+            return report.error.map { .refused($0) } ?? .accepted
+        } catch {
+            return .failed(error)
+        }
+    }
+}

@@ -1,0 +1,18 @@
+/// A peer's answer about its cluster.
+enum PeerCluster: Hashable {
+    /// nil: the peer answered without a cluster.
+    case answered(UInt32?)
+    /// The peer did not answer.
+    case unknown
+
+    /// Why the peer can't be used; nil if it can.
+    func mismatch(with configuration: P2PRelay.Configuration) -> String? {
+        let own = configuration.clusterID
+        switch self {
+        case .answered(own): return nil
+        case .answered(let other?): return "a peer is on cluster \(other), this node on cluster \(own)"
+        case .answered(nil): return "a peer does not say that it is on cluster \(own)"
+        case .unknown: return configuration.requiresMetadata ? "a peer does not say that it is on cluster \(own)" : nil
+        }
+    }
+}

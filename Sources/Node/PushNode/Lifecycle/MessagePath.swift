@@ -1,0 +1,92 @@
+import Core
+import Delivery
+import Logging
+import NodeAPI
+import NodeMetrics
+import Storage
+import Waku
+
+/// The parts that a message passes: the relay, the sorter, the protocols' services, delivery, and the publisher of replies.
+struct MessagePath {
+    let relay: any Relay
+    let sorter: MessageSorter
+    let services: [any ProtocolService]
+    let delivery: DeliveryService
+    let publisher: Publisher
+    private let handled: HandledMessages
+
+    /// - Parameters:
+    ///   - base: the node's foundation.
+    ///   - gorush: the endpoints, at least one.
+    ///   - makeRelay: creates the relay.
+    /// - Throws: `StoreError`, and errors of `makeRelay`.
+    init(_ base: NodeFoundation, gorush: [GorushEndpoint], makeRelay: (RelayNeeds) throws -> any Relay) throws {
+        handled = HandledMessages { [cluster = base.cluster] in cluster.finished($0) }
+        let seen = SeenMessages()
+        for hash in try base.store.read(NodeStorage.handledMessages()) { _ = seen.insert(hash) }
+        delivery = Self.delivery(base, gorush: gorush)
+        relay = try makeRelay(Self.relayNeeds(base))
+        publisher = Publisher(
+            relay: relay, seen: seen, handled: handled, counters: base.counters, logger: base.logger,
+            replyDelay: base.configuration.replyDelay)
+        let node = NodeServices(
+            store: base.store, delivery: delivery, replies: publisher, handled: handled, drain: base.drain, cluster: base.cluster,
+            receivers: IntakeMaker(), counters: base.counters, logger: base.logger, errors: base.errors, now: base.now,
+            workLimit: base.configuration.workLimit, answerLimit: base.configuration.answerLimit)
+        services = try base.protocols.map { try $0.makeService(node) }
+        // In a cluster, a node loads the deliveries of its devices once it knows its partitions.
+        if !base.cluster.isShared { try delivery.load() }
+        sorter = MessageSorter(
+            zip(base.protocols, services).map { ($0.label, $0.topics, $1.receiver) }, seen: seen, handled: handled,
+            cluster: base.cluster, counters: base.counters, now: base.now)
+    }
+
+    private static func delivery(_ base: NodeFoundation, gorush: [GorushEndpoint]) -> DeliveryService {
+        var configuration = DeliveryService.Configuration()
+        configuration.awaitLimit = base.configuration.answerDeadline
+        configuration.answerLimit = base.configuration.answerLimit
+        configuration.outboxLimit = base.configuration.outboxLimit
+        configuration.unknownHold = base.configuration.unknownHold
+        return DeliveryService(
+            configuration, store: base.store, share: base.cluster.outboxShare,
+            sources: DeliverySources(base.protocols.map { $0.makeDeliverySource(base.store.sealer) }),
+            gorush: gorush, counters: base.counters, alarms: base.alarms, logger: base.logger, now: base.now)
+    }
+
+    private static func relayNeeds(_ base: NodeFoundation) throws -> RelayNeeds {
+        let topics = base.protocols.map(\.topics)
+        let pubsubTopics = base.configuration.pubsubTopics
+        return RelayNeeds(
+            pubsubTopics: pubsubTopics, ownTopics: base.ownTopics,
+            seenUntil: try base.store.read(RelayCursors.read(of: pubsubTopics)),
+            wants: { tag in topics.contains { $0.contains(tag) } },
+            contentTopics: { limit in
+                topics.reduce(into: []) { $0 += $1.contentTopics(limit: max(0, limit - $0.count)) }
+            },
+            report: { [counters = base.counters, alarms = base.alarms] event in
+                counters.add(event)
+                if case .gap = event { alarms.raise(.gap, "missed messages are looked up in the relay's store") }
+            })
+    }
+
+    func maintenance(_ base: NodeFoundation) -> Maintenance {
+        let topics = base.protocols.map(\.topics)
+        return Maintenance(
+            interval: base.configuration.maintenanceInterval, handledInterval: base.configuration.handledInterval,
+            retention: base.configuration.retention, relay: relay, store: base.store, delivery: delivery, handled: handled,
+            protocols: services, cluster: base.cluster, counters: base.counters, alarms: base.alarms,
+            topicCount: { topics.reduce(0) { $0 + $1.otherCount } }, logger: base.logger, errors: base.errors, now: base.now)
+    }
+}
+
+extension Counters {
+    fileprivate func add(_ event: RelayEvent) {
+        switch event {
+        case .foreign(let count):
+            received(count)
+            add(.foreign, count)
+        case .gap: add(.gapFound)
+        case .recovered(let count): add(.messageRecovered, count)
+        }
+    }
+}

@@ -1,0 +1,258 @@
+import Core
+import DequeModule
+
+/// Divides a bounded capacity by standing, then among the payers of each standing. Things are added with a cost, and stay until they are removed
+/// or displaced.
+///
+///     add ──(capacity exceeded)──▶ the lowest standing above its guarantee ──▶ its fullest payer ──▶ that payer's oldest thing is displaced
+///
+/// So a flood of strangers displaces strangers only, and payers who hold much make room for payers who hold little. Payers are listed up to
+/// ``classCount``; above that they are hashed into as many classes, with a secret that changes, so that nobody can find out which payers share a
+/// class.
+package struct FairSpace<ID: Hashable & Sendable>: Sendable {
+    /// The order in which things of one standing are displaced.
+    package enum Displacement: Sendable {
+        /// The payer that holds most loses its oldest thing.
+        case fullestPayer
+        /// The thing that was added or renewed longest ago. For throw-away payers that hold one thing each, of which a large one is as good as many
+        /// small ones: then time and bytes decide.
+        case oldest
+    }
+
+    package static var classCount: Int { 1_024 }
+    /// The number of additions after which the secret changes.
+    private static var secretLifetime: Int { 65_536 }
+
+    private struct Holding {
+        let payer: Payer
+        let standing: Standing
+        var cost: Int
+        var sequence: UInt64
+        var place: UInt64
+    }
+
+    /// The things of one class of payers.
+    struct Class {
+        var cost = 0
+        var count = 0
+        /// Ordered by sequence; entries whose sequence is not that of their holding are stale.
+        var order: Deque<(sequence: UInt64, id: ID)> = []
+        var deficit = 0
+        /// Identifies the class in ``Level/turns``: a class that emptied and filled again has a new one.
+        let turn: UInt64
+    }
+
+    struct Level {
+        var cost = 0
+        var classes: [UInt64: Class] = [:]
+        /// Classes in the order of their turns; entries whose turn is not that of their class are stale.
+        var turns: Deque<(place: UInt64, turn: UInt64)> = []
+        /// The virtual time of the level: the sum of served costs, divided by its weight.
+        var pass = 0.0
+    }
+
+    package let capacity: Int
+    private let shares: StandingShares
+    private let displacement: Displacement
+    private let quantum: Int
+    private let newPayersFirst: Bool
+    private var holdings: [ID: Holding] = [:]
+    private var levels = [Level](repeating: Level(), count: Standing.allCases.count)
+    private var payers: [Payer: Int] = [:]
+    private var sequence: UInt64 = 0
+    /// nil while payers are listed.
+    private var secret: UInt64?
+    private var secretAge = 0
+    private var secrets: SplitMix64
+    private var virtualTime = 0.0
+
+    /// - Parameters:
+    ///   - capacity: the sum of costs that is held at most.
+    ///   - shares: the guaranteed shares.
+    ///   - displacement: the order of displacement.
+    ///   - quantum: the cost that a payer may take in one turn; of the order of a typical cost.
+    ///   - newPayersFirst: whether payers that have just arrived have the next turn: under overload the youngest are served in time, instead of all of
+    ///     them too late.
+    ///   - seed: of the secrets; random by default.
+    package init(
+        capacity: Int, shares: StandingShares = .standard, displacement: Displacement = .fullestPayer, quantum: Int = 1,
+        newPayersFirst: Bool = false, seed: UInt64 = .random(in: .min ... .max)
+    ) {
+        self.capacity = max(1, capacity)
+        self.shares = shares
+        self.displacement = displacement
+        self.quantum = max(1, quantum)
+        self.newPayersFirst = newPayersFirst
+        secrets = SplitMix64(seed: seed)
+    }
+
+    // MARK: Reading
+
+    package var count: Int { holdings.count }
+    package var cost: Int { levels.reduce(0) { $0 + $1.cost } }
+    package func cost(of standing: Standing) -> Int { levels[standing.rawValue].cost }
+    package func contains(_ id: ID) -> Bool { holdings[id] != nil }
+    /// Whether payers are hashed into classes.
+    package var isHashed: Bool { secret != nil }
+
+    /// Each payer's part of the cost that is held, largest first. Reads all holdings.
+    package func costs(limit: Int) -> [(payer: Payer, cost: Int)] {
+        var costs: [Payer: Int] = [:]
+        for holding in holdings.values { costs[holding.payer, default: 0] += holding.cost }
+        return costs.sorted { ($0.value, $0.key.digest.low) > ($1.value, $1.key.digest.low) }.prefix(limit).map { ($0.key, $0.value) }
+    }
+
+    // MARK: Changes
+
+    /// Adds a thing.
+    ///
+    /// - Returns: the displaced things, which may include this one.
+    package mutating func add(_ id: ID, cost: Int, by payer: Payer, _ standing: Standing) -> [ID] {
+        remove(id)
+        let cost = max(1, cost)
+        guard cost <= capacity else { return [id] }
+        payers[payer, default: 0] += 1
+        changeClassesIfNeeded()
+        sequence += 1
+        insert(id, Holding(payer: payer, standing: standing, cost: cost, sequence: sequence, place: place(of: payer)))
+        return makeRoom()
+    }
+
+    /// Adds to the cost of a thing, and makes it the youngest.
+    ///
+    /// - Returns: the displaced things, which may include this one.
+    package mutating func renew(_ id: ID, adding cost: Int) -> [ID] {
+        guard let holding = holdings[id] else { return [] }
+        let (sum, overflow) = holding.cost.addingReportingOverflow(max(0, cost))
+        return add(id, cost: overflow ? .max : sum, by: holding.payer, holding.standing)
+    }
+
+    package mutating func remove(_ id: ID) {
+        guard let holding = holdings.removeValue(forKey: id) else { return }
+        takeOut(holding, id)
+        if let count = payers[holding.payer] { payers[holding.payer] = count > 1 ? count - 1 : nil }
+    }
+
+    // MARK: Turns
+
+    /// Removes the thing whose turn it is: deficit round robin among the payers of a standing, and turns by weight among standings. A payer's
+    /// things are served in order.
+    package mutating func next() -> ID? {
+        let candidates = levels.indices.filter { levels[$0].cost > 0 }
+        guard let index = candidates.min(by: { (levels[$0].pass, -$0) < (levels[$1].pass, -$1) }) else { return nil }
+        virtualTime = levels[index].pass
+        while let (place, turn) = levels[index].turns.first {
+            guard levels[index].classes[place]?.turn == turn, let (id, cost) = oldest(in: place, index) else {
+                levels[index].turns.removeFirst()
+                continue
+            }
+            let deficit = levels[index].classes[place]?.deficit ?? 0
+            guard deficit >= cost else {
+                levels[index].classes[place]?.deficit = deficit + quantum
+                levels[index].turns.removeFirst()
+                levels[index].turns.append((place, turn))
+                continue
+            }
+            levels[index].classes[place]?.deficit = deficit - cost
+            let weight = Standing(rawValue: index).map(shares.weight) ?? 1
+            levels[index].pass += Double(cost) / Double(weight)
+            remove(id)
+            return id
+        }
+        return nil
+    }
+
+    // MARK: -
+
+    private mutating func insert(_ id: ID, _ holding: Holding) {
+        holdings[id] = holding
+        let index = holding.standing.rawValue
+        // A standing that was idle has no credit for that time.
+        if levels[index].cost == 0 { levels[index].pass = max(levels[index].pass, virtualTime) }
+        levels[index].cost += holding.cost
+        let isNew = levels[index].classes[holding.place] == nil
+        levels[index].classes[holding.place, default: Class(turn: holding.sequence)].cost += holding.cost
+        levels[index].classes[holding.place]?.count += 1
+        levels[index].classes[holding.place]?.order.append((holding.sequence, id))
+        guard isNew else { return }
+        levels[index].classes[holding.place]?.deficit = quantum
+        let turn = (holding.place, holding.sequence)
+        if newPayersFirst { levels[index].turns.prepend(turn) } else { levels[index].turns.append(turn) }
+    }
+
+    private mutating func takeOut(_ holding: Holding, _ id: ID) {
+        let (index, place) = (holding.standing.rawValue, holding.place)
+        levels[index].cost -= holding.cost
+        guard let count = levels[index].classes[place]?.count else { return }
+        guard count > 1 else {
+            levels[index].classes[place] = nil
+            return compactTurns(index)
+        }
+        levels[index].classes[place]?.cost -= holding.cost
+        levels[index].classes[place]?.count = count - 1
+        if levels[index].classes[place]?.order.first?.sequence == holding.sequence {
+            levels[index].classes[place]?.order.removeFirst()
+        } else if let entries = levels[index].classes[place]?.order.count, entries > 2 * count + 64 {
+            levels[index].classes[place]?.order.removeAll { holdings[$0.id]?.sequence != $0.sequence }
+        }
+    }
+
+    private mutating func compactTurns(_ index: Int) {
+        guard levels[index].turns.count > 2 * levels[index].classes.count + 64 else { return }
+        let classes = levels[index].classes
+        levels[index].turns.removeAll { classes[$0.place]?.turn != $0.turn }
+    }
+
+    /// The oldest thing of a class. Removes stale entries before it.
+    private mutating func oldest(in place: UInt64, _ index: Int) -> (id: ID, cost: Int)? {
+        while let first = levels[index].classes[place]?.order.first {
+            if let holding = holdings[first.id], holding.sequence == first.sequence { return (first.id, holding.cost) }
+            levels[index].classes[place]?.order.removeFirst()
+        }
+        return nil
+    }
+
+    private mutating func makeRoom() -> [ID] {
+        var displaced: [ID] = []
+        var total = cost
+        while total > capacity {
+            let above = Standing.allCases.first { levels[$0.rawValue].cost > shares.guarantee(of: $0, in: capacity) }
+            guard let index = above?.rawValue,
+                let place = levels[index].classes.max(by: { ($0.value.cost, $0.key) < ($1.value.cost, $1.key) })?.key,
+                let (id, cost) = oldest(in: place, index)
+            else { break }
+            remove(id)
+            total -= cost
+            displaced.append(id)
+        }
+        return displaced
+    }
+
+    // MARK: Classes
+
+    private func place(of payer: Payer) -> UInt64 {
+        guard displacement == .fullestPayer else { return 0 }
+        guard let secret else { return payer.digest.low }
+        var mixer = SplitMix64(seed: payer.digest.high ^ secret)
+        return (mixer.next() ^ payer.digest.low) % UInt64(Self.classCount)
+    }
+
+    private mutating func changeClassesIfNeeded() {
+        guard displacement == .fullestPayer else { return }
+        if secret == nil {
+            guard payers.count > Self.classCount else { return }
+        } else {
+            secretAge += 1
+            guard payers.count <= Self.classCount / 2 || secretAge >= Self.secretLifetime else { return }
+        }
+        secret = payers.count > Self.classCount / 2 ? secrets.next() : nil
+        secretAge = 0
+        let all = holdings.sorted { $0.value.sequence < $1.value.sequence }
+        holdings = [:]
+        for index in levels.indices { (levels[index].cost, levels[index].classes, levels[index].turns) = (0, [:], []) }
+        for (id, var holding) in all {
+            holding.place = place(of: holding.payer)
+            insert(id, holding)
+        }
+    }
+}

@@ -1,0 +1,229 @@
+import NodeAssembly
+import ArgumentParser
+import Foundation
+import PushNode
+import StorePostgreSQL
+import UnixSignals
+import WakuPushCommands
+
+struct Bench: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run",
+        abstract: "Measures the throughput and latency of a node on this machine, against the cost of the library calls alone.",
+        discussion: """
+            Keys and messages are generated first. Then a real node with a data folder is fed as fast as it accepts messages, and at half that rate to \
+            measure latencies. FLOOR is the CPU time of the bare library calls that such a message needs, measured before and after each round \
+            on as many cores; RATIO is the achieved rate divided by the rate at the floor: 1 is as fast as the libraries alone.
+
+            EXAMPLES
+              waku-push-bench
+              waku-push-bench registration request --seconds 5
+              waku-push-bench registration query --store postgresql://push@/push
+              waku-push-bench nodes --store postgresql://push@/push --seconds 5
+              waku-push-bench primitives --json
+              waku-push-bench startup --registrations 1000000 --data /var/lib/waku-push
+              waku-push-bench end-to-end --rate 100 --duration 1m --gorush-latency 1ms
+              waku-push-bench relay --seconds 5
+              waku-push-bench first-query --seconds 5
+              waku-push-bench endurance --duration 1h
+              waku-push-bench session session-start session-renewals --seconds 5
+              waku-push-bench session-demo
+
+            EXIT CODES
+              0   measured
+              64  wrong usage
+              65  messages went unanswered: the printed figures are invalid
+              69  a port, a process or the store is unavailable
+              73  the data folder can't be used
+              77  the role may not create schemas in the store
+              130 interrupted
+            """)
+
+    private static func names(_ parts: [BenchPart]) -> String { parts.map(\.rawValue).joined(separator: ", ") }
+
+    @Argument(
+        help: ArgumentHelp(
+            "What to measure: \(Self.names(BenchPart.allCases)). [default: all but \(Self.names(BenchPart.allCases.filter(\.isLong)))]"))
+    var parts: [BenchPart] = []
+
+    @Option(help: "Approximate duration of each measurement in each round.")
+    var seconds: Double = 0.5
+
+    @Option(help: "Number of rounds; the median is reported.")
+    var rounds: Int = 3
+
+    @Option(help: "Where temporary data folders are created: on the disk that is to be measured.")
+    var data: String = NSTemporaryDirectory()
+
+    @Option(
+        help:
+            "Keep registrations and notifications in a PostgreSQL database instead, in temporary schemas: a connection string of libpq, without a password, such as postgresql://user@host/database?sslmode=verify-full. For \(Self.names(BenchPart.allCases.filter(\.canUseStore)))."
+    )
+    var store: String?
+
+    @Option(help: "Number of messages that the relay delivers at once.")
+    var batch: Int = 200
+
+    @Option(help: "Response time of gorush for a post.")
+    var gorushLatency = DurationArgument("1ms", .milliseconds(1))
+
+    @Option(help: "Number of stored registrations for startup.")
+    var registrations: Int = 100_000
+
+    @Option(help: "Messages per second for end-to-end, flood, nodes and endurance. [default: 100, 100, 500, and half of the maximum rate]")
+    var rate: Double?
+
+    @Option(help: "Poll interval of the node attached over REST, for end-to-end.")
+    var pollInterval = DurationArgument("300ms", .milliseconds(300))
+
+    @Option(help: "Duration of end-to-end and endurance. [default: 5s and 10m]")
+    var duration: DurationArgument?
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    /// Runs the second process of the relay benchmark, which is this program too.
+    @Flag(help: .hidden)
+    var relaySink = false
+
+    func validate() throws {
+        guard seconds > 0, seconds <= 3600 else { throw ValidationError("--seconds must be above 0 and at most 3600") }
+        guard (1...100).contains(rounds) else { throw ValidationError("--rounds must be 1 to 100") }
+        guard (1...100_000_000).contains(registrations) else { throw ValidationError("--registrations must be 1 to 100000000") }
+        guard rate.map({ $0 > 0 && $0 <= 10_000 }) ?? true else { throw ValidationError("--rate must be above 0 and at most 10000") }
+        guard (1...10_000).contains(batch) else { throw ValidationError("--batch must be 1 to 10000") }
+        guard store != nil || !parts.contains(.nodes) else {
+            throw ValidationError("nodes needs a PostgreSQL database that nodes can share: name one with --store")
+        }
+        guard store == nil || (!parts.isEmpty && parts.allSatisfy(\.canUseStore)) else {
+            throw ValidationError("--store is only for \(Self.names(BenchPart.allCases.filter(\.canUseStore))): name those to measure")
+        }
+    }
+
+    func run() async throws {
+        try await reportingFailures {
+            if relaySink { return try await RelayBenchSink().run() }
+            let location = try store.map { StoreLocation.postgreSQL(try PostgreSQLAddress($0)) } ?? .dataFolder
+            let progress = ProgressBar()
+            defer { progress.clear() }
+            let results = try await untilInterrupted { try await measure(progress, location) }
+            progress.clear()
+            let report = BenchReport(machine: Machine(), results: results)
+            try report.print(asJSON: json)
+            if let unanswered = report.unanswered { throw unanswered }
+        }
+    }
+
+    /// Cancels the tasks on SIGINT or SIGTERM, so that they remove their data folders and end their processes.
+    private func untilInterrupted(_ body: @escaping @Sendable () async throws -> [BenchResult]) async throws -> [BenchResult] {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        return try await withThrowingTaskGroup(of: [BenchResult].self) { group in
+            group.addTask { try await body() }
+            group.addTask {
+                for await _ in signals { throw ExitCode(130) }
+                throw CancellationError()
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? []
+        }
+    }
+
+    private func measure(_ progress: ProgressBar, _ store: StoreLocation) async throws -> [BenchResult] {
+        var settings = BenchSettings(seconds: seconds, folder: data)
+        settings.rounds = rounds
+        settings.batch = batch
+        settings.store = store
+        settings.gorushLatency = gorushLatency.duration
+        settings.progress = { progress.show($0, $1) }
+        var results: [BenchResult] = []
+        for part in BenchPart.allCases where parts.contains(part) || (parts.isEmpty && !part.isLong) {
+            results += try await measure(part, settings: settings, progress: progress)
+        }
+        return results
+    }
+
+    private static func executable() throws -> String {
+        try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    }
+
+    private func measure(_ part: BenchPart, settings: BenchSettings, progress: ProgressBar) async throws -> [BenchResult] {
+        switch part {
+        case .primitives: return try await PrimitiveBench(settings: settings).run()
+        case .registration:
+            var results: [BenchResult] = []
+            for kind in [MessageBench.Kind.registration, .update, .stale] {
+                results += try await MessageBench(kind, settings: settings).run()
+            }
+            return results
+        case .query: return try await MessageBench(.query, settings: settings).run()
+        case .firstQuery:
+            // Each query takes 12 ms of a core to generate, and as long again in the node.
+            let count = min(5_000, max(50, Int(settings.seconds * 1_000)))
+            return try await FirstQueryBench(settings: settings, registrantCount: count).run()
+        case .request: return try await MessageBench(.request, settings: settings).run()
+        case .v01:
+            var results: [BenchResult] = []
+            for kind in MessageBench.Kind.allCases where kind.isV01 { results += try await MessageBench(kind, settings: settings).run() }
+            return results
+        case .nodes: return try await NodesBench(settings: settings, rate: rate ?? 500).run()
+        case .foreign: return try await ForeignBench(settings: settings).run()
+        case .endToEnd:
+            var load = EndToEndBench.Load()
+            if let rate { load.rate = rate }
+            load.pollInterval = pollInterval.duration
+            if let duration { load.duration = duration.duration }
+            return try await EndToEndBench(settings: settings, load: load).run()
+        case .flood: return try await FloodBench(settings: settings, rate: rate ?? 100).run()
+        case .relay: return try await RelayBench(settings: settings, executable: try Self.executable()).run()
+        case .startup:
+            return try await StartupBench(
+                settings: settings, registrationCount: registrations,
+                executable: try Self.executable()
+            ).run()
+        case .session: return try await SessionBench(settings: settings).measureRequests()
+        case .sessionStart: return [try await SessionBench(settings: settings).measureStart()]
+        case .sessionRenewals: return [try await SessionBench(settings: settings).measureRenewals()]
+        case .endurance:
+            let duration = duration?.duration ?? .seconds(600)
+            return try await EnduranceBench(settings: settings, duration: duration, rate: rate) { [json] interval in
+                guard !json else { return }
+                progress.clear()
+                BenchReport.print(interval)
+            }.run()
+        }
+    }
+}
+
+enum BenchPart: String, CaseIterable, ExpressibleByArgument {
+    case primitives, registration, query
+    case firstQuery = "first-query"
+    case request
+    case v01 = "v0.1"
+    case nodes
+    case foreign
+    case endToEnd = "end-to-end"
+    case relay
+    case flood
+    case startup
+    case endurance
+    case session
+    case sessionStart = "session-start"
+    case sessionRenewals = "session-renewals"
+
+    /// Whether it can be measured with a store other than SQLite.
+    var canUseStore: Bool {
+        switch self {
+        case .registration, .query, .request, .v01, .nodes: true
+        case .primitives, .firstQuery, .foreign, .endToEnd, .relay, .flood, .startup, .endurance, .session, .sessionStart, .sessionRenewals:
+            false
+        }
+    }
+
+    /// Whether it runs only when it is named.
+    var isLong: Bool {
+        switch self {
+        case .firstQuery, .nodes, .endurance, .session, .sessionStart, .sessionRenewals: true
+        case .primitives, .registration, .query, .request, .v01, .foreign, .endToEnd, .relay, .flood, .startup: false
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import ArgumentParser
+import NodeAPI
+import PushNode
+
+extension Admin {
+    struct Limits: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows the work that the limits of the running node refuse, and the greatest payers.",
+            discussion: """
+                STANDING is that of the payers: known (a push service accepted a notification for the device token), familiar or stranger. \
+                MINUTE counts the last whole minute, TOTAL since the start. PAYER is a hash that changes daily. Limits are per node; \
+                the values are options of serve.
+
+                EXAMPLE
+                  waku-push admin limits --data data
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+
+        func run() async throws {
+            try await reportingFailures {
+                let found: AdminAPI.Limits = try await AdminClient(folder: admin.folder(of: command)).get("/limits")
+                if admin.json { return try Output.json(found) }
+                for part in found.protocols {
+                    if let attack = part.report.attack { Output.line("under attack: \(part.protocol): \(attack)") }
+                }
+                let refusals = found.protocols.flatMap { part in part.report.refusals.map { Self.row(part.protocol, $0) } }
+                if refusals.isEmpty {
+                    Output.line("nothing was refused")
+                } else {
+                    Output.table(["PROTOCOL", "LIMIT", "STANDING", "MINUTE", "TOTAL"], refusals)
+                }
+                let payers = found.protocols.flatMap { part in part.report.payers.map { Self.row(part.protocol, $0) } }
+                guard !payers.isEmpty else { return }
+                Output.line()
+                Output.table(["PROTOCOL", "PAYER", "KIND", "STANDING", "WORK TODAY"], payers)
+            }
+        }
+
+        private static func row(_ name: String, _ refusals: LimitReport.Refusals) -> [String] {
+            [name, refusals.limit, refusals.standing, String(refusals.lastMinute), String(refusals.total)]
+        }
+
+        private static func row(_ name: String, _ payer: LimitReport.Payer) -> [String] {
+            [name, payer.name, payer.kind, payer.standing, String(payer.work)]
+        }
+    }
+}

@@ -1,0 +1,194 @@
+import ArgumentParser
+import Core
+import Delivery
+import NodeAPI
+import Logging
+import Waku
+
+/// The options of serve, each declared once: for the command line, the environment and the configuration file.
+enum Settings {
+    static let identity = Setting<String?>("identity", "The node's key file, made by waku-push identity new.")
+    static let data = Setting<String>("data", "data", "The data folder, with the database. Created if missing.")
+    static let store = Setting<String?>(
+        "store",
+        "Keep registrations and notifications in a PostgreSQL database instead: a connection string of libpq, without a password, such as postgresql://user@host/database?sslmode=verify-full."
+    )
+    static let cluster = Setting<String?>(
+        "cluster",
+        "Share the PostgreSQL database, and the work, with other nodes of the same identity: this node's name among them, such as its host's."
+    )
+    static let relay = Setting<[String]>(
+        "relay",
+        "A Waku node, its REST API's URL or its multiaddr; repeat it for several. \"loopback\" is a network in this process, and is used without this option unless --session-http is given."
+    )
+    static let loopbackListen = Setting<AddressArgument>(
+        "loopback-listen", AddressArgument(SocketAddress(host: "127.0.0.1", port: 8645)),
+        "Where the loopback relay serves the REST API of a Waku node.")
+
+    // MARK: libp2p
+
+    static let listen = Setting<[String]>(
+        "listen",
+        "A multiaddr to listen on for other nodes; repeat it for several. By default only the loopback relay listens, on \(PeerOptions.loopback). off: don't listen."
+    )
+    static let nodeKey = Setting<String?>(
+        "node-key",
+        "File with the libp2p key, the node's identity towards peers. Created if missing. [default: node.key in the data folder]")
+    static let exemptNetwork = Setting<[String]>(
+        "exempt-network",
+        "Peers from this network are exempt from the connection limits per /24 or /64, and are not disconnected in favour of others: loopback, private, or a range such as 10.0.0.0/8; repeat it for several."
+    )
+    static let attach = Setting<AttachArgument>(
+        "attach", .relay,
+        "relay: relay all messages of the pubsub topics. filter: have filter nodes send only messages on the node's content topics, at most 1,000, which is enough for a few hundred registrants."
+    )
+    static let fleet = Setting<[String]>(
+        "fleet", "A fleet of nodes to connect to: \(Fleet.names), or a DNS node list, enrtree://…; repeat it for several.")
+    static let peerCount = Setting<Int>("peer-count", 8, "Target number of --fleet nodes that deliver messages.")
+    static let dns = Setting<String?>("dns", "DNS server for node lists. [default: the system's servers]")
+
+    static let pubsubTopic = Setting<[String]>(
+        "pubsub-topic", "A pubsub topic to listen on; repeat it for several. [default: \(PubsubTopic.statusDefault.rawValue)]")
+    static let pollInterval = Setting<DurationArgument>(
+        "poll-interval", DurationArgument("300ms", .milliseconds(300)), "Poll interval of the relay.")
+
+    // MARK: Gorush
+
+    static let gorush = Setting<String?>(
+        "gorush",
+        "URL of the gorush server, with or without a path. For several servers use gorush-endpoints in the configuration file. none: no gorush, only Web Push. [default: \(GorushOptions.standardURL)]"
+    )
+    static let payloadProfile = Setting<PayloadProfile>(
+        "payload-profile", .combined, "Format of notifications: \(PayloadProfile.allCases.map(\.rawValue).joined(separator: ", ")).")
+    static let allowApnTopic = Setting<[String]>(
+        "allow-apn-topic", "An iOS app (APNs topic) that may register; repeat it for several. Default: all apps may.")
+    static let sandboxApnTopic = Setting<[String]>(
+        "sandbox-apn-topic", "An iOS app (APNs topic) that may register and whose tokens belong to Apple's sandbox; repeat it for several.")
+    static let gorushConnections = Setting<Int>("gorush-connections", 8, "Maximum number of concurrent posts to gorush, from 1 to 64.")
+    static let gorushBatch = Setting<Int>(
+        "gorush-batch", 100, "Maximum number of notifications in a post, from 1 to 100. Must not exceed gorush's core.max_notification.")
+    static let gorushTimeout = Setting<DurationArgument>(
+        "gorush-timeout", DurationArgument("60s", GorushClient.standardTimeout),
+        "Timeout of a post, from 5s to 10m. After a timeout the notifications are posted again and may arrive twice: set it longer than the slowest post takes."
+    )
+    static let gorushCa = Setting<String?>("gorush-ca", "File with CA certificates (PEM) to trust instead of the system's.")
+    static let gorushUser = Setting<String?>("gorush-user", "User name for HTTP basic authentication.")
+    static let gorushPasswordFile = Setting<String?>("gorush-password-file", "File with the password of --gorush-user.")
+    static let gorushTokenFile = Setting<String?>("gorush-token-file", "File with a bearer token.")
+    static let gorushHeader = Setting<[String]>("gorush-header", "An additional HTTP header, \"Name: value\"; repeat it for several.")
+    static let feedbackSecretFile = Setting<String?>(
+        "feedback-secret-file",
+        "File with the shared secret that gorush's feedback hook sends, 16 to 256 characters. Without it /feedback is disabled.")
+
+    // MARK: Web Push
+
+    static let webPush = Setting<Bool>(
+        "web-push", "Take Web Push subscriptions as devices, and post to their push services, without gorush.")
+    static let webPushKey = Setting<String?>(
+        "web-push-key",
+        "File with the VAPID key by which push services know this node: PEM, or 32 bytes in base64url. Made by waku-push identity new-vapid."
+    )
+    static let webPushContact = Setting<String?>(
+        "web-push-contact", "The operator's address for push services: mailto:… or https://….")
+    static let webPushAllow = Setting<[String]>(
+        "web-push-allow",
+        "A network that Web Push may connect to although it is not public, such as 192.168.7.0/24, for a distributor in the operator's own network; repeat it for several."
+    )
+    static let webPushCa = Setting<String?>(
+        "web-push-ca", "File with CA certificates (PEM) to trust instead of the system's for Web Push.")
+
+    // MARK: Messages and deliveries
+
+    static let maxRequestAge = Setting<DurationArgument>(
+        "max-request-age", DurationArgument("10m", .seconds(600)),
+        "Requests older than this are dropped. A notification that gorush has not accepted by then expires.")
+    static let replyDelay = Setting<OptionalDurationArgument>(
+        "reply-delay", OptionalDurationArgument(DurationArgument("500ms", .milliseconds(500))),
+        "Minimum time between a query or request and its reply: phones subscribe to the reply's topic about 300 ms after they asked. At most 2s. off: reply at once."
+    )
+    static let deriveAhead = Setting<SwitchArgument>(
+        "derive-ahead", .on,
+        "Derive the key of a registrant's query topic before the first query, on idle cores: on or off. When off, the first query takes 12 ms of CPU time longer."
+    )
+    static let deriveAheadLimit = Setting<Int>(
+        "derive-ahead-limit", 10_000,
+        "Maximum number of registrants queued for --derive-ahead in memory. The others are read from the database later.")
+    static let outboxLimit = Setting<Int>(
+        "outbox-limit", 100_000, "Maximum number of notifications in the outbox. Beyond it, devices with most lose their oldest.")
+    static let unknownHold = Setting<OptionalDurationArgument>(
+        "unknown-hold", OptionalDurationArgument(DurationArgument("5s", .seconds(5))),
+        "After a crash: how long a notification that may have been posted is held before it is posted again, counted from its first post. Notifications that a device shows once are posted again at once. At most 60s. off: no hold."
+    )
+    static let silenceAlarm = Setting<SilenceArgument>(
+        "silence-alarm", .automatic,
+        "Raise an alarm when no message from anyone was received on the shard for this long. off: never. auto: 10m, or off if loopback is the only relay."
+    )
+    static let idempotentRegistrations = Setting<Bool>(
+        "idempotent-registrations", "Answer a repeated, identical registration with success instead of VERSION_MISMATCH.")
+    static let statusV01 = Setting<Bool>(
+        "status-v0.1", "Speak version 0.1 of Status' push notifications as well, on the topic push-notifications-N.")
+    static let v01APNsTopic = Setting<String?>(
+        "v0.1-apns-topic", "The topic of version 0.1's notifications for APNs: the app's bundle id. Without it they have none.")
+
+    // MARK: Session
+
+    static let sessionHttp = Setting<AddressArgument?>(
+        "session-http", "Be Session's push server as well, with its HTTP endpoints at this address. Needs libsodium23 and libzmq5.")
+    static let sessionNodes = Setting<String?>(
+        "session-nodes",
+        "File with the storage servers: a JSON array of objects with pubkey_x25519, ip, port and swarm_id. SIGHUP reads it again. Or give --session-oxend."
+    )
+    static let sessionOxend = Setting<String?>(
+        "session-oxend",
+        "An oxend that knows the storage servers: ipc:///path, tcp://host:port or curve://host:port/<64 hex digits of its key>.")
+    static let sessionOnionKey = Setting<String?>(
+        "session-onion-key", "File with the key for onion requests, made by waku-push session key new.")
+    static let sessionApnsTopic = Setting<String?>(
+        "session-apns-topic",
+        "The topic of Session's notifications for APNs: the app's bundle id. Without it devices of apns and apns-sandbox are refused.")
+    static let sessionRenewal = Setting<DurationArgument>(
+        "session-renewal", DurationArgument("45m", .seconds(45 * 60)),
+        "Shortest time after which storage servers are asked again to report a subscription's messages, at most 53m; up to 22 % is added at random. They forget after 65m."
+    )
+
+    static let http = Setting<AddressArgument>(
+        "http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)),
+        "Address of the status page, /metrics, /healthz, /readyz and /feedback.")
+    static let httpHost = Setting<[String]>(
+        "http-host",
+        "A host name that requests to --http and --loopback-listen may use, for instance Prometheus's; repeat it for several. Requests for other names than localhost get 421. IP addresses are always allowed."
+    )
+    static let logLevel = Setting<Logger.Level>(
+        "log-level", .info, "Minimum level of log records: trace, debug, info, notice, warning, error or critical.")
+    static let logFormat = Setting<LogFormat>("log-format", .text, "Format of log records, one per line on standard error: text or json.")
+
+    // MARK: Limits
+
+    static let limit = Setting<[String]>(
+        "limit",
+        "A limit such as requests-by-sender=20/s or installations-by-key=100; off for none. Repeat it for several. Limits: \(LimitOptions.standard.map(\.name).joined(separator: ", ")).",
+        valueName: "name=value")
+    static let allowKeys = Setting<String?>(
+        "allow-keys", "File with the only keys that may register: a public key or its hash per line, # begins a comment.")
+    static let denyKeys = Setting<String?>(
+        "deny-keys", "File with keys that may not register, in the same format. Takes precedence over --allow-keys.")
+    static let registrationLifetime = Setting<OptionalDurationArgument>(
+        "registration-lifetime", OptionalDurationArgument(nil),
+        "Registrations that are not renewed with a higher version within this time are removed. off: never.")
+
+    static let config = Setting<String?>("config", "A YAML file with any of these options; see waku-push config.")
+
+    /// In the order of the help, without `--config`.
+    static let all: [ServeOption] = [
+        identity.option, data.option, store.option, cluster.option, relay.option, loopbackListen.option, listen.option, nodeKey.option,
+        exemptNetwork.option, attach.option, fleet.option, peerCount.option, dns.option, pubsubTopic.option, pollInterval.option,
+        gorush.option, payloadProfile.option, allowApnTopic.option, sandboxApnTopic.option, gorushConnections.option,
+        gorushBatch.option, gorushTimeout.option, gorushCa.option, gorushUser.option, gorushPasswordFile.option, gorushTokenFile.option,
+        gorushHeader.option, feedbackSecretFile.option, webPush.option, webPushKey.option,
+        webPushContact.option, webPushAllow.option, webPushCa.option, maxRequestAge.option, replyDelay.option, deriveAhead.option,
+        deriveAheadLimit.option, outboxLimit.option, unknownHold.option, silenceAlarm.option, idempotentRegistrations.option,
+        statusV01.option, v01APNsTopic.option, sessionHttp.option, sessionNodes.option, sessionOxend.option, sessionOnionKey.option,
+        sessionApnsTopic.option, sessionRenewal.option, http.option, httpHost.option, logLevel.option, logFormat.option, limit.option,
+        allowKeys.option, denyKeys.option, registrationLifetime.option,
+    ]
+}

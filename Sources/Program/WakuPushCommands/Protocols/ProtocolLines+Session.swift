@@ -1,0 +1,90 @@
+import Core
+import Foundation
+import SessionProtocol
+import SessionServer
+import StatusServer
+import Storage
+
+extension RegistrationsFile.Line {
+    /// A subscription of Session.
+    struct Subscription: Codable {
+        let service: String
+        /// An encoded `SubscriptionRecord`.
+        let content: Data
+    }
+
+    /// The name of an ended subscription.
+    struct UnsubscribedName: Codable {
+        let name: Data
+        let signedAt: Int64
+        let expiresAt: Int64
+    }
+
+    /// A `sig_ts` of Session that was ahead of the clock when it was received.
+    struct AheadTime: Codable {
+        let name: Data
+        let kind: Int64
+        let signedAt: Int64
+        let arrivedAt: Int64
+    }
+}
+
+extension ProtocolLines {
+    /// Subscriptions, the names of ended ones, and `sig_ts` values that were ahead of the clock.
+    static let session = ProtocolLines(
+        hasSeveralPlatforms: true,
+        export: { store, filter, writer in
+            var export = LineExport()
+            if filter.isRegistered != false {
+                var selected = SubscriptionFilter()
+                selected.signedBefore = filter.changedBefore.map { $0.rawValue / 1_000_000_000 }
+                selected.signedSince = filter.changedSince.map { $0.rawValue / 1_000_000_000 }
+                let subscriptions = SessionServer.Subscriptions(store.sealer)
+                try SessionServer.Subscriptions.forEach(selected, in: store) { summary in
+                    export.add {
+                        let content = try subscriptions.open(summary).encoded()
+                        try writer.add(
+                            RegistrationsFile.Line(subscription: .init(service: summary.service.rawValue, content: Data(content))))
+                    }
+                }
+                try export.finish()
+            }
+            guard filter.isRegistered != true else { return }
+            try SessionServer.Subscriptions.forEachLeftName(in: store) { left in
+                export.add {
+                    try writer.add(
+                        RegistrationsFile.Line(
+                            unsubscribedName: .init(name: Data(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt)))
+                }
+            }
+            try export.finish()
+            // Last, because a subscription whose time is already known would count as a replay.
+            try SessionServer.Subscriptions.forEachAheadTime(in: store) { ahead in
+                export.add {
+                    try writer.add(
+                        RegistrationsFile.Line(
+                            aheadTime: .init(
+                                name: Data(ahead.name), kind: ahead.kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt)))
+                }
+            }
+            try export.finish()
+        },
+        entry: { line in
+            if let subscription = line.subscription, let service = PushService(rawValue: subscription.service),
+                let record = try? SubscriptionRecord(parsing: Array(subscription.content))
+            {
+                return RegistrationsFile.Entry(byteCount: 0) {
+                    SessionServer.Subscriptions($0).merge(record, service, at: Timestamp.now().rawValue / 1_000_000_000)
+                }
+            }
+            if let left = line.unsubscribedName {
+                let export = UnsubscribedNameExport(name: Array(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt)
+                return RegistrationsFile.Entry(byteCount: 0) { _ in SessionServer.Subscriptions.merge(export, at: .now()) }
+            }
+            return line.aheadTime.map { ahead in
+                let export = AheadTimeExport(
+                    name: Array(ahead.name), kind: ahead.kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt)
+                return RegistrationsFile.Entry(byteCount: 0) { _ in SessionServer.Subscriptions.merge(export) }
+            }
+        })
+}

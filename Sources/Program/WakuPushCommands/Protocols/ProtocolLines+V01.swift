@@ -1,0 +1,45 @@
+import Core
+import Foundation
+import StatusProtocol
+import StatusServer
+import StatusV01Server
+import Storage
+
+extension RegistrationsFile.Line {
+    /// A record of version 0.1.
+    struct V01Record: Codable {
+        let keyHash: Data
+        let version: UInt64
+        let changedAt: Int64
+        let preferences: Data?
+    }
+}
+
+extension ProtocolLines {
+    /// A record of version 0.1 has devices of several platforms.
+    static let statusV01 = ProtocolLines(
+        hasSeveralPlatforms: true,
+        export: { store, filter, writer in
+            var export = LineExport()
+            try StatusV01Server.Records(store.sealer).forEach(in: store) { record in
+                guard filter.isRegistered.map({ $0 == (record.preferences != nil) }) ?? true,
+                    filter.changedBefore.map({ record.changedAt < $0 }) ?? true, filter.changedSince.map({ record.changedAt >= $0 }) ?? true
+                else { return true }
+                return export.add {
+                    try writer.add(
+                        RegistrationsFile.Line(
+                            v01: .init(
+                                keyHash: Data(record.keyHash.bytes), version: record.version, changedAt: record.changedAt.rawValue,
+                                preferences: record.preferences.map { Data($0) })))
+                }
+            }
+            try export.finish()
+        },
+        entry: { line in
+            guard let record = line.v01, let keyHash = V01.KeyHash(bytes: Array(record.keyHash)) else { return nil }
+            let export = RecordExport(
+                keyHash: keyHash, version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
+                preferences: record.preferences.map { Array($0) })
+            return RegistrationsFile.Entry(byteCount: export.preferences?.count ?? 0) { StatusV01Server.Records($0).merge(export) }
+        })
+}

@@ -1,0 +1,66 @@
+import Foundation
+import NodeAPI
+import NodeAssembly
+import SessionProtocol
+import SessionServer
+import SessionSwarms
+import Storage
+
+extension SessionOptions: OptionalProtocolOptions {
+    /// Names of ``settings``.
+    private enum Setting {
+        static let onionKey = "onionKeyPath"
+        /// The file with the storage servers; missing if they come from an oxend.
+        static let nodes = "nodesPath"
+        static let oxend = "oxend"
+    }
+
+    static let protocolName = ProtocolDescription.session.name
+
+    var isServedWithoutRelay: Bool { true }
+
+    var settings: [String: String] {
+        let settings = [
+            Setting.onionKey: onionKeyFile.map(absolutePath), Setting.nodes: nodesFile.map(absolutePath), Setting.oxend: oxend,
+        ]
+        return settings.compactMapValues(\.self)
+    }
+
+    func apply(to configuration: inout ServerConfiguration) throws {
+        configuration.session = try self.configuration()
+    }
+
+    func findings(_ examination: ProtocolExamination) -> [Finding] {
+        let isGiven = ServeOption.isGiven(["session-http"])
+        let isSpoken = examination.daemon?[Self.protocolName] != nil
+        let settings = isGiven || examination.daemon == nil ? settings : examination.daemon?[Self.protocolName] ?? [:]
+        let setup = SessionSetup(
+            isOn: isGiven || isSpoken, keyProblem: onionKeyProblem(settings[Setting.onionKey], isRead: !isGiven && isSpoken),
+            servers: settings[Setting.nodes].map(servers) ?? settings[Setting.oxend].map { .oxend($0) }
+                ?? .unusable("--session-nodes or --session-oxend is missing"),
+            subscriptions: (try? examination.store?.read(Subscriptions.figures(at: Int64(Date().timeIntervalSince1970))))?.total ?? 0)
+        return SessionChecks.doctor(setup, daemon: examination.daemonFindings)
+    }
+
+    /// - Parameters:
+    ///   - path: the path of the key file.
+    ///   - isRead: the daemon could read it, even if this user can't.
+    private func onionKeyProblem(_ path: String?, isRead: Bool) -> String? {
+        guard !isRead else { return nil }
+        guard let path else { return "--session-onion-key is missing: make a key with waku-push session key new --out onion.key" }
+        do {
+            _ = try OnionKeyFile.read(path, try Sodium.load())
+            return nil
+        } catch {
+            return CommandFailure(explaining: error)?.message ?? "the onion key can't be read"
+        }
+    }
+
+    private func servers(_ path: String) -> SessionSetup.Servers {
+        do throws(StorageServerFile.Failure) {
+            return .file(count: try StorageServerFile.read(path).servers.count)
+        } catch {
+            return .unusable(error.description)
+        }
+    }
+}

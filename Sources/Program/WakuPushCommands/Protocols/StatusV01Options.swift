@@ -1,0 +1,43 @@
+import ArgumentParser
+import NodeAPI
+import NodeAssembly
+import StatusV01Server
+import Storage
+
+/// Version 0.1 of Status' service. Off unless `--status-v0.1` is given.
+struct StatusV01Options: ParsableArguments {
+    @Flag(Settings.statusV01) var statusV01: Bool
+    @Option(Settings.v01APNsTopic) var v01APNsTopic: String?
+}
+
+extension StatusV01Options: OptionalProtocolOptions {
+    static let protocolName = ProtocolDescription.statusV01.name
+
+    var isOn: Bool { statusV01 }
+    var isServedWithoutRelay: Bool { false }
+    var settings: [String: String] { [:] }
+
+    func apply(to configuration: inout ServerConfiguration) throws {
+        let topic = v01APNsTopic ?? Environment.string("v0.1-apns-topic") ?? ""
+        guard topic.utf8.count <= 256, !topic.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
+            throw CommandFailure(.usage, "--v0.1-apns-topic is not a bundle id: give one such as im.status.ethereum")
+        }
+        guard isOn else {
+            guard topic.isEmpty else { throw CommandFailure(.usage, "--v0.1-apns-topic has no effect without --status-v0.1") }
+            return
+        }
+        var own = StatusPushV01.Configuration()
+        own.apnsTopic = topic
+        configuration.statusV01 = own
+    }
+
+    func findings(_ examination: ProtocolExamination) -> [Finding] {
+        let isSpoken = examination.daemon.map { $0[Self.protocolName] != nil }
+        let figures = (try? examination.store?.read(Records.figures())) ?? RecordFigures()
+        return [
+            V01Checks.stored(
+                isOn: ServeOption.isGiven(["status-v0.1"]) ? isOn : isSpoken ?? isOn, records: figures.records,
+                devices: figures.devices.values.reduce(0, +))
+        ].compactMap(\.self)
+    }
+}

@@ -1,0 +1,4 @@
+import Foundation
+import PushBench
+
+exit(await BenchProgram.run())

@@ -1,0 +1,19 @@
+import Core
+import Synchronization
+
+/// The latest rows of subscriptions whose first delivery was noted, so that further deliveries write nothing.
+final class DeliveredRows: Sendable {
+    /// About 50 bytes per entry; at most twice as many entries are kept.
+    private static let capacity = 100_000
+
+    private let rows = Mutex(GenerationalCache<Int64, Void>(capacity: capacity))
+
+    /// Whether a row is not among the latest; it is from now on.
+    func isNew(_ row: Int64) -> Bool {
+        rows.withLock { rows in
+            guard !rows.contains(row) else { return false }
+            rows.set((), of: row)
+            return true
+        }
+    }
+}

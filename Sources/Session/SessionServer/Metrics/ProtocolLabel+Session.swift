@@ -1,0 +1,5 @@
+package import NodeMetrics
+
+extension ProtocolLabel {
+    package static let session = ProtocolLabel(SessionPush.protocolName)
+}

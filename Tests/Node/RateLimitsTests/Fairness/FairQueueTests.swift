@@ -1,0 +1,122 @@
+import Core
+import Testing
+import TestSupport
+
+@testable import RateLimits
+
+@Suite struct FairQueueTests {
+    static func payer(_ number: Int, _ kind: Payer.Kind = .key) -> Payer {
+        var mixer = SplitMix64(seed: UInt64(bitPattern: Int64(number)))
+        let (high, low) = (mixer.next(), mixer.next())
+        return Payer(kind, hash: (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> (8 * ($0 % 8))) })
+    }
+
+    private func check(_ cost: Int?) { #expect(cost != nil, "held once") }
+
+    /// Random additions, renewals, removals and turns.
+    @Test(arguments: 1...8) func capacityHoldsAndNothingIsLost(seed: Int) {
+        var random = SeededGenerator(seed: UInt64(seed))
+        let capacity = Int.random(in: 1...5_000, using: &random)
+        var space = FairSpace<Int>(
+            capacity: capacity, displacement: seed.isMultiple(of: 2) ? .oldest : .fullestPayer,
+            quantum: Int.random(in: 1...50, using: &random),
+            newPayersFirst: Bool.random(using: &random), seed: UInt64(seed))
+        var held: [Int: Int] = [:]
+        for step in 0..<4_000 {
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0..<6:
+                let cost = Int.random(in: 1...40, using: &random)
+                let standing = random.pick(Standing.allCases)
+                held[step] = cost
+                for id in space.add(step, cost: cost, by: Self.payer(.random(in: 0..<4_000, using: &random)), standing) {
+                    check(held.removeValue(forKey: id))
+                }
+            case 6:
+                guard let id = held.keys.randomElement(using: &random) else { continue }
+                held[id, default: 0] += 3
+                for id in space.renew(id, adding: 3) { check(held.removeValue(forKey: id)) }
+            case 7:
+                guard let id = held.keys.randomElement(using: &random) else { continue }
+                held[id] = nil
+                space.remove(id)
+            default:
+                let id = space.next()
+                #expect((id == nil) == held.isEmpty)
+                if let id { check(held.removeValue(forKey: id)) }
+            }
+            #expect(space.count == held.count && space.cost <= capacity)
+            if step.isMultiple(of: 997) { #expect(space.cost == held.values.reduce(0, +)) }
+        }
+        while let id = space.next() { check(held.removeValue(forKey: id)) }
+        #expect(held.isEmpty)
+    }
+
+    @Test func floodOfStrangersDisplacesOnlyStrangers() {
+        for displacement in [FairSpace<Int>.Displacement.oldest, .fullestPayer] {
+            var space = FairSpace<Int>(capacity: 1_000, displacement: displacement)
+            for number in 0..<500 {
+                let result1 = space.add(number, cost: 1, by: Self.payer(number), .known)
+                #expect(result1.isEmpty)
+            }
+            for number in 500..<20_000 { _ = space.add(number, cost: 1, by: Self.payer(number), .stranger) }
+            #expect(space.cost(of: .known) == 500)
+            // The known take back their guarantee, but not the guarantee of strangers.
+            for number in 50_000..<60_000 { _ = space.add(number, cost: 1, by: Self.payer(number), .known) }
+            #expect(space.cost(of: .stranger) == 250)
+        }
+    }
+
+    @Test func fullestPayerMakesRoom() {
+        var space = FairSpace<Int>(capacity: 100)
+        for number in 0..<99 { _ = space.add(number, cost: 1, by: Self.payer(1), .stranger) }
+        _ = space.add(99, cost: 1, by: Self.payer(2), .stranger)
+        let result2 = space.add(100, cost: 1, by: Self.payer(3), .stranger)
+        #expect(result2 == [0])
+        #expect(space.contains(99))
+    }
+
+    @Test func payersHaveEqualTurns() {
+        var queue = FairQueue<Int>(capacity: 10_000, quantum: 10)
+        for _ in 0..<1_000 { _ = queue.push(1, cost: 10, by: Self.payer(1), .stranger) }
+        for _ in 0..<10 { _ = queue.push(2, cost: 10, by: Self.payer(2), .stranger) }
+        let served = (0..<20).compactMap { _ in queue.pop() }
+        #expect(served.count { $0 == 2 } == 10)
+    }
+
+    @Test func largeElementsTakeMoreTurns() {
+        var queue = FairQueue<Int>(capacity: 100_000, quantum: 10)
+        for _ in 0..<100 { _ = queue.push(1, cost: 100, by: Self.payer(1), .stranger) }
+        for _ in 0..<1_000 { _ = queue.push(2, cost: 10, by: Self.payer(2), .stranger) }
+        let served = (0..<220).compactMap { _ in queue.pop() }
+        #expect((19...21).contains(served.count { $0 == 1 }))
+    }
+
+    @Test func knownPayersHaveTheirTurnsUnderAFlood() {
+        var queue = FairQueue<Int>(capacity: 100_000)
+        for number in 0..<20_000 { _ = queue.push(0, by: Self.payer(number), .stranger) }
+        for _ in 0..<1_000 { _ = queue.pop() }
+        for number in 0..<10 { _ = queue.push(1, by: Self.payer(-number - 1), .known) }
+        let served = (0..<20).compactMap { _ in queue.pop() }
+        #expect(served.count { $0 == 1 } == 10)
+    }
+
+    @Test func newPayersAreServedFirstIfAsked() {
+        var queue = FairQueue<Int>(capacity: 100, newPayersFirst: true)
+        for number in 0..<50 { _ = queue.push(number, by: Self.payer(number), .stranger) }
+        let result3 = queue.pop()
+        #expect(result3 == 49)
+        let result4 = queue.removeAll { $0 < 10 }
+        #expect(result4.count == 10)
+        #expect(queue.count == 39)
+    }
+
+    @Test func manyPayersAreHashedIntoClassesAndListedAgain() {
+        var space = FairSpace<Int>(capacity: 10_000)
+        for number in 0..<3_000 { _ = space.add(number, cost: 1, by: Self.payer(number), .stranger) }
+        #expect(space.isHashed)
+        for number in 0..<2_900 { space.remove(number) }
+        _ = space.add(5_000, cost: 1, by: Self.payer(1), .stranger)
+        #expect(!space.isHashed && space.cost == 101)
+        #expect(space.costs(limit: 10).count == 10)
+    }
+}

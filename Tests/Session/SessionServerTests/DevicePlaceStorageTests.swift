@@ -1,0 +1,94 @@
+import Core
+import Delivery
+import SessionProtocol
+import SessionSwarms
+import Storage
+import TestSupport
+import Testing
+import WakuCrypto
+
+@testable import SessionServer
+
+@Suite("Session: an account without a free place")
+struct DevicePlaceStorageTests {
+    private func delegated(_ account: SessionAccount, member: UInt8, at signedAt: Int64) -> SessionRequest {
+        let own = account.subscription(at: signedAt)
+        let authority = SignedAuthority(
+            account: own.authority.account, sessionKey: own.authority.sessionKey,
+            delegation: .subkey(tag: [UInt8](repeating: member, count: 32)), signedAt: signedAt, signature: own.authority.signature)
+        return .subscribe(
+            SubscriptionForm(
+                authority: authority, namespaces: own.namespaces, wantsData: own.wantsData, device: own.device,
+                encryptionKey: own.encryptionKey))
+    }
+
+    /// A group member with a right to read, or a storage server with its signature, fills the account.
+    @Test("takes the owner's device, and gives each member a share", arguments: SecondReportTests.Engine.allCases)
+    func delegatedKeys(engine: SecondReportTests.Engine) async throws {
+        let fixture = try SessionStoreFixture(at: try await engine.location())
+        let (account, device) = (try SessionAccount.group(), SessionDevice())
+        let start = Int64.now - 1_000
+        for index in 0..<100 { try await fixture.apply([delegated(account, member: 1, at: start + 5 * Int64(index))]) }
+        let rows = try fixture.rows(of: account).map(\.row)
+        #expect(rows.count == 100)
+        let own = try await fixture.apply([.subscribe(account.subscription(device))])
+        #expect(own.answers == [.added] && own.replacedCount == 1)
+        // The oldest delegated one makes room.
+        #expect(own.monitoring.first == .remove(SubscriptionID(rawValue: rows[0])))
+        #expect(own.monitoring.count == 2)
+        let member = try await fixture.apply([delegated(account, member: 2, at: .now)])
+        #expect(member.answers == [.added] && member.replacedCount == 1)
+        #expect(try fixture.rows(of: account).count == 100)
+        // The next of the first member replaces its own.
+        try await fixture.apply((0..<5).map { delegated(account, member: 1, at: .now + 10 * $0) })
+        #expect(try fixture.rows(of: account).count == 100)
+        let renewed = try await fixture.apply([.subscribe(account.subscription(device, at: .now + 1))])
+        #expect(renewed.answers == [.updated])
+        try fixture.store.close()
+    }
+
+    /// A storage server repeats the owner's signature for its own devices: it does not cover the token.
+    @Test("keeps and takes the owner's devices when a signature is repeated", arguments: SecondReportTests.Engine.allCases)
+    func repeatedSignature(engine: SecondReportTests.Engine) async throws {
+        let fixture = try SessionStoreFixture(at: try await engine.location())
+        let (account, first, second) = (try SessionAccount.sessionID(), SessionDevice(), SessionDevice())
+        let signedAt = Int64.now - 60
+        try await fixture.subscribe(account, first, at: signedAt)
+        for _ in 0..<120 { try await fixture.apply([.subscribe(account.subscription(SessionDevice(), at: signedAt))]) }
+        #expect(try fixture.rows(of: account).count == 100)
+        #expect(try await fixture.apply([.subscribe(account.subscription(second))]).answers == [.added])
+        #expect(try await fixture.apply([.subscribe(account.subscription(first))]).answers == [.updated])
+        #expect(try fixture.rows(of: account).count == 100)
+        try fixture.store.close()
+    }
+
+    @Test("keeps the devices that were delivered to", arguments: SecondReportTests.Engine.allCases)
+    func delivered(engine: SecondReportTests.Engine) async throws {
+        let fixture = try SessionStoreFixture(at: try await engine.location())
+        let account = try SessionAccount.sessionID()
+        let start = Int64.now - 1_000
+        for index in 0..<3 {
+            try await fixture.apply([delegated(account, member: 1, at: start + 5 * Int64(index))], limit: 3)
+        }
+        let rows = try fixture.rows(of: account).map(\.row)
+        let change = try #require(fixture.source.noteAccepted(rows[0], at: .now()))
+        try await fixture.store.commit(.change([change]))
+        // Noted once.
+        #expect(fixture.source.noteAccepted(rows[0], at: .now()) == nil)
+        let applied = try await fixture.apply([delegated(account, member: 1, at: .now)], limit: 3)
+        #expect(applied.answers == [.added])
+        #expect(applied.monitoring.first == .remove(SubscriptionID(rawValue: rows[1])))
+        try fixture.store.close()
+    }
+
+    @Test func aBodyDoesNotReplaceItsOwnDevices() async throws {
+        let fixture = try SessionStoreFixture()
+        let account = try SessionAccount.group()
+        let requests = (0..<4).map { delegated(account, member: 1, at: .now + 10 * $0) }
+        let applied = try await fixture.apply(requests, limit: 3)
+        #expect(applied.answers.prefix(3) == [.added, .added, .added])
+        guard case .failed(let error) = applied.answers[3] else { throw UnexpectedValue() }
+        #expect(error.code == .error)
+        #expect(try fixture.rows(of: account).count == 3)
+    }
+}

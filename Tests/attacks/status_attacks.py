@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""Floods by throw-away keys against a real waku-push daemon, on loopback, each bounded in time; honest clients ask meanwhile.
+
+    status_attacks.py --binary .build/debug/waku-push [--kit ../shared/conformance] [--only NAME,...] [--seconds 30]
+
+Needs the conformance kit for the wire format, the relay and the gorush stand-in, and the kit's requirements. Prints a line for each attack: what was
+sent, the share of honest known clients and honest strangers that were answered within 5 s with their worst times, and the daemon's memory and CPU
+time. The exit status is 1 if the bar was missed: all known clients, and 80 % of the strangers; memory within 1.5 times and 64 MiB.
+
+The rates are those of the threat model's table, on a machine with two idle cores. On a busy one lower them with --scale.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+WAIT = 5.0
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--kit", default=Path(__file__).resolve().parents[2].parent / "shared" / "conformance", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--scale", type=float, default=1.0, help="factor of all rates")
+    return parser.parse_args()
+
+
+chosen = options()
+if not (chosen.kit / "wire.py").exists():
+    sys.exit(f"the conformance kit is not at {chosen.kit}: give --kit")
+sys.path.insert(0, str(chosen.kit))
+
+import wire  # noqa: E402
+from client import Client, request, to_server  # noqa: E402
+from gorush import Gorush  # noqa: E402
+from harness import Harness  # noqa: E402
+from node import Node  # noqa: E402
+from relay import Message, Relay  # noqa: E402
+
+
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes(out + bytes([number]))
+
+
+def segment(whole_hash, index, count, payload):
+    out = b"\x0a" + varint(len(whole_hash)) + whole_hash
+    out += (b"\x10" + varint(index) if index else b"") + b"\x18" + varint(count)
+    return out + b"\x22" + varint(len(payload)) + payload
+
+
+class Attack:
+    """A daemon with its neighbours, honest clients, and one attacker."""
+
+    def __init__(self, name):
+        self.name = name
+        self.directory = Path(tempfile.mkdtemp(prefix="waku-push-attack-"))
+        self.relay, self.gorush = Relay(capacity=100_000), Gorush()
+        self.relay.archiving = False
+        identity = wire.Key.generate()
+        self.server = identity.public
+        self.node = Node(chosen.binary, self.directory, identity, self.relay, self.gorush)
+        self.node.start()
+        self.harness = Harness(self.node, self.relay, self.gorush, identity, WAIT)
+        self.sent = self.sent_bytes = 0
+
+    def end(self):
+        self.node.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    # the attacker
+
+    def put(self, *messages):
+        self.sent += len(messages)
+        self.sent_bytes += sum(len(message.payload) for message in messages)
+        self.relay.put(*messages)
+
+    def flood(self, rate, make, stop):
+        """Messages of `make(number)` at a rate, until `stop` is set."""
+        began, number = time.monotonic(), 0
+        while not stop.is_set():
+            due = int((time.monotonic() - began) * rate * chosen.scale)
+            if number >= due:
+                stop.wait(0.02)
+                continue
+            self.put(*make(number))
+            number += 1
+
+    # honest clients
+
+    def timed(self, sent):
+        """Seconds until the answer; None if there was none in time."""
+        began = time.monotonic()
+        self.harness.send(sent)
+        found = self.harness.wait(lambda: next((a for a in self.harness.inbox if a.reference == sent.reference), None), WAIT)
+        self.harness.inbox.clear()  # answers to the attacker
+        if found is None:
+            return None, None
+        return time.monotonic() - began, found.fields
+
+    def known_client(self):
+        """A client for which gorush has accepted a notification."""
+        client = Client(self.server)
+        assert self.timed(client.register())[0] is not None, "the daemon does not answer before the attack"
+        assert self.timed(client.query())[0] is not None
+        assert self.timed(request(self.server, [client.entry()]))[0] is not None
+        return client
+
+    def ask_known(self, client, turn):
+        if turn % 2:
+            return self.timed(client.query())[0]
+        took, fields = self.timed(request(self.server, [client.entry()]))
+        return took if took is not None and fields["reports"][0]["success"] else None
+
+    def ask_stranger(self):
+        """A new device registers, and is asked about."""
+        client = Client(self.server)
+        took, fields = self.timed(client.register())
+        if took is None or not fields["success"]:
+            return None
+        asked = self.timed(client.query())[0]
+        return None if asked is None else max(took, asked)
+
+    # measures
+
+    def usage(self):
+        """Resident bytes and CPU seconds of the daemon."""
+        pid = self.node._process.pid
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE"), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def run(self, prepare, rate, make, rounds_without=6):
+        known = [self.known_client() for _ in range(3)]
+        prepare(self)
+        base = [self.ask_known(known[turn % 3], turn) for turn in range(rounds_without)]
+        base_worst = max(took for took in base if took is not None)
+        memory, cpu = self.usage()
+        self.sent = self.sent_bytes = 0
+        stop = threading.Event()
+        thread = threading.Thread(target=self.flood, args=(rate, make, stop), daemon=True)
+        began = time.monotonic()
+        thread.start()
+        results = {"known": [], "strangers": []}
+        turn = 0
+        try:
+            while time.monotonic() - began < chosen.seconds:
+                results["known"].append(self.ask_known(known[turn % 3], turn))
+                results["strangers"].append(self.ask_stranger())
+                turn += 1
+        finally:
+            stop.set()
+            thread.join()
+        seconds = time.monotonic() - began
+        memory_after, cpu_after = self.usage()
+
+        def share(list_):
+            return sum(took is not None for took in list_) / max(1, len(list_))
+
+        def worst(list_):
+            return max((took for took in list_ if took is not None), default=float("nan"))
+
+        known_share, stranger_share = share(results["known"]), share(results["strangers"])
+        passed = known_share == 1 and stranger_share >= 0.8 and memory_after <= memory * 1.5 + (64 << 20)
+        published = sum(len(p.message.payload) for p in self.relay.published)
+        print(f"{'ok' if passed else 'MISSED'} {self.name}: {self.sent} messages, {self.sent_bytes / seconds / 1000:.0f} KB/s for {seconds:.0f} s; "
+              f"known {known_share:.0%}, worst {worst(results['known']):.2f} s ({base_worst:.2f} s without); "
+              f"strangers {stranger_share:.0%} of {len(results['strangers'])}, worst {worst(results['strangers']):.2f} s; "
+              f"memory {memory >> 20} to {memory_after >> 20} MiB; CPU {cpu_after - cpu:.1f} s; answers {published / 1e6:.1f} MB", flush=True)
+        return passed
+
+
+def nothing(attack):
+    pass
+
+
+def segments(attack):
+    """Memory for incomplete messages, filled with fragments, then tiny wholes at a steady rate."""
+    keys = [wire.Key.generate() for _ in range(520)]
+
+    def fragment(number):
+        data = segment(wire.keccak256(number.to_bytes(8, "big")), 0, 2, b"x" * 100)
+        return to_server(attack.server, data, keys[number % len(keys)], wire.personal(attack.server))
+
+    def prepare(attack):
+        for start in range(0, 2_080, 130):
+            attack.put(*[fragment(number) for number in range(start, start + 130)])
+            time.sleep(0.2)
+
+    return attack.run(prepare, 20, lambda number: [fragment(10_000 + number)])
+
+
+def derivations(attack):
+    """New registrants, each with junk on its query topic."""
+    def make(number):
+        client = Client(attack.server)
+        junk = Message(os.urandom(300), wire.content_topic(wire.query(client.key.public)))
+        return [client.register().message, junk]
+
+    return attack.run(nothing, 40, make)
+
+
+def amplification(attack):
+    """Queries about own registrants with lists of 790 KB."""
+    own = [Client(attack.server) for _ in range(2)]
+
+    def prepare(attack):
+        for client in own:
+            entries = [os.urandom(250) for _ in range(3_100)]
+            assert attack.timed(client.register(allowed_key_list=entries))[0] is not None
+            client.query()
+
+    return attack.run(prepare, 10, lambda number: [own[number % 2].query().message])
+
+
+def registrations(attack):
+    """New registrations by new keys."""
+    return attack.run(nothing, 250, lambda number: [Client(attack.server).register().message])
+
+
+def fan_out(attack):
+    """Requests that notify a thousand own devices."""
+    own = []
+
+    def prepare(attack):
+        for _ in range(10):
+            key = wire.Key.generate()
+            devices = [Client(attack.server, key=key) for _ in range(100)]
+            own.extend(devices)
+            attack.put(*[device.register().message for device in devices])
+            time.sleep(1)
+
+    def make(number):
+        return [request(attack.server, [device.entry() for device in own]).message]
+
+    return attack.run(prepare, 10, make)
+
+
+ATTACKS = [segments, derivations, amplification, registrations, fan_out]
+
+
+def main():
+    names = chosen.only.split(",") if chosen.only else [function.__name__ for function in ATTACKS]
+    passed = True
+    for function in ATTACKS:
+        if function.__name__ not in names:
+            continue
+        attack = Attack(function.__name__)
+        try:
+            passed = function(attack) and passed
+        finally:
+            attack.end()
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
