@@ -94,11 +94,12 @@ struct StatusService: ProtocolService {
                 let ids = Array(devices[start..<min(start + Self.standingChunk, devices.count)])
                 let rows = try await node.store.fetch(StoreCommand.find(source.devices(ids: ids)) { .done($0) })
                 for row in rows {
-                    guard let address = try? source.address(of: row), let owner = try? source.owner(of: row),
+                    // Anyone can run a push service that accepts: a Web Push subscription earns no standing.
+                    guard let device = (try? source.address(of: row))?.gorushDevice, let owner = try? source.owner(of: row),
                         let registrant = KeyHash(bytes: owner.keyHash)
                     else { continue }
                     limits.accepted(
-                        limits.standings.hasher.payer(.deviceToken, address.deviceToken.bytes), of: registrant, at: node.now())
+                        limits.standings.hasher.payer(.deviceToken, device.token.bytes), of: registrant, at: node.now())
                 }
             }
         } catch {

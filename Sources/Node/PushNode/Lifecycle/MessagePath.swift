@@ -47,6 +47,7 @@ struct MessagePath {
         configuration.answerLimit = base.configuration.answerLimit
         configuration.outboxLimit = base.configuration.outboxLimit
         configuration.unknownHold = base.configuration.unknownHold
+        configuration.webPush = base.configuration.webPush
         return DeliveryService(
             configuration, store: base.store, share: base.cluster.outboxShare,
             sources: DeliverySources(base.protocols.map { $0.makeDeliverySource(base.store.sealer) }),

@@ -115,8 +115,9 @@ extension Subscriptions {
                         refused += 1
                         continue
                     }
-                    notifications.append(
-                        notification(message, to: record, service, row: id, delivery, expires: expires, by: source, sodium, at: now))
+                    let made = try? notification(
+                        message, to: record, service, row: id, delivery, expires: expires, by: source, sodium, at: now)
+                    if let made { notifications.append(made) }
                 }
             }
             return .done(
@@ -136,7 +137,7 @@ extension Subscriptions {
     private func notification(
         _ message: NotifyMessage, to record: SubscriptionRecord, _ service: PushService, row id: Int64, _ delivery: DeliveryID,
         expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium, at now: Timestamp
-    ) -> PreparedMessage.Notification {
+    ) throws -> PreparedMessage.Notification {
         let payload = SessionPayload(message, for: record, service, sodium)
         return PreparedMessage.Notification(
             row: id, signedAt: record.authority.signedAt, delivery: delivery, address: try source.address(of: record, service),

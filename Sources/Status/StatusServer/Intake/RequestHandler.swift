@@ -125,7 +125,8 @@ struct RequestHandler: Sendable {
                     DeliveryStorage.enqueue(
                         id, for: device, payload: StatusPayload.encode(notification), expires: expires,
                         markedAt: isShared ? nil : now, by: registrations.sealer))
-                tokens[id] = token.payer
+                // Anyone can run a push service that accepts: a Web Push subscription earns no standing.
+                if address.gorushDevice != nil { tokens[id] = token.payer }
                 deliveries.append((id, device, address, StatusContent(notification, for: stored.key)))
                 results.append(.waiting(id))
             }
