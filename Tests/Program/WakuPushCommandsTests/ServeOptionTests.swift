@@ -21,10 +21,10 @@ struct ServeOptionTests {
     }
 
     /// An option that is missing in the table would be unknown in the configuration file.
-    @Test func helpListsTheDeclaredOptionsInOrder() {
+    @Test func helpListsTheDeclaredOptions() {
         let lines = Serve.helpMessage(columns: 10_000).split(separator: "\n").filter { $0.hasPrefix("  --") }
         let shown = lines.map { $0.dropFirst(4).prefix { !" /".contains($0) } }.filter { !["config", "version", "help"].contains($0) }
-        #expect(shown.map(String.init) == ServeOption.all.map(\.name))
+        #expect(Set(shown.map(String.init)) == ServeOption.names)
     }
 
     /// Built-in defaults, whatever the environment was when they were asked for first.
