@@ -79,7 +79,8 @@ struct Schema: Sendable {
                 var note = Statement("INSERT INTO store_migration (identifier, only_adds) VALUES ($1, $2::bigint = 1)")
                 try note.add(.text(identifier), as: .text)
                 try note.add(.integer(migration.finishes ? 0 : 1), as: .integer)
-                _ = try connection.run(migration.steps.flatMap { $0.sql(PostgreSQL.self) }.map { Statement($0, isPrepared: false) } + [note])
+                _ = try connection.run(
+                    migration.steps.flatMap { $0.sql(PostgreSQL.self) }.map { Statement($0, isPrepared: false) } + [note])
             }
             return selected.map(\.identifier)
         }

@@ -88,7 +88,7 @@ struct AdminSubscriptionsTests {
 
     @Test func statsCountsDevicesByService() async throws {
         let numbers: Numbers = try await admin("subscriptions", "stats", "--json", identified: false).json()
-        let devices = ["apns": 1, "apns-sandbox": 0, "firebase": 1, "huawei": 1]
+        let devices = ["apns": 1, "apns-sandbox": 0, "firebase": 1, "huawei": 1, "webpush": 0]
         #expect(numbers == Numbers(accounts: 2, devices: devices, endedNames: 1))
         #expect(try await admin("subscriptions", "stats").output.contains("names of ended ones"))
     }

@@ -408,10 +408,10 @@ struct SubscriptionMonitorTests {
         try await test.network.peer.says("blocks")
         // Unusable lists change nothing.
         for list in ["broken", "empty"] {
-            let count = test.log.all.count { $0.contains("the map is unchanged") }
+            let count = test.log.all.count { $0.contains("swarm map unchanged") }
             try await test.network.tell("list \(list)")
             try await test.network.tell("block")
-            try await eventually { test.log.all.count { $0.contains("the map is unchanged") } > count }
+            try await eventually { test.log.all.count { $0.contains("swarm map unchanged") } > count }
         }
         try await eventually { test.monitor.figures.knownServers == 1 }
         try await test.network.tell("list 0 1")
