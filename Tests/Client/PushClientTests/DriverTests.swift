@@ -339,6 +339,8 @@ import WakuCrypto
         network.change(server) { $0.isUp = false }
         try await running(try await client()) { client in
             client.setSending(true)
+            // Returns once the client runs: a call that is cancelled before that throws.
+            _ = try await client.verifyRegistrations()
             let notifying = Task { try await client.notify(message(to: bob.publicKey)) }
             try await Task.sleep(for: .milliseconds(50))
             notifying.cancel()

@@ -96,6 +96,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
     ///
     /// - Throws: ``PushClientError`` with `notRunning` or `cancelled`
     func waitUntilRunning() async throws(PushClientError) {
+        if state.withLock(\.isRunning) { return }
         let (signals, id) = addObserver()
         defer { removeObserver(id) }
         let isRunning = await withTaskGroup(of: Bool.self) { group in
@@ -104,7 +105,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
                 return false
             }
             group.addTask {
-                try? await Task.sleep(for: .seconds(1))
+                try? await Task.sleep(for: .seconds(2))
                 return false
             }
             defer { group.cancelAll() }
