@@ -30,7 +30,7 @@ package struct RegistrationRules: Sendable {
     /// Decrypts and validates a registration. Returns nil if it cannot be decrypted: the message is then dropped.
     ///
     /// - Parameter knownVersion: a version that is or was stored for a key. A registration that is not newer is refused regardless of its
-    ///   content, so its grant need not be checked.
+    ///   content while that version is stored, so its grant is not checked here.
     package func claim(in envelope: MetadataEnvelope, knownVersion: (RegistrationKey) -> UInt64? = { _ in nil }) -> RegistrationClaim? {
         let key = identity.sharedKey(with: envelope.sender)
         guard let plain = try? AESGCM.open(envelope.payload, key: key, layout: .nonceFirst) else { return nil }
@@ -47,8 +47,9 @@ package struct RegistrationRules: Sendable {
         else { return .malformed }
         let key = RegistrationKey(keyHash: KeyHash(of: sender), installationID: registration.installationID)
         if registration.unregister { return .unregister(key, version: registration.version) }
-        let isStale = registration.version <= knownVersion(key) ?? 0
-        return .register(key, registration, bytes: plain, flaw: isStale ? nil : flaw(in: registration, from: sender))
+        let isKnown = registration.version <= knownVersion(key) ?? 0
+        return .register(
+            key, registration, bytes: plain, check: isKnown ? .left : flaw(in: registration, from: sender).map { .flawed($0) } ?? .passed)
     }
 
     private func flaw(
@@ -81,11 +82,18 @@ package struct RegistrationRules: Sendable {
         case .unregister(let key, let version):
             guard version > storedVersion ?? 0 else { return .refuse(.versionMismatch) }
             return .unregister(key, version: version)
-        case .register(let key, let registration, let bytes, let flaw):
+        case .register(let key, let registration, let bytes, let check):
             guard registration.version > storedVersion ?? 0 else {
                 if isIdempotent, let registered = try registered(), Self.areEqual(registered, registration) { return .keep }
                 return .refuse(.versionMismatch)
             }
+            let flaw =
+                switch check {
+                case .passed: nil as PushNotificationRegistrationResponse.ErrorType?
+                case .flawed(let flaw): flaw
+                // The known version is not stored any more: it was a tombstone that has expired.
+                case .left: self.flaw(in: registration, from: claim.sender)
+                }
             if let flaw { return .refuse(flaw) }
             return .store(key, registration, bytes: bytes)
         }
@@ -97,10 +105,17 @@ package struct RegistrationClaim: Sendable {
     package enum Intent: Sendable {
         case malformed
         case unregister(RegistrationKey, version: UInt64)
-        /// `bytes` is the decrypted registration: stored as received, unknown fields included. `flaw` takes effect only if the version
-        /// is new, and is not determined otherwise.
-        case register(
-            RegistrationKey, PushNotificationRegistration, bytes: [UInt8], flaw: PushNotificationRegistrationResponse.ErrorType?)
+        /// `bytes` is the decrypted registration: stored as received, unknown fields included. `check` takes effect only if the version
+        /// is new.
+        case register(RegistrationKey, PushNotificationRegistration, bytes: [UInt8], check: ContentCheck)
+    }
+
+    /// What is known of a registration's content: token, grant and service.
+    package enum ContentCheck: Sendable {
+        case passed
+        case flawed(PushNotificationRegistrationResponse.ErrorType)
+        /// Left to the decision, which needs it only if the version is not stored.
+        case left
     }
 
     package let sender: PublicKey

@@ -69,6 +69,24 @@ import WakuCrypto
         }
     }
 
+    /// A version stays known in memory when its tombstone has expired.
+    @Test(arguments: [true, false]) func aVersionThatIsKnownButNotStoredAnyMoreDoesNotReplaceTheGrant(isGranted: Bool) throws {
+        let rules = RegistrationRules(identity: Self.server)
+        var registration = Self.client.registration(version: 3)
+        if !isGranted { registration.grant[0] ^= 1 }
+        let envelope = try MetadataEnvelope(parsing: Self.client.envelope(registration), wakuSigner: Self.client.identity.publicKey)
+        let claim = try #require(rules.claim(in: envelope, knownVersion: { _ in 5 }))
+        guard case .refuse(.versionMismatch) = rules.decide(claim, storedVersion: 5, registered: { nil }) else {
+            Issue.record("an older version was not refused")
+            return
+        }
+        switch rules.decide(claim, storedVersion: nil, registered: { nil }) {
+        case .store(_, _, _) where isGranted: break
+        case .refuse(.malformedMessage) where !isGranted: break
+        case let decision: Issue.record("\(decision)")
+        }
+    }
+
     private static let changes: [@Sendable (inout PushNotificationRegistration) -> Void] = [
         { $0.tokenType = 2 }, { $0.deviceToken = DeviceToken("another") }, { $0.accessToken = AccessToken("another") },
         { $0.enabled = false }, { $0.version = 8 }, { $0.version = 6 }, { $0.allowedKeyList = [[1]] }, { $0.blockedChatList = [[1]] },
