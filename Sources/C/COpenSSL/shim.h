@@ -11,6 +11,7 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509.h>
+#include "pbkdf2.h"
 
 // Macros that Swift cannot import.
 static const int waku_evp_public_key = EVP_PKEY_PUBLIC_KEY;

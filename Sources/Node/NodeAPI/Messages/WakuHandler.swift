@@ -29,7 +29,7 @@ package struct Incoming: Sendable {
 /// The symmetric keys that may decrypt a message.
 package enum MessageKeys: Sendable {
     case known([SymmetricKey])
-    /// The keys must be derived first, which takes about 12 ms each.
+    /// The keys must be derived first, which takes about 7 ms each.
     case missing
     /// The keys must be derived first, unless the message can be decrypted with the node's own key.
     case missingUnlessOwn

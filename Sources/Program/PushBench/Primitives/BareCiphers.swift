@@ -104,10 +104,7 @@ final class BareCiphers {
 
     /// The cost of ``KeyDerivation/topicKey(_:)`` is this call.
     func topicKey() {
-        check(
-            plain.withMemoryRebound(to: CChar.self, capacity: 128) { password in
-                PKCS5_PBKDF2_HMAC(password, 128, nil, 0, 65_356, EVP_sha256(), 32, output)
-            })
+        waku_pbkdf2_sha256(plain, 65_356, output)
     }
 
     /// ECIES after its ECDH: two hashes for the keys, the tag, the cipher.

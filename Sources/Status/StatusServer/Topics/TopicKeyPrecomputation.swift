@@ -8,7 +8,7 @@ import WakuCrypto
 
 /// Derives the keys of query topics ahead of the first query, on idle cores.
 ///
-/// A derivation takes about 12 ms of CPU time. Only the deployed form of the topic string is derived, because clients use it. A key that a
+/// A derivation takes about 7 ms of CPU time. Only the deployed form of the topic string is derived, because clients use it. A key that a
 /// query needs earlier is derived by ``TopicKeys`` at once.
 final class TopicKeyPrecomputation: Sendable {
     /// Number of rows per scan step.
