@@ -117,7 +117,7 @@ package struct StartupBench: Sendable {
             let observer = network.relay()
             return try await observer.running(deliver: { answers.note($0) }) {
                 let began = Clock.uptime()
-                let node = try SpawnedNode(executable: executable, identityFile: identityFile, folder: data, relayURL: relayURL)
+                let node = try SpawnedNode(executable: executable, identityFile: identityFile, folder: data, relays: [relayURL])
                 defer { node.kill() }
                 try await node.waitUntilReady(limit: .seconds(120))
                 let ready = Clock.uptime()

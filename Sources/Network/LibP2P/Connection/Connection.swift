@@ -12,6 +12,9 @@ public final class Connection: Sendable {
     public let isInbound: Bool
     let openedAt: NIODeadline
     let eventLoop: any EventLoop
+    /// Runs tasks on the connection's event loop: those that read its streams or write to them do not change threads for each message. For short work
+    /// only, since other connections share the loop.
+    public let executor: any TaskExecutor
     /// Identifies the channel in the host's ``InboundTable``.
     let channelID: ObjectIdentifier
     /// The memory used by this connection.
@@ -32,6 +35,7 @@ public final class Connection: Sendable {
         self.openedAt = openedAt
         self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
         self.eventLoop = eventLoop
+        executor = EventLoopExecutor(eventLoop)
         self.traffic = traffic
         self.channelID = channelID
         self.memory = memory

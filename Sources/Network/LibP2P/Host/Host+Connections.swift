@@ -75,7 +75,7 @@ extension Host: ConnectionOwner {
             return (entry.service, served)
         }
         guard let (service, served) = start else { return nil }
-        return Task {
+        return Task(executorPreference: stream.connection.executor) { [self] in
             do {
                 try await service(stream)
                 stream.close()

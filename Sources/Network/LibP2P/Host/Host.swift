@@ -15,7 +15,8 @@ import Synchronization
 /// Transports: TCP with Noise and yamux. Identify and ping are served automatically. All methods may be called from any thread; services run in
 /// tasks of their own. Close a host with ``close()``: until then its listeners and connections keep it alive.
 public final class Host: Sendable {
-    /// Serves one stream of a protocol. The stream is closed when the service returns, and reset when it throws.
+    /// Serves one stream of a protocol, on the event loop of its connection: long work goes elsewhere. The stream is closed when the service returns, and
+    /// reset when it throws.
     public typealias Service = @Sendable (PeerStream) async throws -> Void
 
     /// The node's private key.

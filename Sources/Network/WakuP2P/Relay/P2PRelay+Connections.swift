@@ -94,14 +94,14 @@ extension P2PRelay {
         }
         await carryOut(outcome)
         try await withThrowingTaskGroup { group in
-            group.addTask {
+            group.addTask(executorPreference: connection.executor) {
                 while let frame = self.driver.nextFrame(to: peer, over: id) { try await stream.write(frame) }
                 for await _ in framesQueued {
                     while let frame = self.driver.nextFrame(to: peer, over: id) { try await stream.write(frame) }
                 }
             }
             // The peer sends nothing on this stream. When it ends the stream, it no longer reads this node's messages.
-            group.addTask {
+            group.addTask(executorPreference: connection.executor) {
                 while try await stream.read() != nil {}
                 throw ConnectionError.closedByPeer
             }

@@ -24,6 +24,7 @@ struct Bench: AsyncParsableCommand {
               waku-push-bench startup --registrations 1000000 --data /var/lib/waku-push
               waku-push-bench end-to-end --rate 100 --duration 1m --gorush-latency 1ms
               waku-push-bench relay --seconds 5
+              waku-push-bench shard --seconds 5 --rate 500
               waku-push-bench first-query --seconds 5
               waku-push-bench endurance --duration 1h
               waku-push-bench session session-start session-renewals --seconds 5
@@ -70,7 +71,10 @@ struct Bench: AsyncParsableCommand {
     @Option(help: "Number of stored registrations for startup.")
     var registrations: Int = 100_000
 
-    @Option(help: "Messages per second for end-to-end, flood, nodes and endurance. [default: 100, 100, 500, and half of the maximum rate]")
+    @Option(
+        help:
+            "Messages per second for end-to-end, flood, nodes, shard and endurance. [default: 100, 100, 500, 100 to 1,000, and half of the maximum rate]"
+    )
     var rate: Double?
 
     @Option(help: "Poll interval of the node attached over REST, for end-to-end.")
@@ -85,6 +89,10 @@ struct Bench: AsyncParsableCommand {
     /// Runs the second process of the relay benchmark, which is this program too.
     @Flag(help: .hidden)
     var relaySink = false
+
+    /// Runs the second process of the shard benchmark, with this many peers.
+    @Option(help: .hidden)
+    var shardPeers: Int?
 
     func validate() throws {
         guard seconds > 0, seconds <= 3600 else { throw ValidationError("--seconds must be above 0 and at most 3600") }
@@ -103,6 +111,7 @@ struct Bench: AsyncParsableCommand {
     func run() async throws {
         try await reportingFailures {
             if relaySink { return try await RelayBenchSink().run() }
+            if let shardPeers { return try await ShardPeers(count: shardPeers, rate: rate ?? 100).run() }
             let location = try store.map { StoreLocation.postgreSQL(try PostgreSQLAddress($0)) } ?? .dataFolder
             let progress = ProgressBar()
             defer { progress.clear() }
@@ -157,7 +166,7 @@ struct Bench: AsyncParsableCommand {
             return results
         case .query: return try await MessageBench(.query, settings: settings).run()
         case .firstQuery:
-            // Each query takes 12 ms of a core to generate, and as long again in the node.
+            // Each query takes 7 ms of a core to generate, and as long again in the node.
             let count = min(5_000, max(50, Int(settings.seconds * 1_000)))
             return try await FirstQueryBench(settings: settings, registrantCount: count).run()
         case .request: return try await MessageBench(.request, settings: settings).run()
@@ -175,6 +184,7 @@ struct Bench: AsyncParsableCommand {
             return try await EndToEndBench(settings: settings, load: load).run()
         case .flood: return try await FloodBench(settings: settings, rate: rate ?? 100).run()
         case .relay: return try await RelayBench(settings: settings, executable: try Self.executable()).run()
+        case .shard: return try await ShardBench(settings: settings, rate: rate, executable: try Self.executable()).run()
         case .startup:
             return try await StartupBench(
                 settings: settings, registrationCount: registrations,
@@ -203,6 +213,7 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case foreign
     case endToEnd = "end-to-end"
     case relay
+    case shard
     case flood
     case startup
     case endurance
@@ -214,7 +225,8 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     var canUseStore: Bool {
         switch self {
         case .registration, .query, .request, .v01, .nodes: true
-        case .primitives, .firstQuery, .foreign, .endToEnd, .relay, .flood, .startup, .endurance, .session, .sessionStart, .sessionRenewals:
+        case .primitives, .firstQuery, .foreign, .endToEnd, .relay, .shard, .flood, .startup, .endurance, .session, .sessionStart,
+            .sessionRenewals:
             false
         }
     }
@@ -222,7 +234,7 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     /// Whether it runs only when it is named.
     var isLong: Bool {
         switch self {
-        case .firstQuery, .nodes, .endurance, .session, .sessionStart, .sessionRenewals: true
+        case .firstQuery, .nodes, .shard, .endurance, .session, .sessionStart, .sessionRenewals: true
         case .primitives, .registration, .query, .request, .v01, .foreign, .endToEnd, .relay, .flood, .startup: false
         }
     }

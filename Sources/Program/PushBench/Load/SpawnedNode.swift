@@ -1,22 +1,24 @@
 import CurlClient
 import Foundation
 
-/// `waku-push serve` as a separate process, to measure its memory.
+/// `waku-push serve` as a separate process, to measure its memory and CPU time.
 final class SpawnedNode: Sendable {
     private let process: Process
     private let client = CurlClient()
     let httpURL: String
 
     /// - Throws: ``BenchError``
-    init(executable: String, identityFile: String, folder: String, relayURL: String) throws(BenchError) {
+    init(executable: String, identityFile: String, folder: String, relays: [String]) throws(BenchError) {
         let port = try FreePort.find()
         httpURL = "http://127.0.0.1:\(port)"
         process = Process()
         process.executableURL = URL(fileURLWithPath: executable)
         process.arguments = [
-            "serve", "--identity", identityFile, "--data", folder, "--relay", relayURL, "--http", "127.0.0.1:\(port)", "--log-level",
-            "error", "--reply-delay", "off", "--derive-ahead", "off",
+            "serve", "--identity", identityFile, "--data", folder, "--http", "127.0.0.1:\(port)", "--log-level", "error", "--reply-delay",
+            "off",
+            "--derive-ahead", "off",
         ]
+        for relay in relays { process.arguments? += ["--relay", relay] }
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
@@ -25,6 +27,15 @@ final class SpawnedNode: Sendable {
         } catch {
             throw BenchError(code: .unavailable, message: "\(executable) can't be started")
         }
+    }
+
+    var usage: ProcessUsage { ProcessUsage(of: process.processIdentifier) }
+
+    /// The value of a sample in `/metrics`; 0 if there is none.
+    func metric(_ sample: String) async throws -> Double {
+        let response = try await client.send(HTTPRequest(url: httpURL + "/metrics", timeout: .seconds(5)))
+        let line = String(decoding: response.body, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix(sample + " ") }
+        return line.flatMap { Double($0.dropFirst(sample.count + 1)) } ?? 0
     }
 
     var residentBytes: Int? { ProcessMemory.residentBytes(of: process.processIdentifier) }

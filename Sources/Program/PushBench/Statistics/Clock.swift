@@ -28,3 +28,25 @@ enum ProcessMemory {
         return line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }.map { $0 * 1024 }
     }
 }
+
+/// What the threads of a process have used since it started; threads that have ended are not counted.
+struct ProcessUsage {
+    var cpuNanoseconds: UInt64 = 0
+    var contextSwitches = 0
+
+    init(of process: Int32) {
+        let folder = "/proc/\(process)/task"
+        for thread in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
+            func words(_ file: String) -> [Substring] {
+                let contents = FileManager.default.contents(atPath: "\(folder)/\(thread)/\(file)") ?? Data()
+                return String(decoding: contents, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+            }
+            cpuNanoseconds += words("schedstat").first.flatMap { UInt64($0) } ?? 0
+            let status = words("status")
+            for name in ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"] {
+                guard let index = status.firstIndex(of: Substring(name)), index + 1 < status.endIndex else { continue }
+                contextSwitches += Int(status[index + 1]) ?? 0
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import Foundation
+
+/// A second process of a benchmark. Its output goes to a file.
+final class BenchChild: Sendable {
+    private let process: Process
+    private let output: String
+
+    init(_ executable: String, _ arguments: [String], output: String) throws(BenchError) {
+        _ = FileManager.default.createFile(atPath: output, contents: nil)
+        self.output = output
+        process = Process()
+        process.executableURL = URL(fileURLWithPath: executable)
+        process.arguments = arguments
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle(forWritingAtPath: output)
+        process.standardError = FileHandle.nullDevice
+        do {
+            try process.run()
+        } catch {
+            throw BenchError(code: .unavailable, message: "\(executable) can't be started")
+        }
+    }
+
+    deinit { end() }
+
+    func end() {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    }
+
+    /// Waits for the first complete line that `pick` accepts.
+    func line<R>(_ pick: (String) -> R?) async throws -> R {
+        var found: R?
+        try await Self.wait("\(process.executableURL?.lastPathComponent ?? "a process") did not respond") {
+            let text = String(decoding: FileManager.default.contents(atPath: output) ?? Data(), as: UTF8.self)
+            for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
+                if let value = pick(String(line)) { found = value }
+            }
+            return found != nil
+        }
+        guard let found else { throw CancellationError() }
+        return found
+    }
+
+    static func wait(_ problem: String, until condition: () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !condition() {
+            guard ContinuousClock.now < deadline else { throw BenchError(code: .unavailable, message: problem) }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+    }
+}
