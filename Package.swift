@@ -50,6 +50,8 @@ let package = Package(
         .library(name: "StatusProtocol", targets: ["StatusProtocol"]),
         .library(name: "GossipSub", targets: ["GossipSub"]),
         .library(name: "WakuP2P", targets: ["WakuP2P"]),
+        .library(name: "NwakuRelay", targets: ["NwakuRelay"]),
+        .library(name: "LoopbackRelay", targets: ["LoopbackRelay"]),
         .library(name: "LibP2P", targets: ["LibP2P"]),
     ],
     dependencies: [
@@ -131,7 +133,8 @@ package.targets += room(
         library("GossipSub", ["Core", "WakuCrypto", "Wire", deque]),
         library("HTTPService", ["NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTPTypes]),
         library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", "Wire", logging, nio, nioSockets]),
-        library("LoopbackRelay", ["Core", "HTTPService", "Waku", "WakuCrypto", hummingbird, logging, nio]),
+        library("LoopbackRelay", ["Core", "Waku"]),
+        library("LoopbackServer", ["Core", "HTTPService", "LoopbackRelay", "Waku", "WakuCrypto", hummingbird, logging, nio]),
         library("NIOSupport", [logging, nio]),
         library("NwakuRelay", ["Core", "CurlClient", "Waku", "WakuCrypto", "Wire", logging]),
         library("Waku", ["CPushMessages", "Core", "WakuCrypto", "Wire"]),
@@ -248,7 +251,8 @@ package.targets += room(
             "PushBench",
             [
                 "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "Cluster", "ClusterPostgreSQL", "Core", "CurlClient",
-                "Delivery", "GossipSub", "HTTPService", "LibP2P", "LoopbackRelay", "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay",
+                "Delivery", "GossipSub", "HTTPService", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI", "NodeAssembly",
+                "NodeMetrics", "NwakuRelay",
                 "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusProtocol",
                 "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
                 "WakuP2P", "WakuPushCommands", arguments, histogram, hummingbird, lifecycle, logging, nio, signals, sqlite,
@@ -258,7 +262,7 @@ package.targets += room(
             "WakuPushCommands",
             [
                 "CVersion", "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
-                "NodeAPI", "NodeAssembly", "NwakuRelay", "Operations", "PushClient", "PushClientSQLite",
+                "LoopbackServer", "NodeAPI", "NodeAssembly", "NwakuRelay", "Operations", "PushClient", "PushClientSQLite",
                 "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionSwarms", "StatusGoImport",
                 "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", arguments, hummingbird, lifecycle, logging, nio, signals, yaml,
@@ -298,7 +302,8 @@ package.targets += [
     .executableTarget(
         name: "crash-test",
         dependencies: [
-            "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "NodeAssembly", "PushClient", "PushClientSQLite", "PushNode",
+            "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "LoopbackServer", "NodeAssembly", "PushClient",
+            "PushClientSQLite", "PushNode",
             "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusProtocol", "StatusRules", "StatusServer",
             "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "TestSupport", "Waku", "WakuCrypto", arguments, grdb,
             hummingbird,
@@ -324,7 +329,8 @@ package.targets += tests(
         tests("LibP2P", ["Core", "WakuCrypto", "Wire", nio, nioEmbedded, nioSockets]),
         tests("LoopbackRelay", ["Core", "Waku"]),
         tests("NIOSupport", [logging, nio, nioEmbedded]),
-        tests("NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "Waku", "Wire", hummingbird, lifecycle, logging, nio]),
+        tests(
+            "NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "LoopbackServer", "Waku", "Wire", hummingbird, lifecycle, logging, nio]),
         tests("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", "Wire", logging, nio, nioSockets]),
         tests("Waku", ["Core", "WakuCrypto", "Wire"]),
     ])
@@ -353,7 +359,8 @@ package.targets += tests(
         tests(
             "PushNode",
             [
-                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "NodeAPI", "NodeAssembly",
+                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "LoopbackServer",
+                "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay", "PushClient", "RateLimits", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server",
                 "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "Wire", grdb, hummingbird, lifecycle, logging,
             ]),
@@ -410,7 +417,8 @@ package.targets += tests(
             name: "CommandLineTests",
             dependencies: [
                 "TestSupport", "waku-push", "waku-push-bench",
-                "Core", "CurlClient", "LibP2P", "LoopbackRelay", "NodeAssembly", "NwakuRelay", "PushClient", "SessionProtocol",
+                "Core", "CurlClient", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAssembly", "NwakuRelay", "PushClient",
+                "SessionProtocol",
                 "StatusProtocol",
                 "StatusServer",
                 "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, logging, nio,
@@ -424,7 +432,8 @@ package.targets += tests(
         tests(
             "WakuPushCommands",
             [
-                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "LibP2P", "LoopbackRelay", "NodeAPI", "NodeAssembly",
+                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI",
+                "NodeAssembly",
                 "PushClient", "PushClientSQLite", "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "StatusProtocol",
                 "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
                 "WakuP2P", arguments, grdb, logging,

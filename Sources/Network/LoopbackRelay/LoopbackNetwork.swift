@@ -1,13 +1,13 @@
 import Synchronization
-package import Core
-package import Waku
+public import Core
+public import Waku
 
-/// A Waku network inside this process: one node with a REST API, served by ``LoopbackServer``, and in-process participants, created by
-/// ``relay(pubsubTopics:bufferCapacity:hearsItself:)``.
+/// A Waku network inside this process, for tests and trials without a network: participants, created by
+/// ``relay(pubsubTopics:bufferCapacity:hearsItself:)``, and a node whose REST API `LoopbackServer` serves.
 ///
 /// A message reaches all participants except its publisher, the pollers of the REST API and the store. Pollers receive all messages, those
 /// published by REST included, as with a real node.
-package final class LoopbackNetwork: Sendable {
+public final class LoopbackNetwork: Sendable {
     private struct Inner {
         var state: LoopbackState
         var faults = LoopbackFaults()
@@ -26,7 +26,7 @@ package final class LoopbackNetwork: Sendable {
     ///   - archiveCount: Messages in the store.
     ///   - archiveByteCount: Bytes of payloads and topics in the store.
     ///   - archiveClockTolerance: The store refuses messages whose timestamp differs from its clock by more than this.
-    package init(
+    public init(
         cacheCapacity: Int = 50, archiveCount: Int = 10_000, archiveByteCount: Int = 64 << 20,
         archiveClockTolerance: Duration = .seconds(20)
     ) {
@@ -42,7 +42,7 @@ package final class LoopbackNetwork: Sendable {
     ///   - pubsubTopics: The topics whose messages it receives.
     ///   - bufferCapacity: Messages beyond it are dropped and counted.
     ///   - hearsItself: Whether it receives its own messages, as pollers of a node do.
-    package func relay(
+    public func relay(
         pubsubTopics: [PubsubTopic] = [.statusDefault], bufferCapacity: Int = 10_000, hearsItself: Bool = false
     ) -> LoopbackParticipant {
         let relay = LoopbackParticipant(network: self, pubsubTopics: pubsubTopics, bufferCapacity: bufferCapacity, hearsItself: hearsItself)
@@ -62,7 +62,7 @@ package final class LoopbackNetwork: Sendable {
     }
 
     /// Whether to lose a publication at the node. Counts down ``LoopbackFaults/lostPublicationCount``.
-    func losesPublication() -> Bool {
+    package func losesPublication() -> Bool {
         inner.withLock { inner in
             guard inner.faults.lostPublicationCount > 0 else { return false }
             inner.faults.lostPublicationCount -= 1
@@ -73,8 +73,10 @@ package final class LoopbackNetwork: Sendable {
     /// Publishes a message from outside: all participants receive it.
     ///
     /// - Parameters:
+    ///   - message: The message.
+    ///   - pubsubTopic: The topic on which it is published.
     ///   - now: The node's time.
-    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, at now: Timestamp = .now()) {
+    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, at now: Timestamp = .now()) {
         publish(message, on: pubsubTopic, from: nil, at: now)
     }
 
@@ -90,7 +92,7 @@ package final class LoopbackNetwork: Sendable {
         }
     }
 
-    func withState<Result: Sendable>(_ body: (inout LoopbackState) -> Result) -> Result {
+    package func withState<Result: Sendable>(_ body: (inout LoopbackState) -> Result) -> Result {
         inner.withLock { body(&$0.state) }
     }
 }

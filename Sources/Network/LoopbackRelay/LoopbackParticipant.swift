@@ -1,9 +1,9 @@
 import Core
 import Synchronization
-package import Waku
+public import Waku
 
 /// A participant of a ``LoopbackNetwork``. It receives messages without draining the cache that REST clients poll.
-package final class LoopbackParticipant: Relay {
+public final class LoopbackParticipant: Relay {
     private struct Buffer {
         var messages: [ReceivedMessage] = []
         var droppedCount = 0
@@ -27,17 +27,21 @@ package final class LoopbackParticipant: Relay {
     }
 
     /// Messages dropped because the buffer was full.
-    package var droppedCount: Int {
+    public var droppedCount: Int {
         buffer.withLock { $0.droppedCount }
     }
 
-    package var name: String { "loopback" }
+    /// `loopback`
+    public var name: String { "loopback" }
 
     /// Always attached: there is no connection to lose.
-    package var state: RelayState { .attached }
+    public var state: RelayState { .attached }
 
+    /// Hands the message to all other participants at once.
+    ///
+    /// - Throws: ``RelayError`` with `refused` for a message that no node accepts.
     @discardableResult
-    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
         network.publish(message, on: pubsubTopic, from: self)
         // All participants received it.
@@ -45,7 +49,7 @@ package final class LoopbackParticipant: Relay {
     }
 
     /// Delivers all buffered messages in one batch. Runs once at a time.
-    package func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         let added = WakeUpSignal()
         buffer.withLock { $0.added = added }
         // For messages that were buffered before the run.

@@ -1,11 +1,11 @@
-import Core
-import Waku
+package import Core
+package import Waku
 
 /// The state of the loopback node: subscriptions, the cache for pollers, and the store's archive. Time comes in as a value.
 ///
 /// All topics share one cache, as in nwaku: when it is full, the message with the smallest timestamp is evicted. A poll removes the messages
 /// that it returns. The archive refuses the messages that a store refuses, and evicts its oldest.
-struct LoopbackState {
+package struct LoopbackState {
     struct Limits: Hashable, Sendable {
         var cacheCapacity: Int
         var archiveCount = 10_000
@@ -34,15 +34,15 @@ struct LoopbackState {
         self.limits = limits
     }
 
-    mutating func subscribe(to topics: [PubsubTopic]) {
+    package mutating func subscribe(to topics: [PubsubTopic]) {
         subscriptions.formUnion(topics)
     }
 
-    mutating func unsubscribe(from topics: [PubsubTopic]) {
+    package mutating func unsubscribe(from topics: [PubsubTopic]) {
         subscriptions.subtract(topics)
     }
 
-    func isSubscribed(to topic: PubsubTopic) -> Bool {
+    package func isSubscribed(to topic: PubsubTopic) -> Bool {
         subscriptions.contains(topic)
     }
 
@@ -65,7 +65,7 @@ struct LoopbackState {
     }
 
     /// Removes and returns the cached messages of a topic; nil when the topic is not subscribed.
-    mutating func poll(_ topic: PubsubTopic) -> [ReceivedMessage]? {
+    package mutating func poll(_ topic: PubsubTopic) -> [ReceivedMessage]? {
         guard subscriptions.contains(topic) else { return nil }
         let due = cache.values.filter { $0.message.pubsubTopic == topic }.sorted { $0.number < $1.number }
         for cached in due {
@@ -113,7 +113,7 @@ struct LoopbackState {
     }
 
     /// One page of the archive, and the cursor for the next page if there is one.
-    func query(_ query: LoopbackQuery) -> (messages: [ReceivedMessage], cursor: MessageHash?) {
+    package func query(_ query: LoopbackQuery) -> (messages: [ReceivedMessage], cursor: MessageHash?) {
         let topics = Set(query.contentTopics)
         let hashes = Set(query.hashes)
         func matches(_ received: ReceivedMessage) -> Bool {
@@ -137,17 +137,19 @@ struct LoopbackState {
 }
 
 /// A store query.
-struct LoopbackQuery: Hashable, Sendable {
-    var pubsubTopic: PubsubTopic?
+package struct LoopbackQuery: Hashable, Sendable {
+    package var pubsubTopic: PubsubTopic?
     /// All when it is empty.
-    var contentTopics: [ContentTopic] = []
-    var startTime = Timestamp(rawValue: .min)
-    var endTime = Timestamp(rawValue: .max)
+    package var contentTopics: [ContentTopic] = []
+    package var startTime = Timestamp(rawValue: .min)
+    package var endTime = Timestamp(rawValue: .max)
     /// All when it is empty.
-    var hashes: [MessageHash] = []
+    package var hashes: [MessageHash] = []
     /// The last message of the previous page.
-    var cursor: MessageHash?
-    var isAscending = true
+    package var cursor: MessageHash?
+    package var isAscending = true
     /// At least 1.
-    var pageSize = 20
+    package var pageSize = 20
+
+    package init() {}
 }

@@ -1,11 +1,12 @@
 import CurlClient
 
 /// The address of a node's REST API: an `http` or `https` URL with a host and optionally port and path.
-package struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
+public struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
     private let base: HTTPBaseURL
 
+    /// - Parameter url: For instance `http://127.0.0.1:8645`. A path is kept, for nodes behind a proxy.
     /// - Throws: ``NwakuRelayError`` with `invalidAddress` or `credentialsInAddress`
-    package init(_ url: String) throws(NwakuRelayError) {
+    public init(_ url: String) throws(NwakuRelayError) {
         do {
             base = try HTTPBaseURL(parsing: url)
         } catch {
@@ -30,5 +31,6 @@ package struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
         base.appending(path: path)
     }
 
-    package var description: String { base.description }
+    /// The URL.
+    public var description: String { base.description }
 }

@@ -1,7 +1,8 @@
-package import Waku
+public import Waku
 
 extension NwakuRESTRelay: StoreReadingRelay {
-    package func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
+    /// One page of the node's store.
+    public func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
         try await api.storePage(query)
     }
 }

@@ -1,9 +1,9 @@
-package import Core
+public import Core
 import Foundation
 package import CurlClient
-package import Logging
+public import Logging
 import Synchronization
-package import Waku
+public import Waku
 
 /// A relay by the REST API of one nwaku node: polls messages, fetches lost ones from the store, and publishes.
 ///
@@ -12,24 +12,28 @@ package import Waku
 ///
 /// Messages from polls and from the store are delivered concurrently, so that `deliver` may run twice at the same time, and the same message
 /// may arrive several times. The node's own publications are received too: recognize duplicates by the message hash.
-package final class NwakuRESTRelay: Relay {
-    package struct Configuration: Sendable {
-        package var address: NodeAddress
-        package var pubsubTopics: [PubsubTopic]
+public final class NwakuRESTRelay: Relay {
+    /// The settings of a relay.
+    public struct Configuration: Sendable {
+        /// The address of the node's REST API.
+        public var address: NodeAddress
+        /// The topics to receive messages on.
+        public var pubsubTopics: [PubsubTopic]
         /// From the start of one poll to the start of the next.
-        package var pollInterval: Duration
+        public var pollInterval: Duration
         /// The node's cache capacity for pollers, in messages (`--rest-relay-cache-capacity`).
-        package var cacheCapacity: Int
+        public var cacheCapacity: Int
         /// The content topics to query from the store after messages may have been lost.
-        package var catchUpTopics: [ContentTopic]
+        public var catchUpTopics: [ContentTopic]
         /// ``NwakuRelay/seenUntil`` of the previous run, to catch up from. Topics without an entry have nothing to catch up with.
-        package var lastSeen: [PubsubTopic: Timestamp]
+        public var lastSeen: [PubsubTopic: Timestamp]
         /// Whether to deliver messages on a topic of the form of ``ContentTopic/init(_:)``; others are dropped. nil delivers all messages.
-        package var wants: (@Sendable (TopicTag) -> Bool)?
+        public var wants: (@Sendable (TopicTag) -> Bool)?
         /// Called with events to be counted.
-        package var report: @Sendable (RelayEvent) -> Void
+        public var report: @Sendable (RelayEvent) -> Void
 
-        package init(
+        /// The defaults fit a node that relays the Status app's shard.
+        public init(
             address: NodeAddress, pubsubTopics: [PubsubTopic] = [.statusDefault], pollInterval: Duration = .milliseconds(300),
             cacheCapacity: Int = 50, catchUpTopics: [ContentTopic] = [], lastSeen: [PubsubTopic: Timestamp] = [:],
             wants: (@Sendable (TopicTag) -> Bool)? = nil, report: @escaping @Sendable (RelayEvent) -> Void = { _ in }
@@ -80,6 +84,16 @@ package final class NwakuRESTRelay: Relay {
             timing: Timing())
     }
 
+    /// A relay with connections of its own.
+    ///
+    /// - Parameters:
+    ///   - configuration: The settings.
+    ///   - logger: Receives attachment changes and failures.
+    /// - Throws: ``NwakuRelayError`` with `noPubsubTopics` or `invalidSetting`
+    public convenience init(configuration: Configuration, logger: Logger = Logger(label: "nwaku")) throws(NwakuRelayError) {
+        try self.init(configuration: configuration, client: CurlClient(), logger: logger)
+    }
+
     init(configuration: Configuration, api: NwakuAPI, logger: Logger, timing: Timing) throws(NwakuRelayError) {
         guard !configuration.pubsubTopics.isEmpty else {
             throw NwakuRelayError(code: .noPubsubTopics, message: "there is no pubsub topic to listen on: give one like /waku/2/rs/16/32")
@@ -104,9 +118,11 @@ package final class NwakuRESTRelay: Relay {
                 lastSeen: configuration.lastSeen, at: .now()))
     }
 
-    package var name: String { "\(api.address)" }
+    /// The node's address.
+    public var name: String { "\(api.address)" }
 
-    package var clockAhead: Duration? { comparison.withLock { $0?.ahead } }
+    /// By how much this machine's clock is ahead of the node's, by the `Date` of its answers; nil before the first.
+    public var clockAhead: Duration? { comparison.withLock { $0?.ahead } }
 
     private func compareClocks(_ date: String?, from start: Date) {
         guard let date, comparison.withLock({ $0.map { Instant.now - $0.time >= Self.comparisonInterval } ?? true }),
@@ -115,27 +131,30 @@ package final class NwakuRESTRelay: Relay {
         comparison.withLock { $0 = (ahead, .now) }
     }
 
-    package var state: RelayState {
+    /// Attached while polls succeed.
+    public var state: RelayState {
         progress.withLock { $0.attachment.state }
     }
 
     /// For each topic, the local time up to which all messages were delivered. It stays unchanged while messages may be missing that were not
     /// fetched from the store yet.
-    package var seenUntil: [PubsubTopic: Timestamp] {
+    public var seenUntil: [PubsubTopic: Timestamp] {
         progress.withLock { $0.seenUntil(at: .now()) }
     }
 
+    /// Publishes by lightpush, or by relay where the node does not serve it.
     @discardableResult
-    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         try await publisher.publish(message, on: pubsubTopic)
     }
 
-    package func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+    /// Looks up messages in the node's store.
+    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
         try await publisher.lookUp(hashes)
     }
 
     /// Polls and catches up until the task is cancelled. Runs once at a time.
-    package func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         let gaps = topics.map { _ in WakeUpSignal() }
         await withDiscardingTaskGroup { group in
             group.addTask {

@@ -1,6 +1,7 @@
 /// Why a relay's configuration is invalid. The message includes the remedy.
-package struct NwakuRelayError: Error, Hashable, CustomStringConvertible {
-    package enum Code: Hashable, Sendable {
+public struct NwakuRelayError: Error, Hashable, CustomStringConvertible {
+    /// What is invalid.
+    public enum Code: Hashable, Sendable {
         /// Not an http or https URL with a host, or one with a query or fragment.
         case invalidAddress
         /// The URL contains a user or password.
@@ -11,8 +12,11 @@ package struct NwakuRelayError: Error, Hashable, CustomStringConvertible {
         case invalidSetting
     }
 
-    package let code: Code
-    package let message: String
+    /// What is invalid.
+    public let code: Code
+    /// The cause and the remedy, for an operator.
+    public let message: String
 
-    package var description: String { message }
+    /// The message.
+    public var description: String { message }
 }

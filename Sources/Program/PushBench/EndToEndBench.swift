@@ -3,6 +3,7 @@ import Delivery
 import LibP2P
 import Logging
 import LoopbackRelay
+import LoopbackServer
 import NIOCore
 import NodeAssembly
 import NwakuRelay

@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackRelay
+import LoopbackServer
 import NodeAssembly
 import Core
 import StatusServer

@@ -2,6 +2,7 @@ import NodeAssembly
 import Delivery
 import Foundation
 import LoopbackRelay
+import LoopbackServer
 import PushNode
 import Storage
 import StorePostgreSQL

@@ -1,6 +1,7 @@
 import TestSupport
 import CurlClient
 import LoopbackRelay
+import LoopbackServer
 import Testing
 import Core
 import Waku

@@ -3,6 +3,7 @@ import CurlClient
 import Hummingbird
 import Logging
 import LoopbackRelay
+import LoopbackServer
 import NIOCore
 import ServiceLifecycle
 import Synchronization

@@ -1,6 +1,7 @@
 import CurlClient
 import Logging
 import LoopbackRelay
+import LoopbackServer
 import Core
 import PushNode
 import Synchronization

@@ -1,6 +1,7 @@
 import Core
 import Foundation
 import LoopbackRelay
+import LoopbackServer
 import NwakuRelay
 import TestSupport
 import Testing

@@ -3,6 +3,7 @@ import Foundation
 import Delivery
 import Logging
 import LoopbackRelay
+import LoopbackServer
 import NodeAssembly
 import PushNode
 import StatusServer

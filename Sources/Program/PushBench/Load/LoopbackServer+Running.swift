@@ -1,4 +1,5 @@
 import LoopbackRelay
+import LoopbackServer
 
 extension LoopbackServer {
     /// Serves a network on a free port while `body` runs with its URL.

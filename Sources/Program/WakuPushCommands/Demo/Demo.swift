@@ -4,6 +4,7 @@ import Foundation
 import Delivery
 import Logging
 import LoopbackRelay
+import LoopbackServer
 import NodeAssembly
 import NwakuRelay
 import PushClient

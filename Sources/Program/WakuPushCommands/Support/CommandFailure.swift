@@ -3,6 +3,7 @@ package import ArgumentParser
 import Foundation
 import Delivery
 import LoopbackRelay
+import LoopbackServer
 import Core
 import NwakuRelay
 import PushClient

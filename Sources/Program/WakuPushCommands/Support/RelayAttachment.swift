@@ -3,6 +3,7 @@ import CurlClient
 import LibP2P
 import Logging
 import LoopbackRelay
+import LoopbackServer
 import NwakuRelay
 import PushNode
 import ServiceLifecycle

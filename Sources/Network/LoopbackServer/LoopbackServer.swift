@@ -1,6 +1,7 @@
 import Foundation
 import HTTPService
 import Hummingbird
+package import LoopbackRelay
 package import Logging
 import NIOCore
 

@@ -1,5 +1,6 @@
 import Foundation
 import Hummingbird
+import LoopbackRelay
 import Core
 import Waku
 import WakuCrypto
