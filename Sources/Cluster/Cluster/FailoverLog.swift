@@ -14,7 +14,7 @@ package struct FailoverLog: Hashable, Sendable {
     package init() {}
 
     /// - Parameter view: the view of this node's heartbeat. One that did not renew its lease is ignored.
-    /// - Returns: what happened since the last view, the promotion last.
+    /// - Returns: the events since the last view, the promotion last.
     package mutating func observed(_ view: ClusterView) -> [Event] {
         guard view.isMember else { return [] }
         var events: [Event] = []

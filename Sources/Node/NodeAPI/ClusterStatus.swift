@@ -43,7 +43,7 @@ package struct ClusterStatus: Codable, Hashable, Sendable {
     package struct Failover: Codable, Hashable, Sendable {
         /// When this node noticed it, in seconds since 1970.
         package let time: Double
-        /// What failed, and who took over, in words.
+        /// The lost node or promoted standby, in words.
         package let text: String
 
         package init(time: Double, text: String) {

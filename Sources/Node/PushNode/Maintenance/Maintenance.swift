@@ -118,7 +118,7 @@ struct Maintenance: Sendable {
         var metadata: Logger.Metadata = ["topics": .stringConvertible(topicCount()), "waiting": .stringConvertible(delivery.waitingCount)]
         for (counter, count) in counts {
             let difference = count - (last[counter] ?? 0)
-            if difference > 0 { metadata[counter.name] = "\(difference)" }
+            if difference > 0 { metadata[counter.name] = .stringConvertible(difference) }
         }
         logger.info("counters of the last minute", metadata: metadata)
     }

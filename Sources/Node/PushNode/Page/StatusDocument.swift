@@ -118,7 +118,8 @@ package struct StatusDocument {
     /// Answers are late on purpose, so that phones hear them: not part of the work.
     private var heldTime: String {
         status.replyDelay > .zero
-            ? "; answers to queries and requests leave \(status.replyDelay.seconds.asTime) after the receipt (--reply-delay)" : ""
+            ? "; answers to queries and requests leave no earlier than \(status.replyDelay.seconds.asTime) after the receipt (--reply-delay)"
+            : ""
     }
 
     private var mostTime: String { status.answerTimes.map { "99 of 100 within \($0.most.asTime)" } ?? "no recent answers" }

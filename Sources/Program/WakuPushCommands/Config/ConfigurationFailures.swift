@@ -35,7 +35,7 @@ final class ConfigurationFailures {
         }
     }
 
-    /// Checks what has a place of its own.
+    /// Runs a check of a setting that has a place of its own.
     ///
     /// - Parameter place: file and line; nil if the message has it, or the command line is meant.
     @discardableResult

@@ -91,7 +91,7 @@ extension Serve {
 
     // MARK: Warnings
 
-    /// What is allowed, and unlikely to be wanted.
+    /// Settings that are allowed but unlikely to be wanted.
     ///
     /// - Returns: a line each, with the place of the option.
     func warnings(_ plan: Plan) -> [String] {

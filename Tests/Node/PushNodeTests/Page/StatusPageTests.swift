@@ -86,7 +86,8 @@ struct StatusPageTests {
         #expect(!StatusDocument(status: status).text.contains("--reply-delay"))
         status.replyDelay = .milliseconds(500)
         #expect(
-            StatusDocument(status: status).text.contains("answers to queries and requests leave 500 ms after the receipt (--reply-delay)"))
+            StatusDocument(status: status).text.contains(
+                "answers to queries and requests leave no earlier than 500 ms after the receipt (--reply-delay)"))
     }
 
     @Test("Figures as they are read")
