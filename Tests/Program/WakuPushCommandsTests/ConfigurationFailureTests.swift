@@ -72,6 +72,21 @@ struct ConfigurationFailureTests {
         #expect(lines.count == expected.count, "\(lines)")
     }
 
+    @Test func theSameErrorAtTwoPlacesIsReportedTwice() async throws {
+        let ended = try await check(
+            """
+            gorush-endpoints:
+              - {name: a, url: "ftp://a", token-file: /nowhere/token}
+              - {name: b, url: "ftp://b", token-file: /nowhere/token}
+            pubsub-topic: [a, a]
+            """)
+        let lines = lines(ended)
+        for place in ["f.yaml:2: secret file", "f.yaml:2: the URL", "f.yaml:3: secret file", "f.yaml:3: the URL"] {
+            #expect(lines.count { $0.hasPrefix(place) } == 1, "\(lines)")
+        }
+        #expect(lines.count == 5, "\(lines)")
+    }
+
     /// With a command line that can't be parsed, the errors of the file are reported beside the parser's.
     @Test func anUnknownOptionDoesNotHideTheErrorsOfTheFile() async throws {
         let ended = try await check("poll-intervall: 1s\n", "--no-such-option", "1")

@@ -40,7 +40,7 @@ final class ConfigurationFailures {
     /// - Parameter place: file and line; nil if the message has it, or the command line is meant.
     @discardableResult
     func check<Result>(at place: String?, body: () throws -> Result) -> Result? {
-        run(body) { record($0, at: place) }
+        run(body) { record($0, at: place, isOfValue: place != nil) }
     }
 
     @discardableResult
