@@ -36,9 +36,12 @@ struct StatusSource: Sendable {
         status.isSilent = watch.silenceObstacle != nil
         let endpoints = delivery.endpoints
         status.breaker = BreakerLabel(delivery.breaker.state)
-        status.gorushFailure =
-            status.breaker == .closed ? endpoints.lazy.compactMap(\.obstacle).first : endpoints.first { !$0.breaker.isClosed }?.failure
         status.gorushDelay = endpoints.lazy.compactMap { endpoint in endpoint.delay.map { "\(endpoint.name) \($0)" } }.first
+        if status.breaker != .closed {
+            status.gorushFailure = endpoints.first { !$0.breaker.isClosed }?.failure
+        } else if status.gorushDelay == nil {
+            status.gorushFailure = endpoints.lazy.compactMap { endpoint in endpoint.obstacle.map { "\(endpoint.name) \($0)" } }.first
+        }
         if endpoints.count > 1 {
             status.endpoints = endpoints.map {
                 StatusFigures.Endpoint(name: $0.name, breaker: BreakerLabel($0.breaker.state).rawValue, waiting: $0.waitingCount)
