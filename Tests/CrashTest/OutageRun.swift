@@ -234,8 +234,8 @@ final class OutageRun: Sendable {
     /// The sum over all summaries in a log.
     private static func expiredCount(in log: String) -> Int {
         log.split(separator: "\n").reduce(0) { sum, line in
-            let fields = try? JSONDecoder().decode([String: String].self, from: Data(line.utf8))
-            return sum + (fields?["notification expired"].flatMap { Int($0) } ?? 0)
+            let fields = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+            return sum + (fields?["notification expired"] as? Int ?? 0)
         }
     }
 

@@ -152,6 +152,9 @@ package struct ClusterMember: Sendable {
 
     // MARK: The other nodes
 
+    /// The time since a lease was seen renewed, by this node's clock; nil for a node that was not seen.
+    package func silence(of node: NodeID, at now: Instant) -> Duration? { observer.silence(of: node, at: now) }
+
     /// The nodes that share messages, keys and the totals of limits: live and not draining, or all live nodes when all drain.
     package var workers: [NodeID] { view.map { Self.workers($0.leases, except: []) } ?? [] }
 

@@ -83,6 +83,8 @@ package struct ClusterView: Hashable, Sendable {
     package var partitions: [PartitionRow]
     /// nil when it was not read.
     package var clock: Clock?
+    /// The timeline of the database's write-ahead log: a promoted standby starts the next one. 0 when it was not read.
+    package var timeline: UInt32 = 0
 
     /// A reading of the database's clock.
     package struct Clock: Hashable, Sendable {

@@ -43,6 +43,9 @@ package struct LeaseObserver: Sendable {
         observations = [:]
     }
 
+    /// The time since a lease's renewal count changed; nil for a lease that was not seen, or not since ``restart()``.
+    package func silence(of node: NodeID, at now: Instant) -> Duration? { observations[node].map { now - $0.since } }
+
     /// Leases that are over, in the order of their node ids, in which rows are always changed.
     package func silent(at now: Instant, except own: NodeID) -> [Heartbeat.LeaseEnd] {
         observations.filter { $0.key != own && now - $0.value.since >= lease }

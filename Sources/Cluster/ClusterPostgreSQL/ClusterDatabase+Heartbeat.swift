@@ -27,6 +27,7 @@ extension ClusterDatabase {
             guard let time = found[0].first else { throw UnexpectedValue() }
             var view = try view(partitions: found[1], leases: found[2])
             view.clock = ClusterView.Clock(time: .microseconds(try time.integer(0)), askedAt: asked, receivedAt: .now)
+            view.timeline = connection.timelineNumber
             return view
         }
     }

@@ -53,7 +53,7 @@ package final class AcceptPauseHandler: ChannelDuplexHandler {
         pauseCount += 1
         logger.log(
             level: level, message,
-            metadata: ["reason": "\(String(cString: strerror(error.errnoCode)))", "pauses": "\(pauseCount)"])
+            metadata: ["reason": "\(String(cString: strerror(error.errnoCode)))", "pauses": .stringConvertible(pauseCount)])
     }
 
     /// Does nothing when the channel is closed.

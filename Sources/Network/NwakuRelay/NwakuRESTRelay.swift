@@ -202,7 +202,7 @@ public final class NwakuRESTRelay: Relay {
                 compareClocks(poll.date, from: start)
                 count += poll.elementCount
                 if poll.unreadableCount > 0 {
-                    logger.debug("unreadable messages dropped", metadata: ["count": "\(poll.unreadableCount)"])
+                    logger.debug("unreadable messages dropped", metadata: ["count": .stringConvertible(poll.unreadableCount)])
                 }
                 if poll.unwantedCount > 0 { report(.foreign(poll.unwantedCount)) }
                 guard !poll.messages.isEmpty else { continue }
@@ -271,8 +271,9 @@ public final class NwakuRESTRelay: Relay {
             logger.info(
                 "caught up from the store",
                 metadata: [
-                    "topic": "\(topics[index])", "messages": "\(summary.messageCount)", "pages": "\(summary.pageCount)",
-                    "cut-short": "\(summary.isCutShort)",
+                    "topic": "\(topics[index])", "messages": .stringConvertible(summary.messageCount),
+                    "pages": .stringConvertible(summary.pageCount),
+                    "cut-short": .stringConvertible(summary.isCutShort),
                 ])
         } catch {
             guard !Task.isCancelled else { return }

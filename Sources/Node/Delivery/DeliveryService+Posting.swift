@@ -167,16 +167,18 @@ extension DeliveryService {
             }
             await enqueueFromOutbox(loaded.replaced.map(\.by), heldUntil: held)
         }
+        counters.add(.notificationUnregistered, loaded.gone.count { $0.outcome == .unregistered })
         if !loaded.gone.isEmpty { notifyWaiters(table.withLock { table in loaded.gone.flatMap { table.end($0.id, as: $0.outcome) } }) }
         if !loaded.orphaned.isEmpty {
             await keep(DeliveryStorage.drop(loaded.orphaned, of: sources, at: now()), "notifications of ended devices not removed")
         }
         if !loaded.unreadable.isEmpty {
-            logger.error("dropped unreadable notifications", metadata: ["count": "\(loaded.unreadable.count)"])
+            logger.error("dropped unreadable notifications", metadata: ["count": .stringConvertible(loaded.unreadable.count)])
             await giveUp(loaded.unreadable, .notificationUnreadable, endpoint)
         }
         if !loaded.unroutable.isEmpty {
-            logger.error("dropped notifications: no gorush endpoint for the app", metadata: ["count": "\(loaded.unroutable.count)"])
+            logger.error(
+                "dropped notifications: no gorush endpoint for the app", metadata: ["count": .stringConvertible(loaded.unroutable.count)])
             await giveUp(loaded.unroutable, .notificationUnroutable, endpoint)
         }
         return loaded.postable
@@ -222,12 +224,12 @@ extension DeliveryService {
         if result.ignoredTokenCount > 0 {
             logger.warning(
                 "gorush did not count all notifications; check that their platforms are enabled in gorush",
-                metadata: ["endpoint": name, "missing": "\(result.ignoredTokenCount)"])
+                metadata: ["endpoint": name, "missing": .stringConvertible(result.ignoredTokenCount)])
         }
         if case .refused = result.outcome {
             logger.warning(
                 "gorush refused notifications",
-                metadata: ["endpoint": name, "count": "\(count)", "reason": "\(result.reason ?? "unknown")"])
+                metadata: ["endpoint": name, "count": .stringConvertible(count), "reason": "\(result.reason ?? "unknown")"])
         }
         if case .failed = result.outcome {
             counters.add(.postFailed)
@@ -254,7 +256,10 @@ extension DeliveryService {
                 counters.add(.gorushSlowed)
                 logger.warning(
                     "gorush is slow",
-                    metadata: ["endpoint": name, "posts": "\(slowness.postCount)", "unanswered_s": "\(Int(slowness.age / .seconds(1)))"])
+                    metadata: [
+                        "endpoint": name, "posts": .stringConvertible(slowness.postCount),
+                        "unanswered_s": .stringConvertible(Int(slowness.age / .seconds(1))),
+                    ])
             } else {
                 logger.info("gorush no longer slow", metadata: ["endpoint": name])
             }

@@ -97,6 +97,8 @@ package protocol ClusterMembership: Sendable {
     var share: Int { get }
     /// Additional lines for `admin status` and the status page.
     var facts: [ProtocolFact] { get }
+    /// All nodes, as this one sees them; nil for a single node, and before the first contact with the others.
+    var status: ClusterStatus? { get }
 }
 
 /// The parts of a running node that its membership uses.

@@ -27,6 +27,8 @@ package protocol ProtocolService: Sendable {
     func reloadFiles()
     /// The port of its own HTTP server once that listens; nil if it has none.
     var httpPort: Int? { get }
+    /// Whether its own HTTP server listens; true for a protocol without one.
+    var isListening: Bool { get }
 
     /// Called when another node, or possibly this one, changed the rows of a registrant, identified as in ``NodeProtocol/registrants``.
     func registeredElsewhere(_ name: [UInt8])
@@ -61,6 +63,7 @@ extension ProtocolService {
     package func reload() async throws(StoreError) {}
     package func reloadFiles() {}
     package var httpPort: Int? { nil }
+    package var isListening: Bool { true }
     package func registeredElsewhere(_ name: [UInt8]) {}
     package func nodeCountChanged(_ nodeCount: Int) {}
     package func recordSharedLimitUsage(_ name: String, cost: Int) {}

@@ -49,4 +49,5 @@ package struct SoleMembership: ClusterMembership {
     package var nodeCount: Int { 1 }
     package var share: Int { 0 }
     package var facts: [ProtocolFact] { [] }
+    package var status: ClusterStatus? { nil }
 }

@@ -1,7 +1,10 @@
 extension MetricGroup {
     /// Cluster metrics: the node's lease, its share, and messages handled in place of other nodes. Without values on a single node.
     package static let cluster = MetricGroup(
-        metrics: [.clusterLease, .clusterNodes, .clusterPartitions, .clusterMaintenance, .clusterMessages, .clusterTakes],
+        metrics: [
+            .clusterLease, .clusterNodes, .clusterPartitions, .clusterMaintenance, .clusterUnowned, .clusterStandbys,
+            .clusterStandbyLag, .clusterLastFailover, .clusterMessages, .clusterTakes,
+        ],
         counters: [.clusterTaken, .clusterLeft, .clusterElsewhere, .clusterAnswered, .clusterLimitUsage])
 }
 
@@ -13,6 +16,18 @@ extension Metric {
         "waku_push_cluster_partitions", help: "Partitions of the devices, 256 in all, that this node posts for.")
     package static let clusterMaintenance = Metric(
         "waku_push_cluster_maintenance", help: "1 on the node that does maintenance for all nodes, 0 on others.")
+    package static let clusterUnowned = Metric(
+        "waku_push_cluster_unowned_partitions", help: "Partitions of the devices without a live owner, as this node sees them.")
+    package static let clusterStandbys = Metric(
+        "waku_push_cluster_standbys", help: "Standbys of the database. Without a value if this node's role may not see them.")
+    package static let clusterStandbyLag = Metric(
+        "waku_push_cluster_standby_lag_bytes",
+        help: "Write-ahead log that the standby furthest behind has not applied; without a value if there is none or it is unknown.")
+    package static let clusterLastFailover = Metric(
+        "waku_push_cluster_last_failover_timestamp_seconds",
+        help:
+            "When this node last noticed that a node was lost or a standby of the database promoted; without a value if it did not since its start."
+    )
     package static let clusterMessages = Metric(
         "waku_push_cluster_messages_total", ClusterLabel.self,
         help: "Messages that another node was to handle first, by what became of them.")

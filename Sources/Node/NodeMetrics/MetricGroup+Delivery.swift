@@ -7,7 +7,8 @@ extension MetricGroup {
         ],
         counters: [
             .notificationQueued, .notificationAccepted, .notificationRefused, .notificationExpired, .notificationUnroutable,
-            .notificationUnreadable, .notificationRetried, .notificationDropped, .notificationEvicted, .postFailed, .gorushOpened,
+            .notificationUnreadable, .notificationUnregistered, .notificationRetried, .notificationDropped, .notificationEvicted,
+            .postFailed, .gorushOpened,
             .gorushSlowed, .notificationUncounted,
         ])
 }
@@ -57,6 +58,8 @@ extension Counter {
         "notification for an app without gorush", .notificationsEnded, NotificationEndLabel.unroutable)
     package static let notificationUnreadable = Counter(
         "notification unreadable in the outbox", .notificationsEnded, NotificationEndLabel.unreadable)
+    package static let notificationUnregistered = Counter(
+        "notification for a device that is no longer registered", .notificationsEnded, NotificationEndLabel.unregistered)
     package static let notificationRetried = Counter("notification to be tried again", .notificationsRetried)
     package static let notificationDropped = Counter(
         "notification dropped by the operator", .notificationsEnded, NotificationEndLabel.dropped)
@@ -71,6 +74,8 @@ extension Counter {
 package enum NotificationEndLabel: String, MetricLabel {
     package static let labelName = "outcome"
     case accepted, refused, expired, evicted, unreadable, unroutable, dropped
+    /// The device unregistered, or its registration ended, while the notification waited.
+    case unregistered
 }
 
 /// A gorush, by its position in the configuration.

@@ -1,7 +1,7 @@
 extension MetricGroup {
     /// The node as a whole: alarms, queues, load shedding, the database, readiness.
     package static let node = MetricGroup(
-        metrics: [.alarms, .alarmActive, .queueDepth, .queueLimit, .databaseSize, .storeWorks, .ready, .clockAhead],
+        metrics: [.alarms, .alarmActive, .queueDepth, .queueLimit, .databaseSize, .storeWorks, .ready, .clockAhead, .buildInfo],
         counters: [.shedWaitingQuery, .shedQuery, .shedRequest, .failedTopicKey, .failedStore])
 }
 
@@ -22,6 +22,7 @@ extension Metric {
         help:
             "By how much this machine's clock is certainly ahead of the database's (several nodes), or of the Waku node's. Below 0: behind."
     )
+    package static let buildInfo = Metric("waku_push_build_info", VersionLabel.self, help: "1, with the version of the running program.")
     package static let ready = Metric("waku_push_ready", help: "1 while the node is ready, as /readyz reports.")
 }
 
@@ -35,6 +36,28 @@ extension Counter {
         "failed: the store did not tell the topic", .dropped, LossStageLabel.opening, LossReasonLabel.storeFailed)
     package static let failedStore = Counter(
         "failed: the store did not keep it", .dropped, LossStageLabel.handling, LossReasonLabel.storeFailed)
+}
+
+/// The version of a program: the only label without a fixed list of values, as it is the program's own constant.
+package struct VersionLabel: MetricLabel {
+    package static let labelName = "version"
+    package static let allCases: [VersionLabel] = []
+
+    package let rawValue: String
+
+    /// - Returns: nil unless it is 1 to 64 letters, digits and `.+-~_`.
+    package init?(rawValue: String) {
+        guard (1...64).contains(rawValue.utf8.count),
+            rawValue.utf8.allSatisfy({ byte in
+                switch byte {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"):
+                    true
+                default: ".+-~_".utf8.contains(byte)
+                }
+            })
+        else { return nil }
+        self.rawValue = rawValue
+    }
 }
 
 /// The queues of a node.

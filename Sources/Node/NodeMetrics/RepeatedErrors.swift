@@ -28,7 +28,7 @@ package final class RepeatedErrors: Sendable {
     }
 
     private func write(_ message: String, _ line: ErrorCounts.Line) {
-        logger.error("\(message)", metadata: ["count": "\(line.count)", "reason": "\(line.reason)"])
+        logger.error("\(message)", metadata: ["count": .stringConvertible(line.count), "reason": "\(line.reason)"])
     }
 }
 

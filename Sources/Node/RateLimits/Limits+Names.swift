@@ -72,6 +72,45 @@ extension Limits {
         }
     }
 
+    /// A limit that can't be reached, because another one applies first.
+    package struct Conflict: Hashable, Sendable {
+        /// The names of the limit and of the one that applies first.
+        package let name: String
+        package let other: String
+        /// Names both with their values, and says how to mend it.
+        package let message: String
+    }
+
+    /// Limits with those that include them: of one sender, registrant or device, and of all.
+    private static let inclusions = [
+        ("registrations-by-sender", "messages-by-sender"), ("queries-by-sender", "messages-by-sender"),
+        ("requests-by-sender", "messages-by-sender"), ("registrations-by-sender", "registrations"), ("queries-by-sender", "queries"),
+        ("requests-by-sender", "requests"), ("queries-by-target", "queries"), ("notifications-by-target", "notifications"),
+        ("answer-kib-by-target", "answer-kib"),
+    ]
+
+    /// The limits that can't work: a part that may be larger than the whole. Such a limit never applies, and one sender can use up the whole.
+    package var conflicts: [Conflict] {
+        let rates = Dictionary(uniqueKeysWithValues: Self.rates.compactMap { rate in self[keyPath: rate.path].map { (rate.name, $0) } })
+        var conflicts: [Conflict] = []
+        for (part, whole) in Self.inclusions {
+            guard let inner = rates[part], let outer = rates[whole], inner.exceeds(outer) else { continue }
+            conflicts.append(
+                Conflict(
+                    name: part, other: whole,
+                    message: "\(part) (\(inner)) never applies, as \(whole) (\(outer)) is lower: lower the first or raise the second"))
+        }
+        if let inner = installationsByKey, let outer = registrationCount, inner > outer {
+            conflicts.append(
+                Conflict(
+                    name: "installations-by-key", other: "registration-count",
+                    message:
+                        "installations-by-key (\(inner)) never applies, as registration-count (\(outer)) is lower: lower the first or raise the second"
+                ))
+        }
+        return conflicts
+    }
+
     private static func explain(_ problem: RateLimit.Problem) -> String {
         switch problem {
         case .malformed: "is not a rate: write it like 10/s, 600/min burst 100, or off"

@@ -85,6 +85,13 @@ package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
         return RateLimit(rate.count, per: rate.unit, burst: max(1, bursts.min() ?? burst))
     }
 
+    /// Whether a bucket with this limit can never be empty before one with the other limit is: both rate and burst are at least as high, and one is
+    /// higher.
+    func exceeds(_ other: RateLimit) -> Bool {
+        let (own, others) = (Int64(count) * other.unit.seconds, Int64(other.count) * unit.seconds)
+        return own >= others && burst >= other.burst && (own > others || burst > other.burst)
+    }
+
     package var description: String { "\(count)/\(unit.rawValue) burst \(burst)" }
 
     /// The time between two tokens, in nanoseconds.

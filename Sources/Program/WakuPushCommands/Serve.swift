@@ -98,51 +98,55 @@ struct Serve: AsyncParsableCommand {
         let values: [ServeOption.Value]
     }
 
-    /// - Throws: ``CommandFailure``, and errors of relays and gorush for invalid addresses.
+    /// Checks everything, so that all errors are reported at once.
+    ///
+    /// - Throws: ``InvalidConfiguration``
     func plan() throws -> Plan {
-        guard let identity = identity ?? Environment.string("identity") else {
-            throw CommandFailure(.usage, "--identity is missing: make a key with waku-push identity new --out id.key")
+        let failures = ConfigurationFailures(Environment.problems)
+        let key = failures.check("identity") {
+            guard let path = identity ?? Environment.string("identity") else {
+                throw CommandFailure(.usage, "--identity is missing: make a key with waku-push identity new --out id.key")
+            }
+            return try IdentityFile.read(path)
         }
-        var configuration = ServerConfiguration(identity: try IdentityFile.read(identity), dataPath: data)
-        configuration.store = try StoreLocation(option: store)
-        configuration.cluster = try clusterMember(on: configuration.store)
-        configuration.pubsubTopics = try topics()
+        // With a failure the configuration is not used: the checks go on with any key.
+        var configuration = ServerConfiguration(identity: key ?? .generate(), dataPath: data)
+        if let store = failures.check("store", body: { try StoreLocation(option: store) }) {
+            configuration.store = store
+            configuration.cluster = failures.check("cluster") { try clusterMember(on: store) } ?? nil
+        }
+        failures.checkEach("pubsub-topic", pubsubTopic) { try Self.checkTopic($0) }
+        configuration.pubsubTopics = failures.check { try topics() } ?? []
         configuration.maximumRequestAge = maxRequestAge.duration
         configuration.idempotentRegistrations = idempotentRegistrations
         configuration.httpAddress = http.address
-        configuration.httpHosts = try httpHosts()
+        failures.checkEach("http-host", httpHost) { try Self.checkHost($0) }
+        configuration.httpHosts = httpHost
         configuration.servesAdmin = true
         configuration.version = Version.current
         configuration.hasRelay = hasRelay
         configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" } && network.fleet.isEmpty)
-        guard (1...100_000_000).contains(outboxLimit) else {
-            throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
-        }
         configuration.outboxLimit = outboxLimit
         configuration.unknownHold = unknownHold.duration ?? .zero
-        guard configuration.unknownHold <= NodeConfiguration.unknownHoldLimit else {
-            throw CommandFailure(.usage, "--unknown-hold must be at most 60s: a notification that is held longer is worth little")
-        }
         configuration.replyDelay = replyDelay.duration ?? .zero
-        guard configuration.replyDelay <= NodeConfiguration.replyDelayLimit else {
-            throw CommandFailure(.usage, "--reply-delay must be at most 2s: clients wait 3 s for an answer")
-        }
-        guard (1...10_000_000).contains(deriveAheadLimit) else {
-            throw CommandFailure(.usage, "--derive-ahead-limit must be from 1 to 10000000; --derive-ahead off derives none")
-        }
         configuration.deriveAheadLimit = deriveAhead == .on ? deriveAheadLimit : nil
-        configuration.limits = try limits.limits()
-        try protocols.apply(to: &configuration)
+        checkRanges(of: configuration, failures)
+        limits.check(failures)
+        if let limits = failures.check(body: { try limits.limits() }) { configuration.limits = limits }
+        protocols.apply(to: &configuration, failures)
         configuration.registrationLifetime = limits.registrationLifetime.duration
-        configuration.feedbackSecret = try gorush.feedbackSecret()
-        configuration.webPush = try webPush.endpoint()
-        let settings = try gorush.settings()
-        guard !settings.isEmpty || configuration.webPush != nil else {
-            throw CommandFailure(.usage, "--gorush none needs --web-push: otherwise no device could be notified")
+        configuration.feedbackSecret = failures.check("feedback-secret-file") { try gorush.feedbackSecret() } ?? nil
+        webPush.check(failures)
+        configuration.webPush = failures.check { try webPush.endpoint() } ?? nil
+        let settings = gorush.settings(failures)
+        for settings in settings { settings.check(failures) }
+        checkDevices(failures)
+        checkRelays(failures)
+        failures.check {
+            _ = try attachment(of: configuration.identity, logger: Logger(label: "configuration") { _ in SwiftLogNoOpLogHandler() })
         }
-        for settings in settings { _ = try settings.client() }
-        _ = try attachment(of: configuration.identity, logger: Logger(label: "configuration") { _ in SwiftLogNoOpLogHandler() })
-        _ = try network.dnsClient()
+        failures.check("dns") { try network.dnsClient() }
+        try failures.finish()
         return Plan(
             configuration: configuration, gorush: settings, notifications: try gorush.notifications(), level: logLevel,
             values: ServeOption.all.map { $0.value(Invocation.current.arguments) })
@@ -184,12 +188,11 @@ struct Serve: AsyncParsableCommand {
         guard let serve = try WakuPush.parseAsRoot(Array(arguments.dropFirst())) as? Serve else {
             throw CommandFailure(.usage, "expected the serve command")
         }
-        if let problem = Environment.problems.first { throw CommandFailure(.usage, problem) }
         return try serve.plan()
     }
 
     func run() async throws {
-        try await reportingFailures {
+        try await reportingFailures(checksOptions: false) {
             // Writing over the file size limit or to a closed connection must return an error instead of ending the process.
             signal(SIGXFSZ, SIG_IGN)
             signal(SIGPIPE, SIG_IGN)
@@ -255,19 +258,9 @@ struct Serve: AsyncParsableCommand {
         return setup
     }
 
-    private func httpHosts() throws(CommandFailure) -> [String] {
-        for name in httpHost where !HostPolicy.isName(name) {
-            throw CommandFailure(
-                .usage, "--http-host \(name) is not a host name: give it without scheme, port and path, for example push.example")
-        }
-        return httpHost
-    }
-
     func topics() throws(CommandFailure) -> [PubsubTopic] {
         guard !pubsubTopic.isEmpty else { return [.statusDefault] }
-        for topic in pubsubTopic where !topic.hasPrefix("/") || topic.utf8.count > 256 {
-            throw CommandFailure(.usage, "--pubsub-topic \(topic) is not a pubsub topic: it should look like /waku/2/rs/16/32")
-        }
+        for topic in pubsubTopic { try Self.checkTopic(topic) }
         return pubsubTopic.map(PubsubTopic.init)
     }
 }

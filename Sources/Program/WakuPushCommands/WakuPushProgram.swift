@@ -26,7 +26,7 @@ package enum WakuPushProgram {
         let arguments = Invocation.current.arguments
         do {
             try ConfigurationFile.load(arguments)
-            var command = try await Root.asyncParseAsRoot(Array(arguments.dropFirst()))
+            var command = try await Root.asyncParseAsRoot(Serve.readableArguments(Array(arguments.dropFirst())))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -50,6 +50,11 @@ package enum WakuPushProgram {
             return code.rawValue
         }
         let message = root.message(for: error)
+        if !message.isEmpty, let first = Environment.problems.first {
+            for failure in Environment.problems { CommandFailure.report(failure.message) }
+            CommandFailure.report(message.replacing(/\n[ -]*/, with: " "))
+            return first.code.rawValue
+        }
         // An exit code without a message: the command has reported its failure.
         guard !message.isEmpty else { return code.rawValue }
         let help = text.firstMatch(of: /See '(.+ --help)'/).map { " (see \($0.1))" } ?? ""

@@ -46,6 +46,7 @@ final class SessionService: ProtocolService {
     private let preparation: RequestPreparation
     private let boundPort = Mutex<Int?>(nil)
     var httpPort: Int? { boundPort.withLock(\.self) }
+    var isListening: Bool { httpPort != nil }
 
     init(_ configuration: SessionPush.Configuration, limits: SessionLimits, node: NodeServices) {
         self.configuration = configuration

@@ -227,6 +227,23 @@ struct PushNodeTests {
         }
     }
 
+    @Test("A notification whose registrant leaves while it waits is counted as such, and not posted")
+    func leftWhileWaiting() async throws {
+        fixture.gorush.answer(.failed(retryAfter: nil))
+        try await fixture.withNode(configure: { $0.answerDeadline = .milliseconds(100) }) { [bob] node async throws in
+            #expect(try await node.register(bob) == nil)
+            #expect(try await node.notify(bob) == .internalError)
+            #expect(node.count(.notificationUnregistered) == 0)
+            _ = try await node.withClient(bob.identity) {
+                try await $0.unregister(bob.installationID, version: 2, with: node.server, timeout: .seconds(60))
+            }
+            node.gorush.answer(.accepted)
+            try await node.wait { node.count(.notificationUnregistered) == 1 }
+            #expect(node.count(.notificationQueued) == 1)
+            #expect(node.gorush.accepted.isEmpty)
+        }
+    }
+
     @Test("A flood of junk on a query topic costs one key derivation, and valid queries are answered")
     func flood() async throws {
         try await fixture.withNode { [bob] node async throws in

@@ -32,8 +32,8 @@ struct ServeEnvironmentTests {
         process.send(SIGTERM)
         #expect(await process.status == 0)
         let record = try #require(startRecord(in: process.errors))
-        #expect(record["key"] == key.key.publicKey.hex)
-        #expect(record["http"] == "127.0.0.1:\(http)")
+        #expect(record.key == key.key.publicKey.hex)
+        #expect(record.http == "127.0.0.1:\(http)")
         #expect(FileManager.default.fileExists(atPath: data + "/waku-push.sqlite"))
     }
 
@@ -50,14 +50,18 @@ struct ServeEnvironmentTests {
         let ended = await daemon.stop()
         #expect(ended.status == 0)
         let record = try #require(startRecord(in: ended.errors))
-        #expect(record["key"] == key.key.publicKey.hex)
+        #expect(record.key == key.key.publicKey.hex)
         #expect(FileManager.default.fileExists(atPath: data + "/waku-push.sqlite"))
         #expect(!FileManager.default.fileExists(atPath: folder.path + "/other"))
     }
 
     /// What a node says of itself when it starts. Its relay may have said something before.
-    private func startRecord(in log: String) -> [String: String]? {
-        log.split(separator: "\n").lazy.compactMap { try? JSONDecoder().decode([String: String].self, from: Data($0.utf8)) }
-            .first { $0["key"] != nil }
+    private func startRecord(in log: String) -> StartRecord? {
+        log.split(separator: "\n").lazy.compactMap { try? JSONDecoder().decode(StartRecord.self, from: Data($0.utf8)) }.first
+    }
+
+    private struct StartRecord: Decodable {
+        let key: String
+        let http: String
     }
 }

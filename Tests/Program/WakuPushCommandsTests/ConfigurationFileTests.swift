@@ -17,7 +17,10 @@ struct ConfigurationFileTests {
         let file = try parse("data: d\nrelay: [a, b]\nlimit:\n  requests: 5/s\n  queries: no\ngorush:\n")
         #expect(file.options["data"] == ConfigurationFile.Setting(values: ["d"], place: "f.yaml:1"))
         #expect(file.options["relay"] == ConfigurationFile.Setting(values: ["a", "b"], place: "f.yaml:2"))
-        #expect(file.options["limit"] == ConfigurationFile.Setting(values: ["requests=5/s", "queries=off"], place: "f.yaml:3"))
+        #expect(
+            file.options["limit"]
+                == ConfigurationFile.Setting(
+                    values: ["requests=5/s", "queries=off"], place: "f.yaml:3", places: ["f.yaml:4", "f.yaml:5"]))
         #expect(file.options["gorush"] == nil)
     }
 
@@ -35,9 +38,14 @@ struct ConfigurationFileTests {
         ("gorush-endpoints: [a]", "f.yaml:1: an endpoint must consist of lines \"key: value\""),
     ])
     func problems(text: String, message: String) {
-        let failure = #expect(throws: CommandFailure.self) { try parse(text) }
-        #expect(failure?.code == .data)
-        #expect(failure?.message == message)
+        var failures: [CommandFailure] = []
+        do throws(CommandFailure) {
+            failures = try parse(text).problems
+        } catch {
+            failures = [error]
+        }
+        #expect(failures.map(\.code) == [.data])
+        #expect(failures.map(\.message) == [message])
     }
 
     @Test func similarNamesAreSuggested() {

@@ -9,6 +9,7 @@ import Testing
 struct NotificationEntryTests {
     private func settings(_ text: String, endpoints: [String] = ["gorush", "google"]) throws(CommandFailure) -> NotificationSettings {
         let file = try ConfigurationFile(parsing: text, path: "f.yaml", known: ["data"])
+        if let problem = file.problems.first { throw problem }
         return try NotificationSettings(file.notifications, endpoints: endpoints)
     }
 

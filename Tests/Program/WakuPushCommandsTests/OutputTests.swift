@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import TestSupport
 import Testing
 
@@ -58,7 +59,7 @@ struct OutputTests {
         let texts = [
             printed { Output.line(hostile) }, printed { Output.table([hostile], [[hostile]]) },
             printed { Output.fields([(hostile, hostile)]) },
-            LineLogHandler.line([("message", hostile)], fields: [("reason", hostile), ("agent", "\u{1B}c")], format: .text) + "\n",
+            LineLogHandler.line([("message", hostile)], fields: [("reason", .string(hostile)), ("agent", "\u{1B}c")], format: .text) + "\n",
         ]
         for text in texts {
             #expect(!text.unicodeScalars.contains { $0 != "\n" && $0.properties.generalCategory == .control }, "\(text)")
@@ -78,13 +79,37 @@ struct OutputTests {
         let ended = try await run(["config", "check", "--config", path])
         #expect([64, 65].contains(ended.status), "\(ended.status)")
         #expect(!ended.errors.isEmpty && !ended.errors.contains("\u{1B}"), "\(ended.errors)")
-        #expect(ended.errors.count { $0 == "\n" } == 1, "\(ended.errors)")
+        #expect(ended.errors.split(separator: "\n").allSatisfy { $0.hasPrefix("waku-push: ") }, "\(ended.errors)")
     }
 
     @Test(arguments: [["admin", "registrations", "show", "\u{1B}[31m\nx"], ["serve", "--relay", "\u{1B}[31m"], ["\u{1B}[31m"]])
     func argumentsAreEscapedInErrors(arguments: [String]) async throws {
         let ended = try await run(arguments)
         #expect(ended.status == 64 && !ended.errors.contains("\u{1B}"), "\(ended.errors)")
-        #expect(ended.errors.count { $0 == "\n" } == 1, "\(ended.errors)")
+        #expect(ended.errors.split(separator: "\n").allSatisfy { $0.hasPrefix("waku-push: ") }, "\(ended.errors)")
+    }
+
+    // MARK: Log
+
+    @Test func numbersOfMetadataAreNumbersInJSON() {
+        let fields: [(name: String, value: Logger.MetadataValue)] = [
+            ("count", .stringConvertible(3)), ("share", .stringConvertible(0.5)), ("cut-short", .stringConvertible(true)),
+            ("key", "0123"), ("infinite", .stringConvertible(Double.infinity)),
+        ]
+        let head = [("message", "node started")]
+        #expect(
+            LineLogHandler.line(head, fields: fields, format: .json)
+                == #"{"message":"node started","count":3,"share":0.5,"cut-short":true,"key":"0123","infinite":"inf"}"#)
+        #expect(
+            LineLogHandler.line(head, fields: fields, format: .text)
+                == "node started count=3 share=0.5 cut-short=true key=0123 infinite=inf")
+    }
+
+    @Test func theJournalIsRecognizedByDeviceAndInode() {
+        #expect(JournalStream.matches("8:1234", device: 8, inode: 1234))
+        for other in [nil, "", "8", "8:1235", "9:1234", "8:1234:0", "8:", "a:b"] {
+            #expect(!JournalStream.matches(other, device: 8, inode: 1234), "\(other ?? "nil")")
+        }
+        #expect(Logger.Level.allCases.map(\.journalPriority) == [7, 7, 6, 5, 4, 3, 2])
     }
 }

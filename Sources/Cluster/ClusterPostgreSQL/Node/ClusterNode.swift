@@ -123,6 +123,7 @@ package final class ClusterNode: ClusterMembership {
             group.addTask { await notices.listen() }
             group.addTask { await notices.readChanges() }
             group.addTask { await self.publishLimitUsage() }
+            group.addTask { await self.watchStandbys() }
         }
     }
 

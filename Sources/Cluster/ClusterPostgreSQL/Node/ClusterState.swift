@@ -1,6 +1,7 @@
 import Cluster
 import Core
 import Delivery
+import NodeAPI
 
 /// The state of a node in its cluster, behind one lock.
 struct ClusterState: Sendable {
@@ -31,6 +32,11 @@ struct ClusterState: Sendable {
     var heartbeatFailure: String?
     /// See `ClusterConflicts`.
     var conflicts: [String] = []
+    var failovers = FailoverLog()
+    var lastFailover: ClusterStatus.Failover?
+    /// nil before they were read, and when that failed.
+    var standbys: [ClusterStatus.Standby]?
+    var standbysProblem: String? = "not read yet"
     /// The number of nodes that share the messages, as last passed to the protocols.
     var nodeCount = 1
     /// The keys that this node serves, as last passed to the protocols.

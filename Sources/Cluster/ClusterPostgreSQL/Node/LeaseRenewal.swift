@@ -42,6 +42,7 @@ struct LeaseRenewal: Sendable {
                 if case .success(let view) = result {
                     compareClocks(view)
                     noteConflicts(view)
+                    node.noteFailovers(view)
                 }
                 carryOut(changes)
                 noteNodes()
@@ -85,7 +86,7 @@ struct LeaseRenewal: Sendable {
         }
         if let keys { duties.keyShareChanged(KeyShare(keys, generation: generation)) }
         guard let count else { return }
-        node.logger.info("live nodes changed", metadata: ["nodes": "\(count)"])
+        node.logger.info("live nodes changed", metadata: ["nodes": .stringConvertible(count)])
         duties.nodeCountChanged(count)
         node.store.paceCommits(node.transactionInterval)
     }

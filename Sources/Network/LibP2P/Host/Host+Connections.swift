@@ -59,7 +59,9 @@ extension Host: ConnectionOwner {
             return state.inbound.exceeding(memory.limit, at: .now()) { connections[$0]?.link.memory.byteCount ?? 0 }
         }
         for id in evicted { evict(id, .tooMuchMemory) }
-        if !evicted.isEmpty { logger.info("peers disconnected: memory limit exceeded", metadata: ["peers": "\(evicted.count)"]) }
+        if !evicted.isEmpty {
+            logger.info("peers disconnected: memory limit exceeded", metadata: ["peers": .stringConvertible(evicted.count)])
+        }
     }
 
     func isServed(_ protocolID: String) -> Bool {

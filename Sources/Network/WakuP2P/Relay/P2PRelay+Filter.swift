@@ -120,7 +120,7 @@ extension P2PRelay {
         if lockedState.withLock({ $0.shouldReportTopicLimit() }) {
             logger.warning(
                 "filter nodes do not accept all topics; some queries will be missed: use --attach relay",
-                metadata: ["limit": "\(limit)"])
+                metadata: ["limit": .stringConvertible(limit)])
         }
         return Array(topics.prefix(limit))
     }
@@ -136,7 +136,7 @@ extension P2PRelay {
     private func expectSuccess(_ status: WakuStatus, of peer: PeerID) throws {
         guard !status.isSuccess else { return }
         lockedState.withLock { $0.detachedReason = "a filter node refuses this node's topics: status \(status.code)" }
-        logger.info("filter node refused request", metadata: ["peer": "\(peer)", "status": "\(status.code)"])
+        logger.info("filter node refused request", metadata: ["peer": "\(peer)", "status": .stringConvertible(status.code)])
         throw ConnectionError.refused
     }
 }

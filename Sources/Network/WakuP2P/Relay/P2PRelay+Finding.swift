@@ -31,7 +31,9 @@ extension P2PRelay {
         await walk.run { await configuration.dns.texts(of: $0) }
         sequences.merge(walk.sequences) { max($0, $1) }
         let shards = configuration.pubsubTopics.compactMap(\.relayShard).map { UInt32($0.shard) }
-        let metadata: Logger.Metadata = ["nodes": "\(walk.nodes.count)", "unusable": "\(walk.failures.count)"]
+        let metadata: Logger.Metadata = [
+            "nodes": .stringConvertible(walk.nodes.count), "unusable": .stringConvertible(walk.failures.count),
+        ]
         lockedState.withLock { state in
             state.finder.found(walk.nodes, clusterID: configuration.clusterID, shards: shards)
             if walk.nodes.isEmpty { state.detachedReason = "the lists of nodes can't be read: does the DNS work here?" }

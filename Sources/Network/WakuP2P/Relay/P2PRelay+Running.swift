@@ -78,8 +78,8 @@ extension P2PRelay {
         for _ in 0..<update.gapCount { configuration.report(.gap) }
         if update.needsCatchUp { for gap in gapNoted { gap.signal() } }
         switch (update.wasAttached, update.isAttached) {
-        case (false, true): logger.info("relay attached", metadata: ["peers": "\(workingPeers.count)"])
-        case (true, false): logger.warning("relay detached", metadata: ["peers": "\(workingPeers.count)"])
+        case (false, true): logger.info("relay attached", metadata: ["peers": .stringConvertible(workingPeers.count)])
+        case (true, false): logger.warning("relay detached", metadata: ["peers": .stringConvertible(workingPeers.count)])
         default: break
         }
     }

@@ -96,8 +96,9 @@ extension P2PRelay {
             logger.info(
                 "caught up from the store",
                 metadata: [
-                    "topic": "\(configuration.pubsubTopics[index])", "messages": "\(summary.messageCount)", "pages": "\(summary.pageCount)",
-                    "cut-short": "\(summary.isCutShort)",
+                    "topic": "\(configuration.pubsubTopics[index])", "messages": .stringConvertible(summary.messageCount),
+                    "pages": .stringConvertible(summary.pageCount),
+                    "cut-short": .stringConvertible(summary.isCutShort),
                 ])
         } catch {
             guard !Task.isCancelled,

@@ -267,7 +267,7 @@ package final class Feedback: Sendable {
             return state.alarms[message]?.suppressed ?? 0
         }
         guard let suppressed else { return }
-        logger.error("\(message)", metadata: metadata.merging(["unsaid": "\(suppressed)"]) { old, _ in old })
+        logger.error("\(message)", metadata: metadata.merging(["unsaid": .stringConvertible(suppressed)]) { old, _ in old })
     }
 }
 

@@ -20,9 +20,31 @@ package enum NodeChecks {
         failure.map { Finding("store", .fail, $0) } ?? Finding("store", .ok, "readable and writable")
     }
 
-    /// - Parameter failure: the reason why other nodes take over this node's share; nil if they don't.
-    package static func lease(failure: String?) -> Finding {
-        failure.map { Finding("cluster", .fail, $0) } ?? Finding("cluster", .ok, "the node has its share of the work")
+    /// - Parameters:
+    ///   - failure: the reason why other nodes take over this node's share; nil if they don't.
+    ///   - status: nil before the first contact with the other nodes.
+    package static func lease(failure: String?, status: ClusterStatus? = nil) -> Finding {
+        if let failure { return Finding("cluster", .fail, failure) }
+        guard let status else { return Finding("cluster", .ok, "the node has its share of the work") }
+        guard status.unownedPartitions == 0 else {
+            return Finding(
+                "cluster", .warn, "\(status.unownedPartitions) of \(status.partitionCount) partitions have no owner; \(status.summary)",
+                remedy: "wait 5 s: other nodes take over; if they don't, check that a node is neither draining nor without a lease")
+        }
+        return Finding("cluster", .ok, status.summary)
+    }
+
+    /// - Returns: nil for a single node, and if the database has no standbys.
+    package static func standbys(_ status: ClusterStatus?) -> Finding? {
+        guard let standbys = status?.standbys, !standbys.isEmpty else { return nil }
+        let text = standbys.map { standby in
+            let behind = standby.lagBytes.map { "\($0) bytes behind" } ?? "lag unknown"
+            let delay = standby.lagSeconds.map { ", \($0) s" } ?? ""
+            return "\(standby.name) \(standby.state), \(standby.sync), \(behind)\(delay)"
+        }.joined(separator: "; ")
+        guard standbys.contains(where: \.isFarBehind) else { return Finding("standbys", .ok, text) }
+        return Finding(
+            "standbys", .warn, text, remedy: "check the standby's log, disk and network: commits wait for it if it is synchronous")
     }
 
     /// - Parameter conflicts: settings in which nodes must not differ but do, or must differ but don't.

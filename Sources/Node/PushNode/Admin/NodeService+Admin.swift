@@ -17,7 +17,8 @@ extension NodeService: AdminOperations {
         [
             NodeChecks.relay(configuration.hasRelay ? relay.state : nil), NodeChecks.silence(watch.silenceObstacle),
             NodeChecks.store(failure: store.failure),
-            cluster.isShared ? NodeChecks.lease(failure: cluster.failure) : nil, NodeChecks.nodes(cluster.conflicts), clock.finding,
+            cluster.isShared ? NodeChecks.lease(failure: cluster.failure, status: cluster.status) : nil,
+            NodeChecks.standbys(cluster.status), NodeChecks.nodes(cluster.conflicts), clock.finding,
         ].compactMap(\.self) + delivery.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle, delay: $0.delay) }
             + [
                 configuration.webPush.map { endpoint in
@@ -44,7 +45,7 @@ extension NodeService: AdminOperations {
                 version: configuration.version, processID: ProcessInfo.processInfo.processIdentifier, started: started,
                 logLevel: configuration.logLevel?.current.rawValue),
             readiness: NodeStatus.Readiness(isDraining: drain.isOn, findings: findings), work: work,
-            publicKey: configuration.identity.publicKey.hex, protocols: await protocolStatus())
+            publicKey: configuration.identity.publicKey.hex, protocols: await protocolStatus(), cluster: cluster.status)
     }
 
     private func work() async -> NodeStatus.Work {

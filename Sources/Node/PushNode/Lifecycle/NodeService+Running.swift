@@ -23,14 +23,11 @@ extension NodeService {
     ///
     /// - Throws: ``NodeError`` when an address can't be listened on, the HTTP address or a protocol's.
     package func run() async throws {
-        logger.info(
-            "node started",
-            metadata: [
-                "key": "\(configuration.identity.publicKey.hex)", "topics": "\(topicCount)",
-                "waiting": "\(delivery.waitingCount)", "http": "\(configuration.httpAddress?.description ?? "off")",
-                "silence-alarm": "\(configuration.silenceAlarm?.inWords ?? "off")",
-            ])
         try await withThrowingTaskGroup(of: Part.self) { group in
+            group.addTask {
+                await self.logStart()
+                return .start
+            }
             group.addTask {
                 try await self.serveHealth()
                 return .health
@@ -81,8 +78,28 @@ extension NodeService {
         logger.info("node stopped")
     }
 
+    /// Logs the start once all ports are bound: its own and those of its protocols. Does nothing if the node stops before.
+    private func logStart() async {
+        while !isListening {
+            guard (try? await Task.sleep(for: .milliseconds(10))) != nil else { return }
+        }
+        let port = httpPort ?? 0
+        let http = configuration.httpAddress.map { SocketAddress(host: $0.host, port: port).description }
+        logger.info(
+            "node started",
+            metadata: [
+                "key": "\(configuration.identity.publicKey.hex)", "topics": .stringConvertible(topicCount),
+                "waiting": .stringConvertible(delivery.waitingCount), "http": "\(http ?? "off")",
+                "silence-alarm": "\(configuration.silenceAlarm?.inWords ?? "off")",
+            ])
+    }
+
+    private var isListening: Bool {
+        (configuration.httpAddress == nil || httpPort != nil) && services.allSatisfy(\.isListening)
+    }
+
     private enum Part {
-        case work, publishing, posting, health, admin, maintenance, watch, service, cluster
+        case start, work, publishing, posting, health, admin, maintenance, watch, service, cluster
     }
 
     // MARK: Work
@@ -108,7 +125,7 @@ extension NodeService {
                 if self.delivery.isPosting {
                     self.logger.warning(
                         "posts to gorush unanswered at shutdown; their notifications are posted again after the restart",
-                        metadata: ["count": "\(self.delivery.unansweredCount)"])
+                        metadata: ["count": .stringConvertible(self.delivery.unansweredCount)])
                 }
                 await self.wait(max(.zero, Self.handoverEnd - (.now - stopping))) { self.cluster.hasLeft }
                 self.store.stopWaiting()

@@ -115,10 +115,10 @@ struct Maintenance: Sendable {
     }
 
     private func summarize(_ counts: [Counter: Int], since last: [Counter: Int]) {
-        var metadata: Logger.Metadata = ["topics": "\(topicCount())", "waiting": "\(delivery.waitingCount)"]
+        var metadata: Logger.Metadata = ["topics": .stringConvertible(topicCount()), "waiting": .stringConvertible(delivery.waitingCount)]
         for (counter, count) in counts {
             let difference = count - (last[counter] ?? 0)
-            if difference > 0 { metadata[counter.name] = "\(difference)" }
+            if difference > 0 { metadata[counter.name] = .stringConvertible(difference) }
         }
         logger.info("counters of the last minute", metadata: metadata)
     }

@@ -16,6 +16,7 @@ struct NodeGauges: Sendable {
     private let cluster: any ClusterMembership
     private let alarms: Alarms
     private let clock: ClockMonitor
+    private let version: VersionLabel?
     private let now: @Sendable () -> Timestamp
     private let outboxReading: ThrottledReading<Duration>
 
@@ -23,7 +24,7 @@ struct NodeGauges: Sendable {
         counters: Counters, relay: any Relay, store: any Store, delivery: DeliveryService, publisher: Publisher,
         services: [(label: ProtocolLabel, service: any ProtocolService)], cluster: any ClusterMembership, alarms: Alarms,
         clock: ClockMonitor,
-        maximumRequestAge: Duration,
+        maximumRequestAge: Duration, version: String,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.counters = counters
@@ -35,6 +36,7 @@ struct NodeGauges: Sendable {
         self.cluster = cluster
         self.alarms = alarms
         self.clock = clock
+        self.version = VersionLabel(rawValue: version)
         self.now = now
         outboxReading = ThrottledReading {
             let expires = try await store.fetch(DeliveryStorage.oldestWaitingExpiry())
@@ -57,6 +59,7 @@ struct NodeGauges: Sendable {
     private func update(isReady: Bool) async {
         let registry = counters.registry
         registry.set(.ready, to: isReady ? 1 : 0)
+        if let version { registry.set(.buildInfo, version, to: 1) }
         registry.set(.clockAhead, to: clock.ahead?.seconds)
         registry.set(.storeWorks, to: store.failure == nil ? 1 : 0)
         if cluster.isShared {
@@ -64,6 +67,11 @@ struct NodeGauges: Sendable {
             registry.set(.clusterNodes, to: Double(cluster.nodeCount))
             registry.set(.clusterPartitions, to: Double(cluster.share))
             registry.set(.clusterMaintenance, to: cluster.isMaintainer ? 1 : 0)
+            let status = cluster.status
+            registry.set(.clusterUnowned, to: status.map { Double($0.unownedPartitions) })
+            registry.set(.clusterStandbys, to: status?.standbys.map { Double($0.count) })
+            registry.set(.clusterStandbyLag, to: status?.standbys?.compactMap(\.lagBytes).max().map(Double.init))
+            registry.set(.clusterLastFailover, to: status?.lastFailover?.time)
         }
         registry.set(.databaseSize, to: Double(store.byteCount))
         registry.set(.relayAttached, to: relay.state == .attached ? 1 : 0)

@@ -2,6 +2,7 @@ import Foundation
 import NodeMetrics
 import Core
 import Waku
+import NodeAPI
 import WakuCrypto
 
 /// The page at `/`: one self-contained document, which is complete without JavaScript. With JavaScript, sections marked `data-live` are updated,
@@ -45,6 +46,7 @@ package struct StatusDocument {
         \(registrations)
         \(store)
         </div>
+        \(cluster)
         <div class="charts">
         \(charts)
         </div>
@@ -90,7 +92,8 @@ package struct StatusDocument {
         <section class="flow" data-live="flow">
         <h2>Messages and notifications <small>last \(status.lately)</small></h2>
         <ol>\(steps(status.messages))</ol>
-        <ol class="second">\(steps(status.notifications))<li class="time"><span>Answered within</span><b>\(answerTime)</b><i>\(mostTime)</i></li></ol>
+        <p class="hint">\(flowNote)</p>
+        <ol class="second">\(steps(status.notifications))<li class="time"><span>Work until the answer</span><b>\(answerTime)</b><i>\(mostTime)\(heldTime)</i></li></ol>
         </section>
         """
     }
@@ -102,6 +105,23 @@ package struct StatusDocument {
     }
 
     private var answerTime: String { status.answerTimes.map { "\($0.half.asTime)" } ?? "–" }
+    /// Why a figure may be lower than the one before it.
+    private var flowNote: String {
+        let elsewhere = status.elsewhere.map {
+            ", and \($0.lately.grouped) that other nodes handled (\($0.total.grouped) since the start)"
+        }
+        return
+            "Topics of this identity carry more than requests to this node: answers, parts of longer messages, messages for other servers"
+            + (elsewhere ?? "") + ". A lower figure is not a loss: losses are counted below."
+    }
+
+    /// Answers are late on purpose, so that phones hear them: not part of the work.
+    private var heldTime: String {
+        status.replyDelay > .zero
+            ? "; answers to queries and requests leave no earlier than \(status.replyDelay.seconds.asTime) after the receipt (--reply-delay)"
+            : ""
+    }
+
     private var mostTime: String { status.answerTimes.map { "99 of 100 within \($0.most.asTime)" } ?? "no recent answers" }
 
     // MARK: Parts
@@ -132,12 +152,14 @@ package struct StatusDocument {
     private var gorush: HTML {
         let state: HTML =
             switch status.breaker {
+            case .closed where status.gorushFailure != nil: "fails"
             case .closed: status.gorushDelay == nil ? "takes notifications" : "slow"
             case .open: "given up"
             case .halfOpen: "being tried again"
             }
         return card(
-            "gorush", title: "gorush", state: state, isWell: status.breaker == .closed && status.gorushDelay == nil,
+            "gorush", title: "gorush", state: state,
+            isWell: status.breaker == .closed && status.gorushFailure == nil && status.gorushDelay == nil,
             rows: [("waiting", "\(status.waiting.grouped)"), ("oldest", "\(status.oldestWaiting?.inWords ?? "–")")]
                 + status.endpoints.map { endpoint in
                     ("\(endpoint.name)", "\(endpoint.breaker == "closed" ? "" : "given up, ")\(endpoint.waiting.grouped) wait")
@@ -169,6 +191,49 @@ package struct StatusDocument {
         card(
             "store", title: "Database", state: status.storeFailure == nil ? "works" : "fails", isWell: status.storeFailure == nil,
             rows: [("size", "\(status.databaseBytes.asBytes)"), ("topics", "\(status.topics.grouped)")], note: status.storeFailure)
+    }
+
+    // MARK: Cluster
+
+    /// Empty for a single node.
+    private var cluster: HTML {
+        guard let cluster = status.cluster else { return "" }
+        let rows: [HTML] = cluster.nodes.map { node in
+            let heard = node.secondsSinceRenewal.map { "\(Duration.seconds($0).inWords) ago" } ?? "–"
+            let marks = [node.isSelf ? "this node" : nil, node.isMaintainer ? "maintenance" : nil].compactMap(\.self).joined(
+                separator: ", ")
+            return """
+                <tr><td><b>\(node.name)</b> <span>\(marks)</span></td><td>\(node.state)</td><td class="number">\(heard)</td>\
+                <td class="number">\(node.partitions.grouped)</td></tr>
+                """
+        }
+        let isWell = status.leaseFailure == nil && cluster.unownedPartitions == 0
+        let count = cluster.nodes.count
+        let state: HTML = "\(count) \(count == 1 ? "node" : "nodes")"
+        let note =
+            status.leaseFailure
+            ?? (cluster.unownedPartitions > 0
+                ? "\(cluster.unownedPartitions) of \(cluster.partitionCount) partitions have no owner: their notifications wait" : nil)
+        let failover = cluster.lastFailover.map { "\(Timestamp(rawValue: Int64($0.time * 1_000_000_000)).clock) UTC: \($0.text)" }
+        return """
+            <section class="cluster" data-live="cluster"><h2>Nodes</h2>
+            <p class="state \(isWell ? "good" : "bad")">\(state)</p>\(note.map { ["<p class=\"note\">\($0)</p>"] } ?? [])
+            <table><thead><tr><th>node</th><th>lease</th><th class="number">renewed</th>\
+            <th class="number">partitions of \(cluster.partitionCount)</th></tr></thead><tbody>\(rows)</tbody></table>
+            <dl><dt>last failover since the start</dt><dd>\(failover ?? "none")</dd>\(standbys(cluster))</dl></section>
+            """
+    }
+
+    private func standbys(_ cluster: ClusterStatus) -> [HTML] {
+        guard let standbys = cluster.standbys else {
+            return ["<dt>standbys of the database</dt><dd>\(cluster.standbysProblem ?? "unknown")</dd>"]
+        }
+        guard !standbys.isEmpty else { return ["<dt>standbys of the database</dt><dd>none</dd>"] }
+        return standbys.map { standby in
+            let lag = standby.lagBytes.map { "\($0.asBytes) behind" } ?? "lag unknown"
+            let delay = standby.lagSeconds.map { ", \($0.asTime)" } ?? ""
+            return "<dt>standby \(standby.name)</dt><dd>\(standby.state), \(standby.sync), \(lag)\(delay)</dd>"
+        }
     }
 
     // MARK: Charts

@@ -1,4 +1,5 @@
 import Foundation
+package import NodeAPI
 package import NodeMetrics
 package import Core
 import Waku
@@ -92,7 +93,7 @@ package struct StatusFigures: Sendable {
     package var recovered = 0
 
     package var breaker = BreakerLabel.closed
-    /// Why the last post failed, while the breaker is not closed.
+    /// Why the last post failed, while the breaker is not closed; else why gorush does not answer, if it does not.
     package var gorushFailure: String?
     /// The description of a slow gorush; nil if none is slow.
     package var gorushDelay: String?
@@ -109,9 +110,17 @@ package struct StatusFigures: Sendable {
     package var topics = 0
     /// Additional lines of each protocol.
     package var protocols: [ProtocolLines] = []
+    /// nil for a single node.
+    package var cluster: ClusterStatus?
+    /// Why this node has no valid lease; nil while it has one, and for a single node.
+    package var leaseFailure: String?
+    /// Answers to queries and requests are held until this long after the receipt: see ``NodeConfiguration/replyDelay``.
+    package var replyDelay = Duration.zero
 
     /// The steps of messages and of notifications.
     package var messages: [Step] = []
+    /// Messages on topics of this identity that other nodes handled; nil for a single node.
+    package var elsewhere: Step?
     package var notifications: [Step] = []
     /// Losses, the most frequent first.
     package var losses: [Step] = []
@@ -143,7 +152,7 @@ extension StatusFigures: Encodable {
         case time, uptimeSeconds, ready, obstacles, relay, gorush, store, registrations, messages, notifications, losses, alarms, charts
         case attached, lastMessageSeconds, silent, gaps, recovered, breaker, failure, delay, endpoints, waiting, oldestSeconds, posts,
             bytes,
-            topics
+            topics, cluster, leaseFailure, answerSeconds, half, most, replyDelaySeconds, elsewhere
         case times, lines, kind, reason, since, last, count, active
     }
 
@@ -175,8 +184,16 @@ extension StatusFigures: Encodable {
         try store.encode(databaseBytes, forKey: .bytes)
         try store.encode(topics, forKey: .topics)
 
+        try root.encode(cluster, forKey: .cluster)
+        try root.encode(leaseFailure, forKey: .leaseFailure)
+        try root.encode(replyDelay.seconds, forKey: .replyDelaySeconds)
+        var answers = root.nestedContainer(keyedBy: Key.self, forKey: .answerSeconds)
+        try answers.encode(answerTimes?.half, forKey: .half)
+        try answers.encode(answerTimes?.most, forKey: .most)
+
         try root.encode(registrations, forKey: .registrations)
         try root.encode(messages, forKey: .messages)
+        try root.encode(elsewhere, forKey: .elsewhere)
         try root.encode(notifications, forKey: .notifications)
         try root.encode(losses, forKey: .losses)
 

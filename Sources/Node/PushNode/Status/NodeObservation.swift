@@ -13,7 +13,7 @@ struct NodeObservation {
         gauges = NodeGauges(
             counters: base.counters, relay: path.relay, store: base.store, delivery: path.delivery, publisher: path.publisher,
             services: zip(base.protocols, path.services).map { ($0.label, $1) }, cluster: base.cluster, alarms: base.alarms,
-            clock: base.clock, maximumRequestAge: base.configuration.maximumRequestAge, now: base.now)
+            clock: base.clock, maximumRequestAge: base.configuration.maximumRequestAge, version: base.configuration.version, now: base.now)
         watch = NodeWatch(
             alarms: base.alarms, relay: path.relay, clock: base.cluster.isShared ? nil : base.clock, store: base.store,
             counters: base.counters, delivery: path.delivery, silenceAlarm: base.configuration.silenceAlarm, logger: base.logger,
@@ -21,6 +21,6 @@ struct NodeObservation {
         statusSource = StatusSource(
             counters: base.counters, gauges: gauges, watch: watch, relay: base.configuration.hasRelay ? path.relay : nil,
             store: base.store, delivery: path.delivery, protocols: base.protocols, services: path.services, cluster: base.cluster,
-            now: base.now, started: .now)
+            now: base.now, started: .now, replyDelay: base.configuration.replyDelay)
     }
 }

@@ -61,7 +61,8 @@ final class NodeWatch: Sendable {
         checkRelayRanks()
         let duration = counters.silence
         switch silence.withLock({ $0.update(duration) }) {
-        case .becameSilent: logger.error("no messages received on the shard", metadata: ["seconds": "\(duration.components.seconds)"])
+        case .becameSilent:
+            logger.error("no messages received on the shard", metadata: ["seconds": .stringConvertible(duration.components.seconds)])
         case .recovered: logger.info("messages received again")
         case nil: break
         }

@@ -21,6 +21,8 @@ struct StatusSource: Sendable {
     let cluster: any ClusterMembership
     let now: @Sendable () -> Timestamp
     let started: ContinuousClock.Instant
+    /// See ``NodeConfiguration/replyDelay``.
+    let replyDelay: Duration
 
     /// - Parameter obstacles: why the node is not ready.
     func status(obstacles: [String]) async -> StatusFigures {
@@ -34,8 +36,12 @@ struct StatusSource: Sendable {
         status.isSilent = watch.silenceObstacle != nil
         let endpoints = delivery.endpoints
         status.breaker = BreakerLabel(delivery.breaker.state)
-        if status.breaker != .closed { status.gorushFailure = endpoints.first { !$0.breaker.isClosed }?.failure }
         status.gorushDelay = endpoints.lazy.compactMap { endpoint in endpoint.delay.map { "\(endpoint.name) \($0)" } }.first
+        if status.breaker != .closed {
+            status.gorushFailure = endpoints.first { !$0.breaker.isClosed }?.failure
+        } else if status.gorushDelay == nil {
+            status.gorushFailure = endpoints.lazy.compactMap { endpoint in endpoint.obstacle.map { "\(endpoint.name) \($0)" } }.first
+        }
         if endpoints.count > 1 {
             status.endpoints = endpoints.map {
                 StatusFigures.Endpoint(name: $0.name, breaker: BreakerLabel($0.breaker.state).rawValue, waiting: $0.waitingCount)
@@ -61,6 +67,9 @@ struct StatusSource: Sendable {
         if cluster.isShared {
             status.protocols.append(StatusFigures.ProtocolLines(name: "cluster", lines: cluster.facts.map { ($0.name, $0.value) }))
         }
+        status.cluster = cluster.status
+        status.leaseFailure = cluster.isShared ? cluster.failure : nil
+        status.replyDelay = replyDelay
         status.alarms = watch.alarms.all
         addFlow(to: &status)
         return status
@@ -78,10 +87,14 @@ struct StatusSource: Sendable {
         status.gaps = end.count(.gapFound)
         status.recovered = end.count(.messageRecovered)
         status.messages = [
-            step("On the shard") { $0.count(.received) }, step("For this node") { $0.count(.ours) - $0.count(.duplicate) },
-            step("Valid") { $0.valid.reduce(0, +) }, step("Handled") { $0.count(handled) },
+            step("Received, from everyone") { $0.count(.received) },
+            step("On topics of this identity") { $0.count(.ours) - $0.count(.duplicate) },
+            step("Requests to this node") { $0.valid.reduce(0, +) }, step("Handled") { $0.count(handled) },
             step("Answered") { $0.count(.answerPublished) },
         ]
+        if cluster.isShared {
+            status.elsewhere = step("Handled by other nodes") { $0.count([.clusterLeft, .clusterElsewhere]) }
+        }
         status.notifications = [
             step("Notifications queued") { $0.count(.notificationQueued) }, step("Accepted by gorush") { $0.count(.notificationAccepted) },
         ]
@@ -101,7 +114,7 @@ struct StatusSource: Sendable {
         status.charts = [
             StatusFigures.Chart(title: "On the shard", unit: "messages per second", lines: [line("all", { $0.count(.received) })]),
             StatusFigures.Chart(
-                title: "For this node", unit: "messages per second",
+                title: "Requests to this node", unit: "messages per second",
                 lines: KindLabel.allCases.map { kind in
                     line(kind == .query ? "queries" : kind.rawValue + "s") { $0.valid[kind.place] }
                 }),
@@ -132,7 +145,7 @@ extension StatusSource {
     /// Counters of lost messages and notifications.
     private var losses: [Counter] {
         counters.declared.filter { $0.series?.metric == .dropped && $0 != .segment } + Counter.givenUp
-            + protocols.flatMap(\.losses) + [.answerLost, .tokenFailureLost, .feedbackShed]
+            + [.notificationUnregistered] + protocols.flatMap(\.losses) + [.answerLost, .tokenFailureLost, .feedbackShed]
     }
 }
 

@@ -11,7 +11,7 @@ extension NodeChecks {
     /// All findings, ordered from causes to consequences.
     package static func doctor(_ facts: DoctorFacts) -> [Finding] {
         [key(problem: facts.keyProblem), folder(facts.folder)] + [freeDisk(bytes: facts.freeBytes), files(facts)]
-            + [database(facts.database)] + facts.protocols + [daemon(facts.daemon)]
+            + [database(facts.database)] + facts.protocols + [daemon(facts.daemon)] + cluster(facts.daemon)
             + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts.daemon) + [selfTest(facts.selfTest)]
             + facts.gorushes.flatMap { gorush($0, facts) } + clocks(facts)
     }
@@ -69,14 +69,21 @@ extension NodeChecks {
         let failing = status.findings.filter { $0.verdict == .fail }
         if failing.isEmpty {
             let text = "ready, version \(status.version), process \(status.processID)"
-            // The doctor checks disk and files itself.
-            let warnings = status.findings.filter { $0.verdict == .warn && !["disk", "files"].contains($0.check) }
+            // The doctor checks disk and files itself, and lists the cluster's findings.
+            let warnings = status.findings.filter { $0.verdict == .warn && !(["disk", "files"] + clusterChecks).contains($0.check) }
             guard !warnings.isEmpty else { return Finding("daemon", .ok, text) }
             let reasons = warnings.map { "\($0.check): \($0.text)" }.joined(separator: "; ")
             return Finding("daemon", .warn, "\(text); \(reasons)", remedy: warnings.compactMap(\.remedy).first)
         }
         let reasons = failing.map { "\($0.check): \($0.text)" }.joined(separator: "; ")
         return Finding("daemon", .fail, "not ready: \(reasons)", remedy: failing.compactMap(\.remedy).first)
+    }
+
+    private static let clusterChecks = ["cluster", "standbys", "nodes"]
+
+    /// Nodes, their partitions, and the database's standbys, as the daemon sees them; empty for a single node.
+    static func cluster(_ status: NodeStatus?) -> [Finding] {
+        (status?.findings ?? []).filter { clusterChecks.contains($0.check) }
     }
 
     static func selfTest(_ test: DoctorFacts.SelfTest) -> Finding {

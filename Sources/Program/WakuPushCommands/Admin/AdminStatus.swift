@@ -98,6 +98,7 @@ private struct Overview: Encodable {
         Output.line()
         live.findings.print()
         Output.line()
+        if let cluster = live.cluster { cluster.print() }
         var stored = registrations.fields
         if let first = live.outbox.firstExpires {
             stored.append(("next expires", "in \(max(0, first.timeIntervalSinceNow).inWords)"))
@@ -106,6 +107,34 @@ private struct Overview: Encodable {
         guard !live.counters.isEmpty else { return }
         Output.line()
         Output.fields(live.counters.sorted { $0.key < $1.key }.map { ($0.key, String($0.value)) })
+    }
+}
+
+extension ClusterStatus {
+    /// Prints the nodes as a table, with standbys and the last failover below.
+    fileprivate func print() {
+        Output.table(
+            ["NODE", "LEASE", "RENEWED", "PARTITIONS", "MAINTENANCE"],
+            nodes.map { node in
+                [
+                    node.name + (node.isSelf ? " (this node)" : ""), node.state,
+                    node.secondsSinceRenewal.map { "\($0.inWords) ago" } ?? "-", "\(node.partitions)", node.isMaintainer ? "yes" : "-",
+                ]
+            })
+        var fields = [("partitions without an owner", "\(unownedPartitions) of \(partitionCount)")]
+        if let standbys {
+            fields += standbys.map { standby in
+                let lag = standby.lagBytes.map { "\($0) bytes behind" } ?? "lag unknown"
+                return ("standby \(standby.name)", "\(standby.state), \(standby.sync), \(lag)")
+            }
+            if standbys.isEmpty { fields.append(("standbys of the database", "none")) }
+        } else {
+            fields.append(("standbys of the database", standbysProblem ?? "unknown"))
+        }
+        let failover = lastFailover.map { "\(Date(timeIntervalSince1970: $0.time).formatted(.iso8601)), \($0.text)" }
+        fields.append(("last failover", failover ?? "none since the node started"))
+        Output.fields(fields)
+        Output.line()
     }
 }
 

@@ -21,14 +21,20 @@ struct ConfigCommand: ParsableCommand {
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Validates the configuration, including the files that it names, without connecting to anything.",
-            usage: "waku-push config check [--config FILE] <options of serve>")
+            usage: "waku-push config check [--config FILE] <options of serve>",
+            discussion: """
+                All errors are listed, a line each, with file and line; the exit code is that of the first. serve lists the same. Warnings \
+                are for settings that are allowed but unlikely to be wanted, such as a bearer token over plain HTTP: they do not change the \
+                exit code.
+                """)
 
         @OptionGroup(title: "Options of serve")
         var options: Serve
 
         func run() async throws {
-            try await reportingFailures {
-                _ = try options.plan()
+            try await reportingFailures(checksOptions: false) {
+                let plan = try options.plan()
+                for warning in options.warnings(plan) { CommandFailure.report("warning: \(warning)") }
                 Output.line("The configuration is valid.")
             }
         }

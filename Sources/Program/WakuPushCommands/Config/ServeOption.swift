@@ -10,6 +10,8 @@ struct ServeOption {
     var valueName: String?
     var isFlag = false
     var isList = false
+    /// The allowed values; nil if any text is one, or it is a flag.
+    var form: ValueForm?
 
     static var all: [ServeOption] { Settings.all }
 
@@ -27,6 +29,52 @@ struct ServeOption {
         let values: [String]
         /// `command line`, the name of an environment variable, file and line of the configuration file, or `default`.
         let source: String
+    }
+
+    /// Where an option's value is from: an environment variable, or file and line.
+    ///
+    /// - Parameters:
+    ///   - name: an option of serve.
+    ///   - index: the position of the value, if the option repeats.
+    /// - Returns: nil for the command line, and for a default.
+    static func place(of name: String?, index: Int = 0) -> String? {
+        guard let option = all.first(where: { $0.name == name }) else { return nil }
+        let source = option.value(Invocation.current.arguments).source
+        guard source != "command line", source != "default" else { return nil }
+        guard source != Environment.name(of: option.name), let places = Environment.file?.options[option.name]?.places else {
+            return source
+        }
+        return places.indices.contains(index) ? places[index] : source
+    }
+
+    /// Removes values that their options do not allow from a command line, so that the remaining options are read.
+    ///
+    /// - Returns: the command line without these options, and a failure for each.
+    static func removingInvalidValues(_ arguments: [String]) -> (arguments: [String], failures: [CommandFailure]) {
+        let valued = Dictionary(uniqueKeysWithValues: all.filter { !$0.isFlag }.map { ("--\($0.name)", $0) })
+        var (kept, failures) = ([String](), [CommandFailure]())
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            guard argument != "--" else { return (kept + [argument] + rest, failures) }
+            let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard let option = valued[parts[0]] else {
+                kept.append(argument)
+                continue
+            }
+            let isJoined = parts.count > 1
+            // A word that looks like an option is not a value: the parser reports that it is missing.
+            guard let value = isJoined ? parts[1] : rest.first, isJoined || !value.hasPrefix("-") else {
+                kept.append(argument)
+                continue
+            }
+            if !isJoined { rest.removeFirst() }
+            if let form = option.form, !form.accepts(value) {
+                failures.append(ValueForm.problem(parts[0], option: option.name, value: value, allowed: form.allowed))
+            } else {
+                kept += isJoined ? [argument] : [argument, value]
+            }
+        }
+        return (kept, failures)
     }
 
     /// The effective value.
@@ -61,14 +109,15 @@ struct Setting<Value: Sendable>: Sendable {
 
 extension Setting where Value: ExpressibleByArgument {
     init(_ name: String, _ standard: Value, _ help: String) {
-        self.init(option: ServeOption(name: name, help: help, standard: standard.defaultValueDescription), standard: standard)
+        let option = ServeOption(name: name, help: help, standard: standard.defaultValueDescription, form: ValueForm(Value.self))
+        self.init(option: option, standard: standard)
     }
 }
 
 extension Setting {
     /// An option without a default.
-    init<T: ExpressibleByArgument>(_ name: String, _ help: String) where Value == T? {
-        self.init(option: ServeOption(name: name, help: help, standard: nil), standard: nil)
+    init<T: ExpressibleByArgument & Sendable>(_ name: String, _ help: String) where Value == T? {
+        self.init(option: ServeOption(name: name, help: help, standard: nil, form: ValueForm(T.self)), standard: nil)
     }
 
     /// An option that repeats.

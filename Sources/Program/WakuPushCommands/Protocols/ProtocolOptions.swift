@@ -15,8 +15,13 @@ struct ProtocolOptions: ParsableArguments {
     var all: [any OptionalProtocolOptions] { [statusV01, session] }
 
     /// Configures the protocols that are on.
-    func apply(to configuration: inout ServerConfiguration) throws {
-        for options in all { try options.apply(to: &configuration) }
+    ///
+    /// - Parameter failures: takes the errors.
+    func apply(to configuration: inout ServerConfiguration, _ failures: ConfigurationFailures) {
+        for options in all {
+            options.check(failures)
+            failures.check { try options.apply(to: &configuration) }
+        }
     }
 
     /// Whether the enabled protocols can be served without a Waku network.
@@ -41,6 +46,8 @@ protocol OptionalProtocolOptions: ParsableArguments {
     ///
     /// - Throws: ``CommandFailure``, and errors of files and libraries.
     func apply(to configuration: inout ServerConfiguration) throws
+    /// Checks the options one by one, before ``apply(to:)`` checks all of them.
+    func check(_ failures: ConfigurationFailures)
     func findings(_ examination: ProtocolExamination) -> [Finding]
 }
 

@@ -30,6 +30,15 @@ extension SessionOptions: OptionalProtocolOptions {
         configuration.session = try self.configuration()
     }
 
+    func check(_ failures: ConfigurationFailures) {
+        guard isOn else { return }
+        failures.check("session-http") { try address() }
+        failures.check("session-apns-topic") { try checkTopic() }
+        failures.check("session-renewal") { try checkRenewal() }
+        failures.check(nodesFile == nil ? "session-oxend" : "session-nodes") { try source() }
+        failures.check("session-onion-key") { try OnionKeyFile.read(try keyPath(), try Sodium.load()) }
+    }
+
     func findings(_ examination: ProtocolExamination) -> [Finding] {
         let isGiven = ServeOption.isGiven(["session-http"])
         let isSpoken = examination.daemon?[Self.protocolName] != nil

@@ -36,15 +36,9 @@ struct SessionOptions: ParsableArguments {
             }
             return nil
         }
-        guard apnsTopic.utf8.count <= 256, !apnsTopic.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
-            throw CommandFailure(.usage, "--session-apns-topic is not a bundle id: give one such as com.loki-project.loki-messenger")
-        }
-        guard Self.renewals.contains(sessionRenewal.duration) else {
-            throw CommandFailure(.usage, "--session-renewal must be from 1s to 53m: storage servers forget after 65m")
-        }
-        guard let onionKeyFile else {
-            throw CommandFailure(.usage, "--session-onion-key is missing: make a key with waku-push session key new --out onion.key")
-        }
+        try checkTopic()
+        try checkRenewal()
+        let onionKeyFile = try keyPath()
         let source = try source()
         let (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
         let key = try OnionKeyFile.read(onionKeyFile, sodium)
@@ -58,7 +52,26 @@ struct SessionOptions: ParsableArguments {
         return configuration
     }
 
-    private func address() throws(CommandFailure) -> SocketAddress? {
+    func checkTopic() throws(CommandFailure) {
+        guard apnsTopic.utf8.count <= 256, !apnsTopic.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
+            throw CommandFailure(.usage, "--session-apns-topic is not a bundle id: give one such as com.loki-project.loki-messenger")
+        }
+    }
+
+    func checkRenewal() throws(CommandFailure) {
+        guard Self.renewals.contains(sessionRenewal.duration) else {
+            throw CommandFailure(.usage, "--session-renewal must be from 1s to 53m: storage servers forget after 65m")
+        }
+    }
+
+    func keyPath() throws(CommandFailure) -> String {
+        guard let onionKeyFile else {
+            throw CommandFailure(.usage, "--session-onion-key is missing: make a key with waku-push session key new --out onion.key")
+        }
+        return onionKeyFile
+    }
+
+    func address() throws(CommandFailure) -> SocketAddress? {
         if let sessionHttp { return sessionHttp.address }
         guard let text = Environment.string("session-http") else { return nil }
         guard let argument = AddressArgument(argument: text) else {
@@ -68,7 +81,7 @@ struct SessionOptions: ParsableArguments {
     }
 
     /// Reads a file at once, so that an invalid one is reported at the start, and changes nothing on reload.
-    private func source() throws -> SubscriptionMonitor.Source {
+    func source() throws -> SubscriptionMonitor.Source {
         switch (nodesFile, oxend) {
         case (let path?, nil):
             _ = try StorageServerFile.read(path)

@@ -31,6 +31,8 @@ extension StatusV01Options: OptionalProtocolOptions {
         configuration.statusV01 = own
     }
 
+    func check(_ failures: ConfigurationFailures) {}
+
     func findings(_ examination: ProtocolExamination) -> [Finding] {
         let isSpoken = examination.daemon.map { $0[Self.protocolName] != nil }
         let figures = (try? examination.store?.read(Records.figures())) ?? RecordFigures()

@@ -69,11 +69,18 @@ package struct CommandFailure: Error {
 }
 
 extension ParsableCommand {
-    /// Runs a command's body; an error becomes one line on standard error and an exit code.
-    package func reportingFailures(_ body: () async throws -> Void) async throws {
+    /// Runs a command's body; an error becomes one line on standard error and an exit code. An invalid configuration has a line for each of
+    /// its errors, and the exit code of the first.
+    ///
+    /// - Parameter checksOptions: whether errors of the configuration file and of values are reported before the body runs. false if the
+    ///   body reports them together with others.
+    package func reportingFailures(checksOptions: Bool = true, _ body: () async throws -> Void) async throws {
         do {
-            if let problem = Environment.problems.first { throw CommandFailure(.usage, problem) }
+            if checksOptions { try ConfigurationFailures(Environment.problems).finish() }
             try await body()
+        } catch let invalid as InvalidConfiguration {
+            for failure in invalid.failures { CommandFailure.report(failure.message) }
+            throw ExitCode(invalid.failures[0].code.rawValue)
         } catch {
             guard let failure = CommandFailure(explaining: error) else { throw error }
             CommandFailure.report(failure.message)

@@ -6,8 +6,17 @@ import Yams
 struct ConfigurationFile {
     struct Setting: Equatable {
         let values: [String]
-        /// File and line.
+        /// File and line of the key.
         let place: String
+        /// File and line of each value.
+        let places: [String]
+
+        /// - Parameter places: nil if all values are on the line of the key.
+        init(values: [String], place: String, places: [String]? = nil) {
+            self.values = values
+            self.place = place
+            self.places = places ?? values.map { _ in place }
+        }
     }
 
     /// An entry of `gorush-endpoints` or `notifications`.
@@ -18,6 +27,16 @@ struct ConfigurationFile {
         subscript(key: String) -> String? { options[key]?.values.last }
         /// nil if the key is absent.
         func list(_ key: String) -> [String]? { options[key]?.values }
+        /// File and line of a key, or of the entry if it is absent.
+        func place(of key: String) -> String { options[key]?.place ?? place }
+
+        /// An entry for each key: the key with its value, and `others`.
+        func parts(with others: [String: String]) -> [Entry] {
+            let others = others.mapValues { Setting(values: [$0], place: place) }
+            return options.keys.sorted().map { key in
+                Entry(options: others.merging(options.filter { $0.key == key }) { _, own in own }, place: place)
+            }
+        }
     }
 
     /// The keys that have no option on the command line.
@@ -35,6 +54,8 @@ struct ConfigurationFile {
     let endpoints: [Entry]
     /// Entries with keys of ``NotificationKey``.
     let notifications: [Entry]
+    /// Keys and values that can't be read. The others are in ``options``, ``endpoints`` and ``notifications``.
+    let problems: [CommandFailure]
 
     /// Loads the file that the arguments or the environment name, for the commands that use one.
     ///
@@ -68,41 +89,43 @@ struct ConfigurationFile {
         do {
             root = try Yams.compose(yaml: text)
         } catch let error as YamlError {
-            throw CommandFailure(.data, "configuration \(path): \(Self.explain(error))")
+            throw CommandFailure(.data, "configuration \(path): \(Self.explain(error, text))")
         } catch {
             throw CommandFailure(.data, "configuration \(path) is not valid YAML")
         }
         var options: [String: Setting] = [:]
         var endpoints: [Entry] = []
         var notifications: [Entry] = []
+        let failures = ConfigurationFailures()
         if let root, !Self.isNull(root) {
             guard let mapping = root.mapping else {
                 throw CommandFailure(.data, "configuration \(path): it must consist of lines \"option: value\"")
             }
             for (key, value) in mapping {
                 let place = Self.place(key, path)
-                let name = try Self.known(key, among: known.union([Self.endpointsKey, Self.notificationsKey]), place)
-                if name == Self.endpointsKey {
-                    guard let list = value.sequence else {
-                        throw CommandFailure(.data, "\(place): \(name) must be a list of endpoints")
+                failures.check(at: nil) {
+                    let name = try Self.known(key, among: known.union([Self.endpointsKey, Self.notificationsKey]), place)
+                    if name == Self.endpointsKey {
+                        guard let list = value.sequence else {
+                            throw CommandFailure(.data, "\(place): \(name) must be a list of endpoints")
+                        }
+                        endpoints = list.compactMap { Self.entry(in: $0, keys: Set(Self.endpointKeys), "an endpoint", path, failures) }
+                    } else if name == Self.notificationsKey, !Self.isNull(value) {
+                        // A single entry needs no list.
+                        let keys = Set(NotificationKey.allCases.map(\.rawValue))
+                        notifications = (value.sequence.map { Array($0) } ?? [value]).compactMap {
+                            Self.entry(in: $0, keys: keys, "an entry of notifications", path, failures)
+                        }
+                    } else {
+                        options[name] = try Self.setting(value, place, name, path)
                     }
-                    endpoints = try list.map { item throws(CommandFailure) in
-                        try Self.entry(in: item, keys: Set(Self.endpointKeys), "an endpoint", path)
-                    }
-                } else if name == Self.notificationsKey, !Self.isNull(value) {
-                    // A single entry needs no list.
-                    let keys = Set(NotificationKey.allCases.map(\.rawValue))
-                    notifications = try (value.sequence.map { Array($0) } ?? [value]).map { item throws(CommandFailure) in
-                        try Self.entry(in: item, keys: keys, "an entry of notifications", path)
-                    }
-                } else if let values = try Self.values(of: value, place, name) {
-                    options[name] = Setting(values: values, place: place)
                 }
             }
         }
         self.options = options
         self.endpoints = endpoints
         self.notifications = notifications
+        problems = failures.failures
     }
 
     /// - Parameters:
@@ -110,39 +133,51 @@ struct ConfigurationFile {
     ///   - keys: the allowed keys.
     ///   - noun: the name of the item, for error messages.
     ///   - path: the file's path.
-    private static func entry(in item: Node, keys: Set<String>, _ noun: String, _ path: String) throws(CommandFailure) -> Entry {
+    ///   - failures: takes the errors.
+    /// - Returns: the entry without the keys that can't be read; nil if it has no keys.
+    private static func entry(
+        in item: Node, keys: Set<String>, _ noun: String, _ path: String, _ failures: ConfigurationFailures
+    ) -> Entry? {
         let place = Self.place(item, path)
-        guard let mapping = item.mapping else { throw CommandFailure(.data, "\(place): \(noun) must consist of lines \"key: value\"") }
-        var options: [String: Setting] = [:]
-        for (key, value) in mapping {
-            let place = Self.place(key, path)
-            let name = try known(key, among: keys, place, hint: "\(noun) has \(keys.sorted().joined(separator: ", "))")
-            guard value.mapping == nil else { throw CommandFailure(.data, "\(place): the value of \(name) must be plain, or a list") }
-            if let values = try values(of: value, place, name) { options[name] = Setting(values: values, place: place) }
+        return failures.check(at: nil) {
+            guard let mapping = item.mapping else { throw CommandFailure(.data, "\(place): \(noun) must consist of lines \"key: value\"") }
+            var options: [String: Setting] = [:]
+            for (key, value) in mapping {
+                let place = Self.place(key, path)
+                failures.check(at: nil) {
+                    let name = try known(key, among: keys, place, hint: "\(noun) has \(keys.sorted().joined(separator: ", "))")
+                    guard value.mapping == nil else {
+                        throw CommandFailure(.data, "\(place): the value of \(name) must be plain, or a list")
+                    }
+                    options[name] = try setting(value, place, name, path)
+                }
+            }
+            return Entry(options: options, place: place)
         }
-        return Entry(options: options, place: place)
     }
 
     /// nil for a key without a value, which is treated as absent.
-    private static func values(of node: Node, _ place: String, _ name: String) throws(CommandFailure) -> [String]? {
+    private static func setting(_ node: Node, _ place: String, _ name: String, _ path: String) throws(CommandFailure) -> Setting? {
         if isNull(node) { return nil }
-        if let scalar = node.scalar { return [scalar.string] }
+        if let scalar = node.scalar { return Setting(values: [scalar.string], place: place) }
+        var (values, places) = ([String](), [String]())
         if let sequence = node.sequence {
-            var values: [String] = []
             for item in sequence {
-                guard let scalar = item.scalar else { throw CommandFailure(.data, "\(place): items of \(name) must be plain values") }
+                let itemPlace = Self.place(item, path)
+                guard let scalar = item.scalar else { throw CommandFailure(.data, "\(itemPlace): items of \(name) must be plain values") }
                 values.append(scalar.string)
+                places.append(itemPlace)
             }
-            return values
         }
-        var values: [String] = []
         for (key, value) in node.mapping ?? [:] {
+            let itemPlace = Self.place(key, path)
             guard let key = key.scalar, let value = value.scalar else {
-                throw CommandFailure(.data, "\(place): values of \(name) must be plain values")
+                throw CommandFailure(.data, "\(itemPlace): values of \(name) must be plain values")
             }
             values.append("\(key.string)=\(boolean(value.string))")
+            places.append(itemPlace)
         }
-        return values
+        return Setting(values: values, place: place, places: places)
     }
 
     /// YAML parsers disagree on whether a bare `off` is a boolean.
@@ -170,13 +205,22 @@ struct ConfigurationFile {
         node.mark.map { "\(path):\($0.line)" } ?? path
     }
 
-    private static func explain(_ error: YamlError) -> String {
+    private static func explain(_ error: YamlError, _ text: String) -> String {
         switch error {
         case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _), .composer(_, let problem, let mark, _):
             "line \(mark.line), column \(mark.column): \(problem)"
-        case .duplicatedKeysInMapping(let duplicates, _): "duplicate key \(duplicates.sorted().joined(separator: ", "))"
+        case .duplicatedKeysInMapping(let duplicates, _): duplicates.sorted().map { duplicate($0, in: text) }.joined(separator: "; ")
         default: "it is not valid YAML"
         }
+    }
+
+    /// The parser has only the line of the mapping.
+    private static func duplicate(_ key: String, in text: String) -> String {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).enumerated().filter { _, line in
+            line.trimmingCharacters(in: .whitespaces).hasPrefix(key + ":")
+        }
+        let places = lines.count > 1 ? " on lines \(lines.map { "\($0.offset + 1)" }.joined(separator: ", "))" : ""
+        return "duplicate key \(key)\(places): remove all but one"
     }
 
     // MARK: Names

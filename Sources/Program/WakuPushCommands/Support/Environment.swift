@@ -8,7 +8,7 @@ enum Environment {
     /// The configuration file of an ``Invocation``, and the problems with values that were read.
     final class State: Sendable {
         fileprivate struct Values {
-            var problems: [String] = []
+            var problems: [CommandFailure] = []
             var file: ConfigurationFile?
         }
 
@@ -17,8 +17,8 @@ enum Environment {
 
     private static var state: State { Invocation.current.options }
 
-    /// Messages about invalid values, a line each.
-    static var problems: [String] { state.values.withLock { $0.problems } }
+    /// Errors of the configuration file and invalid values, in the order in which they were found.
+    static var problems: [CommandFailure] { state.values.withLock { $0.problems } }
 
     /// nil when none is used.
     static var file: ConfigurationFile? { state.values.withLock { $0.file } }
@@ -27,7 +27,7 @@ enum Environment {
     static func use(_ file: ConfigurationFile?) {
         state.values.withLock { values in
             values.file = file
-            values.problems = []
+            values.problems = file?.problems ?? []
         }
     }
 
@@ -56,7 +56,9 @@ enum Environment {
     static func flag(_ option: String) -> Bool {
         guard let (values, source) = setting(option), let value = values.last?.lowercased() else { return false }
         if ["1", "true", "yes"].contains(value) { return true }
-        if !["0", "false", "no"].contains(value) { note("\(source) is neither true nor false: set it to true or false") }
+        if !["0", "false", "no"].contains(value) {
+            note(CommandFailure(.usage, "\(source) is neither true nor false: set it to true or false"))
+        }
         return false
     }
 
@@ -67,13 +69,13 @@ enum Environment {
     static func value<T: ExpressibleByArgument>(_ option: String) -> T? {
         guard let (values, source) = setting(option), let text = values.last else { return nil }
         if let value = T(argument: text) { return value }
-        note("\(source) has an invalid value for --\(option): see --help")
+        note(ValueForm.problem(source, option: option, value: text, allowed: ValueForm.allowed(T.self)))
         return nil
     }
 
-    private static func note(_ problem: String) {
+    static func note(_ problem: CommandFailure) {
         state.values.withLock { values in
-            if !values.problems.contains(problem) { values.problems.append(problem) }
+            if !values.problems.contains(where: { $0.message == problem.message }) { values.problems.append(problem) }
         }
     }
 }

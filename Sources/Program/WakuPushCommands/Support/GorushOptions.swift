@@ -49,23 +49,44 @@ struct GorushOptions: ParsableArguments {
     ///
     /// - Throws: ``CommandFailure`` for the first that is invalid, also in `notifications`.
     func settings() throws(CommandFailure) -> [GorushSettings] {
+        let failures = ConfigurationFailures()
+        let settings = settings(failures)
+        if let first = failures.failures.first { throw first }
+        return settings
+    }
+
+    /// - Parameter failures: takes the errors.
+    /// - Returns: the servers that are valid.
+    func settings(_ failures: ConfigurationFailures) -> [GorushSettings] {
         let endpoints = Environment.file?.endpoints ?? []
-        let notifications = try notifications()
+        let notifications = notifications(failures)
         let fromFile = Environment.file?.options["gorush"] != nil
         if !endpoints.isEmpty, fromFile {
-            throw CommandFailure(.data, "\(endpoints[0].place): gorush-endpoints and gorush are mutually exclusive: remove one of them")
+            failures.check {
+                throw CommandFailure(.data, "\(endpoints[0].place): gorush-endpoints and gorush are mutually exclusive: remove one of them")
+            }
         }
         if !endpoints.isEmpty, gorush == nil, Environment.string("gorush") == nil {
             guard endpoints.count <= GorushEndpoint.limit else {
-                throw CommandFailure(
-                    .data, "\(endpoints[GorushEndpoint.limit].place): at most \(GorushEndpoint.limit) endpoints are allowed")
+                failures.check {
+                    throw CommandFailure(
+                        .data, "\(endpoints[GorushEndpoint.limit].place): at most \(GorushEndpoint.limit) endpoints are allowed")
+                }
+                return []
             }
             var settings: [GorushSettings] = []
             for (index, endpoint) in endpoints.enumerated() {
-                let next = try GorushSettings(endpoint, number: index + 1, standard: self, notifications)
-                guard !settings.contains(where: { $0.rule.name == next.rule.name }) else {
-                    throw CommandFailure(
-                        .data, "\(endpoint.place): duplicate endpoint name \(next.rule.name): names must be unique")
+                func read(_ endpoint: ConfigurationFile.Entry) throws -> GorushSettings {
+                    try GorushSettings(endpoint, number: index + 1, standard: self, notifications)
+                }
+                // The values one by one, each beside a valid URL, so that an error does not hide the next.
+                for part in endpoint.parts(with: ["url": Self.standardURL]) { failures.check { try read(part) } }
+                guard let next = failures.check(body: { try read(endpoint) }) else { continue }
+                if settings.contains(where: { $0.rule.name == next.rule.name }) {
+                    failures.check {
+                        throw CommandFailure(
+                            .data, "\(endpoint.place(of: "name")): duplicate endpoint name \(next.rule.name): names must be unique")
+                    }
                 }
                 settings.append(next)
             }
@@ -77,12 +98,13 @@ struct GorushOptions: ParsableArguments {
                 url: gorush ?? Environment.string("gorush") ?? Self.standardURL,
                 rule: EndpointRule(apnTopics: allowApnTopic.isEmpty ? nil : Set(allowApnTopic), sandboxTopics: Set(sandboxApnTopic)),
                 profile: payloadProfile, notifications: notifications.rules(forEndpoint: EndpointRule().name),
-                connections: try count(gorushConnections, within: 1...64, of: "--gorush-connections"),
-                batch: try count(gorushBatch, within: 1...100, of: "--gorush-batch"),
-                timeout: try Self.timeout(gorushTimeout, "--gorush-timeout"), ca: gorushCa ?? Environment.string("gorush-ca"),
+                connections: failures.check { try count(gorushConnections, within: 1...64, of: "--gorush-connections") } ?? 1,
+                batch: failures.check { try count(gorushBatch, within: 1...100, of: "--gorush-batch") } ?? 1,
+                timeout: failures.check { try Self.timeout(gorushTimeout, "--gorush-timeout") } ?? GorushClient.standardTimeout,
+                ca: gorushCa ?? Environment.string("gorush-ca"),
                 user: gorushUser ?? Environment.string("gorush-user"),
                 passwordFile: gorushPasswordFile ?? Environment.string("gorush-password-file"),
-                tokenFile: gorushTokenFile ?? Environment.string("gorush-token-file"), headers: gorushHeader)
+                tokenFile: gorushTokenFile ?? Environment.string("gorush-token-file"), headers: gorushHeader, entry: nil)
         ]
     }
 
@@ -90,8 +112,21 @@ struct GorushOptions: ParsableArguments {
     ///
     /// - Throws: ``CommandFailure`` with the line of the first error.
     func notifications() throws(CommandFailure) -> NotificationSettings {
-        let names = (Environment.file?.endpoints ?? []).enumerated().map { GorushSettings.name(of: $1, number: $0 + 1) }
-        return try NotificationSettings(Environment.file?.notifications ?? [], endpoints: names + [EndpointRule().name])
+        try NotificationSettings(Environment.file?.notifications ?? [], endpoints: endpointNames)
+    }
+
+    private func notifications(_ failures: ConfigurationFailures) -> NotificationSettings {
+        for entry in Environment.file?.notifications ?? [] {
+            for part in NotificationEntry.parts(of: entry) {
+                failures.check { try NotificationEntry(entry: part, endpoints: endpointNames).rule() }
+            }
+        }
+        return failures.check { try notifications() } ?? NotificationSettings([])
+    }
+
+    /// The names of all gorush servers.
+    private var endpointNames: [String] {
+        (Environment.file?.endpoints ?? []).enumerated().map { GorushSettings.name(of: $1, number: $0 + 1) } + [EndpointRule().name]
     }
 
     /// The minimum exceeds the time that requests wait for an outcome; after the maximum a notification has expired.
@@ -126,6 +161,33 @@ struct GorushSettings {
     let passwordFile: String?
     let tokenFile: String?
     let headers: [String]
+    /// The entry of the configuration file; nil for a server that options describe.
+    let entry: ConfigurationFile.Entry?
+
+    /// Where a setting is from: file and line, or an environment variable; nil for the command line.
+    ///
+    /// - Parameters:
+    ///   - key: the key in an entry.
+    ///   - option: the option that has the same meaning.
+    func place(of key: String, option: String) -> String? {
+        entry.map { $0.place(of: key) } ?? ServeOption.place(of: option)
+    }
+
+    /// Checks URL, certificates, credentials and headers, each by itself.
+    func check(_ failures: ConfigurationFailures) {
+        failures.check(at: place(of: "ca", option: "gorush-ca")) { try trust() }
+        failures.check(
+            at: place(
+                of: tokenFile == nil ? "password-file" : "token-file",
+                option: tokenFile == nil ? "gorush-password-file" : "gorush-token-file")
+        ) { try credentials() }
+        for header in headers {
+            failures.check(at: place(of: "headers", option: "gorush-header")) { try Self.header(header, of: rule.name) }
+        }
+        failures.check(at: place(of: "url", option: "gorush")) {
+            try GorushClient(client: CurlClient(), url: url, profile: profile, settings: notifications, timeout: timeout)
+        }
+    }
 
     /// Inspects gorush with these credentials.
     ///
@@ -151,21 +213,25 @@ struct GorushSettings {
         var configuration = CurlConfiguration()
         // A post that waits for a connection would count as unanswered.
         configuration.maximumConnectionsPerHost = max(configuration.maximumConnectionsPerHost, connections)
-        if let ca {
-            guard FileManager.default.isReadableFile(atPath: ca) else {
-                throw CommandFailure(.data, "certificates \(ca) can't be read: give --gorush-ca a PEM file")
-            }
-            configuration.trust = .file(path: ca)
-        }
+        configuration.trust = try trust()
         configuration.credentials = try credentials()
-        for header in headers {
-            guard let colon = header.firstIndex(of: ":"), colon != header.startIndex, !header.contains(where: \.isNewline) else {
-                throw CommandFailure(.usage, "a header for \(rule.name) does not have the form \"Name: value\": see --gorush-header")
-            }
-            configuration.headers.append(
-                (String(header[..<colon]), header[header.index(after: colon)...].trimmingCharacters(in: .whitespaces)))
-        }
+        for header in headers { configuration.headers.append(try Self.header(header, of: rule.name)) }
         return configuration
+    }
+
+    private func trust() throws(CommandFailure) -> CurlConfiguration.Trust {
+        guard let ca else { return .system }
+        guard FileManager.default.isReadableFile(atPath: ca) else {
+            throw CommandFailure(.data, "certificates \(ca) can't be read: give --gorush-ca a PEM file")
+        }
+        return .file(path: ca)
+    }
+
+    private static func header(_ text: String, of name: String) throws(CommandFailure) -> (String, String) {
+        guard let colon = text.firstIndex(of: ":"), colon != text.startIndex, !text.contains(where: \.isNewline) else {
+            throw CommandFailure(.usage, "a header for \(name) does not have the form \"Name: value\": see --gorush-header")
+        }
+        return (String(text[..<colon]), text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces))
     }
 
     private func credentials() throws(CommandFailure) -> HTTPCredentials {
@@ -196,7 +262,9 @@ extension GorushSettings {
         for name in endpoint.list("platforms") ?? [] {
             guard let platform = Platform.ofGorush.first(where: { $0.name == name }) else {
                 throw CommandFailure(
-                    .data, "\(endpoint.place): unknown platform \(name): use \(Platform.ofGorush.map(\.name).joined(separator: ", "))")
+                    .data,
+                    "\(endpoint.place(of: "platforms")): unknown platform \(name): use \(Platform.ofGorush.map(\.name).joined(separator: ", "))"
+                )
             }
             platforms = (platforms ?? []).union([platform])
         }
@@ -205,28 +273,32 @@ extension GorushSettings {
             guard let service = PushService(rawValue: name), PushService.ofGorush.contains(service) else {
                 throw CommandFailure(
                     .data,
-                    "\(endpoint.place): unknown service \(name): use \(PushService.ofGorush.map(\.rawValue).joined(separator: ", "))")
+                    "\(endpoint.place(of: "services")): unknown service \(name): use \(PushService.ofGorush.map(\.rawValue).joined(separator: ", "))"
+                )
             }
             services = (services ?? []).union([service])
         }
         var profile = standard.payloadProfile
         if let name = endpoint["payload-profile"] {
             guard let named = PayloadProfile(rawValue: name) else {
-                throw CommandFailure(.data, "\(endpoint.place): unknown payload-profile \(name): see waku-push serve --help")
+                throw CommandFailure(
+                    .data,
+                    "\(endpoint.place(of: "payload-profile")): unknown payload-profile \(name): use \(PayloadProfile.allCases.map(\.rawValue).joined(separator: ", "))"
+                )
             }
             profile = named
         }
         func count(_ key: String, within range: ClosedRange<Int>, standard: Int) throws(CommandFailure) -> Int {
             guard let text = endpoint[key] else { return standard }
             guard let count = Int(text), range.contains(count) else {
-                throw CommandFailure(.data, "\(endpoint.place): \(key) must be from \(range.lowerBound) to \(range.upperBound)")
+                throw CommandFailure(.data, "\(endpoint.place(of: key)): \(key) must be from \(range.lowerBound) to \(range.upperBound)")
             }
             return count
         }
         var timeout = standard.gorushTimeout
         if let text = endpoint["timeout"] {
             guard let argument = DurationArgument(argument: text) else {
-                throw CommandFailure(.data, "\(endpoint.place): timeout must be from 5s to 10m")
+                throw CommandFailure(.data, "\(endpoint.place(of: "timeout")): timeout must be from 5s to 10m")
             }
             timeout = argument
         }
@@ -239,10 +311,11 @@ extension GorushSettings {
             profile: profile, notifications: notifications.rules(forEndpoint: name),
             connections: try count("connections", within: 1...64, standard: standard.gorushConnections),
             batch: try count("batch", within: 1...100, standard: standard.gorushBatch),
-            timeout: try GorushOptions.timeout(timeout, endpoint["timeout"] == nil ? "--gorush-timeout" : "\(endpoint.place): timeout"),
+            timeout: try GorushOptions.timeout(
+                timeout, endpoint["timeout"] == nil ? "--gorush-timeout" : "\(endpoint.place(of: "timeout")): timeout"),
             ca: endpoint["ca"] ?? standard.gorushCa ?? Environment.string("gorush-ca"),
             user: endpoint["user"], passwordFile: endpoint["password-file"], tokenFile: endpoint["token-file"],
-            headers: endpoint.list("headers") ?? [])
+            headers: endpoint.list("headers") ?? [], entry: endpoint)
     }
 }
 

@@ -17,16 +17,31 @@ struct LimitOptions: ParsableArguments {
 
     func limits() throws(CommandFailure) -> Limits {
         var limits = Limits.standard
-        for text in limit {
-            do throws(Limits.Problem) {
-                try limits.set(text)
-            } catch {
-                throw CommandFailure(.usage, "--limit: \(error.message)")
-            }
-        }
-        if let path = allowKeys ?? Environment.string("allow-keys") { limits.allowed = try Self.keys(in: path) }
-        if let path = denyKeys ?? Environment.string("deny-keys") { limits.denied = try Self.keys(in: path) }
+        for text in limit { try Self.set(text, in: &limits) }
+        if let path = allowedPath { limits.allowed = try Self.keys(in: path) }
+        if let path = deniedPath { limits.denied = try Self.keys(in: path) }
         return limits
+    }
+
+    private var allowedPath: String? { allowKeys ?? Environment.string("allow-keys") }
+    private var deniedPath: String? { denyKeys ?? Environment.string("deny-keys") }
+
+    /// Checks the options one by one, before ``limits()`` checks all of them.
+    func check(_ failures: ConfigurationFailures) {
+        failures.checkEach("limit", limit) { text in
+            var limits = Limits.standard
+            try Self.set(text, in: &limits)
+        }
+        if let path = allowedPath { failures.check("allow-keys") { try Self.keys(in: path) } }
+        if let path = deniedPath { failures.check("deny-keys") { try Self.keys(in: path) } }
+    }
+
+    private static func set(_ text: String, in limits: inout Limits) throws(CommandFailure) {
+        do throws(Limits.Problem) {
+            try limits.set(text)
+        } catch {
+            throw CommandFailure(.usage, "--limit: \(error.message)")
+        }
     }
 
     private static func keys(in path: String) throws(CommandFailure) -> Set<[UInt8]> {
@@ -34,6 +49,7 @@ struct LimitOptions: ParsableArguments {
             throw CommandFailure(.data, "list of keys \(path) can't be read: is it there, and may this user read it?")
         }
         var keys: Set<[UInt8]> = []
+        var unreadable: [Int] = []
         for (index, line) in String(decoding: content, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).enumerated()
         {
             let text = line.prefix { $0 != "#" }.trimmingCharacters(in: .whitespaces)
@@ -43,8 +59,16 @@ struct LimitOptions: ParsableArguments {
             } else if let hash = bytes(hex: text.hasPrefix("0x") ? text.dropFirst(2) : text[...]).flatMap(KeyHash.init(bytes:)) {
                 keys.insert(hash.bytes)
             } else {
-                throw CommandFailure(.data, "\(path):\(index + 1): not a public key or its hash in hexadecimal digits")
+                unreadable.append(index + 1)
             }
+        }
+        if let first = unreadable.first {
+            let others = unreadable.dropFirst().prefix(10).map(String.init).joined(separator: ", ")
+            let more = unreadable.count > 11 ? ", and \(unreadable.count - 11) more" : ""
+            throw CommandFailure(
+                .data,
+                "\(path):\(first): not a public key or its hash in hexadecimal digits\(others.isEmpty ? "" : " (also on lines \(others)\(more))")"
+            )
         }
         return keys
     }

@@ -10,16 +10,19 @@ enum LogFormat: String, ExpressibleByArgument, CaseIterable {
 
 extension Logger.Level: @retroactive ExpressibleByArgument {}
 
-/// Writes a line per record to standard error: `2026-01-02T03:04:05.678Z info node started key=…`, or the same as JSON.
+/// Writes a line per record to standard error: `2026-01-02T03:04:05.678Z info node started key=…`, or the same as JSON, in which numbers and
+/// booleans of the metadata are numbers and booleans. Lines for systemd's journal begin with their priority: see ``JournalStream``.
 struct LineLogHandler: LogHandler {
     let format: LogFormat
+    private let isForJournal: Bool
     private let level: LogLevel
     /// The level set on this logger only.
     private var ownLevel: Logger.Level?
     var metadata: Logger.Metadata = [:]
 
-    init(format: LogFormat, level: LogLevel) {
+    init(format: LogFormat, level: LogLevel, isForJournal: Bool = JournalStream.isStandardError) {
         self.format = format
+        self.isForJournal = isForJournal
         self.level = level
     }
 
@@ -42,19 +45,23 @@ struct LineLogHandler: LogHandler {
         let time = Date().formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
         let line = Self.line(
             [("time", time), ("level", event.level.rawValue), ("message", event.message.description)],
-            fields: fields.map { ($0.key, $0.value.description) }, format: format)
+            fields: fields.map { ($0.key, $0.value) }, format: format)
+        let priority = isForJournal ? "<\(event.level.journalPriority)>" : ""
         // A line that can't be written is dropped: a failing log must not stop the node.
-        StandardStream.write(line + "\n", to: StandardStream.error)
+        StandardStream.write(priority + line + "\n", to: StandardStream.error)
     }
 
     /// - Parameters:
     ///   - head: time, level and message, written without their names in text format.
     ///   - fields: the metadata.
     ///   - format: the format of the line.
-    static func line(_ head: [(name: String, value: String)], fields: [(name: String, value: String)], format: LogFormat) -> String {
+    static func line(
+        _ head: [(name: String, value: String)], fields: [(name: String, value: Logger.MetadataValue)], format: LogFormat
+    ) -> String {
         switch format {
-        case .text: Output.printable((head.map(\.value) + fields.map { "\($0.name)=\(quoted($0.value))" }).joined(separator: " "))
-        case .json: json(head + fields)
+        case .text:
+            Output.printable((head.map(\.value) + fields.map { "\($0.name)=\(quoted($0.value.description))" }).joined(separator: " "))
+        case .json: json(head.map { ($0.name, .string($0.value)) } + fields)
         }
     }
 
@@ -63,14 +70,58 @@ struct LineLogHandler: LogHandler {
         text.unicodeScalars.contains { $0.properties.isWhitespace || $0.value < 0x20 || $0 == "\"" || $0 == "=" } ? json(text) : text
     }
 
-    private static func json(_ fields: [(name: String, value: String)]) -> String {
+    private static func json(_ fields: [(name: String, value: Logger.MetadataValue)]) -> String {
         "{" + fields.map { "\(json($0.name)):\(json($0.value))" }.joined(separator: ",") + "}"
+    }
+
+    private static func json(_ value: Logger.MetadataValue) -> String {
+        guard case .stringConvertible(let value) = value else { return json(value.description) }
+        return switch value {
+        case let value as any BinaryInteger: "\(value)"
+        case let value as Double where value.isFinite: "\(value)"
+        case let value as Bool: "\(value)"
+        default: json(value.description)
+        }
     }
 
     private static func json(_ text: String) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .withoutEscapingSlashes
         return (try? encoder.encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
+    }
+}
+
+/// Whether output goes to systemd's journal, which then reads a priority from the beginning of each line: `<3>` for errors, as in syslog. See
+/// sd-daemon(3) and `JOURNAL_STREAM` in systemd.exec(5).
+enum JournalStream {
+    /// Whether standard error is the stream that systemd connected to the journal.
+    static let isStandardError: Bool = {
+        var status = stat()
+        guard fstat(StandardStream.error, &status) == 0 else { return false }
+        return matches(ProcessInfo.processInfo.environment["JOURNAL_STREAM"], device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+    }()
+
+    /// - Parameters:
+    ///   - variable: `JOURNAL_STREAM`: device and inode, decimal, with a colon between them.
+    ///   - device: of the stream.
+    ///   - inode: of the stream.
+    static func matches(_ variable: String?, device: UInt64, inode: UInt64) -> Bool {
+        let numbers = (variable ?? "").split(separator: ":", omittingEmptySubsequences: false).map { UInt64($0) }
+        return numbers == [device, inode]
+    }
+}
+
+extension Logger.Level {
+    /// The level as syslog's priority, from 2 (critical) to 7 (debug).
+    var journalPriority: Int {
+        switch self {
+        case .trace, .debug: 7
+        case .info: 6
+        case .notice: 5
+        case .warning: 4
+        case .error: 3
+        case .critical: 2
+        }
     }
 }
 

@@ -36,6 +36,17 @@ struct NotificationEntry {
     /// Firebase's maximum: 28 days.
     private static let timeToLiveLimit = 2_419_200
 
+    /// Entries that each have one of an entry's selectors and all its settings, or all selectors and one setting: an error in one does not hide
+    /// the next.
+    static func parts(of entry: ConfigurationFile.Entry) -> [ConfigurationFile.Entry] {
+        let selectors = NotificationKey.allCases.filter(\.isSelector).map(\.rawValue)
+        return entry.options.keys.sorted().map { key in
+            let isSelector = selectors.contains(key)
+            return ConfigurationFile.Entry(
+                options: entry.options.filter { $0.key == key || selectors.contains($0.key) != isSelector }, place: entry.place)
+        }
+    }
+
     let entry: ConfigurationFile.Entry
     /// Names of gorush servers.
     let endpoints: [String]

@@ -139,6 +139,6 @@ private struct LoopbackService: Service {
     let logger: Logger
 
     func run() async throws {
-        try await server.run { [logger] port in logger.info("loopback relay listening", metadata: ["port": "\(port)"]) }
+        try await server.run { [logger] port in logger.info("loopback relay listening", metadata: ["port": .stringConvertible(port)]) }
     }
 }

@@ -131,7 +131,8 @@ final class ReloadService: Service {
             }
         } catch {
             Environment.use(file)
-            let reason = CommandFailure(explaining: error)?.message ?? Serve.message(for: error)
+            let reason =
+                (error as? InvalidConfiguration)?.message ?? CommandFailure(explaining: error)?.message ?? Serve.message(for: error)
             logger.error("failed to reload configuration; nothing changed", metadata: ["reason": "\(reason)"])
         }
     }

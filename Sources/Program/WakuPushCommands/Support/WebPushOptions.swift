@@ -17,6 +17,15 @@ struct WebPushOptions: ParsableArguments {
     private var contact: String? { webPushContact ?? Environment.string("web-push-contact") }
     private var authorities: String? { webPushCa ?? Environment.string("web-push-ca") }
 
+    /// Checks the options one by one, before ``endpoint()`` checks all of them.
+    func check(_ failures: ConfigurationFailures) {
+        guard webPush else { return }
+        failures.check("web-push-key") { try key() }
+        failures.check("web-push-contact") { try checkedContact() }
+        failures.checkEach("web-push-allow", webPushAllow) { _ = try Self.network($0) }
+        failures.check("web-push-ca") { try trust() }
+    }
+
     /// nil when Web Push is off.
     ///
     /// - Throws: ``CommandFailure`` for a missing or invalid option.
@@ -28,31 +37,43 @@ struct WebPushOptions: ParsableArguments {
             }
             return nil
         }
+        let (key, contact) = (try key(), try checkedContact())
+        var allowed: [IPNetwork] = []
+        for text in webPushAllow { allowed.append(try Self.network(text)) }
+        let trust = try trust()
+        let client = CurlClient(configuration: WebPushClient.configuration(trust: trust, allowed: allowed))
+        return WebPushEndpoint(WebPushClient(client: client, key: key, contact: contact), publicKey: key.publicKey)
+    }
+
+    private func key() throws(CommandFailure) -> VAPIDKey {
         guard let keyFile else {
             throw CommandFailure(.usage, "--web-push-key is missing: make a key with waku-push identity new-vapid --out vapid.key")
         }
-        let key = try VAPIDKeyFile.read(keyFile)
+        return try VAPIDKeyFile.read(keyFile)
+    }
+
+    private func checkedContact() throws(CommandFailure) -> String {
         guard let contact, VAPIDKey.isContact(contact) else {
             throw CommandFailure(
                 .usage,
                 "--web-push-contact must be an address of the operator such as mailto:operator@example.org: push services require it")
         }
-        var allowed: [IPNetwork] = []
-        for text in webPushAllow {
-            guard let network = IPNetwork(text) else {
-                throw CommandFailure(.usage, "--web-push-allow \(text) is not a network: give one such as 192.168.7.0/24 or fd00:1::/32")
-            }
-            allowed.append(network)
+        return contact
+    }
+
+    private static func network(_ text: String) throws(CommandFailure) -> IPNetwork {
+        guard let network = IPNetwork(text) else {
+            throw CommandFailure(.usage, "--web-push-allow \(text) is not a network: give one such as 192.168.7.0/24 or fd00:1::/32")
         }
-        var trust = CurlConfiguration.Trust.system
-        if let authorities {
-            guard FileManager.default.isReadableFile(atPath: authorities) else {
-                throw CommandFailure(.data, "certificates \(authorities) can't be read: give --web-push-ca a PEM file")
-            }
-            trust = .file(path: authorities)
+        return network
+    }
+
+    private func trust() throws(CommandFailure) -> CurlConfiguration.Trust {
+        guard let authorities else { return .system }
+        guard FileManager.default.isReadableFile(atPath: authorities) else {
+            throw CommandFailure(.data, "certificates \(authorities) can't be read: give --web-push-ca a PEM file")
         }
-        let client = CurlClient(configuration: WebPushClient.configuration(trust: trust, allowed: allowed))
-        return WebPushEndpoint(WebPushClient(client: client, key: key, contact: contact), publicKey: key.publicKey)
+        return .file(path: authorities)
     }
 }
 

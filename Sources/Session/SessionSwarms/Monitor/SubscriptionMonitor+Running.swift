@@ -63,12 +63,13 @@ extension SubscriptionMonitor {
                 logger.info(
                     "storage servers listed",
                     metadata: [
-                        "servers": "\(figures.knownServers)", "swarms": "\(figures.knownSwarms)", "left_out": "\(list.leftOutCount)",
+                        "servers": .stringConvertible(figures.knownServers), "swarms": .stringConvertible(figures.knownSwarms),
+                        "left_out": .stringConvertible(list.leftOutCount),
                     ])
                 if figures.knownServers > configuration.connections.maximumConnections {
                     logger.warning(
                         "open file limit too low for connections to all storage servers",
-                        metadata: ["connections": "\(configuration.connections.maximumConnections)"])
+                        metadata: ["connections": .stringConvertible(configuration.connections.maximumConnections)])
                 }
             }
         }

@@ -51,6 +51,28 @@ import WakuCrypto
         }
     }
 
+    @Test("Each node tells the nodes, their partitions and the standbys of the database")
+    func status() async throws {
+        let fixture = try await ClusterFixture()
+        try await fixture.withNodes(["a", "b"]) { members in
+            try await members.waitUntilShared()
+            try await members.wait { members in
+                members.allSatisfy { $0.fed.node.cluster.status?.nodes.map(\.name) == ["a", "b"] }
+                    && members.allSatisfy { $0.fed.node.cluster.status?.standbys != nil }
+                    && members.allSatisfy { $0.fed.node.cluster.status?.nodes.count(where: \.isMaintainer) == 1 }
+            }
+            for (place, member) in members.enumerated() {
+                let status = try #require(member.fed.node.cluster.status)
+                #expect(status.nodes.map(\.isSelf) == [place == 0, place == 1])
+                #expect(status.nodes.allSatisfy { $0.state == "live" && $0.secondsSinceRenewal != nil })
+                #expect(status.nodes.reduce(0) { $0 + $1.partitions } + status.unownedPartitions == 256)
+                #expect(status.nodes[place].partitions >= 127)
+                #expect(status.standbys == [])
+                #expect(status.lastFailover == nil)
+            }
+        }
+    }
+
     @Test("What the node whose turn it is does not hear is taken by the other")
     func deaf() async throws {
         let fixture = try await ClusterFixture()

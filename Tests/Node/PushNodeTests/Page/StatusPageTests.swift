@@ -1,4 +1,5 @@
 import Foundation
+import NodeAPI
 import NodeMetrics
 import Core
 import Testing
@@ -37,6 +38,56 @@ struct StatusPageTests {
         #expect(json?["ready"] as? Bool == false)
         #expect((json?["relay"] as? [String: Any])?["attached"] as? Bool == false)
         #expect((json?["alarms"] as? [[String: Any]])?.first?["reason"] as? String == "<i>x</i>")
+    }
+
+    @Test("Several nodes, their partitions, standbys and the last failover")
+    func cluster() throws {
+        var status = StatusFigures()
+        #expect(!StatusDocument(status: status).text.contains("data-live=\"cluster\""))
+        func node(_ name: String, isSelf: Bool, _ partitions: Int) -> ClusterStatus.Node {
+            ClusterStatus.Node(
+                name: name, state: "live", isSelf: isSelf, secondsSinceRenewal: 1, partitions: partitions, isMaintainer: isSelf)
+        }
+        let standby = ClusterStatus.Standby(name: "<s1>", state: "streaming", sync: "sync", lagBytes: 1536, lagSeconds: 0.025)
+        let failover = ClusterStatus.Failover(time: 1_735_689_600, text: "node <c> was lost")
+        status.cluster = ClusterStatus(
+            nodes: [node("<a>", isSelf: true, 100), node("b", isSelf: false, 150)], partitionCount: 256, unownedPartitions: 6,
+            standbys: [standby], standbysProblem: nil, lastFailover: failover)
+        let text = StatusDocument(status: status).text
+        for part in [
+            "&lt;a&gt;", "this node, maintenance", "6 of 256 partitions have no owner", "standby &lt;s1&gt;",
+            "streaming, sync, 1.5 KiB behind, 25 ms", "2025-01-01 00:00:00 UTC: node &lt;c&gt; was lost",
+        ] { #expect(text.contains(part), "\(part)") }
+        let json = try #require(JSONSerialization.jsonObject(with: Data(status.json)) as? [String: Any])
+        let cluster = try #require(json["cluster"] as? [String: Any])
+        #expect((cluster["nodes"] as? [[String: Any]])?.map { $0["partitions"] as? Int } == [100, 150])
+        #expect(((cluster["standbys"] as? [[String: Any]])?.first)?["lagBytes"] as? Int == 1536)
+        #expect(cluster["unownedPartitions"] as? Int == 6)
+
+        let finding = NodeChecks.lease(failure: nil, status: status.cluster)
+        #expect(finding.verdict == .warn && finding.text.contains("6 of 256 partitions have no owner"))
+        #expect(NodeChecks.lease(failure: "no lease", status: status.cluster).verdict == .fail)
+        #expect(NodeChecks.standbys(status.cluster)?.verdict == .ok)
+        #expect(NodeChecks.standbys(nil) == nil)
+    }
+
+    @Test("A gorush that does not answer is not shown as well, although no post has failed yet")
+    func gorushThatDoesNotAnswer() {
+        var status = StatusFigures()
+        #expect(StatusDocument(status: status).text.contains("<p class=\"state good\">takes notifications</p>"))
+        status.gorushFailure = "no connection"
+        #expect(StatusDocument(status: status).text.contains("<p class=\"state bad\">fails</p><p class=\"note\">no connection</p>"))
+    }
+
+    @Test("The reply delay is named beside the time to answer, as it is not part of it")
+    func replyDelay() {
+        var status = StatusFigures()
+        status.answerTimes = (0.025, 0.1)
+        #expect(!StatusDocument(status: status).text.contains("--reply-delay"))
+        status.replyDelay = .milliseconds(500)
+        #expect(
+            StatusDocument(status: status).text.contains(
+                "answers to queries and requests leave no earlier than 500 ms after the receipt (--reply-delay)"))
     }
 
     @Test("Figures as they are read")

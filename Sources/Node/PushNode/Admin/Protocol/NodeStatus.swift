@@ -37,6 +37,8 @@ package struct NodeStatus: Codable, Sendable {
     package let counters: [String: Int]
     /// Additional lines of each protocol; nil from an older node.
     package let protocols: [ProtocolStatus]?
+    /// The nodes of the cluster; nil for a single node, and from an older one.
+    package let cluster: ClusterStatus?
 
     /// - Parameters:
     ///   - process: the running program.
@@ -44,8 +46,10 @@ package struct NodeStatus: Codable, Sendable {
     ///   - work: topics and deliveries.
     ///   - publicKey: uncompressed, in hexadecimal digits.
     ///   - protocols: additional lines of each protocol.
+    ///   - cluster: the nodes of the cluster.
     package init(
-        process: Process, readiness: Readiness, work: Work, publicKey: String, protocols: [ProtocolStatus]? = nil
+        process: Process, readiness: Readiness, work: Work, publicKey: String, protocols: [ProtocolStatus]? = nil,
+        cluster: ClusterStatus? = nil
     ) {
         (version, processID, started, logLevel) = (process.version, process.processID, process.started, process.logLevel)
         (isReady, isDraining, findings) = (readiness.isReady, readiness.isDraining, readiness.findings)
@@ -53,6 +57,7 @@ package struct NodeStatus: Codable, Sendable {
         counters = work.counters
         self.publicKey = publicKey
         self.protocols = protocols
+        self.cluster = cluster
     }
 }
 

@@ -1,0 +1,35 @@
+package import NodeAPI
+package import Storage
+import StorePostgreSQL
+
+extension ClusterDatabase {
+    /// The standbys of the database and how far they are behind, sorted by name.
+    ///
+    /// PostgreSQL shows them only to roles with `pg_monitor` or `pg_read_all_stats`.
+    ///
+    /// - Throws: `StoreError`; with `permission` if the role may not see them.
+    package func standbys() throws(StoreError) -> [ClusterStatus.Standby] {
+        let select = Statement(
+            """
+            SELECT coalesce(application_name, ''), coalesce(state, ''), coalesce(sync_state, ''), \
+            coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint, -1), \
+            coalesce((extract(epoch FROM replay_lag) * 1000)::bigint, -1), (state IS NULL)::integer::bigint \
+            FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup' ORDER BY application_name, pid
+            """)
+        let (standbys, hiddenCount) = try maintenance.read([select]) { found in
+            let hidden = try found[0].count { try $0.integer(5) == 1 }
+            let standbys = try found[0].map { row in
+                let (bytes, milliseconds) = (try row.integer(3), try row.integer(4))
+                return ClusterStatus.Standby(
+                    name: try row.text(0), state: try row.text(1), sync: try row.text(2), lagBytes: bytes < 0 ? nil : Int(bytes),
+                    lagSeconds: milliseconds < 0 ? nil : Double(milliseconds) / 1000)
+            }
+            return (standbys, hidden)
+        }
+        guard hiddenCount == 0 else {
+            throw StoreError(
+                code: .permission, message: "PostgreSQL hides its standbys from this role: GRANT pg_monitor TO the role of --store")
+        }
+        return standbys
+    }
+}

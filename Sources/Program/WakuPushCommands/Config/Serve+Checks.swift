@@ -1,0 +1,150 @@
+import Delivery
+import HTTPService
+import NodeAPI
+import NodeAssembly
+import NwakuRelay
+import PushNode
+import RateLimits
+import StatusServer
+import WakuP2P
+
+/// Checks of single options, and warnings.
+extension Serve {
+    /// The command line without values that can't be read, for the commands that report all errors at once: `serve` and `config check`.
+    /// The errors are kept with those of the environment.
+    ///
+    /// - Parameter arguments: the command line, without the program's name.
+    static func readableArguments(_ arguments: [String]) -> [String] {
+        guard arguments.first == "serve" || arguments.starts(with: ["config", "check"]) else { return arguments }
+        let (kept, failures) = ServeOption.removingInvalidValues(arguments)
+        for failure in failures { Environment.note(failure) }
+        return kept
+    }
+
+    static func checkTopic(_ topic: String) throws(CommandFailure) {
+        guard topic.hasPrefix("/"), topic.utf8.count <= 256 else {
+            throw CommandFailure(.usage, "--pubsub-topic \(topic) is not a pubsub topic: it should look like /waku/2/rs/16/32")
+        }
+    }
+
+    static func checkHost(_ name: String) throws(CommandFailure) {
+        guard HostPolicy.isName(name) else {
+            throw CommandFailure(
+                .usage, "--http-host \(name) is not a host name: give it without scheme, port and path, for example push.example")
+        }
+    }
+
+    func checkRanges(of configuration: ServerConfiguration, _ failures: ConfigurationFailures) {
+        func require(_ isValid: Bool, _ message: String) {
+            guard !isValid else { return }
+            failures.check { throw CommandFailure(.usage, message) }
+        }
+        require((1...100_000_000).contains(outboxLimit), "--outbox-limit must be from 1 to 100000000")
+        require(
+            configuration.unknownHold <= NodeConfiguration.unknownHoldLimit,
+            "--unknown-hold must be at most 60s: a notification that is held longer is worth little")
+        require(
+            configuration.replyDelay <= NodeConfiguration.replyDelayLimit,
+            "--reply-delay must be at most 2s: clients wait 3 s for an answer")
+        require(
+            (1...10_000_000).contains(deriveAheadLimit),
+            "--derive-ahead-limit must be from 1 to 10000000; --derive-ahead off derives none")
+    }
+
+    /// Whether any device can be notified.
+    func checkDevices(_ failures: ConfigurationFailures) {
+        guard (gorush.gorush ?? Environment.string("gorush")) == GorushOptions.none, !webPush.webPush else { return }
+        failures.check {
+            throw CommandFailure(.usage, "--gorush none needs --web-push: otherwise no device could be notified")
+        }
+    }
+
+    /// Checks addresses one by one; the attachment checks the whole.
+    func checkRelays(_ failures: ConfigurationFailures) {
+        failures.checkEach("relay", relay) { name in
+            guard name != "loopback" else { return }
+            if name.hasPrefix("/") { _ = try RelayTargets.peer(name) } else { _ = try NodeAddress(name) }
+        }
+        failures.check("peer-count") { [network] in
+            var options = network
+            options.fleet = []
+            _ = try options.nodeLists()
+        }
+        failures.checkEach("fleet", network.fleet) { [network] in
+            var options = network
+            (options.fleet, options.peerCount) = ([$0], 1)
+            _ = try options.nodeLists()
+        }
+        if peers.listen != ["off"] {
+            failures.checkEach("listen", peers.listen) { [peers] in
+                var options = peers
+                options.listen = [$0 == "off" ? "" : $0]
+                _ = try options.addresses(hasLoopback: false)
+            }
+        }
+        failures.checkEach("exempt-network", peers.exemptNetwork) { [peers] in
+            var options = peers
+            options.exemptNetwork = [$0]
+            _ = try options.exemptAddresses()
+        }
+    }
+
+    // MARK: Warnings
+
+    /// Settings that are allowed but unlikely to be wanted.
+    ///
+    /// - Returns: a line each, with the place of the option.
+    func warnings(_ plan: Plan) -> [String] {
+        var warnings: [String] = []
+        func warn(_ place: String?, _ message: String) {
+            warnings.append(place.map { "\($0): \(message)" } ?? message)
+        }
+        for settings in plan.gorush where Self.isPlain(settings.url) {
+            let hasSecret = settings.user != nil || settings.tokenFile != nil || !settings.headers.isEmpty
+            let what = hasSecret ? "device tokens and gorush's credentials" : "device tokens"
+            warn(
+                settings.place(of: "url", option: "gorush"),
+                "\(what) cross the network unencrypted to \(settings.rule.name): give it an https:// URL, or run gorush on this machine")
+        }
+        let names = plan.configuration.httpHosts
+        let listeners = [("http", http.address)] + (servesLoopback ? [("loopback-listen", loopbackListen.address)] : [])
+        for (option, address) in listeners where !Self.isLoopback(address.host) && names.isEmpty {
+            warn(
+                ServeOption.place(of: option),
+                "--\(option) \(address) can be reached from other machines, and no --http-host is given: requests that use a host name get 421; name the hosts, and let a firewall admit only those that need it"
+            )
+        }
+        for conflict in plan.configuration.limits.conflicts {
+            let index = limits.limit.lastIndex { $0.hasPrefix("\(conflict.name)=") }
+            let other = limits.limit.lastIndex { $0.hasPrefix("\(conflict.other)=") }
+            warn(ServeOption.place(of: "limit", index: index ?? other ?? 0), "--limit: \(conflict.message)")
+        }
+        for settings in plan.gorush where settings.timeout >= plan.configuration.maximumRequestAge {
+            warn(
+                settings.place(of: "timeout", option: "gorush-timeout"),
+                "a post to \(settings.rule.name) may take as long as a notification is kept (--max-request-age): it expires before it can be posted again; give a shorter timeout"
+            )
+        }
+        if plan.configuration.unknownHold >= plan.configuration.maximumRequestAge {
+            warn(
+                ServeOption.place(of: "unknown-hold"),
+                "--unknown-hold is not below --max-request-age: notifications that are held expire before they are posted; give a shorter hold"
+            )
+        }
+        return warnings
+    }
+
+    private var servesLoopback: Bool { hasRelay && (relay.isEmpty && network.fleet.isEmpty || relay.contains("loopback")) }
+
+    /// Whether a URL is plain HTTP to another machine.
+    private static func isPlain(_ url: String) -> Bool {
+        guard url.lowercased().hasPrefix("http://") else { return false }
+        let authority = url.dropFirst("http://".count).prefix { $0 != "/" && $0 != "?" }
+        let host = authority.hasPrefix("[") ? authority.dropFirst().prefix { $0 != "]" } : authority.prefix { $0 != ":" }
+        return !isLoopback(String(host))
+    }
+
+    static func isLoopback(_ host: String) -> Bool {
+        host == "localhost" || host.hasSuffix(".localhost") || host == "::1" || host.hasPrefix("127.")
+    }
+}

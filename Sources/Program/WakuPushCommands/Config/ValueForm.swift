@@ -1,0 +1,55 @@
+import ArgumentParser
+
+/// The values that an option allows.
+struct ValueForm: Sendable {
+    /// Completes `give …`.
+    let allowed: String
+    let accepts: @Sendable (String) -> Bool
+
+    init<Value: ExpressibleByArgument & Sendable>(_ type: Value.Type) {
+        allowed = Self.allowed(type)
+        accepts = { Value(argument: $0) != nil }
+    }
+
+    static func allowed(_ type: (some ExpressibleByArgument).Type) -> String {
+        if let type = type as? any DescribedArgument.Type { return type.allowedValues }
+        if !type.allValueStrings.isEmpty { return type.allValueStrings.joined(separator: ", ") }
+        return type == Int.self ? "a whole number" : "a value as in --help"
+    }
+
+    /// The message for a value that is not allowed.
+    ///
+    /// - Parameters:
+    ///   - source: the option, an environment variable, or file, line and key.
+    ///   - option: the name of the option.
+    static func problem(_ source: String, option: String, value: String, allowed: String) -> CommandFailure {
+        let shown = value.count > 60 ? value.prefix(60) + "…" : value
+        return CommandFailure(.usage, "\(source) has an invalid value for --\(option), \"\(shown)\": give \(allowed)")
+    }
+}
+
+/// A type of options whose values are described in words.
+protocol DescribedArgument: ExpressibleByArgument {
+    /// Completes `give …`.
+    static var allowedValues: String { get }
+}
+
+extension DurationArgument: DescribedArgument {
+    static let allowedValues = "a duration such as 300ms, 5s, 10m, 24h or 90d, at most 366d"
+}
+
+extension OptionalDurationArgument: DescribedArgument {
+    static let allowedValues = "a duration such as 300ms, 5s, 10m, 24h or 90d, at most 366d; or off"
+}
+
+extension SilenceArgument: DescribedArgument {
+    static let allowedValues = "a duration such as 90s, 10m or 24h; off, or auto"
+}
+
+extension SwitchArgument: DescribedArgument {
+    static let allowedValues = "on or off"
+}
+
+extension AddressArgument: DescribedArgument {
+    static let allowedValues = "an address and a port such as 127.0.0.1:9090 or [::1]:9090"
+}
