@@ -1,10 +1,8 @@
 import NodeAPI
 import Foundation
 import HTTPService
-import HTTPTypes
 import Hummingbird
 import Logging
-import NIOCore
 import Storage
 
 /// The operations that the admin socket offers on a running node.
@@ -37,10 +35,9 @@ protocol AdminOperations: Sendable {
 
 /// Serves `AdminAPI` over a Unix socket in the node's data folder, which only the folder's owner can open.
 struct AdminServer {
-    private static let bodyLimit = 1 << 20
-
     let node: any AdminOperations
     let socket: AdminSocket
+    let audit: AuditLog
     let logger: Logger
 
     /// Serves until the task is cancelled.
@@ -51,81 +48,9 @@ struct AdminServer {
         // Browsers can't connect to a Unix socket, so any host name is allowed.
         let listener = HTTPListener(
             .unixDomainSocket(path: socket.path), limits: HTTPLimits(.admin), hosts: nil, logger: logger)
-        try await listener.run(routes.responder) { [socket] _ in chmod(socket.path, 0o600) }
-    }
-
-    private var routes: Routes {
-        let node = node
-        var routes = Routes()
-        routes.get("status") { _, _ in try Self.answer(await node.status()) }
-        routes.get("health") { _, _ in try Self.answer(AdminAPI.Health(obstacles: node.obstacles)) }
-        routes.get("peers") { _, _ in try Self.answer(node.peers) }
-        routes.get("limits") { _, _ in try Self.answer(node.limits) }
-        routes.post("drain") { request, _ in
-            try await Self.answer(request) { (body: AdminAPI.Drain) in
-                await node.setDrain(body.isOn)
-                return body
-            }
+        let responder = MethodRouting(AdminResponder(node: node, audit: audit, logger: logger)) { path in
+            AdminRequest(path: path).map { [$0.method] } ?? []
         }
-        routes.post("log-level") { request, _ in
-            try await Self.answer(request) { (body: AdminAPI.LogLevel) in
-                guard let level = Logger.Level(rawValue: body.level) else { throw Refusal(.badRequest, "unknown log level") }
-                guard let before = node.setLogLevel(level) else { throw Refusal(.conflict, "the log level of this node can't be changed") }
-                return AdminAPI.LogLevel(level: before.rawValue)
-            }
-        }
-        routes.post("outbox/retry") { request, _ in
-            try await Self.answer(request) { (selection: AdminAPI.Selection) in AdminAPI.Count(count: node.retry(selection.ids)) }
-        }
-        routes.post("outbox/drop") { request, _ in
-            try await Self.answer(request) { (selection: AdminAPI.Selection) in AdminAPI.Count(count: await node.dropWaiting(selection.ids))
-            }
-        }
-        routes.post("registrations/changed") { _, _ in
-            do {
-                return try Self.answer(AdminAPI.Count(count: try await node.registrationsChanged()))
-            } catch {
-                return try Self.answer(AdminAPI.Problem(problem: "\(error)"), .serviceUnavailable)
-            }
-        }
-        routes.post("self-test") { _, _ in try Self.answer(await node.selfTest()) }
-        routes.get("setup") { _, _ in try Self.answer(node.setup()) }
-        routes.post("gorush/test-push") { request, _ in
-            try await Self.answer(request) { (push: AdminAPI.TestPush) in await node.testPush(push) }
-        }
-        routes.post("gorush/inspect") { _, _ in try Self.answer(await node.inspectGorush()) }
-        return routes
-    }
-
-    private struct Refusal: Error {
-        let status: HTTPResponse.Status
-        let problem: String
-
-        init(_ status: HTTPResponse.Status, _ problem: String) {
-            self.status = status
-            self.problem = problem
-        }
-    }
-
-    private static func answer<Body: Decodable, Outcome: Encodable>(
-        _ request: Request, _ carryOut: (Body) async throws -> Outcome
-    ) async throws -> Response {
-        do {
-            let bytes = try await request.body.collect(upTo: bodyLimit)
-            guard let body = try? JSONDecoder().decode(Body.self, from: Data(bytes.readableBytesView)) else {
-                throw Refusal(.badRequest, "the request body is malformed")
-            }
-            return try answer(try await carryOut(body))
-        } catch let refusal as Refusal {
-            return try answer(AdminAPI.Problem(problem: refusal.problem), refusal.status)
-        }
-    }
-
-    private static func answer(_ value: some Encodable, _ status: HTTPResponse.Status = .ok) throws -> Response {
-        let encoder = JSONEncoder()
-        encoder.dateEncodingStrategy = .iso8601
-        return Response(
-            status: status, headers: [.contentType: "application/json"],
-            body: .init(byteBuffer: ByteBuffer(bytes: try encoder.encode(value))))
+        try await listener.run(responder) { [socket] _ in chmod(socket.path, 0o600) }
     }
 }

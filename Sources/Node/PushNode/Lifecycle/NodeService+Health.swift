@@ -35,7 +35,9 @@ extension NodeService {
             return logger.error("failed to serve the admin socket", metadata: ["reason": "the data folder can't be opened"])
         }
         do {
-            try await AdminServer(node: self, socket: socket, logger: logger).run()
+            try await AdminServer(
+                node: self, socket: socket, audit: AuditLog(in: configuration.dataPath), logger: logger
+            ).run()
         } catch {
             logger.error("failed to serve the admin socket", metadata: ["reason": "it can't be made in the data folder"])
         }

@@ -16,7 +16,7 @@ struct Admin: AsyncParsableCommand {
             Limits.self,
             Nodes.self,
             Drain.self, LogLevel.self, Backup.self, Restore.self, Import.self, Migrate.self, Check.self, RotateStorageKey.self,
-            TestPush.self,
+            TestPush.self, Audit.self,
         ])
 
     @Option(help: "The node's data folder. May be given before or after the subcommand. [default: data]")

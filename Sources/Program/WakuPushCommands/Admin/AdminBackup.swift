@@ -30,7 +30,7 @@ extension Admin {
                 let identity = try admin.identityFile.map { try IdentityFile.read($0) }
                 let key = identity.map(Sealer.storageKey)
                 let store = try NodeAssembly.existingStore(in: admin.folder(of: command), of: identity)
-                try StoreBackup.write(store, to: file)
+                try await admin.audited(.backup, of: command) { try StoreBackup.write(store, to: file) }
                 let inspection = try StoreInspection(of: file, storageKey: key, parts: NodeAssembly.parts)
                 guard inspection.isWhole else {
                     throw CommandFailure(.data, "backup \(file) is as damaged as the database: see waku-push admin check")
@@ -76,8 +76,9 @@ extension Admin {
                 let identity = try admin.requiredIdentity("it is needed to verify that every row can be decrypted")
                 let folder = try DataFolder(locking: admin.folder(of: command))
                 defer { folder.unlock() }
-                let inspection = try StoreBackup.restore(
-                    file, into: folder, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts)
+                let inspection = try await admin.audited(.restore, of: command) {
+                    try StoreBackup.restore(file, into: folder, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts)
+                }
                 if admin.json { return try Output.json(inspection) }
                 Output.line("restored from \(file)")
                 Output.fields(inspection.fields)
@@ -154,11 +155,12 @@ extension Admin {
                 let folder = try DataFolder(locking: path)
                 defer { folder.unlock() }
                 let key = Sealer.storageKey(of: identity)
-                let count =
+                let count = try await admin.audited(.rotateStorageKey, of: command) {
                     switch location {
                     case .dataFolder: try StorageKeyRotation.run(key, in: folder, parts: NodeAssembly.parts)
                     case .postgreSQL(let address): try PostgreSQLKeyRotation.run(key, at: address, parts: NodeAssembly.parts)
                     }
+                }
                 if admin.json { return try Output.json(["rows": count]) }
                 Output.line(
                     "\(count) rows are encrypted with a new storage key. Existing backups can still be restored with the same key file.")

@@ -1,3 +1,4 @@
+import PushNode
 import ArgumentParser
 import Foundation
 import StatusServer
@@ -34,7 +35,12 @@ extension Admin.Registrations {
                 guard (text == nil) != (tokenFile == nil) else {
                     throw CommandFailure(.usage, "give the beginning of an installation id or a key hash, or --token-file")
                 }
-                let rows = try tokenFile.map(find(byTokenIn:)) ?? find(text ?? "")
+                let rows =
+                    if let tokenFile {
+                        try await admin.audited(.registrationsFind, of: command) { try find(byTokenIn: tokenFile) }
+                    } else {
+                        try find(text ?? "")
+                    }
                 guard !rows.isEmpty else { throw CommandFailure(.data, "no matching registration") }
                 try rows.map(RegistrationRow.init).print(asJSON: admin.json)
             }
@@ -91,18 +97,21 @@ extension Admin.Registrations {
             try await reportingFailures {
                 let identity = try admin.requiredIdentity("registrations are encrypted with a key derived from the node's")
                 let store = try admin.openStore(of: command, unsealing: true)
-                var writer = try RegistrationsFileWriter(file, identity: identity)
-                do {
-                    for lines in ProtocolLines.all where filter.platform == nil || !lines.hasSeveralPlatforms {
-                        try lines.export(store, filter.filter, &writer)
+                let count = try await admin.audited(.registrationsExport, of: command) {
+                    var writer = try RegistrationsFileWriter(file, identity: identity)
+                    do {
+                        for lines in ProtocolLines.all where filter.platform == nil || !lines.hasSeveralPlatforms {
+                            try lines.export(store, filter.filter, &writer)
+                        }
+                        try writer.finish()
+                    } catch {
+                        writer.discard()
+                        throw error
                     }
-                    try writer.finish()
-                } catch {
-                    writer.discard()
-                    throw error
+                    return writer.count
                 }
-                if admin.json { return try Output.json(["count": writer.count]) }
-                Output.line("\(writer.count) registrations exported to \(file), which can be read only with this node's key file.")
+                if admin.json { return try Output.json(["count": count]) }
+                Output.line("\(count) registrations exported to \(file), which can be read only with this node's key file.")
             }
         }
     }
@@ -127,15 +136,17 @@ extension Admin.Registrations {
             try await reportingFailures {
                 let identity = try admin.requiredIdentity("the file is encrypted with a key derived from the node's")
                 let target = try ImportTarget(folder: admin.folder(of: command), at: admin.location(), identity)
-                do {
-                    var reader = try RegistrationsFileReader(file, identity: identity)
-                    while let entry = try reader.next() { try await target.merge(entry) }
-                } catch {
-                    // The part of the file before the damage is kept.
+                try await admin.audited(.registrationsImport, of: command) {
+                    do {
+                        var reader = try RegistrationsFileReader(file, identity: identity)
+                        while let entry = try reader.next() { try await target.merge(entry) }
+                    } catch {
+                        // The part of the file before the damage is kept.
+                        try await target.finish()
+                        throw error
+                    }
                     try await target.finish()
-                    throw error
                 }
-                try await target.finish()
                 let counts = target.counts
                 if admin.json { return try Output.json(counts) }
                 Output.line("\(counts.imported) imported, \(counts.kept) kept: stored with the same or a higher version.")

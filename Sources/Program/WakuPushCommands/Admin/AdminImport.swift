@@ -1,3 +1,4 @@
+import PushNode
 import ArgumentParser
 import Foundation
 import NodeAssembly
@@ -70,7 +71,11 @@ extension Admin {
                     report.identity = server.map { KeyHash(of: $0.key.publicKey).hex } ?? ""
                     guard !dryRun, let server else { return try report.print(asJSON: admin.json) }
                     if server.isNew, let file = admin.identityFile { try IdentityFile.write(server.key, to: file) }
-                    try await write(source, as: server.key, &report)
+                    report = try await admin.audited(.importStatusGo, of: command) { [report] in
+                        var written = report
+                        try await write(source, as: server.key, &written)
+                        return written
+                    }
                     try report.print(asJSON: admin.json)
                 }
             }

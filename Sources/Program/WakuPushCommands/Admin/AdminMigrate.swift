@@ -57,7 +57,9 @@ extension Admin {
 
         func run() async throws {
             try await reportingFailures {
-                if let to { try await move(to: to) } else { try finishMigrations() }
+                try await admin.audited(.migrate, of: command) {
+                    if let to { try await move(to: to) } else { try finishMigrations() }
+                }
             }
         }
 

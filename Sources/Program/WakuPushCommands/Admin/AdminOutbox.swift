@@ -127,7 +127,9 @@ extension Admin.Outbox {
             defer { lock.unlock() }
             let ids = try waiting(selection)
             let store = try admin.openStore(of: command)
-            try await store.commit(DeliveryStorage.drop(ids, of: NodeAssembly.deliverySources(of: store), at: .now()))
+            try await admin.audited(.outboxDrop, of: command) {
+                try await store.commit(DeliveryStorage.drop(ids, of: NodeAssembly.deliverySources(of: store), at: .now()))
+            }
             try store.close()
             return ids.count
         }

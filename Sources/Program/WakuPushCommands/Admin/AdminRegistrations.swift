@@ -1,3 +1,4 @@
+import PushNode
 import ArgumentParser
 import Delivery
 import Foundation
@@ -58,6 +59,7 @@ extension Admin.Registrations {
                 let store = try admin.openStore(of: command, unsealing: isOpened)
                 let keyHash = try registrant.resolve(in: store)
                 let registrations = StatusServer.Registrations(store.sealer)
+                if reveal { try await admin.recordReading(.registrationsReveal, of: command) }
                 let details = try store.read(StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max)).map { summary in
                     let opened = isOpened ? try store.read(registrations.state(of: summary.key))?.registration : nil
                     return RegistrationDetail(summary, opened: opened, reveal: reveal)
@@ -111,7 +113,9 @@ extension Admin.Registrations {
                 if yes {
                     // In sequence: the registrant's topic keys are deleted with the last registration.
                     let ends = rows.map { StatusServer.Registrations.unregister($0.key, version: $0.version, at: .now()) }
-                    for result in await store.commitEach(ends) { try result.get() }
+                    try await admin.audited(.registrationsRemove, of: command) {
+                        for result in await store.commitEach(ends) { try result.get() }
+                    }
                 }
                 guard !rows.isEmpty else { throw CommandFailure(.data, "no registration to remove") }
                 if admin.json { return try Output.json(rows.map(RegistrationRow.init)) }

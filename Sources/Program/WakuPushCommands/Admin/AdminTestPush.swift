@@ -63,7 +63,9 @@ extension Admin {
         func run() async throws {
             try await reportingFailures {
                 guard preview || !reveal else { throw CommandFailure(.usage, "--reveal needs --preview") }
-                let push = try target()
+                // A token that the operator gives is not read from the store.
+                let push =
+                    if registrant == nil { try target() } else { try await admin.audited(.testPush, of: command) { try target() } }
                 let byDaemon = try await postedByDaemon(push)
                 let tested = if let byDaemon { byDaemon } else { try await posted(push) }
                 if let problem = tested.problem { throw CommandFailure(.data, problem) }

@@ -1,3 +1,4 @@
+import PushNode
 import ArgumentParser
 import Foundation
 import Core
@@ -62,6 +63,7 @@ extension Admin.Records {
                 let store = try admin.openStore(of: command, unsealing: isOpened)
                 let summary = try account.resolve(in: store)
                 let records = StatusV01Server.Records(store.sealer)
+                if reveal { try await admin.recordReading(.recordsReveal, of: command) }
                 let opened = isOpened ? try store.read(records.preferences(of: summary.keyHash)) : nil
                 let detail = RecordDetail(row: RecordRow(summary), opened: opened.map { .init($0, reveal: reveal) })
                 if admin.json { return try Output.json(detail) }
@@ -85,8 +87,12 @@ extension Admin.Records {
                 let store = try admin.openStore(of: command)
                 let summary = try account.resolve(in: store)
                 guard summary.isRegistered else { throw CommandFailure(.data, "nothing is registered there that could be removed") }
-                if yes, try await !store.commit(StatusV01Server.Records.remove(summary.keyHash, at: .now())) {
-                    throw CommandFailure(.data, "it was unregistered meanwhile")
+                if yes {
+                    try await admin.audited(.recordsRemove, of: command) {
+                        guard try await store.commit(StatusV01Server.Records.remove(summary.keyHash, at: .now())) else {
+                            throw CommandFailure(.data, "it was unregistered meanwhile")
+                        }
+                    }
                 }
                 if admin.json { return try Output.json(RecordRow(summary)) }
                 Output.line("\(yes ? "removed" : "would remove") \(summary.keyHash.hex.prefix(16))…")

@@ -1,3 +1,4 @@
+import PushNode
 import ArgumentParser
 import Foundation
 import Core
@@ -110,6 +111,7 @@ extension Admin.Subscriptions {
                 let subscriptions = SessionServer.Subscriptions(store.sealer)
                 let found = try store.read(SessionServer.Subscriptions.ofAccount(subscriptions.accountHash(account)))
                 guard !found.isEmpty else { throw CommandFailure(.data, "no subscription of this account") }
+                if reveal { try await admin.recordReading(.subscriptionsReveal, of: command) }
                 let details = found.map { SubscriptionDetail($0, try? subscriptions.open($0), reveal: reveal) }
                 if admin.json { return try Output.json(details) }
                 for (index, detail) in details.enumerated() {

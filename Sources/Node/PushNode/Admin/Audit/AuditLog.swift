@@ -1,0 +1,108 @@
+import Foundation
+
+/// The audit log of a data folder: a JSON object a line, the oldest first.
+///
+///     audit.log      appended and synchronized to disk, until it has `sizeLimit` bytes
+///     audit.log.1    the previous one, replaced at each rotation
+///     audit.lock     locked while writing: the daemon and commands append to the same file
+///
+/// It is in the data folder with either store. The folder's owner can change it.
+package struct AuditLog: Sendable {
+    /// Why a record was not written.
+    package struct Failure: Error {
+        package let message: String
+    }
+
+    private let folder: String
+    /// In bytes, of each of the two files.
+    private let sizeLimit: Int
+
+    /// - Parameters:
+    ///   - folder: the path of the data folder.
+    ///   - sizeLimit: in bytes, of each of the two files.
+    package init(in folder: String, sizeLimit: Int = 1 << 20) {
+        self.folder = folder
+        self.sizeLimit = sizeLimit
+    }
+
+    private var path: String { folder + "/audit.log" }
+    private var previousPath: String { folder + "/audit.log.1" }
+
+    /// Appends a record. When this returns, it is on disk. Blocks on the disk.
+    package func append(_ record: AuditRecord) throws(Failure) {
+        let lock = try open(folder + "/audit.lock", O_RDWR)
+        defer { close(lock) }
+        while flock(lock, LOCK_EX) != 0 { guard errno == EINTR else { throw failure(folder + "/audit.lock") } }
+        var file = try open(path, O_RDWR | O_APPEND)
+        defer { close(file) }
+        var size = lseek(file, 0, SEEK_END)
+        if size >= sizeLimit {
+            guard rename(path, previousPath) == 0 else { throw failure(path) }
+            close(file)
+            file = try open(path, O_RDWR | O_APPEND)
+            size = 0
+        }
+        try write(line(record, after: file, size: Int(size)), to: file)
+        guard fsync(file) == 0 else { throw failure(path) }
+        if size == 0 { try synchronizeFolder() }
+    }
+
+    /// Appends a record on a thread that may block.
+    package func appendWithoutBlocking(_ record: AuditRecord) async throws {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            DispatchQueue.global().async { continuation.resume(with: Swift.Result { try append(record) }) }
+        }
+    }
+
+    /// The latest records, the oldest first. Lines that a crash truncated are skipped.
+    package func latest(_ limit: Int) -> [AuditRecord] {
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .iso8601
+        let records = [previousPath, path].flatMap { path in
+            (FileManager.default.contents(atPath: path) ?? Data()).split(separator: UInt8(ascii: "\n"))
+                .compactMap { try? decoder.decode(AuditRecord.self, from: Data($0)) }
+        }
+        return Array(records.suffix(limit))
+    }
+
+    /// A line that a crash truncated is ended first.
+    private func line(_ record: AuditRecord, after file: Int32, size: Int) throws(Failure) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.dateEncodingStrategy = .iso8601
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let bytes = try? encoder.encode(record) else { throw Failure(message: "the audit record can't be encoded") }
+        var last = UInt8(ascii: "\n")
+        if size > 0, pread(file, &last, 1, off_t(size - 1)) != 1 { throw failure(path) }
+        return (last == UInt8(ascii: "\n") ? [] : [UInt8(ascii: "\n")]) + bytes + [UInt8(ascii: "\n")]
+    }
+
+    private func write(_ bytes: [UInt8], to file: Int32) throws(Failure) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw failure(path) }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Files that root creates belong to the folder's owner, so that the daemon can append to them.
+    private func open(_ path: String, _ flags: Int32) throws(Failure) -> Int32 {
+        let file = Glibc.open(path, flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw failure(path) }
+        var owner = stat()
+        if geteuid() == 0, stat(folder, &owner) == 0 { _ = fchown(file, owner.st_uid, owner.st_gid) }
+        return file
+    }
+
+    private func synchronizeFolder() throws(Failure) {
+        let descriptor = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure(folder) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw failure(folder) }
+    }
+
+    private func failure(_ path: String) -> Failure {
+        Failure(message: "the audit log \(path) can't be written: \(String(cString: strerror(errno)))")
+    }
+}

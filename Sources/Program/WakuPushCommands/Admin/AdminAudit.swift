@@ -1,0 +1,95 @@
+import ArgumentParser
+import Foundation
+import NodeAssembly
+import PushNode
+
+extension Admin {
+    struct Audit: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows which admin commands read secrets or changed something, by whom and with which result.",
+            discussion: """
+                The log is in the data folder (audit.log and audit.log.1, 1 MiB each), with SQLite and with PostgreSQL; each node has its own. \
+                SOURCE is socket for requests to the running daemon, command for commands that opened the store themselves. A record "begun" \
+                without a result is of an operation that was interrupted or is still running.
+
+                EXAMPLE
+                  waku-push admin audit --data data --limit 20
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @Option(help: "Maximum number of records; the latest are shown.") var limit = 100
+
+        func run() async throws {
+            try await reportingFailures {
+                guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
+                let folder = admin.folder(of: command)
+                guard access(folder, R_OK | X_OK) == 0 else {
+                    throw CommandFailure(.data, "data folder \(folder) can't be opened: set --data to the daemon's data folder")
+                }
+                let rows = AuditLog(in: folder).latest(limit).map(Row.init)
+                if admin.json { return try Output.json(rows) }
+                guard !rows.isEmpty else { return Output.line("nothing was recorded") }
+                Output.table(
+                    ["TIME", "UID", "SOURCE", "ACTION", "RESULT"],
+                    rows.map { [$0.time, String($0.user), $0.source, $0.action, $0.result] })
+            }
+        }
+
+        private struct Row: Encodable {
+            let time: String
+            let user: UInt32
+            let source: String
+            let action: String
+            let result: String
+
+            init(_ record: AuditRecord) {
+                time = record.time.formatted(.iso8601)
+                user = record.user
+                source = record.source.rawValue
+                action = record.action.rawValue
+                result = record.result.rawValue
+            }
+        }
+    }
+}
+
+extension AdminOptions {
+    /// Runs an operation that opens the store itself. The audit log of the data folder has a record of it before it starts.
+    ///
+    /// - Throws: ``CommandFailure`` when the record can't be written, and the operation's own errors.
+    func audited<Outcome>(_ action: AuditedAction, of command: Admin, _ operation: () async throws -> Outcome) async throws -> Outcome {
+        let folder = folder(of: command)
+        guard access(folder, F_OK) == 0 else {
+            // Without a folder there is nothing to read, unless the store is PostgreSQL.
+            if try location() != .dataFolder {
+                CommandFailure.report("there is no data folder \(folder): \(action.rawValue) is not in an audit log")
+            }
+            return try await operation()
+        }
+        let log = AuditLog(in: folder)
+        try record(action, .begun, in: log)
+        let outcome: Outcome
+        do {
+            outcome = try await operation()
+        } catch {
+            try record(action, .failed, in: log)
+            throw error
+        }
+        try record(action, .succeeded, in: log)
+        return outcome
+    }
+
+    /// Records that secrets are about to be shown.
+    func recordReading(_ action: AuditedAction, of command: Admin) async throws {
+        try await audited(action, of: command) {}
+    }
+
+    private func record(_ action: AuditedAction, _ result: AuditRecord.Result, in log: AuditLog) throws(CommandFailure) {
+        do throws(AuditLog.Failure) {
+            try log.append(AuditRecord(time: Date(), user: getuid(), source: .command, action: action, result: result))
+        } catch {
+            throw CommandFailure(.data, error.message)
+        }
+    }
+}

@@ -1,0 +1,50 @@
+import CurlClient
+import Foundation
+import TestSupport
+import Testing
+
+/// The audit log of a running daemon and of commands beside it.
+@Suite(.timeLimit(.minutes(5)))
+struct AuditTests {
+    private struct Record: Decodable {
+        let user: UInt32
+        let source, action, result: String
+    }
+
+    private func records(of node: OperatedNode) async throws -> [Record] {
+        try await run(["admin", "audit", "--json", "--data", node.data]).json()
+    }
+
+    @Test func recordsSurviveARestart() async throws {
+        let node = try OperatedNode()
+        defer { node.gorush.stop() }
+        let daemon = try await node.start()
+        #expect(try await node.admin("drain").status == 0)
+        #expect(try await node.admin("status").status == 0)
+        let backup = try await run(["admin", "backup", node.folder.path + "/backup", "--data", node.data, "--identity", node.server.path])
+        #expect(backup.status == 0, "\(backup.errors)")
+        _ = await daemon.stop()
+        let next = try await node.start()
+        let found = try await records(of: node)
+        #expect(found.map(\.action) == ["drain", "drain", "backup", "backup"])
+        #expect(found.map(\.result) == ["begun", "succeeded", "begun", "succeeded"])
+        #expect(found.map(\.source) == ["socket", "socket", "command", "command"])
+        #expect(found.allSatisfy { $0.user == getuid() })
+        _ = await next.stop()
+    }
+
+    @Test func nothingIsDoneWithoutARecord() async throws {
+        let node = try OperatedNode()
+        defer { node.gorush.stop() }
+        let daemon = try await node.start()
+        try FileManager.default.createDirectory(atPath: node.data + "/audit.log", withIntermediateDirectories: false)
+        let drain = try await node.admin("drain")
+        #expect(drain.status == 69)
+        #expect(drain.errors.contains("audit.log can't be written"))
+        #expect(try await daemon.get("/readyz").status == 200)
+        let file = node.folder.path + "/backup"
+        #expect(try await run(["admin", "backup", file, "--data", node.data, "--identity", node.server.path]).status == 65)
+        #expect(!FileManager.default.fileExists(atPath: file))
+        _ = await daemon.stop()
+    }
+}
