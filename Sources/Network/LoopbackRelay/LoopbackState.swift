@@ -140,16 +140,29 @@ package struct LoopbackState {
 package struct LoopbackQuery: Hashable, Sendable {
     package var pubsubTopic: PubsubTopic?
     /// All when it is empty.
-    package var contentTopics: [ContentTopic] = []
-    package var startTime = Timestamp(rawValue: .min)
-    package var endTime = Timestamp(rawValue: .max)
+    package var contentTopics: [ContentTopic]
+    package var startTime: Timestamp
+    package var endTime: Timestamp
     /// All when it is empty.
-    package var hashes: [MessageHash] = []
+    package var hashes: [MessageHash]
     /// The last message of the previous page.
     package var cursor: MessageHash?
-    package var isAscending = true
+    package var isAscending: Bool
     /// At least 1.
-    package var pageSize = 20
+    package var pageSize: Int
 
-    package init() {}
+    package init(
+        pubsubTopic: PubsubTopic? = nil, contentTopics: [ContentTopic] = [], startTime: Timestamp = Timestamp(rawValue: .min),
+        endTime: Timestamp = Timestamp(rawValue: .max), hashes: [MessageHash] = [], cursor: MessageHash? = nil, isAscending: Bool = true,
+        pageSize: Int = 20
+    ) {
+        self.pubsubTopic = pubsubTopic
+        self.contentTopics = contentTopics
+        self.startTime = startTime
+        self.endTime = endTime
+        self.hashes = hashes
+        self.cursor = cursor
+        self.isAscending = isAscending
+        self.pageSize = pageSize
+    }
 }
