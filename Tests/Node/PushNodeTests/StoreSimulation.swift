@@ -191,7 +191,8 @@ struct StoreSimulation {
         let isEnd = Int.random(in: 0..<4, using: &generator) == 0
         let claim = RegistrationClaim(
             sender: owners[index / 2], requestID: [],
-            intent: isEnd ? .unregister(key, version: version) : .register(key, registration, bytes: registration.encoded(), check: .passed))
+            intent: isEnd ? .unregister(key, version: version) : .register(key, registration, bytes: registration.encoded(), check: .passed)
+        )
         return .registration(claim, hash())
     }
 
