@@ -34,6 +34,8 @@ package final class DeliveryService: Sendable {
         package var outboxLimit = 100_000
         /// See ``UnknownOutcome/hold``.
         package var unknownHold = Duration.seconds(5)
+        /// Decrypts the ids in gorush's feedback; nil where no notification is posted in ``PayloadProfile/private``.
+        package var ids: NotificationIDCipher?
         /// nil: the node does not post to Web Push services.
         package var webPush: WebPushEndpoint?
 
@@ -72,7 +74,8 @@ package final class DeliveryService: Sendable {
         self.gorush = gorush
         webPush = configuration.webPush
         routing = EndpointRouting(gorush.map(\.rule), postsWebPush: configuration.webPush != nil)
-        feedback = Feedback(store: store, sources: sources, counters: counters, alarms: alarms, logger: logger, now: now)
+        feedback = Feedback(
+            store: store, sources: sources, ids: configuration.ids, counters: counters, alarms: alarms, logger: logger, now: now)
         self.counters = counters
         self.logger = logger
         errors = RepeatedErrors(logger)

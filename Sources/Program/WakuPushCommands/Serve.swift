@@ -138,7 +138,8 @@ struct Serve: AsyncParsableCommand {
         configuration.feedbackSecret = failures.check("feedback-secret-file") { try gorush.feedbackSecret() } ?? nil
         webPush.check(failures)
         configuration.webPush = failures.check { try webPush.endpoint() } ?? nil
-        let settings = gorush.settings(failures)
+        var settings = gorush.settings(failures)
+        for index in settings.indices { settings[index].ids = NotificationIDCipher(identity: configuration.identity) }
         for settings in settings { settings.check(failures) }
         checkDevices(failures)
         checkRelays(failures)

@@ -119,6 +119,7 @@ extension PayloadProfile {
     /// The text that the device shows unless the app replaces it.
     package func text(for kind: NotificationKind) -> String {
         switch (self, kind) {
+        case (.private, _): Self.privateText
         case (.rfc, _), (.status2024, .message): "You have a new message"
         case (_, .requestToJoinCommunity): "Someone requested to join a community you are an admin of"
         case (.status2024, _): "Someone mentioned you"
@@ -131,7 +132,7 @@ extension PayloadProfile {
     /// The link that the app opens, on APNs; nil if the profile has none.
     func deepLink(for kind: NotificationKind) -> DeepLinkTemplate? {
         switch (self, kind) {
-        case (.status2024, _), (.rfc, _): nil
+        case (.status2024, _), (.rfc, _), (.private, _): nil
         case (_, .message): Self.chatsLink
         case (_, .contactRequest): Self.contactRequestsLink
         default: Self.activityLink

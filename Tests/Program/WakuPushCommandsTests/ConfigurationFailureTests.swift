@@ -1,3 +1,4 @@
+import Foundation
 import RateLimits
 import TestSupport
 import Testing
@@ -21,9 +22,11 @@ struct ConfigurationFailureTests {
         return try await run(["config", "check", "--config", path, "--identity", key.path] + arguments, environment: environment)
     }
 
-    /// The lines on standard error without the program's name and the folder.
+    /// The lines on standard error other than recommendations, without the program's name and the folder.
     private func lines(_ ended: Ended) -> [String] {
-        ended.errors.split(separator: "\n").map { String($0).replacing("waku-push: ", with: "").replacing(path, with: "f.yaml") }
+        ended.errors.split(separator: "\n").filter { !$0.contains("recommendation: ") }.map {
+            String($0).replacing("waku-push: ", with: "").replacing(path, with: "f.yaml")
+        }
     }
 
     @Test func everyErrorHasItsLine() async throws {
@@ -121,7 +124,7 @@ struct ConfigurationFailureTests {
     @Test func defaultsHaveNoWarnings() async throws {
         let ended = try await check("")
         #expect(ended.status == 0)
-        #expect(ended.errors == "")
+        #expect(lines(ended) == [])
     }
 
     @Test func warningsDoNotChangeTheExitCode() async throws {
@@ -159,6 +162,45 @@ struct ConfigurationFailureTests {
     func whatIsWantedHasNoWarning(text: String) async throws {
         let ended = try await check(text)
         #expect(ended.status == 0)
-        #expect(ended.errors == "")
+        #expect(lines(ended) == [])
+    }
+
+    @Test func newInstallationsAreAdvisedToDiscloseNothing() async throws {
+        let data = folder.path + "/data"
+        func advice(_ text: String, _ arguments: String...) async throws -> [Substring] {
+            try write(text, to: path)
+            let ended = try await run(["config", "check", "--config", path, "--identity", key.path, "--data", data] + arguments)
+            #expect(ended.status == 0 && ended.output == "The configuration is valid.\n")
+            return ended.errors.split(separator: "\n").filter { $0.contains("recommendation: for a new installation") }
+        }
+        #expect(try await advice("").count == 1)
+        try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
+        try write("k", to: data + "/libp2p.key")
+        #expect(try await advice("").count == 1)
+        #expect(try await advice("payload-profile: private").isEmpty)
+        #expect(try await advice("", "--payload-profile", "combined").isEmpty)
+        let endpoints = "gorush-endpoints: [{url: http://localhost:8088, payload-profile: rfc}]"
+        #expect(try await advice(endpoints).isEmpty)
+        try write("d", to: data + "/waku-push.sqlite")
+        #expect(try await advice("").isEmpty)
+    }
+
+    @Test func settingsThatTellNotificationsApartAreRefusedWithTheProfilePrivate() async throws {
+        let rules = """
+            notifications:
+              - {kinds: [mention], sound: ping.caf}
+              - {ttl: remaining, collapse: chat, thread: chat}
+              - {deep-link: "app://{chat}"}
+              - {protocols: [session], ttl: remaining}
+            """
+        let refused = try await check("payload-profile: private\n" + rules)
+        #expect(refused.status == 65)
+        #expect(
+            lines(refused) == [
+                "f.yaml:1: notifications for gorush have kinds, ttl: remaining, collapse: chat, thread: chat, placeholders in deep-link, by which Apple and Google could tell them apart: remove these, or choose another payload-profile"
+            ])
+        #expect(try await check("payload-profile: combined\n" + rules).status == 0)
+        let constant = "notifications: [{sound: default, priority: high, ttl: 1h}, {protocols: [session], ttl: remaining}]"
+        #expect(try await check("payload-profile: private\n" + constant).status == 0)
     }
 }

@@ -44,6 +44,30 @@ struct SessionContentTests {
         #expect(try posted(service) == expected)
     }
 
+    /// The app needs all members: the profile replaces only the id. What is left differs by the encrypted content and its length.
+    @Test(arguments: PushService.ofGorush) func theProfilePrivateReplacesOnlyTheID(service: PushService) throws {
+        func body(_ profile: PayloadProfile, sealed: [UInt8]) throws -> String {
+            let content = SessionContent(
+                try SessionPayload(parsing: [1, 0, 0] + sealed), service: service, apnsTopic: "com.session")
+            let notification = Delivery.Notification(
+                id: DeliveryID(hashing: sealed).notificationID, platform: service.platform, deviceToken: DeviceToken("token"),
+                apnTopic: "com.session", content: content)
+            let format = NotificationFormat(profile, ids: NotificationIDCipher(identity: .generate()))
+            return String(decoding: format.encode([notification], at: Timestamp(rawValue: 0)), as: UTF8.self)
+        }
+        let ids = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/
+        var templates: Set<String> = []
+        for number in UInt8(0)..<50 {
+            let sealed = [UInt8](repeating: number, count: 256)
+            let posted = try body(.private, sealed: sealed)
+            let (ownID, text) = (DeliveryID(hashing: sealed).notificationID, Data(sealed).base64EncodedString())
+            #expect(!posted.contains(ownID) && posted.contains(text))
+            #expect(posted.replacing(ids, with: ownID) == (try body(.combined, sealed: sealed)))
+            templates.insert(posted.replacing(ids, with: "ID").replacing(text, with: "PAYLOAD"))
+        }
+        #expect(templates.count == 1)
+    }
+
     @Test func firebaseAndHuaweiGetDataAlone() throws {
         #expect(
             try posted(.firebase)

@@ -22,7 +22,9 @@ struct V01ContentTests {
 
     private static let data = #"{"chat_id":"0xc0ff","message":"0x01","installation_ids":["a","b"]"#
 
-    @Test(arguments: PayloadProfile.allCases) func withoutSettingsTheBodyIsThePublishedOne(profile: PayloadProfile) {
+    @Test(arguments: PayloadProfile.allCases.filter { $0 != .private }) func withoutSettingsTheBodyIsThePublishedOne(
+        profile: PayloadProfile
+    ) {
         #expect(
             body(.none, .apn, profile: profile)
                 == #"{"notifications":[{"notif_id":"id-a","tokens":["token-a","token-b"],"platform":1,"message":"You have a new message","#

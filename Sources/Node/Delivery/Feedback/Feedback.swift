@@ -38,6 +38,7 @@ package final class Feedback: Sendable {
     }
 
     private let store: any Store
+    private let ids: NotificationIDCipher?
     private let sources: DeliverySources
     private let counters: Counters
     package let alarms: Alarms
@@ -48,11 +49,12 @@ package final class Feedback: Sendable {
     private let wakeUp = WakeUpSignal()
 
     init(
-        store: any Store, sources: DeliverySources, counters: Counters, alarms: Alarms, logger: Logger,
+        store: any Store, sources: DeliverySources, ids: NotificationIDCipher?, counters: Counters, alarms: Alarms, logger: Logger,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.store = store
         self.sources = sources
+        self.ids = ids
         self.counters = counters
         self.alarms = alarms
         self.logger = logger
@@ -66,7 +68,7 @@ package final class Feedback: Sendable {
 
     /// Queues a failure from the hook. False when too many wait.
     package func take(_ failure: GorushFailure) -> Bool {
-        let prefix = failure.notificationID.flatMap(DeliveryID.prefix)
+        let prefix = deliveryPrefix(of: failure)
         let hasRoom = state.withLock { state in
             guard state.waiting.count + state.earlyCount < Self.capacity else { return false }
             let post = prefix.flatMap { prefix in state.posting.first { $0.value.contains { $0.bytes.starts(with: prefix) } }?.key }
@@ -136,9 +138,14 @@ package final class Feedback: Sendable {
         }
     }
 
+    /// The delivery ids' prefix of a failure; nil when this server did not create the id. Posts from before a change of the profile count too.
+    private func deliveryPrefix(of failure: GorushFailure) -> [UInt8]? {
+        failure.notificationID.flatMap { ids?.deliveryPrefix(of: $0) ?? DeliveryID.prefix(of: $0) }
+    }
+
     /// The notifications posted under the id of a failure; nil when this server did not create the id.
     private func posted(_ failure: GorushFailure) -> StoreCommand<[PostedNotification]?> {
-        guard let prefix = failure.notificationID.flatMap(DeliveryID.prefix) else { return .done(nil) }
+        guard let prefix = deliveryPrefix(of: failure) else { return .done(nil) }
         return DeliveryStorage.posted(under: prefix).map { $0 }
     }
 

@@ -19,12 +19,14 @@ package final class GorushClient: Sendable {
     ///   - url: http or https, with an optional path before gorush's own. `/api/push` is added.
     ///   - profile: the format of notifications that the app expects.
     ///   - settings: the operator's settings for this server.
+    ///   - ids: see ``NotificationFormat/init(_:settings:ids:)``.
     ///   - timeout: the time limit for the response. After a timeout, notifications may or may not have been delivered, and must be posted again.
     ///   - now: the clock, for dates in Retry-After and for the time to live of notifications.
     /// - Throws: ``GorushError`` for a URL that can't be posted to.
     package init(
         client: CurlClient, url: String, profile: PayloadProfile = .default, settings: NotificationSettings = .none,
-        timeout: Duration = GorushClient.standardTimeout, now: @escaping @Sendable () -> Timestamp = { .now() }
+        ids: NotificationIDCipher? = nil, timeout: Duration = GorushClient.standardTimeout,
+        now: @escaping @Sendable () -> Timestamp = { .now() }
     ) throws(GorushError) {
         do throws(HTTPBaseURL.Problem) {
             let base = try HTTPBaseURL(parsing: url)
@@ -34,7 +36,7 @@ package final class GorushClient: Sendable {
             throw GorushError(error)
         }
         self.client = client
-        format = NotificationFormat(profile, settings: settings)
+        format = NotificationFormat(profile, settings: settings, ids: ids)
         self.timeout = timeout
         self.now = now
     }

@@ -29,6 +29,13 @@ package struct Notification: Sendable, CustomStringConvertible, CustomReflectabl
         self.content = content
     }
 
+    /// The same notification with another id.
+    func renamed(_ id: String) -> Notification {
+        Notification(
+            id: id, platform: platform, deviceToken: deviceToken, apnTopic: apnTopic, isForSandbox: isForSandbox, expires: expires,
+            content: content)
+    }
+
     package var description: String { "notification \(id)" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -22,7 +22,7 @@ extension NotificationBody {
         writeText("thread-id", threadID, to: &writer)
         writeExpiration(to: &writer)
         if isLocalized { writeAlert(to: &writer) }
-        writer.object("data") { first.content.writeData(for: self, to: &$0) }
+        writer.object("data") { writeData(to: &$0) }
     }
 
     /// Writes APNs's collapse id: a device replaces a shown notification with the same id, at least when the same notification is delivered twice.

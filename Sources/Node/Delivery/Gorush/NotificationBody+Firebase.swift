@@ -44,7 +44,7 @@ extension NotificationBody {
                 if hasAndroidNotification { writeAndroidNotification(to: &writer) }
             }
         }
-        writer.object("data") { first.content.writeData(for: self, to: &$0) }
+        writer.object("data") { writeData(to: &$0) }
     }
 
     private func writeAndroidNotification(to writer: inout JSONWriter) {

@@ -35,7 +35,7 @@ extension NotificationBody {
     /// The data as JSON text for Huawei, since gorush passes `data` on only to Apple and Firebase.
     private var data: String {
         var writer = JSONWriter(capacity: first.content.byteCount)
-        writer.object { first.content.writeData(for: self, to: &$0) }
+        writer.object { writeData(to: &$0) }
         return String(decoding: writer.bytes, as: UTF8.self)
     }
 

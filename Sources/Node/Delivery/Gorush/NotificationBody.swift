@@ -24,8 +24,7 @@ package struct NotificationBody: Sendable {
         self.first = first
         self.devices = devices
         profile = format.profile
-        let own = first.content.style(for: first.platform, in: format.profile)
-        let style = format.settings.isEmpty ? own : own.overlaid(by: format.settings.style(for: first))
+        let style = format.style(of: first)
         self.style = style
         chatHash = style.collapse == .chat || style.thread == .chat ? Self.hash(ofChat: first.content.subject.chat) : nil
         self.now = now
@@ -35,6 +34,13 @@ package struct NotificationBody: Sendable {
 
     /// The deep link for `data`; nil if there is none.
     package var deepLink: String? { style.deepLink?.link(for: first.content.subject) }
+
+    /// Writes the members of `data`.
+    func writeData(to writer: inout JSONWriter) {
+        guard profile == .private else { return first.content.writeData(for: self, to: &writer) }
+        writer.value("id", first.id)
+        if let deepLink { writer.value("deepLink", deepLink) }
+    }
 
     /// Writes all members, for contents that don't prescribe their own.
     package func write(to writer: inout JSONWriter) {

@@ -8,6 +8,11 @@ package enum PayloadProfile: String, CaseIterable, Sendable {
     case rfc
     /// `status` with the keys of the published format added.
     case combined
+    /// A constant text and a random id: nothing by which two notifications for a device differ or are alike.
+    case `private`
 
     package static let `default` = PayloadProfile.combined
+
+    /// The text of ``private``.
+    package static let privateText = "You have a new notification"
 }

@@ -70,7 +70,7 @@ extension PostResult {
             let isNamed = failure.notificationID != nil && candidates.count == 1
             let matches = isNamed ? candidates : candidates.filter { failure.masks($0.deviceToken) }
             guard matches.count == 1, let match = matches.first else { return nil }
-            return Failure(notificationID: match.id, reason: FailureReason(platform: match.platform, error: failure.error))
+            return Failure(notificationID: push.ownID(of: match), reason: FailureReason(platform: match.platform, error: failure.error))
         }
         var seen: Set<String> = []
         let failures = Array(matched.reversed().filter { seen.insert($0.notificationID).inserted }.reversed())

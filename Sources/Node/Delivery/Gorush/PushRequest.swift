@@ -5,20 +5,29 @@ import Wire
 /// The body of gorush's `POST /api/push`: a JSON object with one array, `notifications`.
 ///
 /// Each notification has its own `notif_id`, since gorush masks tokens in its reports. Devices with the same platform, topic,
-/// ``NotificationContent/groupKey(in:)`` and operator settings share one notification, with the id of the first. Bytes are written as `0x` and
+/// ``NotificationFormat/groupKey(of:)`` and operator settings share one notification, with the id of the first. Bytes are written as `0x` and
 /// lowercase digits.
 ///
 /// Without settings, notifications for APNs are alerts in all profiles, and their `notif_id` is also their `collapse_id`, so that a device replaces
 /// one that is delivered twice; those for Firebase have no equivalent.
 struct PushRequest {
-    /// The devices of each entry, at least one.
+    /// The devices of each entry, at least one, with the ids that are posted.
     let members: [[Notification]]
+    /// The ids of the notifications by the ids that are posted, where these differ.
+    private let ownIDs: [String: String]
     private let format: NotificationFormat
 
     init(_ notifications: [Notification], format: NotificationFormat) {
         self.format = format
-        members = Self.grouped(notifications, format)
+        let posted = format.profile == .private ? notifications.map { $0.renamed(format.postedID(of: $0.id)) } : notifications
+        ownIDs =
+            format.profile == .private
+            ? Dictionary(zip(posted, notifications).map { ($0.id, $1.id) }, uniquingKeysWith: { first, _ in first }) : [:]
+        members = Self.grouped(posted, format)
     }
+
+    /// The id that a notification of ``members`` had before it was posted.
+    func ownID(of notification: Notification) -> String { ownIDs[notification.id] ?? notification.id }
 
     /// The JSON in UTF-8.
     ///
@@ -62,7 +71,7 @@ struct PushRequest {
         var places: [GroupKey: Int] = [:]
         var groups: [[Notification]] = []
         for notification in notifications {
-            guard let content = notification.content.groupKey(in: format.profile) else {
+            guard let content = format.groupKey(of: notification) else {
                 groups.append([notification])
                 continue
             }

@@ -48,6 +48,7 @@ struct MessagePath {
         configuration.outboxLimit = base.configuration.outboxLimit
         configuration.unknownHold = base.configuration.unknownHold
         configuration.webPush = base.configuration.webPush
+        configuration.ids = NotificationIDCipher(identity: base.configuration.identity)
         return DeliveryService(
             configuration, store: base.store, share: base.cluster.outboxShare,
             sources: DeliverySources(base.protocols.map { $0.makeDeliverySource(base.store.sealer) }),

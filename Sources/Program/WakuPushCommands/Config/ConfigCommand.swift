@@ -25,7 +25,7 @@ struct ConfigCommand: ParsableCommand {
             discussion: """
                 All errors are listed, a line each, with file and line; the exit code is that of the first. serve lists the same. Warnings \
                 are for settings that are allowed but unlikely to be wanted, such as a bearer token over plain HTTP: they do not change the \
-                exit code.
+                exit code, and nor do recommendations for new installations.
                 """)
 
         @OptionGroup(title: "Options of serve")
@@ -35,6 +35,7 @@ struct ConfigCommand: ParsableCommand {
             try await reportingFailures(checksOptions: false) {
                 let plan = try options.plan()
                 for warning in options.warnings(plan) { CommandFailure.report("warning: \(warning)") }
+                for advice in options.recommendations(plan) { CommandFailure.report("recommendation: \(advice)") }
                 Output.line("The configuration is valid.")
             }
         }

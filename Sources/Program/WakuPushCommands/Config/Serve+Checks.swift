@@ -1,4 +1,5 @@
 import Delivery
+import Foundation
 import HTTPService
 import NodeAPI
 import NodeAssembly
@@ -132,6 +133,18 @@ extension Serve {
             )
         }
         return warnings
+    }
+
+    // MARK: Recommendations
+
+    /// Advice for new installations, which no deployed app binds: the data folder does not exist yet, or has nothing but keys.
+    func recommendations(_ plan: Plan) -> [String] {
+        let files = (try? FileManager.default.contentsOfDirectory(atPath: data)) ?? []
+        let unset = plan.gorush.filter { $0.entry?["payload-profile"] == nil }
+        guard files.allSatisfy({ $0.hasSuffix(".key") }), !unset.isEmpty, !ServeOption.isGiven(["payload-profile"]) else { return [] }
+        return [
+            "for a new installation choose --payload-profile private, with which Apple and Google see a constant text and a random id; apps must fetch their messages themselves (article Privacy). The default is combined, for deployed apps"
+        ]
     }
 
     private var servesLoopback: Bool { hasRelay && (relay.isEmpty && network.fleet.isEmpty || relay.contains("loopback")) }

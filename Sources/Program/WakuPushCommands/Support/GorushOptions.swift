@@ -163,6 +163,8 @@ struct GorushSettings {
     let headers: [String]
     /// The entry of the configuration file; nil for a server that options describe.
     let entry: ConfigurationFile.Entry?
+    /// For the profile `private`: see `NotificationFormat.init`.
+    var ids: NotificationIDCipher?
 
     /// Where a setting is from: file and line, or an environment variable; nil for the command line.
     ///
@@ -187,6 +189,18 @@ struct GorushSettings {
         failures.check(at: place(of: "url", option: "gorush")) {
             try GorushClient(client: CurlClient(), url: url, profile: profile, settings: notifications, timeout: timeout)
         }
+        failures.check(at: place(of: "payload-profile", option: "payload-profile")) { try checkPrivacy() }
+    }
+
+    /// With the profile `private`, no setting may tell notifications apart.
+    private func checkPrivacy() throws(CommandFailure) {
+        guard profile == .private else { return }
+        let names = notifications.distinctions(fixedProtocols: NotificationEntry.fixedProtocols)
+        guard !names.isEmpty else { return }
+        throw CommandFailure(
+            .data,
+            "notifications for \(rule.name) have \(names.joined(separator: ", ")), by which Apple and Google could tell them apart: remove these, or choose another payload-profile"
+        )
     }
 
     /// Inspects gorush with these credentials.
@@ -201,12 +215,12 @@ struct GorushSettings {
         }
     }
 
-    var format: NotificationFormat { NotificationFormat(profile, settings: notifications) }
+    var format: NotificationFormat { NotificationFormat(profile, settings: notifications, ids: ids) }
 
     func client() throws -> GorushClient {
         try GorushClient(
             client: CurlClient(configuration: try curlConfiguration()), url: url, profile: profile, settings: notifications,
-            timeout: timeout)
+            ids: ids, timeout: timeout)
     }
 
     func curlConfiguration() throws(CommandFailure) -> CurlConfiguration {

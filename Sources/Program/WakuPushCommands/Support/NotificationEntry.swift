@@ -24,10 +24,12 @@ extension NotificationSettings {
 struct NotificationEntry {
     /// Protocols of the node, by their names.
     static let protocols = NodeAssembly.protocols.map(\.name)
+    /// Those of them that prescribe texts and data.
+    static let fixedProtocols = Set(NodeAssembly.protocols.filter(\.prescribesContent).map(\.name))
     /// The rule's only protocol, if that prescribes texts and data.
     private static func fixedProtocol(of rule: NotificationSettings.Rule) -> String? {
         guard let name = rule.protocols?.first, rule.protocols?.count == 1 else { return nil }
-        return NodeAssembly.protocols.first { $0.name == name && $0.prescribesContent }?.name
+        return fixedProtocols.contains(name) ? name : nil
     }
 
     private static let textByteLimit = 500

@@ -45,6 +45,11 @@ package struct DeepLinkTemplate: Hashable, Sendable {
         self.parts = parts
     }
 
+    /// Whether the link is the same for all notifications.
+    var isConstant: Bool {
+        parts.allSatisfy { if case .literal = $0 { true } else { false } }
+    }
+
     /// nil for an empty template.
     func link(for subject: NotificationSubject) -> String? {
         guard let first = parts.first else { return nil }

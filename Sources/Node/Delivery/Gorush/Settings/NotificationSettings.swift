@@ -20,6 +20,9 @@ package struct NotificationSettings: Hashable, Sendable {
             self.style = style
         }
 
+        /// Whether it selects by properties other than the device's.
+        var selectsByContent: Bool { kinds != nil || protocols != nil }
+
         func matches(_ notification: Notification, _ subject: NotificationSubject) -> Bool {
             guard platforms?.contains(notification.platform) ?? true, kinds?.contains(subject.kind) ?? true else { return false }
             if let apps { guard notification.platform == .apn, apps.contains(notification.apnTopic) else { return false } }
@@ -40,6 +43,29 @@ package struct NotificationSettings: Hashable, Sendable {
     /// The rules for one gorush server.
     package func rules(forEndpoint name: String) -> NotificationSettings {
         NotificationSettings(rules.filter { $0.endpoints?.contains(name) ?? true })
+    }
+
+    /// The combined style of the rules that match a notification whatever its kind, chat, protocol and age are: the rest of it is left out.
+    func constantStyle(for notification: Notification) -> NotificationStyle {
+        let subject = NotificationSubject(protocolName: "", kind: .other)
+        return rules.reduce(NotificationStyle()) { style, rule in
+            rule.selectsByContent || !rule.matches(notification, subject) ? style : style.overlaid(by: rule.style.constant)
+        }
+    }
+
+    /// The settings by which notifications of one app would differ from each other, as keys of the configuration file. For protocols that prescribe
+    /// their texts and data there are none.
+    ///
+    /// - Parameter fixedProtocols: the names of those protocols.
+    package func distinctions(fixedProtocols: Set<String>) -> [String] {
+        var names: [String] = []
+        for rule in rules where rule.protocols?.isSubset(of: fixedProtocols) != true {
+            if rule.kinds != nil { names.append("kinds") }
+            if rule.protocols != nil { names.append("protocols") }
+            names += rule.style.distinctions
+        }
+        var seen: Set<String> = []
+        return names.filter { seen.insert($0).inserted }
     }
 
     /// The combined style of the rules that match a notification.

@@ -101,6 +101,26 @@ package struct NotificationStyle: Hashable, Sendable {
         return style
     }
 
+    /// Settings by which two notifications for the same device would differ, or be alike where others differ.
+    var distinctions: [String] {
+        var names: [String] = []
+        if timeToLive == .remaining { names.append("ttl: remaining") }
+        if collapse == .chat { names.append("collapse: chat") }
+        if thread == .chat { names.append("thread: chat") }
+        if deepLink?.isConstant == false { names.append("placeholders in deep-link") }
+        return names
+    }
+
+    /// Without the properties in ``distinctions``.
+    var constant: NotificationStyle {
+        var style = self
+        if timeToLive == .remaining { style.timeToLive = nil }
+        if collapse == .chat { style.collapse = nil }
+        if thread == .chat { style.thread = nil }
+        if deepLink?.isConstant == false { style.deepLink = nil }
+        return style
+    }
+
     /// Only the properties that do not change texts and data.
     var delivery: NotificationStyle {
         var style = NotificationStyle()
