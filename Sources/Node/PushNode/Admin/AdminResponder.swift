@@ -5,7 +5,7 @@ import Logging
 import NIOCore
 import Storage
 
-/// Answers the requests of the admin socket. An audited request is carried out only once the audit log has a record of it.
+/// Answers the requests of the admin socket. An audited request is in the audit log before it is carried out.
 struct AdminResponder: HTTPResponder {
     typealias Context = AdminContext
 
@@ -21,21 +21,27 @@ struct AdminResponder: HTTPResponder {
         guard let user = await context.user else {
             return try Self.answer(AdminAPI.Problem(problem: "the user of the connection is unknown"), .forbidden)
         }
-        do {
-            try await audit.appendWithoutBlocking(Self.record(action, .begun, by: user))
-        } catch {
-            let message = (error as? AuditLog.Failure)?.message ?? "the audit log can't be written"
-            return try Self.answer(AdminAPI.Problem(problem: message), .serviceUnavailable)
-        }
+        await append(Self.record(action, .begun, by: user))
         let answered: Result<Response, any Error>
         do { answered = .success(try await answer(kind, request)) } catch { answered = .failure(error) }
         let isSuccess = (try? answered.get())?.status == .ok
-        do {
-            try await audit.appendWithoutBlocking(Self.record(action, isSuccess ? .succeeded : .failed, by: user))
-        } catch {
-            logger.error("failed to write audit log", metadata: ["action": "\(action.rawValue)", "uid": "\(user)"])
-        }
+        await append(Self.record(action, isSuccess ? .succeeded : .failed, by: user))
         return try answered.get()
+    }
+
+    /// No call of the socket reads secrets, and an operator must be able to drain a node whose disk is full: a record that can't be written is logged
+    /// instead.
+    private func append(_ record: AuditRecord) async {
+        do {
+            try await audit.appendWithoutBlocking(record)
+        } catch {
+            logger.error(
+                "failed to write audit log",
+                metadata: [
+                    "action": "\(record.action.rawValue)", "result": "\(record.result.rawValue)", "uid": "\(record.user)",
+                    "reason": "\((error as? AuditLog.Failure)?.message ?? "unknown")",
+                ])
+        }
     }
 
     private static func record(_ action: AuditedAction, _ result: AuditRecord.Result, by user: UInt32) -> AuditRecord {

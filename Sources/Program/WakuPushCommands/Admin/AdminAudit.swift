@@ -73,10 +73,15 @@ extension AdminOptions {
         do {
             outcome = try await operation()
         } catch {
-            try record(action, .failed, in: log)
+            // The operation's own error says more.
+            try? record(action, .failed, in: log)
             throw error
         }
-        try record(action, .succeeded, in: log)
+        do throws(CommandFailure) {
+            try record(action, .succeeded, in: log)
+        } catch {
+            CommandFailure.report("\(action.rawValue) is done: \(error.message)")
+        }
         return outcome
     }
 
