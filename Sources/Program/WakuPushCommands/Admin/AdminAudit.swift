@@ -62,10 +62,11 @@ extension AdminOptions {
         let folder = folder(of: command)
         guard access(folder, F_OK) == 0 else {
             // Without a folder there is nothing to read, unless the store is PostgreSQL.
+            let outcome = try await operation()
             if try location() != .dataFolder {
                 CommandFailure.report("there is no data folder \(folder): \(action.rawValue) is not in an audit log")
             }
-            return try await operation()
+            return outcome
         }
         let log = AuditLog(in: folder)
         try record(action, .begun, in: log)
