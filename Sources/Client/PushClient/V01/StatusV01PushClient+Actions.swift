@@ -101,9 +101,11 @@ extension StatusV01PushClient {
     private func lookUp(_ registrants: [PublicKey]) async {
         do throws(RelayError) {
             let isDone = try await network.lookUpContactCodes(of: registrants) { take($0) }
-            turn { $0.lookedUp(isDone ? registrants : [], at: $1) }
+            turn { isDone ? $0.lookedUp(registrants, at: $1) : $0.lookUpImpossible(registrants, at: $1) }
         } catch {
-            if !Task.isCancelled, error.code == .unavailable { runner.report(.relayFailed(reason: error.message)) }
+            if Task.isCancelled { return }
+            if error.code == .unavailable { return runner.report(.relayFailed(reason: error.message)) }
+            turn { $0.lookUpImpossible(registrants, at: $1) }
         }
     }
 

@@ -180,7 +180,7 @@ public final class StatusV01PushClient: Sendable {
     // MARK: Others
 
     /// Watches a registrant's advertisements from now on, looks up the latest one in the relay's store, and queries servers if it contains no access
-    /// token.
+    /// token. Returns what is known at once, and continues in the background.
     ///
     /// - Parameters:
     ///   - registrant: The owner of the devices.
@@ -191,12 +191,15 @@ public final class StatusV01PushClient: Sendable {
     public func discover(_ registrant: PublicKey, askingAlso servers: [PublicKey] = [], timeout: Duration = .seconds(10)) async
         -> [KnownDevice]
     {
+        let start = ContinuousClock.now
         turn { $0.discover(registrant, at: $1) }
-        if network.relay is any StoreReadingRelay {
-            _ = await runner.wait(timeout / 2) { $0.directory.registrants[registrant]?.wasLookedUp == true ? true : nil }
-        }
         turn { $0.refresh(registrant, also: servers, at: $1) }
-        _ = await runner.wait(timeout / 2) { $0.queries.isUnderWay(about: registrant) ? nil : true }
+        let known = devices(of: registrant)
+        if known.contains(where: \.isTokenKnown) { return known }
+        _ = await runner.wait(timeout) { !$0.directory.rows(of: registrant).isEmpty || !$0.isDiscovering(registrant) ? true : nil }
+        // An advertisement that was found may name servers to query.
+        turn { $0.refresh(registrant, also: [], at: $1) }
+        _ = await runner.wait(max(timeout - (ContinuousClock.now - start), .zero)) { $0.queries.isUnderWay(about: registrant) ? nil : true }
         return devices(of: registrant)
     }
 

@@ -42,9 +42,20 @@ extension V01Machine {
 
     private mutating func watch(_ registrant: PublicKey) {
         // Before the start, there is nothing to do: the start looks up all watched registrants at once.
-        guard directory.watch(registrant), isStarted else { return }
-        actions.append(.watch([registrant]))
-        if directory.registrants[registrant]?.wasLookedUp != true { actions.append(.lookUp([registrant])) }
+        let isNew = directory.watch(registrant)
+        guard isStarted else { return }
+        if isNew { actions.append(.watch([registrant])) }
+        if directory.registrants[registrant]?.wasLookedUp == true {
+            lookUpsEnded.insert(registrant)
+        } else if isNew || lookUpsEnded.contains(registrant) {
+            lookUpsEnded.remove(registrant)
+            actions.append(.lookUp([registrant]))
+        }
+    }
+
+    /// Whether a look-up or a query for the registrant is under way.
+    func isDiscovering(_ registrant: PublicKey) -> Bool {
+        !lookUpsEnded.contains(registrant) || queries.isUnderWay(about: registrant)
     }
 
     /// Queries the servers about a registrant without a known usable token.
@@ -128,6 +139,13 @@ extension V01Machine {
 
     mutating func lookedUp(_ registrants: [PublicKey], at now: Timestamp) -> V01Output {
         for registrant in registrants { directory.lookedUp(registrant) }
+        lookUpsEnded.formUnion(registrants)
+        return settle(at: now)
+    }
+
+    /// No peer has a store: advertisements are known only from now on.
+    mutating func lookUpImpossible(_ registrants: [PublicKey], at now: Timestamp) -> V01Output {
+        lookUpsEnded.formUnion(registrants)
         return settle(at: now)
     }
 
