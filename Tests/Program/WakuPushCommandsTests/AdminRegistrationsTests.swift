@@ -37,11 +37,11 @@ struct AdminRegistrationsTests {
     }
 
     private struct Statistics: Decodable, Equatable {
-        let registrants, apn, firebase, tombstones, waiting: Int
+        let registrants, apn, firebase, webPush, tombstones, waiting: Int
     }
 
     @Test func stats() async throws {
-        let expected = Statistics(registrants: 2, apn: 3, firebase: 0, tombstones: 1, waiting: 1)
+        let expected = Statistics(registrants: 2, apn: 3, firebase: 0, webPush: 0, tombstones: 1, waiting: 1)
         #expect(try await fixture.admin("registrations", "stats", "--json").json() == expected)
         let text = try await fixture.admin("registrations", "stats")
         #expect(text.field("registrants") == "2")

@@ -172,17 +172,21 @@ package struct StatusDocument {
         guard let figures = status.registrations else {
             return card("registrations", title: "Registrations", state: "can't be read", isWell: false, rows: [])
         }
-        let total = figures.apn + figures.firebase
-        let share = total > 0 ? figures.apn * 1000 / total : 0
+        let total = figures.apn + figures.firebase + figures.webPush
+        // Each bar lies on the one before.
+        let (whole, two, one) = total > 0 ? (1000, 1000 * (total - figures.webPush) / total, 1000 * figures.apn / total) : (0, 0, 0)
         let bar: HTML = """
-            <svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect class="line2" width="\(total > 0 ? 1000 : 0)" \
-            height="10"/><rect class="line1" width="\(share)" height="10"/></svg>
+            <svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect class="line3" width="\(whole)" height="10"/>\
+            <rect class="line2" width="\(two)" height="10"/><rect class="line1" width="\(one)" height="10"/></svg>
+            """
+        let webPush: HTML = """
+            <dt><svg class="dot" viewBox="0 0 10 10"><circle class="line3" cx="5" cy="5" r="5"/></svg>Web Push</dt><dd>\(figures.webPush.grouped)</dd>
             """
         return """
             <section class="card" data-live="registrations"><h2>Registrations</h2>
             <p class="state">\(total.grouped) \(total == 1 ? "device" : "devices")</p>\(bar)
             <dl><dt><svg class="dot" viewBox="0 0 10 10"><circle class="line1" cx="5" cy="5" r="5"/></svg>Apple</dt><dd>\(figures.apn.grouped)</dd>
-            <dt><svg class="dot" viewBox="0 0 10 10"><circle class="line2" cx="5" cy="5" r="5"/></svg>Firebase</dt><dd>\(figures.firebase.grouped)</dd>
+            <dt><svg class="dot" viewBox="0 0 10 10"><circle class="line2" cx="5" cy="5" r="5"/></svg>Firebase</dt><dd>\(figures.firebase.grouped)</dd>\(figures.webPush > 0 ? webPush : "")
             <dt>token in doubt</dt><dd>\(figures.inDoubt.grouped)</dd><dt>unregistered</dt><dd>\(figures.unregistered.grouped)</dd></dl></section>
             """
     }

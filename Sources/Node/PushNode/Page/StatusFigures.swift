@@ -23,12 +23,14 @@ package struct StatusFigures: Sendable {
     package struct Registrations: Sendable, Encodable {
         package let apn: Int
         package let firebase: Int
+        package let webPush: Int
         package let inDoubt: Int
         package let unregistered: Int
 
-        package init(apn: Int, firebase: Int, inDoubt: Int, unregistered: Int) {
+        package init(apn: Int, firebase: Int, webPush: Int, inDoubt: Int, unregistered: Int) {
             self.apn = apn
             self.firebase = firebase
+            self.webPush = webPush
             self.inDoubt = inDoubt
             self.unregistered = unregistered
         }
@@ -138,10 +140,10 @@ package struct StatusFigures: Sendable {
 
     /// Adds the registrations of a protocol.
     package mutating func add(_ other: Registrations) {
-        let sum = registrations ?? Registrations(apn: 0, firebase: 0, inDoubt: 0, unregistered: 0)
+        let sum = registrations ?? Registrations(apn: 0, firebase: 0, webPush: 0, inDoubt: 0, unregistered: 0)
         registrations = Registrations(
-            apn: sum.apn + other.apn, firebase: sum.firebase + other.firebase, inDoubt: sum.inDoubt + other.inDoubt,
-            unregistered: sum.unregistered + other.unregistered)
+            apn: sum.apn + other.apn, firebase: sum.firebase + other.firebase, webPush: sum.webPush + other.webPush,
+            inDoubt: sum.inDoubt + other.inDoubt, unregistered: sum.unregistered + other.unregistered)
     }
 }
 

@@ -56,7 +56,8 @@ struct StatusSource: Sendable {
             if let counts = await service.registrations() {
                 status.add(
                     StatusFigures.Registrations(
-                        apn: counts.apn, firebase: counts.firebase, inDoubt: counts.inDoubt, unregistered: counts.unregistered))
+                        apn: counts.apn, firebase: counts.firebase, webPush: counts.webPush, inDoubt: counts.inDoubt,
+                        unregistered: counts.unregistered))
             }
             status.protocols.append(
                 StatusFigures.ProtocolLines(name: proto.name, lines: await service.facts().map { ($0.name, $0.value) }))

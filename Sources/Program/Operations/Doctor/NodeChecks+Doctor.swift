@@ -58,7 +58,7 @@ extension NodeChecks {
                     "database", .warn, "a rotation of the storage key was interrupted", remedy: "waku-push admin rotate-storage-key again")
             }
             let opened = inspection.rows == nil ? "rows not decrypted" : "all rows decrypted"
-            return Finding("database", .ok, "intact, \(opened), \(statistics.apn + statistics.firebase) installations")
+            return Finding("database", .ok, "intact, \(opened), \(statistics.installations) installations")
         }
     }
 

@@ -14,7 +14,7 @@ struct FilterOptions: ParsableArguments {
         case unregistered
     }
 
-    @Option(help: "apn or firebase.") var platform: PlatformArgument?
+    @Option(help: "apn, firebase or webpush.") var platform: StoredPlatform?
     @Option(help: "registered or unregistered.") var state: State?
     @Option(help: "Last changed longer ago than this, for example 90d.") var olderThan: DurationArgument?
     @Option(help: "Last changed within this time, for example 24h.") var newerThan: DurationArgument?
@@ -29,7 +29,22 @@ struct FilterOptions: ParsableArguments {
     }
 }
 
-/// A device's platform. A type of its own, because help shows the raw values of an enumeration's cases.
+/// The platform of a stored registration.
+enum StoredPlatform: String, ExpressibleByArgument, CaseIterable {
+    case apn
+    case firebase
+    case webpush
+
+    var platform: Platform {
+        switch self {
+        case .apn: .apn
+        case .firebase: .firebase
+        case .webpush: .webPush
+        }
+    }
+}
+
+/// The platform of a client's device. A type of its own, because help shows the raw values of an enumeration's cases.
 enum PlatformArgument: String, ExpressibleByArgument, CaseIterable {
     case apn
     case firebase

@@ -42,7 +42,7 @@ extension Admin {
 
 /// Numbers of rows in the database, and its size.
 struct StoredNumbers: Encodable {
-    private let registrants, apn, firebase, tombstones, waiting, databaseBytes: Int
+    private let registrants, apn, firebase, webPush, tombstones, waiting, databaseBytes: Int
     private let ofProtocols: [StoredCount]
 
     /// Reads all registrations: a second for a million.
@@ -51,6 +51,7 @@ struct StoredNumbers: Encodable {
         registrants = statistics.registrants
         apn = statistics.apn
         firebase = statistics.firebase
+        webPush = statistics.webPush
         tombstones = statistics.tombstones
         ofProtocols = try NodeAssembly.storedCounts(in: store)
         waiting = try store.read(DeliveryStorage.waitingCount())
@@ -60,15 +61,16 @@ struct StoredNumbers: Encodable {
     /// By key, as in JSON.
     func encode(to encoder: any Encoder) throws {
         let own = [
-            "registrants": registrants, "apn": apn, "firebase": firebase, "tombstones": tombstones, "waiting": waiting,
-            "databaseBytes": databaseBytes,
+            "registrants": registrants, "apn": apn, "firebase": firebase, "webPush": webPush, "tombstones": tombstones,
+            "waiting": waiting, "databaseBytes": databaseBytes,
         ]
         try own.merging(ofProtocols.map { ($0.key, $0.count) }) { first, _ in first }.encode(to: encoder)
     }
 
     var fields: [(String, String)] {
         var counts = [
-            ("registrants", registrants), ("installations, APN", apn), ("installations, Firebase", firebase), ("tombstones", tombstones),
+            ("registrants", registrants), ("installations, APN", apn), ("installations, Firebase", firebase),
+            ("installations, Web Push", webPush), ("tombstones", tombstones),
         ]
         counts += ofProtocols.compactMap { stored in stored.name.map { ($0, stored.count) } }
         counts.append(("notifications waiting", waiting))

@@ -45,6 +45,8 @@ package struct RegistrationStatistics: Hashable, Sendable {
     package var registrants = 0
 
     package init() {}
+
+    package var installations: Int { apn + firebase + webPush }
 }
 
 /// Numbers of installations, by state and platform.

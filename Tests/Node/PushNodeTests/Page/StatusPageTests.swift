@@ -40,6 +40,18 @@ struct StatusPageTests {
         #expect((json?["alarms"] as? [[String: Any]])?.first?["reason"] as? String == "<i>x</i>")
     }
 
+    @Test("Devices of Web Push are counted, and not shown where there are none")
+    func webPushDevices() throws {
+        var status = StatusFigures()
+        status.add(StatusFigures.Registrations(apn: 2, firebase: 1, webPush: 0, inDoubt: 0, unregistered: 0))
+        #expect(!StatusDocument(status: status).text.contains("Web Push"))
+        status.add(StatusFigures.Registrations(apn: 0, firebase: 0, webPush: 3, inDoubt: 0, unregistered: 0))
+        let text = StatusDocument(status: status).text
+        #expect(text.contains("6 devices") && text.contains("Web Push</dt><dd>3</dd>"))
+        let json = try JSONSerialization.jsonObject(with: Data(status.json)) as? [String: Any]
+        #expect((json?["registrations"] as? [String: Int])?["webPush"] == 3)
+    }
+
     @Test("Several nodes, their partitions, standbys and the last failover")
     func cluster() throws {
         var status = StatusFigures()
