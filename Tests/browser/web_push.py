@@ -11,25 +11,24 @@ import argparse
 import asyncio
 import base64
 import contextlib
-import datetime
 import functools
 import hashlib
 import http.server
-import ipaddress
 import json
 import os
 import shutil
-import signal
-import socket
 import ssl
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-import urllib.request
 import uuid
 from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "journeys"))
+
+from parts import Command, Failed, certificate, end, free_port, get, until  # noqa: E402
 
 WAIT = 60  # seconds, for each step
 PAGE = {
@@ -59,48 +58,9 @@ SHOWN = """
 """
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def until(what, condition):
-    """The first value of `condition()` that is not empty."""
-    deadline = time.monotonic() + WAIT
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.05)
-    sys.exit(f"not seen within {WAIT} s: {what}")
-
-
 def compressed(public_key):
     point = bytes.fromhex(public_key.removeprefix("0x"))
     return bytes([2 + point[-1] % 2]) + point[1:33]
-
-
-def certificate(folder):
-    """A self-signed certificate of 127.0.0.1 that is its own authority. Returns the paths of certificate and key."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "push service")])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    made = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
-        .not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256()))
-    paths = folder / "push.pem", folder / "push.key"
-    paths[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
-    return paths
 
 
 class PushService:
@@ -214,35 +174,22 @@ def running(arguments, log, **options):
     try:
         yield process
     finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process)
 
 
-class Node:
+class Node(Command):
     """A daemon with a Waku network of its own, without gorush, and the commands of the client."""
 
     def __init__(self, binary, folder):
-        self.binary, self.folder = str(Path(binary).resolve()), folder
+        super().__init__(binary, folder)
         self.relay, self.http = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("WAKU_PUSH_")}
-        self.environment["WAKU_PUSH_REPLY_DELAY"] = "0ms"
         self.run("identity", "new", "--out", "node.key")
         self.run("identity", "new", "--out", "recipient.key")
         self.run("identity", "new-vapid", "--out", "vapid.key")
-        self.key = self.run("identity", "show", "--public-key", "--identity", "node.key")
-        self.recipient = self.run("identity", "show", "--public-key", "--identity", "recipient.key")
+        self.key = self.output("identity", "show", "--public-key", "--identity", "node.key")
+        self.recipient = self.output("identity", "show", "--public-key", "--identity", "recipient.key")
         # Requests name the recipient by this hash.
         self.recipient_hash = hashlib.shake_256(compressed(self.recipient)).hexdigest(64)
-
-    def run(self, *arguments):
-        done = subprocess.run([self.binary, *arguments], cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=WAIT)
-        if done.returncode:
-            sys.exit(f"waku-push {' '.join(arguments[:2])}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-        return done.stdout.strip()
 
     def client(self, *arguments):
         return self.run("client", *arguments, "--relay", f"http://{self.relay}")
@@ -254,11 +201,7 @@ class Node:
         return running(arguments, self.folder / "node.log", cwd=self.folder, env=self.environment)
 
     def get(self, path):
-        try:
-            with urllib.request.urlopen(f"http://{self.http}{path}", timeout=2) as answer:
-                return answer.read() or b"{}"
-        except OSError:
-            return None
+        return get(f"http://{self.http}{path}")
 
 
 @contextlib.contextmanager
@@ -316,8 +259,8 @@ def main():
         threading.Thread(target=site.serve_forever, daemon=True).start()
         node = Node(chosen.binary, folder)
         stack.enter_context(node.serve(service.certificate))
-        until("the node is ready", lambda: node.get("/readyz"))
-        vapid = json.loads(node.get("/web-push"))["key"]
+        until("the node is ready", lambda: node.get("/readyz")[0] == 200)
+        vapid = json.loads(node.get("/web-push")[1])["key"]
 
         session = stack.enter_context(browser(chosen.firefox, folder, service.url))
         session.navigate(f"http://127.0.0.1:{site.server_address[1]}/")
@@ -339,4 +282,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Failed as error:
+        sys.exit(str(error))

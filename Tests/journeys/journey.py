@@ -1,0 +1,443 @@
+"""One journey: a row of the table with real processes, and what must hold afterwards."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from clients import NOT_YET, Device, Session, Status, StatusV01
+from parts import Command, Daemon, Failed, Gorush, PostgreSQL, PushService, PyLibP2P, StorageServer, free_port, get, post, until
+
+PUBSUB = "/waku/2/rs/16/32"
+
+
+class World:
+    """The node or nodes under test with all neighbours, in a folder of their own."""
+
+    def __init__(self, binary, row, folder):
+        self.row, self.folder = row, folder
+        self.command = Command(binary, folder)
+        self.endpoints, self.nodes, self.ends = [], [], []
+        self.identity = ["--identity", folder / "node.key"]
+        self.store, self.databases = None, 0  # the connection string; None for SQLite
+
+    # Start and end
+
+    def start(self):
+        row, folder = self.row, self.folder
+        self.command.run("identity", "new", "--out", "node.key")
+        self.key = self.command.output("identity", "show", "--public-key", "--identity", "node.key")
+        if "web push" in row["endpoint"]:
+            self.command.run("identity", "new-vapid", "--out", "vapid.key")
+            self.vapid = self.command.output("identity", "show", "--web-push-key", "vapid.key", "--identity", "node.key").split()[-1]
+            self.push_service = self.endpoint(PushService(folder))
+        if self.speaks("session"):
+            self.storage = StorageServer(folder)
+            self.ends.append(self.storage.end)
+        if row["store"] == "postgresql":
+            self.start_database()
+            self.store = self.new_database()
+        options = self.endpoint_options() + self.protocol_options()
+        if row["network"] == "py-libp2p":
+            relay = PyLibP2P(folder, PUBSUB)
+            self.ends.append(relay.end)
+            self.peer = relay.address
+        elif row["network"] != "inside":
+            self.hub = self.network(Daemon(self.command, "hub", []))
+            self.peer = self.multiaddr(self.hub)
+        for number in range(row["nodes"]):
+            node = Daemon(self.command, f"node-{number + 1}", [*self.identity, *options])
+            self.nodes.append(node)
+            node.arguments += self.network_options(node)
+            if self.speaks("session"):
+                node.session = free_port()
+                node.arguments += ["--session-http", f"127.0.0.1:{node.session}"]
+        self.use(self.store)
+        started(self)
+        if row["network"] == "inside":
+            self.hub = self.nodes[0]
+            self.peer = self.multiaddr(self.hub)
+
+    def end(self):
+        for node in self.nodes:
+            with contextlib.suppress(Exception):
+                node.kill()
+        for end in reversed(self.ends):
+            with contextlib.suppress(Exception):
+                end()
+
+    def endpoint(self, one):
+        self.endpoints.append(one)
+        self.ends.append(one.down)
+        return one
+
+    def network(self, hub):
+        """A Waku network of one node: REST API, store, filter, light push, and gossip."""
+        self.command.run("identity", "new", "--out", "hub.key")
+        hub.arguments += ["--identity", "hub.key", *self.inside(hub)]
+        self.ends.append(hub.kill)
+        hub.start()
+        until("the network's node", lambda: get(f"http://127.0.0.1:{hub.http}/healthz")[0] == 200)
+        return hub
+
+    def speaks(self, protocol):
+        return self.row["protocols"] in (protocol, "all")
+
+    # Options of the node
+
+    def inside(self, daemon):
+        return ["--relay", "loopback", "--loopback-listen", f"127.0.0.1:{daemon.rest}", "--listen", f"/ip4/127.0.0.1/tcp/{daemon.gossip}"]
+
+    def endpoint_options(self):
+        kind = self.row["endpoint"]
+        options = []
+        if kind == "two gorush":
+            apple, google = self.endpoint(Gorush()), self.endpoint(Gorush())
+            (self.folder / "node.yaml").write_text(
+                "gorush-endpoints:\n"
+                f"  - name: apple\n    url: {apple.url}\n    platforms: [apn]\n    apn-topics: [im.status.ethereum, com.loki-project.loki-messenger, '']\n"
+                f"  - name: google\n    url: {google.url}\n    platforms: [firebase, huawei]\n")
+            options += ["--config", self.folder / "node.yaml"]
+        elif kind == "web push":
+            options += ["--gorush", "none"]
+        else:
+            options += ["--gorush", self.endpoint(Gorush()).url]
+        if "web push" in kind:
+            options += ["--web-push", "--web-push-key", self.folder / "vapid.key", "--web-push-contact", "mailto:operator@example.org",
+                        "--web-push-allow", "127.0.0.1", "--web-push-ca", self.folder / "push.pem"]
+        return options
+
+    def protocol_options(self):
+        options = ["--status-v0.1"] if self.speaks("v0.1") else []
+        if self.speaks("session"):
+            self.command.run("session", "key", "new", "--out", "onion.key")
+            options += ["--session-nodes", self.storage.nodes, "--session-onion-key", self.folder / "onion.key",
+                        "--session-apns-topic", "com.loki-project.loki-messenger"]
+        return options
+
+    def network_options(self, node):
+        network = self.row["network"]
+        if network == "inside":
+            return self.inside(node)
+        if network == "rest":
+            return ["--relay", f"http://127.0.0.1:{self.hub.rest}", "--poll-interval", "100ms"]
+        return ["--relay", self.peer]
+
+    def multiaddr(self, daemon):
+        def address():
+            lines = [line for line in daemon.log.read_text().splitlines() if "libp2p listening" in line]
+            return lines and lines[-1].split("address=")[1].split()[0]
+        return until("a libp2p address", address)
+
+    def start_database(self):
+        self.database_server = PostgreSQL()
+        self.ends.append(self.database_server.end)
+
+    def use(self, store):
+        """The store with which the nodes start from now on."""
+        self.store = store
+        for node in self.nodes:
+            cluster = ["--cluster", node.name] if len(self.nodes) > 1 else []
+            node.store = ["--store", store, *cluster] if store else []
+
+    def new_database(self):
+        self.databases += 1
+        return self.database_server.database(f"push{self.databases}")
+
+    # Commands
+
+    def client(self, *arguments, allowed=(0,)):
+        """A command of the client, by the row's transport. Returns its exit code."""
+        over = self.row["clients over"]
+        relay = f"http://127.0.0.1:{self.hub.rest}" if over == "rest" else self.peer
+        return self.command.run("client", *arguments, "--relay", relay, "--timeout", "15s", allowed=allowed)[0]
+
+    def admin(self, *arguments, node=None):
+        node = node or self.nodes[0]
+        store = ["--store", self.store] if self.store else []
+        return self.command.output("admin", *arguments, "--data", node.data, *store, *self.identity)
+
+    def session_url(self):
+        return next(f"http://127.0.0.1:{node.session}" for node in self.nodes if get(f"http://127.0.0.1:{node.session}/healthz")[0] == 200)
+
+
+# What happens in the life of a node. Each is given a function that notifies the devices while it happens, where that is possible.
+
+def nothing(world, notify):
+    pass
+
+
+def restart(world, notify):
+    for node in world.nodes:
+        node.stop()
+        node.start()
+        node.await_ready()
+
+
+def kill(world, notify):
+    node = world.nodes[0]
+    node.kill()
+    if len(world.nodes) > 1:
+        notify()
+    node.start()
+    node.await_ready()
+
+
+def stopped(world):
+    for node in world.nodes:
+        node.stop()
+
+
+def started(world):
+    for node in world.nodes:
+        node.start()
+    for node in world.nodes:
+        node.await_ready()
+
+
+def migrate(world, notify):
+    """There and back, with a start of one node between them."""
+    stopped(world)
+    every, node = world.nodes, world.nodes[0]
+    world.nodes = [node]
+    moved = world.folder / "moved"
+    if world.store:
+        world.admin("migrate", "--to", moved)
+        node.data = moved
+        world.use(None)
+    else:
+        world.start_database()
+        database = world.new_database()
+        world.admin("migrate", "--to", database)
+        world.use(database)
+    started(world)
+    stopped(world)
+    if world.store:
+        world.admin("migrate", "--to", moved)
+        node.data = moved
+        world.use(None)
+    else:
+        database = world.new_database()
+        world.admin("migrate", "--to", database)
+        world.nodes = every
+        world.use(database)
+    started(world)
+
+
+def backup(world, notify):
+    """A backup of the running node, restored into an empty store; with PostgreSQL by its own tools."""
+    if world.store:
+        dump, before = world.database_server.folder / "dump", world.store
+        world.database_server.run("pg_dump", "-Fc", "-d", before, "-f", dump)
+        stopped(world)
+        world.use(world.new_database())
+        world.database_server.run("pg_restore", "-d", world.store, dump)
+    else:
+        world.admin("backup", world.folder / "backup")
+        stopped(world)
+        shutil.move(world.nodes[0].data, world.folder / "lost")
+        world.admin("restore", world.folder / "backup")
+    started(world)
+
+
+def export(world, notify):
+    """All registrations into a new store. What waits is not exported."""
+    world.admin("registrations", "export", world.folder / "exported")
+    stopped(world)
+    if world.store:
+        world.use(world.new_database())
+    else:
+        shutil.move(world.nodes[0].data, world.folder / "left")
+    world.admin("registrations", "import", world.folder / "exported")
+    started(world)
+
+
+def rotate(world, notify):
+    stopped(world)
+    world.admin("rotate-storage-key")
+    started(world)
+
+
+def drain(world, notify):
+    for node in world.nodes:
+        world.admin("drain", node=node)
+    notify()
+    for node in world.nodes:
+        world.admin("drain", "--undo", node=node)
+
+
+def reload(world, notify):
+    for node in world.nodes:
+        node.process.send_signal(signal.SIGHUP)
+    notify()
+
+
+def database_restart(world, notify):
+    world.database_server.down()
+    time.sleep(1)
+    world.database_server.up()
+    for node in world.nodes:
+        node.await_ready()
+
+
+def pause(world, notify):
+    node = world.nodes[0]
+    node.process.send_signal(signal.SIGSTOP)
+    try:
+        notify()
+    finally:
+        node.process.send_signal(signal.SIGCONT)
+    node.await_ready()
+
+
+LIVES = {"none": nothing, "restart": restart, "kill": kill, "migrate": migrate, "backup": backup, "export": export, "rotate": rotate,
+         "drain": drain, "reload": reload, "database restart": database_restart, "pause": pause}
+# Where a notification whose post was under way may be posted again, with the same id.
+REPEATS = {"kill", "pause", "database restart"}
+
+
+class Network:
+    """What others do on the Waku network meanwhile: junk on the node's topics, or a repetition of each message."""
+
+    def __init__(self, world, kind):
+        self.kind, self.stopping = kind, threading.Event()
+        if kind in ("junk", "replay"):
+            self.url = f"http://127.0.0.1:{world.hub.rest}"
+            threading.Thread(target=self.run, daemon=True).start()
+
+    def publish(self, topic, payload):
+        path = PUBSUB.replace("/", "%2F")
+        post(f"{self.url}/relay/v1/messages/{path}", {"payload": payload, "contentTopic": topic, "version": 1, "timestamp": time.time_ns()})
+
+    def stored(self):
+        status, body = get(f"{self.url}/store/v3/messages?pubsubTopic={PUBSUB.replace('/', '%2F')}&includeData=true&pageSize=100&ascending=false")
+        return [one["message"] for one in json.loads(body)["messages"]] if status == 200 else []
+
+    def run(self):
+        import base64
+
+        repeated = set()
+        while not self.stopping.wait(0.1):
+            for message in self.stored():
+                topic, payload = message["contentTopic"], message["payload"]
+                if self.kind == "junk":
+                    self.publish(topic, base64.b64encode(os.urandom(300)).decode())
+                elif payload not in repeated:
+                    repeated.add(payload)
+                    self.publish(topic, payload)
+
+
+class Journey:
+    def __init__(self, binary, row):
+        self.row, self.binary = row, binary
+
+    def run(self):
+        """Raises Failed if something doesn't hold."""
+        self.folder = Path(tempfile.mkdtemp(prefix="waku-push-journey-"))
+        self.world = world = World(self.binary, self.row, self.folder)
+        try:
+            world.start()
+            self.travel(world)
+        except Exception as error:
+            logs = "\n".join(f"--- {node.name}\n{node.log.read_text()[-3000:]}" for node in world.nodes if node.log.exists())
+            raise Failed(f"{error if isinstance(error, Failed) else repr(error)}\n{logs}") from error
+        finally:
+            world.end()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def travel(self, world):
+        row = self.row
+        client = {"remembered": lambda device: Status(world, device, True), "one-shot": lambda device: Status(world, device, False),
+                  "v0.1": lambda device: StatusV01(world, device), "session": lambda device: Session(world, device)}[row["client"]]
+        kinds = {"gorush": ["apn"], "two gorush": ["apn", "firebase"], "web push": ["webpush"], "gorush and web push": ["firebase", "webpush"]}[row["endpoint"]]
+        if row["client"] == "v0.1":
+            kinds = [kind for kind in kinds if kind != "webpush"]
+        self.devices = [Device(world, f"phone{number}", kind) for number, kind in enumerate(kinds)]
+        self.clients = [client(device) for device in self.devices]
+        self.expected = {device: 0 for device in self.devices}
+
+        for one in self.clients:
+            one.register()
+        self.check_counted(world)
+        network = Network(world, row["adversity"])
+        mode = {"endpoint away": "away", "endpoint refuses": "refuses", "endpoint slow": "slow"}.get(row["adversity"], "works")
+        for endpoint in world.endpoints:
+            endpoint.set(mode)
+        if mode != "works" and row["life"] == "export":
+            # Waiting notifications are not exported.
+            for endpoint in world.endpoints:
+                endpoint.set("works")
+        self.notify()
+        if row["life"] == "export":
+            self.await_all()
+        LIVES[row["life"]](world, self.notify)
+        for endpoint in world.endpoints:
+            endpoint.set("works" if mode != "slow" else "slow")
+        self.await_all()
+        self.notify()
+        self.await_all()
+        self.check_filters()
+        for one in self.clients:
+            one.unregister()
+        network.stopping.set()
+        self.check_end(world)
+
+    def check_counted(self, world):
+        """The database's figures agree with what is registered."""
+        store = json.loads(world.admin("registrations", "stats", "--json"))
+        for name, kind in (("apn", "apn"), ("firebase", "firebase"), ("webPush", "webpush")):
+            count = sum(device.kind == kind for device in self.devices) if self.row["client"] in ("remembered", "one-shot") else 0
+            if store[name] != count:
+                raise Failed(f"{name} is {store[name]} with {count} devices registered")
+        if self.row["client"] == "v0.1" and store["v01Devices"] != len(self.devices):
+            raise Failed(f"v01Devices is {store['v01Devices']} with {len(self.devices)} devices registered")
+
+    def notify(self):
+        """Each device, once. While its endpoint does not work, the node says so and goes on trying."""
+        for one in self.clients:
+            one.notify("family", allowed=(0, *NOT_YET))
+            self.expected[one.device] += 1
+
+    def await_all(self):
+        for device, count in self.expected.items():
+            until(f"{count} notifications of a device of {device.kind}, not {len(set(device.delivered))}",
+                  lambda device=device, count=count: len(set(device.delivered)) >= count, 90)
+
+    def check_filters(self):
+        for one in self.clients:
+            if one.mutes:
+                one.notify("work", allowed=(0, *NOT_YET))
+        for one in self.clients:
+            one.notify("family", allowed=(0, *NOT_YET))
+            self.expected[one.device] += 1
+        self.await_all()
+
+    def check_end(self, world):
+        for device, count in self.expected.items():
+            ids = device.delivered
+            if len(set(ids)) != count:
+                raise Failed(f"a device of {device.kind} got {len(set(ids))} notifications instead of {count}")
+            if len(ids) != count and self.row["life"] not in REPEATS:
+                raise Failed(f"a device of {device.kind} got {len(ids)} posts for {count} notifications")
+        store = json.loads(world.admin("registrations", "stats", "--json"))
+        for name in ("apn", "firebase", "webPush", "waiting", "v01Devices"):
+            if store.get(name, 0) != 0:
+                raise Failed(f"{name} is {store[name]} after the end")
+        secrets = [text for device in self.devices for text in device.secrets] + [(world.folder / "node.key").read_text().strip()]
+        for node in world.nodes:
+            pages = [get(f"http://127.0.0.1:{node.http}{path}") for path in ("/metrics", "/", "/status.json")]
+            if any(status != 200 for status, _ in pages):
+                raise Failed(f"{node.name} answers {[status for status, _ in pages]}")
+            texts = [body.decode() for _, body in pages] + [node.log.read_text()]
+            if any(secret in text for secret in secrets for text in texts):
+                raise Failed(f"a secret is in a log or on a page of {node.name}")
+            errors = [line for line in texts[-1].splitlines() if " error " in line or " critical " in line]
+            if errors and self.row["life"] not in ("database restart", "pause"):
+                raise Failed(f"{node.name} logged {errors[:3]}")
+        for node in world.nodes:
+            node.stop()

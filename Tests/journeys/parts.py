@@ -1,0 +1,365 @@
+"""The processes and servers of a journey, all on 127.0.0.1."""
+
+import base64
+import contextlib
+import datetime
+import functools
+import http.server
+import ipaddress
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+PYTHON_PEERS = Path(__file__).resolve().parents[1] / "Interop"
+
+
+class Failed(Exception):
+    """An invariant doesn't hold."""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until(what, condition, seconds=60):
+    """The first value of `condition()` that is true."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise Failed(f"not seen within {seconds} s: {what}")
+        time.sleep(0.05)
+
+
+def end(process, signals=(signal.SIGTERM, signal.SIGKILL)):
+    """Its exit code."""
+    for number in signals:
+        if process.poll() is None:
+            process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+    return process.wait()
+
+
+def get(url, timeout=3):
+    """Status and body; (None, b"") if there is no answer."""
+    try:
+        with urllib.request.urlopen(url, timeout=timeout) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+    except OSError:
+        return None, b""
+
+
+def post(url, content, timeout=10):
+    request = urllib.request.Request(url, json.dumps(content).encode(), {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+    except OSError:
+        return None, b""
+
+
+def certificate(folder):
+    """A self-signed certificate of 127.0.0.1 that is its own authority. Returns the paths of certificate and key."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "push service")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    made = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+        .not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256()))
+    paths = folder / "push.pem", folder / "push.key"
+    paths[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    return paths
+
+
+class Endpoint:
+    """Where the node posts: a gorush, or a push service of Web Push. `delivered` has the ids of each device's notifications, in order."""
+
+    def __init__(self, tls=None):
+        self.mode, self.delivered, self.lock = "works", {}, threading.Lock()
+        self.port, self.tls, self.server = free_port(), tls, None
+        self.up()
+
+    @property
+    def url(self):
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
+
+    def up(self):
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), functools.partial(Handler, self))
+        self.server.daemon_threads = True
+        self.server.handle_error = lambda *_: None
+        if self.tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*self.tls)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def down(self):
+        if self.server:
+            self.server.shutdown()
+            self.server.server_close()
+            self.server = None
+
+    def set(self, mode):
+        """works, away, refuses (503) or slow."""
+        if mode == "away":
+            self.down()
+        elif not self.server:
+            self.up()
+        self.mode = mode
+
+    def note(self, device, identifier):
+        with self.lock:
+            self.delivered.setdefault(device, []).append(identifier)
+
+    def to(self, device):
+        with self.lock:
+            return list(self.delivered.get(device, []))
+
+
+class Gorush(Endpoint):
+    def take(self, path, headers, body):
+        notifications = json.loads(body)["notifications"]
+        for one in notifications:
+            for token in one["tokens"]:
+                self.note(token, one["notif_id"])
+        counts = sum(len(one["tokens"]) for one in notifications)
+        return 200, json.dumps({"success": "ok", "counts": counts, "logs": []}).encode()
+
+
+class PushService(Endpoint):
+    """Subscriptions with their private keys, and what arrives for them, decrypted by http-ece."""
+
+    def __init__(self, folder):
+        self.keys = {}
+        super().__init__(certificate(folder))
+
+    def subscribe(self, name):
+        """A subscription in the form of browsers."""
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        key, secret = ec.generate_private_key(ec.SECP256R1()), os.urandom(16)
+        point = key.public_key().public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+        self.keys[name] = key, secret
+        texts = {field: base64.urlsafe_b64encode(data).rstrip(b"=").decode() for field, data in (("p256dh", point), ("auth", secret))}
+        return {"endpoint": f"{self.url}/{name}", "expirationTime": None, "keys": texts}
+
+    def take(self, path, headers, body):
+        import http_ece
+
+        name = path[1:]
+        key, secret = self.keys[name]
+        content = json.loads(http_ece.decrypt(body, private_key=key, auth_secret=secret, version="aes128gcm"))
+        self.note(name, content["id"])
+        return 201, b""
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, endpoint, *arguments):
+        self.endpoint = endpoint
+        super().__init__(*arguments)
+
+    def do_GET(self):
+        self.finish_with(200 if self.endpoint.mode != "refuses" else 503, b"")
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.endpoint.mode == "refuses":
+            return self.finish_with(503, b"")
+        if self.endpoint.mode == "slow":
+            time.sleep(1.5)
+        self.finish_with(*self.endpoint.take(self.path, self.headers, body))
+
+    do_HEAD = do_GET
+
+    def finish_with(self, code, body):
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+class PostgreSQL:
+    """A server of Debian's package in a folder of its own, on a Unix socket."""
+
+    def __init__(self):
+        self.programs = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+        # Paths of sockets are short.
+        self.folder = Path(tempfile.mkdtemp(prefix="waku-push-pg-", dir="/tmp"))
+        self.user = "postgres" if os.getuid() == 0 else None
+        if self.user:
+            shutil.chown(self.folder, self.user)
+        self.run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+        self.up()
+
+    @property
+    def data(self):
+        return self.folder / "data"
+
+    def run(self, program, *arguments):
+        with open(self.folder / "log", "ab") as log:
+            subprocess.run([self.programs / program, *arguments], user=self.user, cwd=self.folder, check=True, stdout=log, stderr=log)
+
+    def up(self):
+        options = f"-c listen_addresses= -c unix_socket_directories={self.folder} -c shared_buffers=32MB"
+        self.run("pg_ctl", "-D", self.data, "-l", self.folder / "server.log", "-o", options, "-w", "start")
+
+    def down(self, how="immediate"):
+        self.run("pg_ctl", "-D", self.data, "-w", "-m", how, "stop")
+
+    def database(self, name):
+        """A new, empty database. Returns its connection string."""
+        self.run("createdb", "-h", self.folder, "-U", "postgres", name)
+        return f"host={self.folder} user=postgres dbname={name}"
+
+    def end(self):
+        with contextlib.suppress(subprocess.CalledProcessError):
+            self.down()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class StorageServer:
+    """A storage server of Session's network that is all of its swarms: Tests/Interop/session_network.py."""
+
+    def __init__(self, folder):
+        self.commands = folder / "storage.commands"
+        self.commands.touch()
+        self.process = subprocess.Popen([sys.executable, PYTHON_PEERS / "session_network.py", self.commands, "0"],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.lines = []
+        threading.Thread(target=self.read, daemon=True).start()
+        _, _, port, key, swarm = until("a storage server", lambda: self.said("server")).split()
+        self.nodes = folder / "storage.json"
+        self.nodes.write_text(json.dumps([{"pubkey_x25519": key, "ip": "127.0.0.1", "port": int(port), "swarm_id": swarm}]))
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.strip())
+
+    def said(self, word, since=0):
+        return next((line for line in self.lines[since:] if line.startswith(word)), None)
+
+    def monitored(self, account, since=0):
+        return self.said(f"entry 0 {account} ", since)
+
+    def message(self, account, digest):
+        """The number of connections on which it was told."""
+        since, now = len(self.lines), int(time.time() * 1000)
+        with open(self.commands, "a", encoding="ascii") as file:
+            file.write(f"message 0 {account} {digest} 100 {now} {now + 600_000}\n")
+        return int(until("a message is told", lambda: self.said("told", since)).split()[2])
+
+    def end(self):
+        end(self.process)
+
+
+class PyLibP2P:
+    """A Waku node of py-libp2p: Tests/Interop/py_waku_relay.py."""
+
+    def __init__(self, folder, pubsub_topic):
+        commands = folder / "relay.commands"
+        commands.touch()
+        self.process = subprocess.Popen([sys.executable, PYTHON_PEERS / "py_waku_relay.py", pubsub_topic, commands],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.lines = []
+        threading.Thread(target=self.read, daemon=True).start()
+        said = until("py-libp2p's address", lambda: next((line for line in list(self.lines) if line.startswith("address ")), None))
+        self.address = said.split()[1]
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append(line)
+
+    def end(self):
+        end(self.process)
+
+
+class Command:
+    """The program under test, with a folder for its files."""
+
+    def __init__(self, binary, folder):
+        self.binary, self.folder = str(Path(binary).resolve()), folder
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("WAKU_PUSH_")}
+
+    def run(self, *arguments, allowed=(0,), seconds=60):
+        """Its exit code and output."""
+        done = subprocess.run([self.binary, *map(str, arguments)], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=seconds)
+        if done.returncode not in allowed:
+            raise Failed(f"waku-push {' '.join(map(str, arguments))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.returncode, done.stdout.strip()
+
+    def output(self, *arguments):
+        return self.run(*arguments)[1]
+
+
+class Daemon:
+    """A `waku-push serve` that can be started again with the same ports."""
+
+    def __init__(self, command, name, arguments):
+        self.command, self.name = command, name
+        self.http, self.rest, self.gossip = (free_port() for _ in range(3))
+        self.data, self.log = command.folder / name, command.folder / f"{name}.log"
+        self.arguments, self.store, self.process = arguments, [], None
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            arguments = ["serve", "--data", self.data, "--http", f"127.0.0.1:{self.http}", *self.arguments, *self.store]
+            self.process = subprocess.Popen([self.command.binary, *map(str, arguments)], cwd=self.command.folder,
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.command.environment)
+
+    def await_ready(self):
+        def ready():
+            if self.process.poll() is not None:
+                raise Failed(f"{self.name} exited with {self.process.returncode} while it started\n{self.log.read_text()[-2000:]}")
+            status, reasons = get(f"http://127.0.0.1:{self.http}/readyz")
+            # Where the endpoint is away by intent, the node says so.
+            return status == 200 or status == 503 and all(line.startswith("gorush") for line in reasons.decode().splitlines())
+        until(f"{self.name} is ready", ready)
+
+    def stop(self):
+        code = end(self.process)
+        if code != 0:
+            raise Failed(f"{self.name} ended with {code} after SIGTERM")
+
+    def kill(self):
+        end(self.process, (signal.SIGKILL,))
+
+    @property
+    def runs(self):
+        return self.process is not None and self.process.poll() is None
