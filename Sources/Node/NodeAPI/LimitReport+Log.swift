@@ -56,6 +56,7 @@ extension RateLimitTable.Refusal {
         case .notifications: .notifications
         case .installationsByKey: .installationsByKey
         case .registrationCount: .registrationCount
+        case .storeMiB: .storeMiB
         case .denied: .denied
         case .topicKeys: .topicKeys
         case .segments: .segments

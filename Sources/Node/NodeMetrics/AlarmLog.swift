@@ -28,6 +28,8 @@ package enum AlarmKind: String, MetricLabel {
     case clock
     /// Many pieces of work were refused within a minute: the reason names the limit, and the standing of the payers.
     case underAttack = "under_attack"
+    /// `registration-count` or `store-mib` is reached, and registrations that no one has asked for make room for new devices.
+    case registrationsDisplaced = "registrations_displaced"
 
     /// The title on the status page.
     package var title: String {
@@ -45,13 +47,16 @@ package enum AlarmKind: String, MetricLabel {
         case .storeFails: "Database can't be written or read"
         case .clock: "This machine's clock differs"
         case .underAttack: "Under attack"
+        case .registrationsDisplaced: "Registrations make room for new devices"
         }
     }
 
     /// An alarm without a defined end is over if it is not raised again within this time; nil for alarms that are cleared.
     var expiry: Duration? {
         switch self {
-        case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails, .clock, .underAttack: nil
+        case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails, .clock, .underAttack,
+            .registrationsDisplaced:
+            nil
         case .gap, .gorushMisconfigured, .pushServiceCredentials, .webPushKeyRefused: .seconds(600)
         case .tokensHeldOff: .seconds(3600)
         }

@@ -58,6 +58,7 @@ package enum LimitLabel: String, MetricLabel {
     case notifications
     case installationsByKey = "installations_by_key"
     case registrationCount = "registration_count"
+    case storeMiB = "store_mib"
     /// The raw value is an older name that dashboards use.
     case denied = "unwelcome"
     case topicKeys = "topic_keys"

@@ -1,6 +1,6 @@
 extension MetricGroup {
     /// Registered devices, of all protocols.
-    package static let devices = MetricGroup(metrics: [.registrations], counters: [.registrationExpired])
+    package static let devices = MetricGroup(metrics: [.registrations], counters: [.registrationExpired, .registrationDisplaced])
 }
 
 extension Metric {
@@ -13,6 +13,8 @@ extension Metric {
 
 extension Counter {
     package static let registrationExpired = Counter("registration ended: not renewed", .registrationsRemoved, RemovalLabel.expired)
+    package static let registrationDisplaced = Counter(
+        "registration ended: no one had asked for it, and a limit was reached", .registrationsRemoved, RemovalLabel.displaced)
 }
 
 package enum PlatformLabel: String, MetricLabel {

@@ -63,7 +63,7 @@ package enum RemovalLabel: String, MetricLabel {
     package static let labelName = "reason"
     case dead
     case inDoubt = "in_doubt"
-    case expired
+    case expired, displaced
 }
 
 package enum FeedbackLabel: String, MetricLabel {

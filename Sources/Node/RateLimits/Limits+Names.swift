@@ -37,11 +37,13 @@ extension Limits {
             "answers about a registrant that are over 50 times as large as the queries about it; above it, the registrant is left out of the answer",
         "notifications": "notifications in total, by standing and owner; above it, INTERNAL_ERROR",
         "installations-by-key": "registered devices of a key; above it, INTERNAL_ERROR",
-        "registration-count": "registered devices in total; above it, INTERNAL_ERROR",
+        "registration-count": "registered devices in total; above it, a new device displaces one that no one asked for, or INTERNAL_ERROR",
+        "store-mib": "MiB of the database on disk, measured once a minute; above it, as for registration-count",
     ]
 
     private static let counts: [(name: String, path: any WritableKeyPath<Limits, Int?> & Sendable)] = [
         ("installations-by-key", \.installationsByKey), ("registration-count", \.registrationCount),
+        ("store-mib", \.storeMiB),
     ]
 
     /// All limits with their values, in the format of ``set(_:)``.

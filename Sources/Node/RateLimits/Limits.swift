@@ -29,6 +29,8 @@ package struct Limits: Hashable, Sendable {
     package var installationsByKey: Int?
     /// Registered installations in total.
     package var registrationCount: Int?
+    /// MiB on disk of the store, of all protocols together.
+    package var storeMiB: Int?
     /// The hashes of keys that may register; nil for all.
     package var allowed: Set<[UInt8]>?
     /// The hashes of keys that may not register, even if they are in ``allowed``.
@@ -53,6 +55,7 @@ package struct Limits: Hashable, Sendable {
         limits.wholeAnswersByTarget = RateLimit(6, per: .hour, burst: 1)
         limits.notifications = RateLimit(4_000, per: .second, burst: 40_000)
         limits.installationsByKey = 100
+        limits.registrationCount = 10_000_000
         return limits
     }()
 

@@ -28,6 +28,7 @@ package struct RateLimitTable: Sendable {
         case notifications = "notifications"
         case installationsByKey = "installations of a key"
         case registrationCount = "registrations in force"
+        case storeMiB = "MiB of the store"
         case denied = "key that may not register"
         /// Displaced from the queue of key derivations, or from the messages that wait for one.
         case topicKeys = "topic keys"
@@ -181,14 +182,14 @@ package struct RateLimitTable: Sendable {
     ///
     /// - Parameters:
     ///   - installations: number of registered installations of the key.
-    ///   - count: number of all registered installations.
+    ///   - exhausted: the limit that leaves no room for it, if any.
     ///   - charge: the device token of the registration.
     ///   - now: the current time.
     package mutating func newRegistration(
-        installations: Int, count: Int, by charge: Charge = .unattributed, at now: Timestamp
+        installations: Int, exhausted: Refusal? = nil, by charge: Charge = .unattributed, at now: Timestamp
     ) -> Refusal? {
         if let limit = limits.installationsByKey, installations >= limit { return .installationsByKey }
-        if let limit = limits.registrationCount, count >= limit { return .registrationCount }
+        if let exhausted { return exhausted }
         return take(charge, .newRegistrations, \.newRegistrations, cost: 1, at: now) ? nil : .newRegistrations
     }
 

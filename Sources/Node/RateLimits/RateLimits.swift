@@ -14,6 +14,8 @@ package final class RateLimits: Sendable {
     private let log = Mutex(RefusalLog())
     /// Number of registered devices, if limited: counted periodically, and incremented with each new device.
     private let registrationCount = Atomic(0)
+    /// The size of the store, measured periodically.
+    private let storeByteCount = Atomic(0)
 
     package init(_ limits: Limits) {
         admission = Mutex(RateLimitTable(limits))
@@ -121,6 +123,22 @@ package final class RateLimits: Sendable {
         registrationCount.store(count, ordering: .relaxed)
     }
 
+    package func measured(storeByteCount count: Int) {
+        storeByteCount.store(count, ordering: .relaxed)
+    }
+
+    /// The limit that leaves no room for `devices` more; nil if there is room.
+    package func exhausted(devices: Int = 1) -> RateLimitTable.Refusal? {
+        guard !isUnlimited else { return nil }
+        let limits = limits
+        if let limit = limits.registrationCount, registrationCount.load(ordering: .relaxed) + devices > limit { return .registrationCount }
+        if let limit = limits.storeMiB, storeByteCount.load(ordering: .relaxed) >> 20 >= limit { return .storeMiB }
+        return nil
+    }
+
+    /// Whether a new device finds room only if another one is removed.
+    package var isFull: Bool { exhausted() != nil }
+
     /// Counts the end of a registration.
     package func removedRegistration() {
         registrationCount.subtract(1, ordering: .relaxed)
@@ -131,14 +149,17 @@ package final class RateLimits: Sendable {
     /// - Parameters:
     ///   - devices: number of new devices.
     ///   - installations: number of registered installations of the key; 0 if it is not limited.
+    ///   - displaced: number of devices that are removed to make room.
     ///   - charge: the device token.
     ///   - now: the time of receipt.
     package func refusesNew(
-        devices: Int = 1, installations: Int = 0, by charge: Charge = .unattributed, at now: Timestamp
+        devices: Int = 1, installations: Int = 0, displaced: Int = 0, by charge: Charge = .unattributed, at now: Timestamp
     ) -> Bool {
-        let count = registrationCount.load(ordering: .relaxed) + devices - 1
-        let isRefused = refuses(for: charge) { $0.newRegistration(installations: installations, count: count, by: charge, at: now) }
-        if !isRefused { registrationCount.add(devices, ordering: .relaxed) }
+        let exhausted = displaced < devices ? exhausted(devices: devices - displaced) : nil
+        let isRefused = refuses(for: charge) {
+            $0.newRegistration(installations: installations, exhausted: exhausted, by: charge, at: now)
+        }
+        if !isRefused { registrationCount.add(devices - displaced, ordering: .relaxed) }
         return isRefused
     }
 }

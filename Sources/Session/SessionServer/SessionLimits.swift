@@ -10,6 +10,7 @@ import Waku
 /// |---|---|
 /// | `installations-by-key` | devices of an account |
 /// | `registration-count` | subscriptions |
+/// | `store-mib` | the store, of all protocols |
 /// | `new-registrations` | new subscriptions |
 /// | `notifications-by-target` | notifications for a subscription |
 package final class SessionLimits: Sendable {
@@ -70,6 +71,7 @@ extension Counter {
     fileprivate init?(_ refusal: RateLimitTable.Refusal) {
         switch refusal {
         case .registrationCount: self = .sessionLimitSubscriptions
+        case .storeMiB: self = .sessionLimitStoreMiB
         case .newRegistrations: self = .sessionLimitNewSubscriptions
         case .notificationsByTarget: self = .sessionLimitNotifications
         case .messagesBySender, .registrationsBySender, .queriesBySender, .requestsBySender, .queriesByTarget, .registrations, .queries,

@@ -337,6 +337,7 @@ final class SessionService: ProtocolService {
 
     func recount() async {
         if limits.countsSubscriptions, let count = await figures.value()?.total { limits.counted(subscriptions: count) }
+        limits.limiter.measured(storeByteCount: node.store.byteCount)
     }
 }
 

@@ -107,6 +107,11 @@ struct StatusHandler: WakuHandler {
         case .perhapsRemoved(let registrant): topicKeys.forget(QueryTopics(of: registrant))
         case nil: break
         }
+        if let displaced = outcome.displaced {
+            node.counters.add(.registrationDisplaced)
+            limits.displaced(displaced, at: node.now())
+            topicKeys.forget(QueryTopics(of: displaced))
+        }
         reply(outcome.error, to: claim, message)
         if case .added(let registrant) = outcome.topicChange { precomputation?.add(registrant) }
     }
@@ -158,7 +163,9 @@ struct StatusHandler: WakuHandler {
         let registrants = queries.registrants(in: query).filter { registrant in
             !limits.refuses { $0.query(about: registrant, at: now) }
         }
-        return registration.registrations.registrations(of: registrants, within: QueryBudget()).map { found in
+        return registration.registrations.registrations(
+            of: registrants, within: QueryBudget(), noteAsked: { [asked = registration.asked] in asked.insert($0) }
+        ).map { found in
             // Unanswered parts of a query earn nothing for the registrants of the others.
             let part = message.byteCount / max(1, registrants.count)
             let admitted = withinLimits(found, queryByteCount: part, at: now)

@@ -19,6 +19,11 @@ struct StatusService: ProtocolService {
     /// How long tombstones of installations that were never registered are kept.
     private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
     private static let unfoundedChunk = 2_000
+    /// Tombstones of registrations that no one had asked for, if `registration-count` does not say how many are kept.
+    private static let neverAskedLimit = 10_000_000
+    /// Queries mark the registrations that they are about at this interval, together: then a query costs no commit.
+    private static let askedInterval = Duration.seconds(10)
+    private static let askedChunk = 1_000
 
     private let node: NodeServices
     private let configuration: StatusPush.Configuration
@@ -26,6 +31,7 @@ struct StatusService: ProtocolService {
     private let topicKeys: TopicKeys
     private let precomputation: TopicKeyPrecomputation?
     private let limits: StatusLimits
+    private let asked = AskedRows()
     let receiver: any WakuReceiver
     private let figures: ThrottledReading<RegistrationFigures>
 
@@ -51,6 +57,7 @@ struct StatusService: ProtocolService {
         // Creates the series, so that results that did not occur are shown as 0.
         for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
         if limits.countsRegistrations { limits.counted(registrations: try store.read(Registrations.countedRegistrations())) }
+        limits.limiter.measured(storeByteCount: store.byteCount)
         topicKeys = TopicKeys(
             store: store, counters: node.counters, charge: { [now = node.now] in limits.charge(of: $0, at: now()) },
             displaced: { limits.limiter.displaced(.topicKeys, $0.standing) })
@@ -73,14 +80,37 @@ struct StatusService: ProtocolService {
                 decoder: StatusDecoder(
                     identity: identity, registrations: rules, requests: requestRules, versions: versions, limits: limits),
                 versions: versions,
-                registration: RegistrationHandler(rules: rules, registrations: registrations, limits: limits, drain: node.drain),
+                registration: RegistrationHandler(
+                    rules: rules, registrations: registrations, limits: limits, drain: node.drain, asked: asked),
                 request: RequestHandler(rules: requestRules, registrations: registrations, limits: limits, isShared: node.cluster.isShared),
                 queries: QueryRules(server: identity.publicKey), limits: limits, replies: StatusReplies(identity: identity)))
     }
 
     func run() async {
+        async let marks: Void = storeAskedMarks()
         await restoreStandings()
         await precomputation?.run()
+        await marks
+    }
+
+    /// Stores the marks of registrations that queries were about, the last ones when it is cancelled. A crash loses those of the last seconds: the
+    /// next query makes them again.
+    private func storeAskedMarks() async {
+        while (try? await Task.sleep(for: Self.askedInterval)) != nil { await storeAsked() }
+        await storeAsked()
+    }
+
+    private func storeAsked() async {
+        let rows = asked.all
+        for start in stride(from: 0, to: rows.count, by: Self.askedChunk) {
+            let chunk = Array(rows[start..<min(start + Self.askedChunk, rows.count)])
+            do throws(StoreError) {
+                try await node.store.commit(.change(chunk.map(Registrations.asked)))
+                asked.remove(chunk)
+            } catch {
+                return node.errors.log("failed to mark registrations as asked for", reason: error.message)
+            }
+        }
     }
 
     /// Reads the standing of device tokens from the latest accepted notifications.
@@ -116,6 +146,10 @@ struct StatusService: ProtocolService {
             while try await node.store.commit(Registrations.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
                 == Self.unfoundedChunk
             {}
+            let kept = limits.limiter.limits.registrationCount ?? Self.neverAskedLimit
+            while try await node.store.commit(Registrations.forgetNeverAsked(keeping: kept, limit: Self.unfoundedChunk))
+                == Self.unfoundedChunk
+            {}
         } catch {
             node.logger.error("failed to prune old answers", metadata: ["reason": "\(error.message)"])
         }
@@ -125,10 +159,21 @@ struct StatusService: ProtocolService {
         if limits.countsRegistrations, let count = try? await node.store.fetch(Registrations.countedRegistrations()) {
             limits.counted(registrations: count)
         }
+        limits.limiter.measured(storeByteCount: node.store.byteCount)
         limits.limiter.endMinute(at: node.now())
     }
 
     var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.standings.hasher, at: node.now()) }
+
+    var findings: [Finding] {
+        guard let limit = limits.limiter.exhausted() else { return [] }
+        let name = limit == .storeMiB ? "store-mib" : "registration-count"
+        return [
+            Finding(
+                "registrations", .warn, "\(name) is reached: a new device displaces one that no one has asked for",
+                remedy: "raise \(name) (--limit), or see waku-push admin limits for the cause")
+        ]
+    }
 
     /// Removes registrations that were not renewed, as if the client had unregistered, so that old messages don't restore them.
     func expire(at now: Timestamp) async {

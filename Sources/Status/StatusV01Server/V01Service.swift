@@ -74,6 +74,7 @@ struct V01Service: ProtocolService {
 
     func recount() async {
         if limits.countsDevices, let count = try? await node.store.fetch(Records.deviceCount()) { limits.counted(devices: count) }
+        limits.limiter.measured(storeByteCount: node.store.byteCount)
         limits.limiter.endMinute(at: node.now())
     }
 

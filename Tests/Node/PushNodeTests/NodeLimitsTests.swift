@@ -156,6 +156,9 @@ struct NodeLimitsTests {
 
             let stranger = PrivateKey.generate()
             #expect(try await node.register(device("phone", of: stranger)) == nil)
+            for known in [device("phone", of: owner), device("tablet", of: owner), device("phone", of: stranger)] {
+                #expect(try await node.notify(known) == nil)
+            }
             #expect(try await node.register(device("tablet", of: stranger)) == .internalError)
             #expect(node.count(.limitRegistrationCount) == 1)
             #expect(node.count(.registrationLimited) == 2)

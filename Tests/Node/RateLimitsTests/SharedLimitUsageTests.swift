@@ -72,7 +72,7 @@ import WakuCrypto
             (.requestsBySender, { $0.message(.request, from: sender, at: start) }),
             (.queriesByTarget, { $0.query(about: hash, at: start) }),
             (.notificationsByTarget, { $0.notification(for: hash, at: start) }),
-            (.newRegistrations, { $0.newRegistration(installations: 0, count: 0, at: start) }),
+            (.newRegistrations, { $0.newRegistration(installations: 0, at: start) }),
             (.answerKiBByTarget, { $0.answer(byteCount: 1, about: hash, at: start) }), (.answerKiB, { $0.answer(byteCount: 1, at: start) }),
             (.wholeAnswersByTarget, { $0.answer(byteCount: 1 << 20, about: Shake256.hash64(other.compressed), at: start) }),
         ]

@@ -173,10 +173,10 @@ struct LimitsTests {
         var limits = Limits.none
         for text in ["installations-by-key=2", "registration-count=5", "new-registrations=1/h"] { try limits.set(text) }
         var admission = RateLimitTable(limits)
-        #expect(admission.newRegistration(installations: 2, count: 2, at: now) == .installationsByKey)
-        #expect(admission.newRegistration(installations: 1, count: 5, at: now) == .registrationCount)
-        #expect(admission.newRegistration(installations: 1, count: 4, at: now) == nil)
-        #expect(admission.newRegistration(installations: 1, count: 4, at: now) == .newRegistrations)
+        #expect(admission.newRegistration(installations: 2, at: now) == .installationsByKey)
+        #expect(admission.newRegistration(installations: 1, exhausted: .registrationCount, at: now) == .registrationCount)
+        #expect(admission.newRegistration(installations: 1, at: now) == nil)
+        #expect(admission.newRegistration(installations: 1, at: now) == .newRegistrations)
     }
 
     @Test("allow and deny keys")

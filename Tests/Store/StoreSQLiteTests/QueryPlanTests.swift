@@ -71,6 +71,8 @@ struct QueryPlanTests {
         try expectIndexes(Registrations.countedInstallations(of: hash))
         try expectIndexes(Registrations.countedRegistrations())
         try expectIndexes(Registrations.forgetUnfounded(before: now, limit: 10))
+        try expectIndexes(Registrations.displaceable())
+        try expectIndexes(Registrations.forgetNeverAsked(keeping: 1, limit: 10))
         try expectIndexes(Registrations.expire(key, unchangedSince: now, at: now))
         try expectIndexes(Registrations.keyHashes(prefix: "ab", limit: 2))
         try expectIndexes(Registrations.keys(ofDevices: [1, 2]))

@@ -49,11 +49,12 @@ extension DeliveryQueue {
             return
         }
         guard case .held = delivery.place else { return }
-        if delivery.isAwaited {
+        if delivery.isAwaited, latest < delivery.arrived + configuration.awaitLimit {
             deliveries[id]?.place = .fresh
-            fresh.insert(id, key: id)
+            lastTurn += 1
+            fresh.insert(id, key: lastTurn)
         } else {
-            place(id, inBacklogAt: delivery.arrived)
+            place(id, inBacklogAt: max(delivery.arrived, latest))
         }
     }
 

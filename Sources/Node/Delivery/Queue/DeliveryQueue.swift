@@ -18,6 +18,8 @@ import Waku
 ///
 /// - **Order.** The deliveries of a device form a line, sorted by id. Only the first of a line is posted, so that no two are in flight at once; while
 ///   it is retried, only the deliveries of its own device wait.
+/// - **Turns.** A device has one turn at a time: the next delivery of its line goes behind those of all devices that wait already. So a device with
+///   many deliveries does not delay those with few, and among many devices with long lines each is posted to in turn.
 /// - With enough of both, half of a batch are fresh deliveries and half come from the backlog: neither has to wait for the other.
 /// - After each failure a delivery goes into a smaller batch, in the end alone, so that a delivery that breaks gorush soon affects no others.
 /// - Halves go out before other deliveries, the latest first, which keeps their number small.
@@ -80,8 +82,12 @@ package struct DeliveryQueue: Sendable {
     var deliveries: [Int64: Delivery] = [:]
     var lines: [DeviceID: Line] = [:]
     var longestLines = LineLengths()
-    /// Keyed by id.
-    var fresh = IndexedHeap<Int64>()
+    /// Keyed by turn.
+    var fresh = IndexedHeap<UInt64>()
+    /// The last turn that was given.
+    var lastTurn: UInt64 = 0
+    /// The latest time of a call.
+    var latest = Timestamp(rawValue: .min)
     /// Keyed by due time.
     var backlog = IndexedHeap<Timestamp>()
     var halves: [Half] = []
@@ -131,6 +137,7 @@ package struct DeliveryQueue: Sendable {
     package mutating func add(
         _ id: Int64, device: DeviceID, expires: Timestamp, isAwaited: Bool = true, group: Int64? = nil, now: Timestamp
     ) {
+        latest = max(latest, now)
         guard deliveries[id] == nil else { return }
         deliveries[id] = Delivery(device: device, expires: expires, arrived: now, isAwaited: isAwaited, group: group)
         expiring.insert(id, key: expires)
@@ -164,6 +171,7 @@ package struct DeliveryQueue: Sendable {
 
     /// Returns the actions that are due. Call it after every `add` and `finished`, and at ``nextWake(now:)``.
     package mutating func actions(now: Timestamp) -> [Action] {
+        latest = max(latest, now)
         var expired: [Int64] = []
         while let (expires, id) = expiring.first, expires <= now {
             remove(id)
@@ -229,6 +237,7 @@ package struct DeliveryQueue: Sendable {
     package mutating func finished(
         _ batchID: UInt64, outcome: Outcome, except notAccepted: Set<Int64> = [], now: Timestamp
     ) -> [Resolution] {
+        latest = max(latest, now)
         guard let post = posts.removeValue(forKey: batchID) else { return [] }
         pace.ended(batchID, outcome, at: now)
         switch outcome {

@@ -58,6 +58,7 @@ struct Maintenance: Sendable {
             rounds = 0
             let counts = counters.snapshot
             summarize(counts, since: last)
+            noteDisplaced((counts[.registrationDisplaced] ?? 0) - (last[.registrationDisplaced] ?? 0))
             last = counts
             for service in protocols { await service.recount() }
             let attacks = protocols.compactMap { $0.limitReport?.attack }
@@ -112,6 +113,12 @@ struct Maintenance: Sendable {
             logger.error("failed to prune old deliveries", metadata: ["reason": "\(error.message)"])
         }
         for service in protocols { await service.prune(retention) }
+    }
+
+    private func noteDisplaced(_ count: Int) {
+        let reason = "\(count) registrations that no one had asked for made room for new devices in the last minute"
+        alarms.set(.registrationsDisplaced, count > 0 ? reason : nil)
+        if count > 0 { logger.warning("registrations displaced", metadata: ["count": .stringConvertible(count)]) }
     }
 
     private func summarize(_ counts: [Counter: Int], since last: [Counter: Int]) {

@@ -12,6 +12,8 @@ extension RegistrationsFile.Line {
         let version: UInt64
         let changedAt: Int64
         let registration: Data?
+        /// true or absent. Absent in files of earlier releases.
+        let neverAsked: Bool?
     }
 }
 
@@ -33,7 +35,7 @@ extension ProtocolLines {
                             record: .init(
                                 keyHash: Data(record.key.keyHash.bytes), installation: Data(record.key.installationID.bytes),
                                 version: record.version, changedAt: record.changedAt.rawValue,
-                                registration: record.registration.map { Data($0) })))
+                                registration: record.registration.map { Data($0) }, neverAsked: record.isNeverAsked ? true : nil)))
                 }
             }
             try export.finish()
@@ -44,6 +46,6 @@ extension ProtocolLines {
                 RegistrationRecord(
                     key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(record.installation))),
                     version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
-                    registration: record.registration.map { Array($0) }))
+                    registration: record.registration.map { Array($0) }, isNeverAsked: record.neverAsked == true))
         })
 }

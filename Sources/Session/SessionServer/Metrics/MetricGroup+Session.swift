@@ -13,7 +13,7 @@ extension MetricGroup {
         ],
         counters: [
             .sessionMessage, .sessionNotification, .sessionDuplicate, .sessionMonitorEnded, .sessionLimitSubscriptions,
-            .sessionLimitNewSubscriptions, .sessionLimitNotifications, .sessionReplaced,
+            .sessionLimitStoreMiB, .sessionLimitNewSubscriptions, .sessionLimitNotifications, .sessionReplaced,
         ] + SessionDropLabel.allCases.map(Counter.sessionDropped))
 }
 
@@ -66,6 +66,8 @@ extension Counter {
     package static let sessionReplaced = Counter("session: subscription replaced by another device", .sessionReplacements)
     package static let sessionLimitSubscriptions = Counter(
         "session limit: subscriptions", .limited, ProtocolLabel.session, LimitLabel.registrationCount)
+    package static let sessionLimitStoreMiB = Counter(
+        "session limit: MiB of the store", .limited, ProtocolLabel.session, LimitLabel.storeMiB)
     package static let sessionLimitNewSubscriptions = Counter(
         "session limit: new subscriptions", .limited, ProtocolLabel.session, LimitLabel.newRegistrations)
     package static let sessionLimitNotifications = Counter(

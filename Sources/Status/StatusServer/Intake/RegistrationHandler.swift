@@ -19,6 +19,8 @@ struct RegistrationOutcome: Sendable {
     let error: PushNotificationRegistrationResponse.ErrorType?
     let counter: Counter
     var topicChange: TopicChange?
+    /// The registrant whose registration made room for this one.
+    var displaced: KeyHash?
 
     init(_ error: PushNotificationRegistrationResponse.ErrorType?, counter: Counter, topicChange: TopicChange? = nil) {
         self.error = error
@@ -33,6 +35,7 @@ struct RegistrationHandler: Sendable {
     let registrations: Registrations
     let limits: StatusLimits
     let drain: Drain
+    var asked = AskedRows()
 
     func change(_ claim: RegistrationClaim, _ hash: MessageHash, at now: Timestamp) -> StoreCommand<RegistrationOutcome> {
         guard let key = claim.key else { return .done(refused(claim, storedVersion: nil)) }
@@ -78,7 +81,7 @@ struct RegistrationHandler: Sendable {
         case .store(let key, let registration, let bytes):
             let isNew = head?.isRegistered != true
             let charge = isNew ? limits.charge(of: registration, at: now) : .unattributed
-            return ifAllowed(key.keyHash, isNew: isNew, head, by: charge, at: now) {
+            return ifAllowed(key.keyHash, isNew: isNew, mayDisplace: true, head, by: charge, at: now) {
                 .change(
                     [registrations.store(registration, bytes: bytes, as: key, message: mark, replacing: head, at: now)],
                     RegistrationOutcome(nil, counter: .registrationStored, topicChange: isNew ? .added(key.keyHash) : nil))
@@ -91,24 +94,55 @@ struct RegistrationHandler: Sendable {
                 }
             }
             // An installation that was never registered needs a new row, like a registration, so the same limits apply.
-            return head == nil ? ifAllowed(key.keyHash, isNew: true, head, by: .unattributed, at: now, end) : end()
+            return head == nil
+                ? ifAllowed(key.keyHash, isNew: true, mayDisplace: false, head, by: .unattributed, at: now, end) : end()
         case .keep: return .done(RegistrationOutcome(nil, counter: .registrationRepeated))
         case .refuse(let error): return .done(RegistrationOutcome(error, counter: error.counter))
         }
     }
 
     /// Calls the closure if limits allow the registration; refuses it otherwise.
+    ///
+    /// - Parameter mayDisplace: whether a registration that no one has asked for makes room if there is none.
     private func ifAllowed(
-        _ keyHash: KeyHash, isNew: Bool, _ head: RegistrationHead?, by charge: Charge, at now: Timestamp,
+        _ keyHash: KeyHash, isNew: Bool, mayDisplace: Bool, _ head: RegistrationHead?, by charge: Charge, at now: Timestamp,
         _ then: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>
     ) -> StoreCommand<RegistrationOutcome> {
-        let refusal = StoreCommand.done(RegistrationOutcome(.internalError, counter: .registrationLimited))
-        guard isNew, limits.limitsInstallations else {
-            return limits.refusesRegistration(of: keyHash, isNew: isNew, installations: 0, by: charge, at: now) ? refusal : then()
+        let displaces = isNew && mayDisplace && limits.limiter.isFull
+        let check = { @Sendable (installations: Int) -> StoreCommand<RegistrationOutcome> in
+            guard displaces else {
+                return limits.refusesRegistration(of: keyHash, isNew: isNew, installations: installations, by: charge, at: now)
+                    ? Self.refusal : then()
+            }
+            return displacing(keyHash, installations: installations, by: charge, at: now, then)
         }
-        return Registrations.countedInstallations(of: keyHash).then { count in
-            let others = count - (head?.neverRegistered == true ? 1 : 0)
-            return limits.refusesRegistration(of: keyHash, isNew: isNew, installations: others, by: charge, at: now) ? refusal : then()
+        guard isNew, limits.limitsInstallations else { return check(0) }
+        return Registrations.countedInstallations(of: keyHash).then { count in check(count - (head?.neverRegistered == true ? 1 : 0)) }
+    }
+
+    private static var refusal: StoreCommand<RegistrationOutcome> {
+        .done(RegistrationOutcome(.internalError, counter: .registrationLimited))
+    }
+
+    /// Calls the closure, and removes a registration that no one has asked for, if limits allow it.
+    private func displacing(
+        _ keyHash: KeyHash, installations: Int, by charge: Charge, at now: Timestamp,
+        _ then: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>
+    ) -> StoreCommand<RegistrationOutcome> {
+        Registrations.displaceable(
+            isAsked: { [asked] in asked.contains($0) },
+            isSpared: { [limits] in limits.charge(of: QueryTopics(of: $0).deployed, at: now).standing == .known }
+        ).then { found in
+            let isRefused = limits.refusesRegistration(
+                of: keyHash, isNew: true, installations: installations, displaced: found == nil ? 0 : 1, by: charge, at: now)
+            guard !isRefused, let found else { return isRefused ? Self.refusal : then() }
+            return Registrations.displace(found, at: now).then {
+                then().map { outcome in
+                    var outcome = outcome
+                    outcome.displaced = found.key.keyHash
+                    return outcome
+                }
+            }
         }
     }
 }

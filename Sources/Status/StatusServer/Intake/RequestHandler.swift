@@ -25,6 +25,7 @@ struct RequestHandler: Sendable {
     private struct Registered: Sendable {
         let device: DeviceID
         let registration: StoredRegistration
+        let isNeverAsked: Bool
     }
 
     struct Outcome: Sendable {
@@ -61,8 +62,11 @@ struct RequestHandler: Sendable {
         return .read(chunk.map(Registrations.contentRead)) { rows in
             var (found, byteCount) = (found, byteCount)
             for (key, rows) in zip(chunk, rows) {
-                guard case (let device, .registered(let stored))? = try registrations.content(rows, of: key) else { continue }
-                found[key] = Registered(device: Registrations.device(device), registration: stored)
+                guard case (let device, .registered(let stored), let isNeverAsked)? = try registrations.content(rows, of: key) else {
+                    continue
+                }
+                found[key] = Registered(
+                    device: Registrations.device(device), registration: stored, isNeverAsked: isNeverAsked)
                 byteCount += stored.registration.listByteCount
             }
             return read(keys.dropFirst(Self.chunkCount), found: found, byteCount: byteCount)
@@ -125,6 +129,7 @@ struct RequestHandler: Sendable {
                     DeliveryStorage.enqueue(
                         id, for: device, payload: StatusPayload.encode(notification), expires: expires,
                         markedAt: isShared ? nil : now, by: registrations.sealer))
+                if registered[stored.key]?.isNeverAsked == true { changes.append(Registrations.asked(device.row)) }
                 // Anyone can run a push service that accepts: a Web Push subscription earns no standing.
                 if address.gorushDevice != nil { tokens[id] = token.payer }
                 deliveries.append((id, device, address, StatusContent(notification, for: stored.key)))

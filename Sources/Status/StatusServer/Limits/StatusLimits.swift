@@ -79,11 +79,20 @@ package final class StatusLimits: Sendable {
     ///   - key: the registrant.
     ///   - isNew: whether the installation is not registered now.
     ///   - installations: number of registered installations of this key; 0 if it is not limited.
+    ///   - displaced: number of installations that make room for it.
     ///   - charge: the payer of a new installation.
     ///   - now: the time of receipt.
-    func refusesRegistration(of key: KeyHash, isNew: Bool, installations: Int, by charge: Charge, at now: Timestamp) -> Bool {
+    func refusesRegistration(
+        of key: KeyHash, isNew: Bool, installations: Int, displaced: Int = 0, by charge: Charge, at now: Timestamp
+    ) -> Bool {
         guard limiter.limits.allows(key) else { return refuses { _ in .denied } }
-        return isNew && limiter.refusesNew(installations: installations, by: charge, at: now)
+        return isNew && limiter.refusesNew(installations: installations, displaced: displaced, by: charge, at: now)
+    }
+
+    /// Records that a registration made room for another.
+    func displaced(_ registrant: KeyHash, at now: Timestamp) {
+        limiter.displaced(
+            limiter.exhausted() ?? .registrationCount, charge(of: QueryTopics(of: registrant).deployed, at: now).standing)
     }
 
     var countsRegistrations: Bool { limiter.countsRegistrations }
@@ -114,6 +123,7 @@ extension RateLimitTable.Refusal {
         case .segments: .limitSegments
         case .installationsByKey: .limitInstallationsByKey
         case .registrationCount: .limitRegistrationCount
+        case .storeMiB: .limitStoreMiB
         case .denied: .limitDenied
         }
     }

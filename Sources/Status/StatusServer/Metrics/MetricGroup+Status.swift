@@ -11,7 +11,7 @@ extension MetricGroup {
             .limitRequestsBySender,
             .limitQueriesByTarget, .limitNotificationsByTarget, .limitNewRegistrations, .limitRegistrations, .limitQueries, .limitRequests,
             .limitAnswerKiBByTarget, .limitAnswerKiB, .limitWholeAnswersByTarget, .limitNotifications, .limitTopicKeys, .limitSegments,
-            .limitInstallationsByKey, .limitRegistrationCount, .limitDenied,
+            .limitInstallationsByKey, .limitRegistrationCount, .limitStoreMiB, .limitDenied,
         ])
 }
 
@@ -78,6 +78,7 @@ extension Counter {
         "limit: installations of a key", .limited, ProtocolLabel.status, LimitLabel.installationsByKey)
     package static let limitRegistrationCount = Counter(
         "limit: registrations in force", .limited, ProtocolLabel.status, LimitLabel.registrationCount)
+    package static let limitStoreMiB = Counter("limit: MiB of the store", .limited, ProtocolLabel.status, LimitLabel.storeMiB)
     package static let limitDenied = Counter("limit: key that may not register", .limited, ProtocolLabel.status, LimitLabel.denied)
 }
 

@@ -28,12 +28,15 @@ package struct RegistrationRecord: Sendable {
     package let changedAt: Timestamp
     /// The registration as received; nil for a tombstone.
     package let registration: [UInt8]?
+    /// Whether no one has asked for the installation.
+    package let isNeverAsked: Bool
 
-    package init(key: RegistrationKey, version: UInt64, changedAt: Timestamp, registration: [UInt8]?) {
+    package init(key: RegistrationKey, version: UInt64, changedAt: Timestamp, registration: [UInt8]?, isNeverAsked: Bool = false) {
         self.key = key
         self.version = version
         self.changedAt = changedAt
         self.registration = registration
+        self.isNeverAsked = isNeverAsked
     }
 }
 
@@ -91,6 +94,7 @@ extension Registrations {
     ) throws(StoreError) {
         let columns = [
             StatusStorage.keyHash, StatusStorage.installation, StatusStorage.version, StatusStorage.changedAt, StatusStorage.sealed,
+            StatusStorage.neverAsked,
         ]
         try store.scan(filter.read(columns)) { row in
             guard let key = try? RegistrationKey(row, at: 0) else { return true }
@@ -100,7 +104,7 @@ extension Registrations {
                     key: key, version: version, changedAt: Timestamp(rawValue: try row.integer(3)),
                     registration: try row.optionalBytes(4).map {
                         try sealer.open($0, in: StatusStorage.registration, boundTo: Self.binding(key, version))
-                    }))
+                    }, isNeverAsked: !row.isNull(5)))
         }
     }
 
@@ -114,7 +118,10 @@ extension Registrations {
                 ).map { true }
             }
             guard let registration = try? PushNotificationRegistration(parsing: bytes) else { throw UnexpectedValue() }
-            return .change([store(registration, bytes: bytes, as: record.key, replacing: head, at: record.changedAt)], true)
+            let wasAsked = !record.isNeverAsked
+            return .change(
+                [store(registration, bytes: bytes, as: record.key, replacing: head, wasAsked: wasAsked, at: record.changedAt)]
+                    + (wasAsked ? head.map { [Self.asked($0.id)] } ?? [] : []), true)
         }
     }
 

@@ -14,7 +14,7 @@ extension Registrations {
         StatusStorage.registration,
         [
             .column(.id), .column(StatusStorage.installation), .column(StatusStorage.version), .column(StatusStorage.changedAt),
-            .byteCount(StatusStorage.sealed),
+            .byteCount(StatusStorage.sealed), .column(StatusStorage.neverAsked),
         ], where: [.equal(StatusStorage.keyHash), .present(StatusStorage.sealed)])
     private static let findContents = Query(
         StatusStorage.registration, [.id, StatusStorage.sealed], where: [.idAmong, .present(StatusStorage.sealed)])
@@ -33,12 +33,16 @@ extension Registrations {
     /// - Parameters:
     ///   - keyHashes: the registrants, without duplicates.
     ///   - budget: limits the rows; nil for all.
-    package func registrations(of keyHashes: [KeyHash], within budget: QueryBudget? = nil) -> StoreCommand<[StoredRegistration]> {
+    ///   - noteAsked: called with the rows of registrations that no one had asked for.
+    package func registrations(
+        of keyHashes: [KeyHash], within budget: QueryBudget? = nil, noteAsked: @escaping @Sendable ([Int64]) -> Void = { _ in }
+    ) -> StoreCommand<[StoredRegistration]> {
         let reads = keyHashes.map { Self.findInstallations(.bytes($0.bytes), limit: Self.installationLimit) }
         return .read(reads) { found in
-            var installations: [Installation] = []
+            var (installations, neverAsked) = ([Installation](), [Int64]())
             for (keyHash, rows) in zip(keyHashes, found) where installations.count < Self.installationLimit {
                 for row in rows {
+                    if !row.isNull(5) { neverAsked.append(try row.integer(0)) }
                     installations.append(
                         Installation(
                             id: try row.integer(0),
@@ -46,6 +50,7 @@ extension Registrations {
                             version: try row.unsigned(2), changedAt: try row.integer(3), byteCount: Int(try row.integer(4))))
                 }
             }
+            if !neverAsked.isEmpty { noteAsked(neverAsked) }
             if installations.count > 1 { installations.sort { ($0.changedAt, $0.id) > ($1.changedAt, $1.id) } }
             return read(installations[...], budget: budget, found: [])
         }

@@ -24,11 +24,12 @@ package struct Registrations: Sendable {
         StatusStorage.registration,
         [
             .column(.id), .column(StatusStorage.version), .column(StatusStorage.message), .isPresent(StatusStorage.sealed),
-            .column(StatusStorage.unfounded),
+            .column(StatusStorage.unfounded), .column(StatusStorage.neverAsked),
         ],
         where: [.equal(StatusStorage.keyHash), .equal(StatusStorage.installation)])
     private static let findContent = Query(
-        StatusStorage.registration, [.id, StatusStorage.version, StatusStorage.changedAt, StatusStorage.sealed],
+        StatusStorage.registration,
+        [.id, StatusStorage.version, StatusStorage.changedAt, StatusStorage.sealed, StatusStorage.neverAsked],
         where: [.equal(StatusStorage.keyHash), .equal(StatusStorage.installation)])
 
     static func headRead(_ key: RegistrationKey) -> Read {
@@ -39,7 +40,7 @@ package struct Registrations: Sendable {
         try rows.first.map { row in
             RegistrationHead(
                 id: try row.integer(0), version: try row.unsigned(1), message: try row.optionalInteger(2).map(MessageMark.init),
-                isRegistered: try row.integer(3) != 0, neverRegistered: !row.isNull(4))
+                isRegistered: try row.integer(3) != 0, neverRegistered: !row.isNull(4), isNeverAsked: !row.isNull(5))
         }
     }
 
@@ -52,13 +53,13 @@ package struct Registrations: Sendable {
         findContent(.bytes(key.keyHash.bytes), .bytes(key.installationID.bytes))
     }
 
-    func content(_ rows: [Row], of key: RegistrationKey) throws -> (device: Int64, state: StoredState)? {
+    func content(_ rows: [Row], of key: RegistrationKey) throws -> (device: Int64, state: StoredState, isNeverAsked: Bool)? {
         guard let row = rows.first else { return nil }
-        let version = try row.unsigned(1)
-        guard let sealed = try row.optionalBytes(3) else { return (try row.integer(0), .tombstone(version: version)) }
+        let (version, isNeverAsked) = (try row.unsigned(1), !row.isNull(4))
+        guard let sealed = try row.optionalBytes(3) else { return (try row.integer(0), .tombstone(version: version), isNeverAsked) }
         let stored = StoredRegistration(
             key: key, registration: try open(sealed, of: key, version: version), storedAt: Timestamp(rawValue: try row.integer(2)))
-        return (try row.integer(0), .registered(stored))
+        return (try row.integer(0), .registered(stored), isNeverAsked)
     }
 
     /// The stored state of an installation; nil if there is none.
@@ -88,7 +89,7 @@ package struct Registrations: Sendable {
         .insert([
             StatusStorage.keyHash, StatusStorage.installation, StatusStorage.version, StatusStorage.changedAt, StatusStorage.platform,
             StatusStorage.queryTopic, StatusStorage.publishedQueryTopic, StatusStorage.message, StatusStorage.sealed,
-            StatusStorage.unfounded,
+            StatusStorage.unfounded, StatusStorage.neverAsked,
         ]))
     /// Updates a registration without its topics, so that their indexes are not written.
     private static let renew = Mutation(
@@ -102,6 +103,7 @@ package struct Registrations: Sendable {
             [
                 StatusStorage.version, StatusStorage.changedAt, StatusStorage.platform, StatusStorage.queryTopic,
                 StatusStorage.publishedQueryTopic, StatusStorage.message, StatusStorage.sealed, StatusStorage.unfounded,
+                StatusStorage.neverAsked,
             ], where: [.equal(.id), .equal(StatusStorage.version), .absent(StatusStorage.sealed)]))
 
     /// - Parameters:
@@ -110,10 +112,11 @@ package struct Registrations: Sendable {
     ///   - key: the installation.
     ///   - message: the mark of its message, if the message may be delivered again.
     ///   - head: the current row of the installation; the change fails if the row has changed.
+    ///   - wasAsked: whether someone has asked for the installation at another server.
     ///   - now: the time of the change.
     func store(
         _ registration: PushNotificationRegistration, bytes: [UInt8], as key: RegistrationKey, message: MessageMark? = nil,
-        replacing head: RegistrationHead?, at now: Timestamp
+        replacing head: RegistrationHead?, wasAsked: Bool = false, at now: Timestamp
     ) -> Change {
         let version = Value.integer(Int64(bitPattern: registration.version))
         let sealed = sealer.seal(bytes, in: StatusStorage.registration, boundTo: Self.binding(key, registration.version))
@@ -124,13 +127,17 @@ package struct Registrations: Sendable {
         }
         let tags = QueryTopics(of: key.keyHash)
         let topics = (Value.integer(Int64(tags.deployed.rawValue)), Value.integer(Int64(tags.published.rawValue)))
+        // An installation that someone asked for before it was unregistered stays one.
+        let isNeverAsked = !wasAsked && head.map { $0.isNeverAsked || $0.neverRegistered } ?? true
+        let neverAsked = isNeverAsked ? StatusStorage.NeverAsked.registered : .null
         if let head {
             return Self.replace(
-                version, time, platform, topics.0, topics.1, Value(message?.rawValue), sealed, .null, .integer(head.id), head.storedVersion)
+                version, time, platform, topics.0, topics.1, Value(message?.rawValue), sealed, .null, neverAsked, .integer(head.id),
+                head.storedVersion)
         }
         return Self.insert(
             .bytes(key.keyHash.bytes), .bytes(key.installationID.bytes), version, time, platform, topics.0, topics.1,
-            Value(message?.rawValue), sealed, .null)
+            Value(message?.rawValue), sealed, .null, neverAsked)
     }
 
     /// Stores a registration, replacing any row of its installation.
@@ -144,10 +151,13 @@ package struct Registrations: Sendable {
 
     private static let endings: [Column] = [
         StatusStorage.version, StatusStorage.changedAt, StatusStorage.message, StatusStorage.platform, StatusStorage.queryTopic,
-        StatusStorage.publishedQueryTopic, StatusStorage.sealed,
+        StatusStorage.publishedQueryTopic, StatusStorage.sealed, StatusStorage.neverAsked,
     ]
     private static let end = Mutation(
         StatusStorage.registration, .update(endings, where: [.equal(.id), .equal(StatusStorage.version)]))
+    private static let displace = Mutation(
+        StatusStorage.registration,
+        .update(endings, where: [.equal(.id), .equal(StatusStorage.version), .equal(StatusStorage.neverAsked)]))
 
     /// Turns a row into a tombstone: only key hash, installation and version remain. Deletes the device's pending notifications and token doubts,
     /// and with a registrant's last installation its topic keys. A tombstone of an installation that was never registered is marked as
@@ -169,14 +179,21 @@ package struct Registrations: Sendable {
                 insert(
                     .bytes(key.keyHash.bytes), .bytes(key.installationID.bytes), version, time, .null, .null, .null,
                     Value(message?.rawValue),
-                    .null, wasRegistered ? .null : .integer(1))
+                    .null, wasRegistered ? .null : .integer(1), .null)
             ])
         }
-        let end = end(
-            version, time, Value(message?.rawValue), .null, .null, .null, .null, .integer(head.id), head.storedVersion)
-        return installationCount(of: key.keyHash).then { count in
+        return leave(
+            key, head,
+            by: end(
+                version, time, Value(message?.rawValue), .null, .null, .null, .null,
+                head.isNeverAsked ? StatusStorage.NeverAsked.ended : .null, .integer(head.id), head.storedVersion))
+    }
+
+    /// The change, and those of the device's and registrant's other rows.
+    private static func leave(_ key: RegistrationKey, _ head: RegistrationHead, by change: Change) -> StoreCommand<Void> {
+        installationCount(of: key.keyHash).then { count in
             let isLast = count == (head.isRegistered ? 1 : 0)
-            return .change([end] + DeliveryStorage.forget(device(head.id)) + (isLast ? [TopicKeyStorage.forget(key.keyHash)] : []))
+            return .change([change] + DeliveryStorage.forget(device(head.id)) + (isLast ? [TopicKeyStorage.forget(key.keyHash)] : []))
         }
     }
 
@@ -215,6 +232,64 @@ package struct Registrations: Sendable {
 
     /// Number of rows that limits count: registrations and unfounded tombstones. Scans an index: about 20 ms per million.
     static func countedRegistrations() -> StoreCommand<Int> { sum([countRegistered(), countUnfounded(.integer(1))]) }
+
+    // MARK: Never asked
+
+    private static let findNeverAsked = Query(
+        StatusStorage.registration, [.id, StatusStorage.keyHash, StatusStorage.installation], where: [.equal(StatusStorage.neverAsked)],
+        order: [.ascending(StatusStorage.changedAt)])
+    private static let endNeverAsked = Mutation(
+        StatusStorage.registration, .updateAny([StatusStorage.neverAsked], where: [.equal(.id), .equal(StatusStorage.neverAsked)]))
+    /// The number of registrations among which one to displace is chosen.
+    private static let displaceableCount = 16
+
+    /// Records that someone asked for a registration.
+    static func asked(_ row: Int64) -> Change { endNeverAsked(.null, .integer(row), StatusStorage.NeverAsked.registered) }
+
+    /// The registration that makes room for another: of those that no one has asked for, the one that was stored or renewed longest ago. Changes
+    /// nothing: ``displace(_:at:)``.
+    ///
+    /// - Parameters:
+    ///   - isAsked: whether someone has asked for a registration though its row does not say so yet.
+    ///   - isSpared: whether others go before those of this registrant.
+    /// - Returns: nil if there is none.
+    static func displaceable(
+        isAsked: @escaping @Sendable (Int64) -> Bool = { _ in false }, isSpared: @escaping @Sendable (KeyHash) -> Bool = { _ in false }
+    ) -> StoreCommand<(key: RegistrationKey, head: RegistrationHead)?> {
+        .find(findNeverAsked(StatusStorage.NeverAsked.registered, limit: displaceableCount)) { rows in
+            let keys = try rows.filter { !isAsked(try $0.integer(0)) }.map { try RegistrationKey($0, at: 1) }
+            guard let key = keys.first(where: { !isSpared($0.keyHash) }) ?? keys.first else { return .done(nil) }
+            return .find(headRead(key)) { rows in .done(try head(rows).map { (key, $0) }) }
+        }
+    }
+
+    /// Turns a registration that no one has asked for into a tombstone. Fails if it was displaced, renewed or asked for meanwhile: then the command
+    /// runs again.
+    static func displace(_ registration: (key: RegistrationKey, head: RegistrationHead), at now: Timestamp) -> StoreCommand<Void> {
+        let head = registration.head
+        return leave(
+            registration.key, head,
+            by: displace(
+                head.storedVersion, .integer(now.rawValue), .null, .null, .null, .null, .null, StatusStorage.NeverAsked.ended,
+                .integer(head.id), head.storedVersion, StatusStorage.NeverAsked.registered))
+    }
+
+    private static let countNeverAsked = Query(StatusStorage.registration, [.count], where: [.equal(StatusStorage.neverAsked)])
+    private static let removeNeverAsked = Mutation(
+        StatusStorage.registration, .delete(where: [.idAmong, .equal(StatusStorage.neverAsked)]))
+
+    /// Deletes tombstones of registrations that no one had asked for, oldest first, except the latest `count`.
+    ///
+    /// - Returns: the number of deleted rows; if it equals `limit`, there may be more.
+    static func forgetNeverAsked(keeping count: Int, limit: Int) -> StoreCommand<Int> {
+        sum([countNeverAsked(StatusStorage.NeverAsked.ended)]).then { found in
+            guard found > count else { return .done(0) }
+            return .find(findNeverAsked(StatusStorage.NeverAsked.ended, limit: min(limit, found - count))) { rows in
+                let ids = try rows.map { try $0.integer(0) }
+                return .change([removeNeverAsked(StatusStorage.NeverAsked.ended, ids: ids)], ids.count)
+            }
+        }
+    }
 
     // MARK: Ends
 
@@ -270,6 +345,8 @@ package struct RegistrationHead: Sendable {
     package let isRegistered: Bool
     /// Whether this is a tombstone of an installation that was never registered.
     package let neverRegistered: Bool
+    /// Whether no one has asked for the installation.
+    package let isNeverAsked: Bool
 
     fileprivate var storedVersion: Value { .integer(Int64(bitPattern: version)) }
 }

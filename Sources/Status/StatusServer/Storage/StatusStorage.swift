@@ -7,7 +7,12 @@ package enum StatusStorage {
     /// The number that identifies the protocol in stored rows.
     package static let protocolNumber = ProtocolNumber(rawValue: 1)
 
-    package static let part = StorePart("status", tables: [registration, topicKey, answer])
+    package static let part = StorePart(
+        "status", tables: [registration, topicKey, answer],
+        migrations: [
+            [.create(registration(with: [])), .create(topicKey), .create(answer)],
+            [.addColumn(neverAsked, to: registration), .createIndex(neverAskedIndex, on: registration)],
+        ])
 
     // MARK: Registrations
 
@@ -26,17 +31,33 @@ package enum StatusStorage {
     /// 1 for the tombstone of an installation that was never registered here: deleted after 30 days.
     static let unfounded = Column("unfounded", .integer, isOptional: true)
 
+    /// ``NeverAsked`` for an installation that no query was about and no notification was for; null: there was one, or it was registered before a
+    /// release with this column.
+    static let neverAsked = Column("never_asked", .integer, isOptional: true)
+    private static let neverAskedIndex = Index("registration_never_asked", on: [neverAsked, changedAt], where: .present(neverAsked))
+
+    /// The values of ``neverAsked``; must not change.
+    enum NeverAsked {
+        static let registered = Value.integer(1)
+        /// A tombstone. Only the latest are kept.
+        static let ended = Value.integer(2)
+    }
+
     /// One row for each installation ever registered or unregistered. A tombstone has neither content, platform nor topics.
-    static let registration = Table(
-        "registration",
-        columns: [
-            keyHash, installation, version, changedAt, platform, queryTopic, publishedQueryTopic, sealed, message, unfounded,
-        ], unique: [keyHash, installation],
-        indexes: [
-            Index(queryTopicIndex, on: [queryTopic], where: .present(queryTopic)),
-            Index(publishedQueryTopicIndex, on: [publishedQueryTopic], where: .present(publishedQueryTopic)),
-            Index("registration_unfounded", on: [changedAt], where: .equal(unfounded, 1)),
-        ], sealed: SealedColumn(sealed, boundTo: [keyHash, version, installation], label: "registrations"))
+    static let registration = registration(with: [neverAsked], [neverAskedIndex])
+
+    private static func registration(with added: [Column], _ addedIndexes: [Index] = []) -> Table {
+        Table(
+            "registration",
+            columns: [
+                keyHash, installation, version, changedAt, platform, queryTopic, publishedQueryTopic, sealed, message, unfounded,
+            ] + added, unique: [keyHash, installation],
+            indexes: [
+                Index(queryTopicIndex, on: [queryTopic], where: .present(queryTopic)),
+                Index(publishedQueryTopicIndex, on: [publishedQueryTopic], where: .present(publishedQueryTopic)),
+                Index("registration_unfounded", on: [changedAt], where: .equal(unfounded, 1)),
+            ] + addedIndexes, sealed: SealedColumn(sealed, boundTo: [keyHash, version, installation], label: "registrations"))
+    }
     static let queryTopicIndex = "registration_query_topic"
     static let publishedQueryTopicIndex = "registration_published_query_topic"
 

@@ -89,6 +89,7 @@ extension Counter {
         "v0.1 limit: devices of a record", .limited, ProtocolLabel.statusV01, LimitLabel.installationsByKey)
     package static let v01LimitRegistrationCount = Counter(
         "v0.1 limit: devices that are registered", .limited, ProtocolLabel.statusV01, LimitLabel.registrationCount)
+    package static let v01LimitStoreMiB = Counter("v0.1 limit: MiB of the store", .limited, ProtocolLabel.statusV01, LimitLabel.storeMiB)
     package static let v01LimitDenied = Counter(
         "v0.1 limit: key that may not register", .limited, ProtocolLabel.statusV01, LimitLabel.denied)
 
@@ -113,6 +114,7 @@ extension Counter {
             case .segments: .v01LimitSegments
             case .installationsByKey: .v01LimitInstallationsByKey
             case .registrationCount: .v01LimitRegistrationCount
+            case .storeMiB: .v01LimitStoreMiB
             case .denied: .v01LimitDenied
             }
     }

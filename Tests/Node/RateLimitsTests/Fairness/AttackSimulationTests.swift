@@ -32,18 +32,18 @@ import WakuCrypto
         for tick in 0..<180_000 {
             let now = Self.start + .milliseconds(tick)
             for number in tick * rate / 1_000..<(tick + 1) * rate / 1_000 {
-                _ = table.newRegistration(installations: 0, count: 0, by: Charge(Self.payer(1_000_000 + number), .stranger), at: now)
+                _ = table.newRegistration(installations: 0, by: Charge(Self.payer(1_000_000 + number), .stranger), at: now)
             }
             // The burst is used up after a while.
             if tick % 500 == 7, tick > 60_000 {
                 known.asked += 1
                 let charge = Charge(Self.payer(tick), .known)
-                if table.newRegistration(installations: 0, count: 0, by: charge, at: now) == nil { known.served += 1 }
+                if table.newRegistration(installations: 0, by: charge, at: now) == nil { known.served += 1 }
             }
             if tick % 97 == 3, tick > 60_000 {
                 strangers.asked += 1
                 let charge = Charge(Self.payer(-tick), .stranger)
-                if table.newRegistration(installations: 0, count: 0, by: charge, at: now) == nil { strangers.served += 1 }
+                if table.newRegistration(installations: 0, by: charge, at: now) == nil { strangers.served += 1 }
             }
         }
         #expect(known.share >= 0.999)
@@ -203,6 +203,28 @@ import WakuCrypto
         let cpu = attack * WorkKind.notification.cost.cpuMicroseconds / 20
         // The burst counts too.
         #expect(cpu <= Self.cpu * 3 / 4)
+    }
+
+    // MARK: Requests for one device
+
+    /// 60 requests a second for one device, for ten minutes: some notification for it is admitted every two seconds, which wakes the app, and other
+    /// devices of its owner have their own rate.
+    @Test func aFloodedDeviceIsNotifiedEveryTwoSeconds() {
+        var table = RateLimitTable(.standard)
+        var (last, longest, other) = (Self.start, Duration.zero, Served())
+        let owner = Charge(Self.payer(1, .owner), .stranger)
+        for tick in 0..<36_000 {
+            let now = Self.start + .milliseconds(tick * 1_000 / 60)
+            if table.notification(for: [1], by: owner, at: now) == nil {
+                longest = max(longest, now.since(last))
+                last = now
+            }
+            guard tick % 60 == 1 else { continue }
+            other.asked += 1
+            if table.notification(for: [2], by: owner, at: now) == nil { other.served += 1 }
+        }
+        #expect(longest <= .milliseconds(100) && (Self.start + .seconds(600)).since(last) <= .milliseconds(100))
+        #expect(other.share == 1)
     }
 
     // MARK: Reports
