@@ -100,8 +100,8 @@ class World:
             apple, google = self.endpoint(Gorush()), self.endpoint(Gorush())
             (self.folder / "node.yaml").write_text(
                 "gorush-endpoints:\n"
-                f"  - name: apple\n    url: {apple.url}\n    platforms: [apn]\n    apn-topics: [im.status.ethereum, com.loki-project.loki-messenger, '']\n"
-                f"  - name: google\n    url: {google.url}\n    platforms: [firebase, huawei]\n")
+                f"  - name: gorush-apple\n    url: {apple.url}\n    platforms: [apn]\n    apn-topics: [im.status.ethereum, com.loki-project.loki-messenger, '']\n"
+                f"  - name: gorush-google\n    url: {google.url}\n    platforms: [firebase, huawei]\n")
             options += ["--config", self.folder / "node.yaml"]
         elif kind == "web push":
             options += ["--gorush", "none"]
