@@ -195,24 +195,56 @@ inline timePasses(place, change) {
 #define CLIENT(installation) SIGNATURE(installation, 1) SIGNATURE(installation, 2)
 #endif
 
+#if INSTALLATIONS > 2
+/* Installations are interchangeable: of the states that differ only in their order one is kept, in which they are sorted. */
+#define KEY(i) \
+    (((((((((intent[2 * (i)] * 3 + intent[2 * (i) + 1]) * 64 + row[2 * (i)]) * 64 + row[2 * (i) + 1]) * 3 + acknowledged[2 * (i)]) * 3 \
+        + acknowledged[2 * (i) + 1]) * 3 + ended[2 * (i)]) * 3 + ended[2 * (i) + 1]) * 2 + wasRegistered[2 * (i)]) * 2 + wasRegistered[2 * (i) + 1])
+#define SWAP(array, i) kept = array[i]; array[i] = array[(i) + 2]; array[(i) + 2] = kept
+hidden byte place, kept;
+
+inline sort() {
+    place = 0;
+    do
+    :: place < INSTALLATIONS - 1 && KEY(place) > KEY(place + 1) ->
+        SWAP(intent, 2 * place); SWAP(intent, 2 * place + 1);
+        SWAP(row, 2 * place); SWAP(row, 2 * place + 1);
+        SWAP(acknowledged, 2 * place); SWAP(acknowledged, 2 * place + 1);
+        SWAP(ended, 2 * place); SWAP(ended, 2 * place + 1);
+        SWAP(wasRegistered, 2 * place); SWAP(wasRegistered, 2 * place + 1);
+        place = (place == 0 -> 0 : place - 1)
+    :: place < INSTALLATIONS - 1 && KEY(place) <= KEY(place + 1) -> place++
+    :: else -> break
+    od;
+    place = 0
+}
+#else
+#define sort() skip
+#endif
+
 active proctype network() {
     do
-    CLIENT(0)
+    :: atomic {
+        if
+        CLIENT(0)
 #if INSTALLATIONS > 1
-    CLIENT(1)
+        CLIENT(1)
 #endif
 #if INSTALLATIONS > 2
-    CLIENT(2) CLIENT(3)
+        CLIENT(2) CLIENT(3)
 #endif
-    PLACE(0)
+        PLACE(0)
 #if PLACES > 1
-    PLACE(1)
+        PLACE(1)
 #endif
 #if PLACES > 2
-    PLACE(2) PLACE(3)
+        PLACE(2) PLACE(3)
 #endif
 #if PLACES > 4
-    PLACE(4) PLACE(5) PLACE(6) PLACE(7)
+        PLACE(4) PLACE(5) PLACE(6) PLACE(7)
 #endif
+        fi;
+        d_step { sort() }
+    }
     od
 }
