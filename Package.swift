@@ -378,7 +378,12 @@ package.targets += tests(
     [
         tests("StatusProtocol", ["Core", "Waku", "WakuCrypto", "Wire"]),
         tests("StatusRules", ["Core", "RateLimits", "StatusProtocol", "Waku", "WakuCrypto"]),
-        tests("StatusServer", ["Core", "Delivery", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto", grdb]),
+        tests(
+            "StatusServer",
+            [
+                "Core", "Delivery", "NodeAPI", "RateLimits", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto",
+                grdb,
+            ]),
         tests(
             "StatusV01Server",
             [

@@ -61,6 +61,26 @@ extension StoreContract {
                 let again = try fixture.open([grown, other.part])
                 #expect(try values(of: added, in: again) == [3])
             },
+            StoreContract("A migration keeps ids of deleted rows from being assigned again; rows, ids and uniqueness stay") { fixture in
+                let old = Table("lasting", columns: [value], unique: [value])
+                let table = Table("lasting", columns: [value], unique: [value], neverReusesIDs: true)
+                let first = StorePart("lasting", tables: [old])
+                let store = try fixture.open([first])
+                try await store.commit(.all([add(1, to: old), add(2, to: old), add(3, to: old)]))
+                try store.close()
+                let part = StorePart("lasting", tables: [table], migrations: [[.create(old)], [.neverReuseIDs(of: table)]])
+                let migrated = try fixture.open([part])
+                let query = Query(table, [.id, value], order: [.ascending(.id)])
+                let before = try migrated.read(.find(query()) { .done($0.map(\.values)) })
+                #expect(before.map(\.last) == [.integer(1), .integer(2), .integer(3)])
+                let last = try #require(before.last?.first)
+                try await migrated.commit(.change([Mutation(table, .delete(where: [.equal(value)]))(.integer(3))]))
+                try await migrated.commit(add(4, to: table))
+                let after = try migrated.read(.find(query()) { .done($0.map(\.values)) })
+                #expect(after.prefix(2) == before.prefix(2))
+                #expect(after.last?.last == .integer(4) && after.last?.first != last)
+                await #expect(throws: (any Error).self) { try await migrated.commit(add(4, to: table)) }
+            },
             StoreContract("A new database has the same tables as a migrated one") { fixture in
                 let (base, index) = (Table("base", columns: [value]), Index("base_later", on: [later], where: .present(later)))
                 let table = Table("base", columns: [value, later], indexes: [index])

@@ -4,6 +4,9 @@ package import Foundation
 ///
 /// `Deploy/dev/generate-tables` runs the tests of such parts with `WAKU_PUSH_WRITE_TABLES=1`; then they write the parts instead of checking them.
 package struct GeneratedTable {
+    /// Whether tables are written instead of checked.
+    static var areWritten: Bool { ProcessInfo.processInfo.environment["WAKU_PUSH_WRITE_TABLES"] == "1" }
+
     private static let folder = Repository.file("Sources/Node/PushNode/PushNode.docc")
 
     package let name: String
@@ -26,7 +29,7 @@ package struct GeneratedTable {
             let stop = text.range(of: "<!-- /\(name) -->\n", range: start..<text.endIndex)?.lowerBound
         else { throw MissingMarks(name: name) }
         let table = lines.map { $0 + "\n" }.joined()
-        if ProcessInfo.processInfo.environment["WAKU_PUSH_WRITE_TABLES"] == "1", text[start..<stop] != table {
+        if Self.areWritten, text[start..<stop] != table {
             try text.replacingCharacters(in: start..<stop, with: table).write(to: article, atomically: true, encoding: .utf8)
             return true
         }

@@ -11,6 +11,8 @@ package protocol SQLDialect {
     static func type(_ kind: Column.Kind) -> String
     /// The definition of the column `id`.
     static func id(of table: Table) -> String
+    /// Whether ids may be assigned again without ``Table/neverReusesIDs``: then a table is made anew to change that.
+    static var mayReuseIDs: Bool { get }
     /// Follows the columns of a new table.
     static var tableEnd: String { get }
     /// - Parameter prefix: A parameter.
@@ -157,12 +159,23 @@ extension StorePart.Step {
         case .create(let table): [table.sql(dialect)] + table.indexes.map { $0.sql(on: table, dialect) }
         case .addColumn(let column, let table): ["ALTER TABLE \(dialect.name(table.name)) ADD COLUMN \(column.sql(dialect))"]
         case .createIndex(let index, let table): [index.sql(on: table, dialect)]
+        case .neverReuseIDs(let table): dialect.mayReuseIDs ? table.rebuildingSQL(dialect) : []
         case .drop(let table): ["DROP TABLE \(dialect.name(table))"]
         }
     }
 }
 
 extension Table {
+    /// Makes the table anew, with its rows and their ids.
+    fileprivate func rebuildingSQL<Dialect: SQLDialect>(_ dialect: Dialect.Type) -> [String] {
+        let (new, old) = (dialect.name(name), dialect.name("\(name)_before"))
+        let columns = dialect.names([.id] + columns)
+        return [
+            "ALTER TABLE \(new) RENAME TO \(old)", sql(dialect), "INSERT INTO \(new) (\(columns)) SELECT \(columns) FROM \(old)",
+            "DROP TABLE \(old)",
+        ] + indexes.map { $0.sql(on: self, dialect) }
+    }
+
     fileprivate func sql<Dialect: SQLDialect>(_ dialect: Dialect.Type) -> String {
         var lines = [dialect.id(of: self)] + columns.map { $0.sql(dialect) }
         if !uniqueColumns.isEmpty { lines.append("UNIQUE (\(dialect.names(uniqueColumns)))") }

@@ -5,6 +5,8 @@ package struct StorePart: Sendable {
         /// Adds a column. It must be optional, because existing rows have null in it.
         case addColumn(Column, to: Table)
         case createIndex(Index, on: Table)
+        /// Ids of deleted rows are not assigned again from now on. The table has the same columns and indexes as before; its rows stay.
+        case neverReuseIDs(of: Table)
         case drop(table: String)
     }
 

@@ -6,6 +6,8 @@ enum PostgreSQL: SQLDialect {
     static let parameterMark = "$"
     /// A conflict shows as a missing result row: an error would abort the transaction.
     static let insertionEnd = " ON CONFLICT DO NOTHING RETURNING id"
+    /// A sequence assigns each id once.
+    static let mayReuseIDs = false
     /// Leaves room on a page for new versions of rows, so that updates which change no indexed column need no index change.
     static let tableEnd = " WITH (fillfactor = 90)"
 

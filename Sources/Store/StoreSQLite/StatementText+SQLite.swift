@@ -5,6 +5,7 @@ enum SQLite: SQLDialect {
     static var engine: any Store.Type { SQLiteStore.self }
     static let parameterMark = "?"
     static let insertionEnd = ""
+    static let mayReuseIDs = true
     static let tableEnd = ""
 
     static func name(_ name: String) -> String { name }

@@ -6,7 +6,11 @@ package enum V01Storage {
     /// The number that identifies the protocol in stored rows.
     package static let protocolNumber = ProtocolNumber(rawValue: 2)
 
-    package static let part = StorePart("status-v0.1", tables: [record, accessToken, device, answer])
+    package static let part = StorePart(
+        "status-v0.1", tables: [record, accessToken, device, answer],
+        migrations: [
+            [.create(record), .create(accessToken), .create(device(neverReusesIDs: false)), .create(answer)], [.neverReuseIDs(of: device)],
+        ])
 
     /// SHA3-256 of the account's compressed key.
     static let keyHash = Column("key_hash", .bytes)
@@ -43,9 +47,17 @@ package enum V01Storage {
     static let platform = Column("platform", .integer)
     static let sealedToken = Column("sealed", .bytes)
     /// The devices of registered records. Versions are those of the record. The sealed column holds the device token.
-    static let device = Table(
-        "v01_device", columns: [keyHash, installation, version, platform, sealedToken], unique: [keyHash, installation],
-        sealed: SealedColumn(sealedToken, boundTo: [keyHash, version, installation], label: "v0.1 devices"))
+    ///
+    /// gorush may report a dead token after its device was removed. The failure names the device by its row and version, so no other device may
+    /// get that row.
+    static let device = device(neverReusesIDs: true)
+
+    private static func device(neverReusesIDs: Bool) -> Table {
+        Table(
+            "v01_device", columns: [keyHash, installation, version, platform, sealedToken], unique: [keyHash, installation],
+            neverReusesIDs: neverReusesIDs,
+            sealed: SealedColumn(sealedToken, boundTo: [keyHash, version, installation], label: "v0.1 devices"))
+    }
 
     // MARK: Answers
 

@@ -126,6 +126,19 @@ struct V01RecordStorageTests {
         #expect(try await fixture.take(account.register(version: 5), of: account) == nil)
     }
 
+    /// gorush reports a failure up to a day after the post. Found by the model `dead-tokens.pml`.
+    @Test func theLateFailureOfARemovedDeviceEndsNoDeviceOfAnotherAccount() async throws {
+        try await fixture.take(account.register(version: 1), of: account)
+        let removed = try fixture.devices(of: account).values
+        try await fixture.take(account.unregister(version: 2), of: account)
+        let other = V01Account(of: account.server, devices: account.devices)
+        #expect(try await fixture.take(other.register(version: 1), of: other) == nil)
+        #expect(try fixture.devices(of: other).values.filter(removed.contains) == [])
+        let source = V01DeliverySource(fixture.store.sealer, apnsTopic: "")
+        for row in removed { try await fixture.store.commit(source.endDevice(row, version: 1, at: Timestamp(rawValue: 2))) }
+        #expect(try fixture.preferences(of: other) == other.preferences(version: 1))
+    }
+
     @Test func deliveryFindsDevicesWithTheirTokens() async throws {
         try await fixture.take(account.register(version: 4), of: account)
         let source = V01DeliverySource(fixture.store.sealer, apnsTopic: "im.status")
