@@ -174,12 +174,8 @@ package.targets += room(
 package.targets += room(
     "Cluster",
     [
-        library("Cluster", ["Core"]),
         library(
-            "ClusterPostgreSQL",
-            [
-                "Cluster", "Core", "Delivery", "NodeAPI", "NodeMetrics", "Storage", "StorePostgreSQL", "Waku", "WakuCrypto", logging,
-            ]),
+            "Cluster", ["Core", "Delivery", "NodeAPI", "NodeMetrics", "Storage", "StorePostgreSQL", "Waku", "WakuCrypto", logging])
     ])
 
 // MARK: - Status: protocol, rules and server, version 0.1 beside it
@@ -238,7 +234,7 @@ package.targets += room(
         library(
             "NodeAssembly",
             [
-                "Cluster", "ClusterPostgreSQL", "Core", "Delivery", "NodeAPI", "NodeMetrics", "PushNode", "RateLimits", "SessionServer",
+                "Cluster", "Core", "Delivery", "NodeAPI", "NodeMetrics", "PushNode", "RateLimits", "SessionServer",
                 "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", logging,
             ]),
@@ -250,7 +246,7 @@ package.targets += room(
         library(
             "PushBench",
             [
-                "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "Cluster", "ClusterPostgreSQL", "Core", "CurlClient",
+                "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "Cluster", "Core", "CurlClient",
                 "Delivery", "GossipSub", "HTTPService", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay",
                 "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusProtocol",
@@ -261,7 +257,7 @@ package.targets += room(
         library(
             "WakuPushCommands",
             [
-                "CVersion", "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
+                "CVersion", "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
                 "LoopbackServer", "NodeAPI", "NodeAssembly", "NwakuRelay", "Operations", "PushClient", "PushClientSQLite",
                 "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionSwarms", "StatusGoImport",
                 "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
@@ -359,7 +355,7 @@ package.targets += tests(
         tests(
             "PushNode",
             [
-                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "LoopbackServer",
+                "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "LoopbackServer",
                 "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay", "PushClient", "RateLimits", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server",
                 "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "Wire", grdb, hummingbird, lifecycle, logging,
@@ -369,8 +365,7 @@ package.targets += tests(
 package.targets += tests(
     of: "Cluster",
     [
-        tests("ClusterPostgreSQL", ["Cluster", "Core", "Delivery", "Storage", "StorePostgreSQL", "WakuCrypto"]),
-        tests("Cluster", ["Core", "Delivery", "Waku"]),
+        tests("Cluster", ["Core", "Delivery", "Storage", "StorePostgreSQL", "Waku", "WakuCrypto"])
     ])
 
 package.targets += tests(
@@ -394,7 +389,7 @@ package.targets += tests(
         tests(
             "SessionServer",
             [
-                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
+                "Cluster", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
                 "RateLimits", "SessionProtocol", "SessionSwarms", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", grdb, lifecycle, logging, nio,
             ]),
@@ -432,7 +427,7 @@ package.targets += tests(
         tests(
             "WakuPushCommands",
             [
-                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI",
+                "Cluster", "Core", "CurlClient", "Delivery", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI",
                 "NodeAssembly",
                 "PushClient", "PushClientSQLite", "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "StatusProtocol",
                 "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",

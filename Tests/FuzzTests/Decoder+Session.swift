@@ -1,4 +1,4 @@
-import SessionSwarms
+@testable import SessionSwarms
 import SessionProtocol
 import SessionStandIns
 import TestSupport

@@ -1,4 +1,4 @@
-import ClusterPostgreSQL
+import Cluster
 import NodeAPI
 import PushNode
 import ArgumentParser

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Cluster
-import ClusterPostgreSQL
 import Foundation
 import NodeAssembly
 import PushNode

@@ -1,7 +1,6 @@
 import NodeAssembly
 import ArgumentParser
 import Cluster
-import ClusterPostgreSQL
 import PushNode
 import Storage
 import StorePostgreSQL

@@ -36,8 +36,6 @@ package struct OxenMQSession: Hashable, Sendable {
 
     private var state = State.greeting
 
-    package init() {}
-
     package var isReady: Bool { state == .ready }
 
     /// The first message to send.

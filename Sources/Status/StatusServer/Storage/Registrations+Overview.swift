@@ -43,8 +43,6 @@ package struct RegistrationStatistics: Hashable, Sendable {
     package var webPush = 0
     package var tombstones = 0
     package var registrants = 0
-
-    package init() {}
 }
 
 /// Numbers of installations, by state and platform.
@@ -53,8 +51,6 @@ package struct RegistrationFigures: Hashable, Sendable {
     /// Registered installations with a doubtful token.
     package var inDoubt: [Platform: Int] = [:]
     package var unregistered = 0
-
-    package init() {}
 }
 
 extension Registrations {

@@ -1,4 +1,4 @@
-import NodeAPI
+@testable import NodeAPI
 import Delivery
 import NodeMetrics
 import PushNode

@@ -1,11 +1,11 @@
-import PushNode
+@testable import PushNode
 import Delivery
 import Operations
 import Foundation
 import NodeMetrics
-import NodeAPI
-import NwakuRelay
-import StatusServer
+@testable import NodeAPI
+@testable import NwakuRelay
+@testable import StatusServer
 import Storage
 import Testing
 import Core
