@@ -10,11 +10,13 @@ package struct SubscriptionID: RawRepresentable, Hashable, Sendable {
 /// Identifies a connection or connection attempt. Never reused, so that late events of an old connection are not attributed to a new one.
 package struct ConnectionNumber: RawRepresentable, Hashable, Sendable {
     package let rawValue: UInt64
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
 /// Identifies a request. Never reused.
 package struct RequestTag: RawRepresentable, Hashable, Sendable {
     package let rawValue: UInt64
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
 extension SwarmMonitor {
