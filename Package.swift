@@ -239,11 +239,6 @@ package.targets += room(
                 "WakuCrypto", logging,
             ]),
         library(
-            "Operations",
-            [
-                "Core", "Delivery", "NodeAPI", "NodeMetrics", "NwakuRelay", "PushNode", "StatusProtocol", "StatusServer", "Storage", "Waku",
-            ]),
-        library(
             "PushBench",
             [
                 "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "Cluster", "Core", "CurlClient",
@@ -258,7 +253,7 @@ package.targets += room(
             "WakuPushCommands",
             [
                 "CVersion", "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
-                "LoopbackServer", "NodeAPI", "NodeAssembly", "NwakuRelay", "Operations", "PushClient", "PushClientSQLite",
+                "LoopbackServer", "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushClient", "PushClientSQLite",
                 "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionSwarms", "StatusGoImport",
                 "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", arguments, hummingbird, lifecycle, logging, nio, signals, yaml,
@@ -419,7 +414,6 @@ package.targets += tests(
                 "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, logging, nio,
             ],
             swiftSettings: testing),
-        tests("Operations", ["Core", "Delivery", "NodeAPI", "NodeMetrics", "NwakuRelay", "PushNode", "StatusServer", "Storage", "Waku"]),
         tests(
             "PushBench",
             ["Core", "NodeAssembly", "PushNode", "StatusProtocol", "Storage", "StorePostgreSQL", "Waku", "WakuPushCommands", arguments]),
@@ -428,8 +422,8 @@ package.targets += tests(
             "WakuPushCommands",
             [
                 "Cluster", "Core", "CurlClient", "Delivery", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI",
-                "NodeAssembly",
-                "PushClient", "PushClientSQLite", "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "StatusProtocol",
+                "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushClient", "PushClientSQLite", "PushNode", "RateLimits", "SessionProtocol",
+                "SessionServer", "StatusProtocol",
                 "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
                 "WakuP2P", arguments, grdb, logging,
             ]),

@@ -9,7 +9,6 @@ import Logging
 import NodeAssembly
 import ServiceLifecycle
 import StatusServer
-import Operations
 import UnixSignals
 import Core
 import Waku

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Operations
 import NodeAPI
 import PushNode
 

@@ -1,6 +1,6 @@
 import PushNode
 import Delivery
-package import NodeAPI
+import NodeAPI
 import NwakuRelay
 import StatusServer
 import Storage
@@ -9,7 +9,7 @@ import StatusProtocol
 /// Findings on a node's machine, database, daemon and clock.
 extension NodeChecks {
     /// All findings, ordered from causes to consequences.
-    package static func doctor(_ facts: DoctorFacts) -> [Finding] {
+    static func doctor(_ facts: DoctorFacts) -> [Finding] {
         [key(problem: facts.keyProblem), folder(facts.folder)] + [freeDisk(bytes: facts.freeBytes), files(facts)]
             + [database(facts.database)] + facts.protocols + [daemon(facts.daemon)] + cluster(facts.daemon)
             + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts.daemon) + [selfTest(facts.selfTest)]

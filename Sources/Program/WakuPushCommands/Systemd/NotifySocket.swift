@@ -3,7 +3,7 @@ import Foundation
 /// The Unix datagram socket on which the service manager receives notifications, sd_notify(3).
 ///
 /// An address that starts with `/` is a path; one that starts with `@` is in the abstract namespace, a NUL byte in the `@`'s place.
-package struct NotifySocket: Sendable {
+struct NotifySocket: Sendable {
     /// The size of `sockaddr_un.sun_path`.
     private static let capacity = MemoryLayout.size(ofValue: sockaddr_un().sun_path)
 
@@ -11,7 +11,7 @@ package struct NotifySocket: Sendable {
     private let name: [UInt8]
 
     /// nil for an address that is neither a path nor an abstract name, or is too long.
-    package init?(_ address: String) {
+    init?(_ address: String) {
         let bytes = Array(address.utf8)
         guard bytes.count > 1, !bytes.contains(0) else { return nil }
         switch bytes[0] {
@@ -26,7 +26,7 @@ package struct NotifySocket: Sendable {
     ///
     /// - Returns: Whether the socket accepted it.
     @discardableResult
-    package func send(_ notice: String) -> Bool {
+    func send(_ notice: String) -> Bool {
         let handle = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard handle >= 0 else { return false }
         defer { close(handle) }

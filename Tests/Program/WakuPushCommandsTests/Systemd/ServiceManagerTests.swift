@@ -1,4 +1,4 @@
-import Operations
+@testable import WakuPushCommands
 import Testing
 
 struct ServiceManagerTests {

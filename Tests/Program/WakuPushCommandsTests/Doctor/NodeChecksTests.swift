@@ -1,6 +1,6 @@
 @testable import PushNode
 import Delivery
-import Operations
+@testable import WakuPushCommands
 import Foundation
 import NodeMetrics
 @testable import NodeAPI

@@ -3,7 +3,6 @@ import Logging
 import PushNode
 import ServiceLifecycle
 import Synchronization
-import Operations
 
 /// Notifies systemd of readiness, status, liveness (the watchdog) and stopping.
 final class SystemdNotifier: Service {

@@ -3,23 +3,21 @@
 ///     starting ──(listening)──▶ READY=1 ──▶ running ──(obstacles change)──▶ STATUS=…
 ///
 /// A service that listens but has obstacles is running, not failed: it recovers by itself and must not be restarted.
-package struct ServiceNotices: Sendable {
-    package static let alive = "WATCHDOG=1"
-    package static let stopping = "STOPPING=1\nSTATUS=Stopping: finishing work in progress"
+struct ServiceNotices: Sendable {
+    static let alive = "WATCHDOG=1"
+    static let stopping = "STOPPING=1\nSTATUS=Stopping: finishing work in progress"
 
     private static let statusLimit = 1_000
 
     private var isReady = false
     private var status = ""
 
-    package init() {}
-
     /// The next notification; nil when nothing changed.
     ///
     /// - Parameters:
     ///   - isListening: Whether the service accepts connections. Once it did, it stays ready.
     ///   - obstacles: Why the service does not work fully, a phrase each.
-    package mutating func next(isListening: Bool, obstacles: [String]) -> String? {
+    mutating func next(isListening: Bool, obstacles: [String]) -> String? {
         let becomesReady = isListening && !isReady
         let newStatus = Self.status(isListening: isListening, obstacles)
         guard becomesReady || newStatus != status else { return nil }

@@ -1,5 +1,5 @@
 import Foundation
-import Operations
+@testable import WakuPushCommands
 import TestSupport
 import Testing
 
