@@ -8,6 +8,8 @@ package struct WakuMessageFields: Sendable {
     /// The implementations whose relays validate what they forward.
     package struct Decoders: OptionSet, Sendable {
         package let rawValue: UInt8
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
         /// google.golang.org/protobuf
         package static let goWaku = Decoders(rawValue: 1)
         /// nim-libp2p's minprotobuf
