@@ -121,7 +121,6 @@ package.targets += room(
     [
         library("Core", ["WakuCrypto"]),
         library("WakuCrypto", ["COpenSSL", "CSecp256k1"]),
-        library("Wire"),
     ])
 
 // MARK: - Network: Waku messages and relays, libp2p, HTTP
@@ -130,15 +129,15 @@ package.targets += room(
     "Network",
     [
         library("CurlClient", ["CCurl", "Core"]),
-        library("GossipSub", ["Core", "WakuCrypto", "Wire", deque]),
+        library("GossipSub", ["Core", "WakuCrypto", deque]),
         library("HTTPService", ["NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTPTypes]),
-        library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", "Wire", logging, nio, nioSockets]),
+        library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", logging, nio, nioSockets]),
         library("LoopbackRelay", ["Core", "Waku"]),
         library("LoopbackServer", ["Core", "HTTPService", "LoopbackRelay", "Waku", "WakuCrypto", hummingbird, logging, nio]),
         library("NIOSupport", [logging, nio]),
-        library("NwakuRelay", ["Core", "CurlClient", "Waku", "WakuCrypto", "Wire", logging]),
-        library("Waku", ["CPushMessages", "Core", "WakuCrypto", "Wire"]),
-        library("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", "Wire", logging, nio, nioSockets]),
+        library("NwakuRelay", ["Core", "CurlClient", "Waku", "WakuCrypto", logging]),
+        library("Waku", ["CPushMessages", "Core", "WakuCrypto"]),
+        library("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", logging, nio, nioSockets]),
     ])
 
 // MARK: - Store: the surface as data, and its two engines
@@ -156,7 +155,7 @@ package.targets += room(
 package.targets += room(
     "Node",
     [
-        library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", "Wire", deque, logging]),
+        library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", deque, logging]),
         library("RateLimits", ["Core", "WakuCrypto", deque]),
         library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", logging]),
         library("NodeMetrics", ["Core", "Waku", logging, metrics]),
@@ -183,21 +182,21 @@ package.targets += room(
 package.targets += room(
     "Status",
     [
-        library("StatusProtocol", ["CPushMessages", "Core", "Waku", "WakuCrypto", "Wire"]),
+        library("StatusProtocol", ["CPushMessages", "Core", "Waku", "WakuCrypto"]),
         library("StatusRules", ["Core", "RateLimits", "StatusProtocol", "Waku", "WakuCrypto"]),
         library(
             "StatusServer",
             [
                 "Core", "Delivery", "NodeAPI", "NodeMetrics", "RateLimits", "StatusProtocol", "StatusRules", "Storage", "Waku",
                 "WakuCrypto",
-                "Wire", logging,
+                logging,
             ]),
         library(
             "StatusV01Server",
             [
                 "Core", "Delivery", "NodeAPI", "NodeMetrics", "RateLimits", "StatusProtocol", "StatusRules", "Storage", "Waku",
                 "WakuCrypto",
-                "Wire", logging,
+                logging,
             ]),
     ])
 
@@ -206,14 +205,14 @@ package.targets += room(
 package.targets += room(
     "Session",
     [
-        library("SessionProtocol", ["CSodium", "Core", "WakuCrypto", "Wire"]),
+        library("SessionProtocol", ["CSodium", "Core", "WakuCrypto"]),
         library(
             "SessionServer",
             [
                 "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "SessionSwarms", "Storage",
-                "Waku", "WakuCrypto", "Wire", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
+                "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
             ]),
-        library("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto", "Wire"]),
+        library("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto"]),
         library("SessionSwarms", ["CZeroMQ", "Core", "SessionProtocol", "WakuCrypto", deque, logging]),
     ])
 
@@ -286,7 +285,7 @@ package.targets += [
         name: "FuzzTests",
         dependencies: [
             "Core", "GossipSub", "LibP2P", "SessionProtocol", "SessionStandIns", "SessionSwarms", "StatusProtocol", "TestSupport", "Waku",
-            "WakuCrypto", "WakuP2P", "Wire", nio,
+            "WakuCrypto", "WakuP2P", nio,
         ],
         swiftSettings: testing),
     // Runs waku-push as a process, which is built for itself.
@@ -308,22 +307,21 @@ package.targets += tests(
     [
         tests("Core", ["WakuCrypto"]),
         tests("WakuCrypto"),
-        tests("Wire"),
     ])
 
 package.targets += tests(
     of: "Network",
     [
         tests("CurlClient"),
-        tests("GossipSub", ["Core", "WakuCrypto", "Wire"]),
+        tests("GossipSub", ["Core", "WakuCrypto"]),
         tests("HTTPService", [httpTypes, hummingbird, logging, nio, nioEmbedded, nioHTTPTypes]),
-        tests("LibP2P", ["Core", "WakuCrypto", "Wire", nio, nioEmbedded, nioSockets]),
+        tests("LibP2P", ["Core", "WakuCrypto", nio, nioEmbedded, nioSockets]),
         tests("LoopbackRelay", ["Core", "Waku"]),
         tests("NIOSupport", [logging, nio, nioEmbedded]),
         tests(
-            "NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "LoopbackServer", "Waku", "Wire", hummingbird, lifecycle, logging, nio]),
-        tests("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", "Wire", logging, nio, nioSockets]),
-        tests("Waku", ["Core", "WakuCrypto", "Wire"]),
+            "NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "LoopbackServer", "Waku", hummingbird, lifecycle, logging, nio]),
+        tests("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", logging, nio, nioSockets]),
+        tests("Waku", ["Core", "WakuCrypto"]),
     ])
 
 package.targets += tests(
@@ -353,7 +351,7 @@ package.targets += tests(
                 "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "LoopbackServer",
                 "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay", "PushClient", "RateLimits", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server",
-                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "Wire", grdb, hummingbird, lifecycle, logging,
+                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", grdb, hummingbird, lifecycle, logging,
             ]),
     ])
 
@@ -366,7 +364,7 @@ package.targets += tests(
 package.targets += tests(
     of: "Status",
     [
-        tests("StatusProtocol", ["Core", "Waku", "WakuCrypto", "Wire"]),
+        tests("StatusProtocol", ["Core", "Waku", "WakuCrypto"]),
         tests("StatusRules", ["Core", "RateLimits", "StatusProtocol", "Waku", "WakuCrypto"]),
         tests("StatusServer", ["Core", "Delivery", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto", grdb]),
         tests(
@@ -380,7 +378,7 @@ package.targets += tests(
 package.targets += tests(
     of: "Session",
     [
-        tests("SessionProtocol", ["CPostgres", "CSodium", "CZeroMQ", "Core", "WakuCrypto", "Wire"]),
+        tests("SessionProtocol", ["CPostgres", "CSodium", "CZeroMQ", "Core", "WakuCrypto"]),
         tests(
             "SessionServer",
             [
@@ -388,7 +386,7 @@ package.targets += tests(
                 "RateLimits", "SessionProtocol", "SessionSwarms", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", grdb, lifecycle, logging, nio,
             ]),
-        tests("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto", "Wire"]),
+        tests("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto"]),
         tests("SessionSwarms", ["Core", "SessionProtocol", "SessionStandIns", "WakuCrypto", logging]),
     ])
 

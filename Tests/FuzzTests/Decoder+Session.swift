@@ -3,7 +3,7 @@ import SessionProtocol
 import SessionStandIns
 import TestSupport
 import WakuCrypto
-import Wire
+import Core
 
 /// What Session's half reads of clients, storage servers and oxend.
 extension Decoder {

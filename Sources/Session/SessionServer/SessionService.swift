@@ -14,7 +14,6 @@ import RateLimits
 import Storage
 import Synchronization
 import Waku
-import Wire
 
 /// The running Session protocol: see ``SessionPush``.
 final class SessionService: ProtocolService {

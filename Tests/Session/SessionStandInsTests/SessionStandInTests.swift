@@ -8,7 +8,6 @@ import Testing
 import WakuCrypto
 
 @testable import SessionStandIns
-import Wire
 
 @Suite struct SessionStandInTests {
     private let sodium: Sodium

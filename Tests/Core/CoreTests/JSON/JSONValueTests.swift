@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import Wire
+@testable import Core
 
 @Suite struct JSONValueTests {
     @Test(arguments: [

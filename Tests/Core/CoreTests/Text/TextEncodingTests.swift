@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
-import Wire
+import Core
 
 @Suite struct TextEncodingTests {
     /// draft-msporny-base58-03, test vectors.

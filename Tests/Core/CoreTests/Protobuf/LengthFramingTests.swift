@@ -1,4 +1,4 @@
-import Wire
+import Core
 import Testing
 
 @Suite("Frames on a stream")
