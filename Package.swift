@@ -205,15 +205,14 @@ package.targets += room(
 package.targets += room(
     "Session",
     [
-        library("SessionProtocol", ["CSodium", "Core", "WakuCrypto"]),
+        library("SessionProtocol", ["CSodium", "CZeroMQ", "Core", "WakuCrypto", deque, logging]),
         library(
             "SessionServer",
             [
-                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "SessionSwarms", "Storage",
+                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "Storage",
                 "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
             ]),
-        library("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto"]),
-        library("SessionSwarms", ["CZeroMQ", "Core", "SessionProtocol", "WakuCrypto", deque, logging]),
+        library("SessionStandIns", ["Core", "SessionProtocol", "WakuCrypto"]),
     ])
 
 // MARK: - Client: the client's half of Status
@@ -243,7 +242,7 @@ package.targets += room(
                 "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "Cluster", "Core", "CurlClient",
                 "Delivery", "GossipSub", "HTTPService", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay",
-                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusProtocol",
+                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "StatusProtocol",
                 "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
                 "WakuP2P", "WakuPushCommands", arguments, histogram, hummingbird, lifecycle, logging, nio, signals, sqlite,
             ]),
@@ -253,7 +252,7 @@ package.targets += room(
             [
                 "CVersion", "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
                 "LoopbackServer", "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushClient", "PushClientSQLite",
-                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionSwarms", "StatusGoImport",
+                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "StatusGoImport",
                 "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", arguments, hummingbird, lifecycle, logging, nio, signals, yaml,
             ]),
@@ -284,7 +283,7 @@ package.targets += [
     .testTarget(
         name: "FuzzTests",
         dependencies: [
-            "Core", "GossipSub", "LibP2P", "SessionProtocol", "SessionStandIns", "SessionSwarms", "StatusProtocol", "TestSupport", "Waku",
+            "Core", "GossipSub", "LibP2P", "SessionProtocol", "SessionStandIns", "StatusProtocol", "TestSupport", "Waku",
             "WakuCrypto", "WakuP2P", nio,
         ],
         swiftSettings: testing),
@@ -294,7 +293,7 @@ package.targets += [
         dependencies: [
             "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "LoopbackServer", "NodeAssembly", "PushClient",
             "PushClientSQLite", "PushNode",
-            "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusProtocol", "StatusRules", "StatusServer",
+            "SessionProtocol", "SessionServer", "SessionStandIns", "StatusProtocol", "StatusRules", "StatusServer",
             "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "TestSupport", "Waku", "WakuCrypto", arguments, grdb,
             hummingbird,
             logging, nio,
@@ -378,16 +377,15 @@ package.targets += tests(
 package.targets += tests(
     of: "Session",
     [
-        tests("SessionProtocol", ["CPostgres", "CSodium", "CZeroMQ", "Core", "WakuCrypto"]),
+        tests("SessionProtocol", ["CPostgres", "CSodium", "CZeroMQ", "Core", "SessionStandIns", "WakuCrypto", logging]),
         tests(
             "SessionServer",
             [
                 "Cluster", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
-                "RateLimits", "SessionProtocol", "SessionSwarms", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
+                "RateLimits", "SessionProtocol", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", grdb, lifecycle, logging, nio,
             ]),
-        tests("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto"]),
-        tests("SessionSwarms", ["Core", "SessionProtocol", "SessionStandIns", "WakuCrypto", logging]),
+        tests("SessionStandIns", ["Core", "SessionProtocol", "WakuCrypto"]),
     ])
 
 package.targets += tests(
@@ -406,9 +404,7 @@ package.targets += tests(
             dependencies: [
                 "TestSupport", "waku-push", "waku-push-bench",
                 "Core", "CurlClient", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAssembly", "NwakuRelay", "PushClient",
-                "SessionProtocol",
-                "StatusProtocol",
-                "StatusServer",
+                "SessionProtocol", "StatusProtocol", "StatusServer",
                 "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, logging, nio,
             ],
             swiftSettings: testing),

@@ -1,5 +1,4 @@
-@testable import SessionSwarms
-import SessionProtocol
+@testable import SessionProtocol
 import SessionStandIns
 import TestSupport
 import WakuCrypto

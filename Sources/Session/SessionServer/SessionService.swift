@@ -8,7 +8,6 @@ import Logging
 import NIOCore
 import NodeMetrics
 import Core
-import SessionSwarms
 import SessionProtocol
 import RateLimits
 import Storage

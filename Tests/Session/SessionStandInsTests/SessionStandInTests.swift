@@ -1,5 +1,4 @@
 import Foundation
-import SessionSwarms
 import Core
 import SessionProtocol
 import Synchronization

@@ -6,7 +6,6 @@ import Delivery
 import Logging
 import LoopbackRelay
 import NodeAssembly
-import SessionSwarms
 import PushNode
 import SessionProtocol
 import SessionServer

@@ -5,7 +5,6 @@ import Foundation
 import HTTPService
 import Logging
 import NodeAssembly
-import SessionSwarms
 import PushNode
 import SessionProtocol
 import SessionServer

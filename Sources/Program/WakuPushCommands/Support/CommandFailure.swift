@@ -8,7 +8,7 @@ import Core
 import NwakuRelay
 import PushClient
 import PushNode
-import SessionSwarms
+import SessionProtocol
 import StatusGoImport
 import Storage
 import StoreSQLite
