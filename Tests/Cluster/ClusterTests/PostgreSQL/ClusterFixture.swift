@@ -14,8 +14,8 @@ struct ClusterFixture {
     static let outbox = Table("outbox", columns: [device, payload, delivery, markedAt], unique: [delivery])
     static let accepted = Table("accepted", columns: [delivery], unique: [delivery])
     static let shared = Outbox(outbox, accepted: accepted, device: device, delivery: delivery, markedAt: markedAt)
-    static let insert = Mutation(outbox, .insert([device, payload]))
-    static let mark = Mutation(MarkTable.table, .upsert([MarkTable.row, MarkTable.node, MarkTable.epoch]))
+    static let insert = Storage.Mutation(outbox, .insert([device, payload]))
+    static let mark = Storage.Mutation(MarkTable.table, .upsert([MarkTable.row, MarkTable.node, MarkTable.epoch]))
 
     let server: PostgreSQLServer
     let schema = "s" + UUID().uuidString.lowercased().filter { $0 != "-" }

@@ -7,9 +7,9 @@ import Testing
 
 @Suite("Messages shared by PostgreSQL", .timeLimit(.minutes(5)))
 struct MessageTests {
-    private static let insert = Mutation(
+    private static let insert = Storage.Mutation(
         ClaimTable.table, .insert([ClaimTable.hour, ClaimTable.key, ClaimTable.node, ClaimTable.kind]))
-    private static let takeOver = Mutation(
+    private static let takeOver = Storage.Mutation(
         ClaimTable.table, .update([ClaimTable.node], where: [.equal(ClaimTable.hour), .equal(ClaimTable.key)]))
     private static let find = Query(ClaimTable.table, [.id, ClaimTable.node], where: [.equal(ClaimTable.hour), .equal(ClaimTable.key)])
 

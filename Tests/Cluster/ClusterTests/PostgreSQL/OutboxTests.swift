@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Several nodes, PostgreSQL: outbox", .timeLimit(.minutes(5))) struct OutboxTests {
     private static let findAccepted = Query(ClusterFixture.accepted, [.id], where: [.equal(ClusterFixture.delivery)])
-    private static let enqueue = Mutation(
+    private static let enqueue = Storage.Mutation(
         ClusterFixture.outbox, .insert([ClusterFixture.device, ClusterFixture.payload, ClusterFixture.delivery]))
 
     @Test("What another node enqueued, posted and had accepted after this one looked is not enqueued again")
