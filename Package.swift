@@ -121,7 +121,6 @@ package.targets += room(
     [
         library("Core", ["WakuCrypto"]),
         library("WakuCrypto", ["COpenSSL", "CSecp256k1"]),
-        library("Wire"),
     ])
 
 // MARK: - Network: Waku messages and relays, libp2p, HTTP
@@ -130,15 +129,15 @@ package.targets += room(
     "Network",
     [
         library("CurlClient", ["CCurl", "Core"]),
-        library("GossipSub", ["Core", "WakuCrypto", "Wire", deque]),
+        library("GossipSub", ["Core", "WakuCrypto", deque]),
         library("HTTPService", ["NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTPTypes]),
-        library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", "Wire", logging, nio, nioSockets]),
+        library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", logging, nio, nioSockets]),
         library("LoopbackRelay", ["Core", "Waku"]),
         library("LoopbackServer", ["Core", "HTTPService", "LoopbackRelay", "Waku", "WakuCrypto", hummingbird, logging, nio]),
         library("NIOSupport", [logging, nio]),
-        library("NwakuRelay", ["Core", "CurlClient", "Waku", "WakuCrypto", "Wire", logging]),
-        library("Waku", ["CPushMessages", "Core", "WakuCrypto", "Wire"]),
-        library("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", "Wire", logging, nio, nioSockets]),
+        library("NwakuRelay", ["Core", "CurlClient", "Waku", "WakuCrypto", logging]),
+        library("Waku", ["CPushMessages", "Core", "WakuCrypto"]),
+        library("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", logging, nio, nioSockets]),
     ])
 
 // MARK: - Store: the surface as data, and its two engines
@@ -156,7 +155,7 @@ package.targets += room(
 package.targets += room(
     "Node",
     [
-        library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", "Wire", deque, logging]),
+        library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", deque, logging]),
         library("RateLimits", ["Core", "WakuCrypto", deque]),
         library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", logging]),
         library("NodeMetrics", ["Core", "Waku", logging, metrics]),
@@ -174,12 +173,8 @@ package.targets += room(
 package.targets += room(
     "Cluster",
     [
-        library("Cluster", ["Core"]),
         library(
-            "ClusterPostgreSQL",
-            [
-                "Cluster", "Core", "Delivery", "NodeAPI", "NodeMetrics", "Storage", "StorePostgreSQL", "Waku", "WakuCrypto", logging,
-            ]),
+            "Cluster", ["Core", "Delivery", "NodeAPI", "NodeMetrics", "Storage", "StorePostgreSQL", "Waku", "WakuCrypto", logging])
     ])
 
 // MARK: - Status: protocol, rules and server, version 0.1 beside it
@@ -187,21 +182,21 @@ package.targets += room(
 package.targets += room(
     "Status",
     [
-        library("StatusProtocol", ["CPushMessages", "Core", "Waku", "WakuCrypto", "Wire"]),
+        library("StatusProtocol", ["CPushMessages", "Core", "Waku", "WakuCrypto"]),
         library("StatusRules", ["Core", "RateLimits", "StatusProtocol", "Waku", "WakuCrypto"]),
         library(
             "StatusServer",
             [
                 "Core", "Delivery", "NodeAPI", "NodeMetrics", "RateLimits", "StatusProtocol", "StatusRules", "Storage", "Waku",
                 "WakuCrypto",
-                "Wire", logging,
+                logging,
             ]),
         library(
             "StatusV01Server",
             [
                 "Core", "Delivery", "NodeAPI", "NodeMetrics", "RateLimits", "StatusProtocol", "StatusRules", "Storage", "Waku",
                 "WakuCrypto",
-                "Wire", logging,
+                logging,
             ]),
     ])
 
@@ -210,15 +205,14 @@ package.targets += room(
 package.targets += room(
     "Session",
     [
-        library("SessionProtocol", ["CSodium", "Core", "WakuCrypto", "Wire"]),
+        library("SessionProtocol", ["CSodium", "CZeroMQ", "Core", "WakuCrypto", deque, logging]),
         library(
             "SessionServer",
             [
-                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "SessionSwarms", "Storage",
-                "Waku", "WakuCrypto", "Wire", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
+                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "Storage",
+                "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
             ]),
-        library("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto", "Wire"]),
-        library("SessionSwarms", ["CZeroMQ", "Core", "SessionProtocol", "WakuCrypto", deque, logging]),
+        library("SessionStandIns", ["Core", "SessionProtocol", "WakuCrypto"]),
     ])
 
 // MARK: - Client: the client's half of Status
@@ -238,22 +232,17 @@ package.targets += room(
         library(
             "NodeAssembly",
             [
-                "Cluster", "ClusterPostgreSQL", "Core", "Delivery", "NodeAPI", "NodeMetrics", "PushNode", "RateLimits", "SessionServer",
+                "Cluster", "Core", "Delivery", "NodeAPI", "NodeMetrics", "PushNode", "RateLimits", "SessionServer",
                 "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", logging,
             ]),
         library(
-            "Operations",
-            [
-                "Core", "Delivery", "NodeAPI", "NodeMetrics", "NwakuRelay", "PushNode", "StatusProtocol", "StatusServer", "Storage", "Waku",
-            ]),
-        library(
             "PushBench",
             [
-                "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "Cluster", "ClusterPostgreSQL", "Core", "CurlClient",
+                "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "Cluster", "Core", "CurlClient",
                 "Delivery", "GossipSub", "HTTPService", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay",
-                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusProtocol",
+                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "StatusProtocol",
                 "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
                 "WakuP2P", "WakuPushCommands", arguments, histogram, hummingbird, lifecycle, logging, nio, signals, sqlite,
             ]),
@@ -261,9 +250,9 @@ package.targets += room(
         library(
             "WakuPushCommands",
             [
-                "CVersion", "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
-                "LoopbackServer", "NodeAPI", "NodeAssembly", "NwakuRelay", "Operations", "PushClient", "PushClientSQLite",
-                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionSwarms", "StatusGoImport",
+                "CVersion", "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
+                "LoopbackServer", "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushClient", "PushClientSQLite",
+                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "StatusGoImport",
                 "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", arguments, hummingbird, lifecycle, logging, nio, signals, yaml,
             ]),
@@ -294,8 +283,8 @@ package.targets += [
     .testTarget(
         name: "FuzzTests",
         dependencies: [
-            "Core", "GossipSub", "LibP2P", "SessionProtocol", "SessionStandIns", "SessionSwarms", "StatusProtocol", "TestSupport", "Waku",
-            "WakuCrypto", "WakuP2P", "Wire", nio,
+            "Core", "GossipSub", "LibP2P", "SessionProtocol", "SessionStandIns", "StatusProtocol", "TestSupport", "Waku",
+            "WakuCrypto", "WakuP2P", nio,
         ],
         swiftSettings: testing),
     // Runs waku-push as a process, which is built for itself.
@@ -304,7 +293,7 @@ package.targets += [
         dependencies: [
             "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "LoopbackServer", "NodeAssembly", "PushClient",
             "PushClientSQLite", "PushNode",
-            "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusProtocol", "StatusRules", "StatusServer",
+            "SessionProtocol", "SessionServer", "SessionStandIns", "StatusProtocol", "StatusRules", "StatusServer",
             "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "TestSupport", "Waku", "WakuCrypto", arguments, grdb,
             hummingbird,
             logging, nio,
@@ -317,22 +306,21 @@ package.targets += tests(
     [
         tests("Core", ["WakuCrypto"]),
         tests("WakuCrypto"),
-        tests("Wire"),
     ])
 
 package.targets += tests(
     of: "Network",
     [
         tests("CurlClient"),
-        tests("GossipSub", ["Core", "WakuCrypto", "Wire"]),
+        tests("GossipSub", ["Core", "WakuCrypto"]),
         tests("HTTPService", [httpTypes, hummingbird, logging, nio, nioEmbedded, nioHTTPTypes]),
-        tests("LibP2P", ["Core", "WakuCrypto", "Wire", nio, nioEmbedded, nioSockets]),
+        tests("LibP2P", ["Core", "WakuCrypto", nio, nioEmbedded, nioSockets]),
         tests("LoopbackRelay", ["Core", "Waku"]),
         tests("NIOSupport", [logging, nio, nioEmbedded]),
         tests(
-            "NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "LoopbackServer", "Waku", "Wire", hummingbird, lifecycle, logging, nio]),
-        tests("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", "Wire", logging, nio, nioSockets]),
-        tests("Waku", ["Core", "WakuCrypto", "Wire"]),
+            "NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "LoopbackServer", "Waku", hummingbird, lifecycle, logging, nio]),
+        tests("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", logging, nio, nioSockets]),
+        tests("Waku", ["Core", "WakuCrypto"]),
     ])
 
 package.targets += tests(
@@ -359,24 +347,23 @@ package.targets += tests(
         tests(
             "PushNode",
             [
-                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "LoopbackServer",
+                "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "LoopbackServer",
                 "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay", "PushClient", "RateLimits", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server",
-                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "Wire", grdb, hummingbird, lifecycle, logging,
+                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", grdb, hummingbird, lifecycle, logging,
             ]),
     ])
 
 package.targets += tests(
     of: "Cluster",
     [
-        tests("ClusterPostgreSQL", ["Cluster", "Core", "Delivery", "Storage", "StorePostgreSQL", "WakuCrypto"]),
-        tests("Cluster", ["Core", "Delivery", "Waku"]),
+        tests("Cluster", ["Core", "Delivery", "Storage", "StorePostgreSQL", "Waku", "WakuCrypto"])
     ])
 
 package.targets += tests(
     of: "Status",
     [
-        tests("StatusProtocol", ["Core", "Waku", "WakuCrypto", "Wire"]),
+        tests("StatusProtocol", ["Core", "Waku", "WakuCrypto"]),
         tests("StatusRules", ["Core", "RateLimits", "StatusProtocol", "Waku", "WakuCrypto"]),
         tests(
             "StatusServer",
@@ -395,16 +382,15 @@ package.targets += tests(
 package.targets += tests(
     of: "Session",
     [
-        tests("SessionProtocol", ["CPostgres", "CSodium", "CZeroMQ", "Core", "WakuCrypto", "Wire"]),
+        tests("SessionProtocol", ["CPostgres", "CSodium", "CZeroMQ", "Core", "SessionStandIns", "WakuCrypto", logging]),
         tests(
             "SessionServer",
             [
-                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
-                "RateLimits", "SessionProtocol", "SessionSwarms", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
+                "Cluster", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
+                "RateLimits", "SessionProtocol", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", grdb, lifecycle, logging, nio,
             ]),
-        tests("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto", "Wire"]),
-        tests("SessionSwarms", ["Core", "SessionProtocol", "SessionStandIns", "WakuCrypto", logging]),
+        tests("SessionStandIns", ["Core", "SessionProtocol", "WakuCrypto"]),
     ])
 
 package.targets += tests(
@@ -423,13 +409,10 @@ package.targets += tests(
             dependencies: [
                 "TestSupport", "waku-push", "waku-push-bench",
                 "Core", "CurlClient", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAssembly", "NwakuRelay", "PushClient",
-                "SessionProtocol",
-                "StatusProtocol",
-                "StatusServer",
+                "SessionProtocol", "StatusProtocol", "StatusServer",
                 "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, logging, nio,
             ],
             swiftSettings: testing),
-        tests("Operations", ["Core", "Delivery", "NodeAPI", "NodeMetrics", "NwakuRelay", "PushNode", "StatusServer", "Storage", "Waku"]),
         tests(
             "PushBench",
             ["Core", "NodeAssembly", "PushNode", "StatusProtocol", "Storage", "StorePostgreSQL", "Waku", "WakuPushCommands", arguments]),
@@ -437,9 +420,9 @@ package.targets += tests(
         tests(
             "WakuPushCommands",
             [
-                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI",
-                "NodeAssembly",
-                "PushClient", "PushClientSQLite", "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "StatusProtocol",
+                "Cluster", "Core", "CurlClient", "Delivery", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI",
+                "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushClient", "PushClientSQLite", "PushNode", "RateLimits", "SessionProtocol",
+                "SessionServer", "StatusProtocol",
                 "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
                 "WakuP2P", arguments, grdb, logging,
             ]),

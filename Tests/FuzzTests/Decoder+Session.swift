@@ -1,9 +1,8 @@
-import SessionSwarms
-import SessionProtocol
+@testable import SessionProtocol
 import SessionStandIns
 import TestSupport
 import WakuCrypto
-import Wire
+import Core
 
 /// What Session's half reads of clients, storage servers and oxend.
 extension Decoder {

@@ -1,5 +1,4 @@
 import NIOCore
-import Wire
 import Testing
 import TestSupport
 import Core

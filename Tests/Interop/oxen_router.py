@@ -1,4 +1,4 @@
-"""A server of oxenmq's framing on pyzmq's ROUTER, with CURVE unless the endpoint is a path: the peer of Tests/Session/SessionSwarmsTests.
+"""A server of oxenmq's framing on pyzmq's ROUTER, with CURVE unless the endpoint is a path: the peer of Tests/Session/SessionProtocolTests.
 
     oxen_router.py ENDPOINT      ENDPOINT: tcp or ipc:///path
 

@@ -1,4 +1,4 @@
-"""Storage servers and an oxend of Session's network, on pyzmq's ROUTERs with CURVE: the peers of Tests/Session/SessionSwarmsTests.
+"""Storage servers and an oxend of Session's network, on pyzmq's ROUTERs with CURVE: the peers of Tests/Session/SessionProtocolTests.
 
     session_network.py <file of commands> <swarm id, hex>...
 

@@ -3,14 +3,8 @@ package struct HTTPResponse: Sendable, CustomStringConvertible, CustomReflectabl
     /// 200 to 599. A status is not treated as an error here.
     package let status: Int
     /// In the order received.
-    package let headers: [(name: String, value: String)]
-    package let body: [UInt8]
-
-    package init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
-        self.status = status
-        self.headers = headers
-        self.body = body
-    }
+    package var headers: [(name: String, value: String)] = []
+    package var body: [UInt8] = []
 
     /// The first header of this name, case-insensitive.
     package func header(_ name: String) -> String? {

@@ -1,4 +1,4 @@
-import Wire
+import Core
 
 /// A message of a topic, encoded as it is forwarded: field 2 of an RPC.
 ///

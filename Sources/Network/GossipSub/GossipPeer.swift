@@ -106,7 +106,4 @@ public struct GossipCounters: Hashable, Sendable {
     public var graftFloods = 0
     /// Peers disconnected because their score fell below ``ScoreConfiguration/graylistThreshold``.
     public var graylisted = 0
-
-    /// All counters at 0.
-    public init() {}
 }

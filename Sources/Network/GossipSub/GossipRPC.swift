@@ -1,4 +1,4 @@
-public import Wire
+public import Core
 
 /// The contents of one frame, `rpc.proto` of the gossipsub specification:
 ///

@@ -1,4 +1,4 @@
-import Wire
+import Core
 import DequeModule
 
 /// The bounded outbound queue of one peer. Items are combined into frames, as many as fit in each.

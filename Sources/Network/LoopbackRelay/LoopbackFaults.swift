@@ -3,21 +3,10 @@ package struct LoopbackFaults: Hashable, Sendable {
     /// The status with which the store refuses queries: 412 from a node without a store, 429 from one over its rate limit. nil: it answers.
     package var storeStatus: Int?
     /// The store's response time.
-    package var storeDelay: Duration
-    package var servesLightpush: Bool
+    package var storeDelay: Duration = .zero
+    package var servesLightpush: Bool = true
     /// The number of peers that lightpush reports to have reached; nil omits it.
-    package var relayPeerCount: Int?
+    package var relayPeerCount: Int? = 1
     /// The next publications, this many, are accepted and lost.
-    package var lostPublicationCount: Int
-
-    package init(
-        storeStatus: Int? = nil, storeDelay: Duration = .zero, servesLightpush: Bool = true, relayPeerCount: Int? = 1,
-        lostPublicationCount: Int = 0
-    ) {
-        self.storeStatus = storeStatus
-        self.storeDelay = storeDelay
-        self.servesLightpush = servesLightpush
-        self.relayPeerCount = relayPeerCount
-        self.lostPublicationCount = lostPublicationCount
-    }
+    package var lostPublicationCount: Int = 0
 }

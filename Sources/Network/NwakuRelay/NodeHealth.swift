@@ -8,11 +8,6 @@ package struct NodeHealth: Hashable, Sendable {
     /// By the protocol's name: `Relay`, `Store`, `Lightpush`, …
     package let protocols: [String: String]
 
-    package init(status: String, protocols: [String: String]) {
-        self.status = status
-        self.protocols = protocols
-    }
-
     package var isReady: Bool { status == "READY" }
 
     static let unknown = NodeHealth(status: "UNKNOWN", protocols: [:])

@@ -22,18 +22,6 @@ package struct NodeInspection: Sendable {
     package var store: Store
     /// How far the node's clock is ahead of this machine's, to about a second; nil when its responses have no date.
     package var clockAhead: Duration?
-
-    package init(
-        health: NodeHealth, version: String? = nil, shards: ShardsInRecord? = nil, peers: [Int: Int]? = nil, store: Store,
-        clockAhead: Duration? = nil
-    ) {
-        self.health = health
-        self.version = version
-        self.shards = shards
-        self.peers = peers
-        self.store = store
-        self.clockAhead = clockAhead
-    }
 }
 
 extension NwakuAPI {

@@ -2,7 +2,7 @@ package import CurlClient
 import Foundation
 package import Waku
 import WakuCrypto
-import Wire
+import Core
 
 /// A client of an nwaku node's REST API: one method per call, without state and retries.
 ///

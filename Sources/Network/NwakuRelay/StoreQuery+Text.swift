@@ -1,7 +1,6 @@
 import Core
 import Waku
 import WakuCrypto
-import Wire
 
 extension StoreQuery {
     /// The query string for `GET /store/v3/messages`: `name=value&…`, percent-encoded, in ascending order of time.

@@ -1,6 +1,5 @@
-import Core
+public import Core
 import CPushMessages
-public import Wire
 
 extension WakuMessage {
     /// Decodes a message from protobuf, `Protos/waku_message.proto`. Any number of unknown fields is skipped.

@@ -38,12 +38,5 @@ package struct GorushDevice: Sendable {
     /// The app's APNs topic.
     package let apnTopic: String
     /// The push service by which endpoints select devices; nil for protocols without.
-    package let service: PushService?
-
-    package init(platform: Platform, token: DeviceToken, apnTopic: String, service: PushService? = nil) {
-        self.platform = platform
-        self.token = token
-        self.apnTopic = apnTopic
-        self.service = service
-    }
+    package var service: PushService? = nil
 }

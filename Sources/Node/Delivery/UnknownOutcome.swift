@@ -12,10 +12,6 @@ package struct UnknownOutcome: Sendable {
     /// The hold, counted from the first mark.
     package let hold: Duration
 
-    package init(hold: Duration) {
-        self.hold = hold
-    }
-
     /// The time from which a notification that a device would show twice may be posted again; at most ``hold`` from now, even if the clock was set
     /// back.
     ///

@@ -117,8 +117,6 @@ package struct RegistrationCounts: Sendable {
     /// The number of registered devices with a token in doubt.
     package var inDoubt = 0
     package var unregistered = 0
-
-    package init() {}
 }
 
 /// A line of `admin status` and of the status page.

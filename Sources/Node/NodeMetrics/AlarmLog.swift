@@ -85,8 +85,6 @@ package struct AlarmLog {
     /// Latest first.
     package private(set) var alarms: [Alarm] = []
 
-    package init() {}
-
     /// - Returns: whether this is a new alarm.
     package mutating func raise(_ kind: AlarmKind, _ reason: String, at now: Timestamp) -> Bool {
         if let index = alarms.firstIndex(where: { $0.kind == kind }), alarms[index].isActive(at: now) {

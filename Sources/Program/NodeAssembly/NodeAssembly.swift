@@ -1,5 +1,5 @@
 package import NodeAPI
-package import ClusterPostgreSQL
+package import Cluster
 package import Delivery
 package import Logging
 package import NodeMetrics

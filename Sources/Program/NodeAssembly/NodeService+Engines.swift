@@ -1,4 +1,4 @@
-package import ClusterPostgreSQL
+package import Cluster
 package import Core
 package import Delivery
 package import Logging

@@ -36,10 +36,6 @@ package struct BenchResult: Sendable {
     /// A remark below the table.
     package var note: String?
 
-    package init(name: String) {
-        self.name = name
-    }
-
     package struct FloorPart: Sendable, Encodable {
         package let name: String
         package let count: Double

@@ -25,8 +25,6 @@ package struct EndToEndBench: Sendable {
         package var duration = Duration.seconds(5)
         /// Poll interval of a node that is attached by REST.
         package var pollInterval = Duration.milliseconds(300)
-
-        package init() {}
     }
 
     private static let clientCount = 2_000
@@ -36,11 +34,6 @@ package struct EndToEndBench: Sendable {
 
     let settings: BenchSettings
     let load: Load
-
-    package init(settings: BenchSettings, load: Load) {
-        self.settings = settings
-        self.load = load
-    }
 
     package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in

@@ -25,16 +25,9 @@ package struct EnduranceBench: Sendable {
     let settings: BenchSettings
     let duration: Duration
     /// Messages per second; nil for half of the maximum rate.
-    let rate: Double?
+    var rate: Double? = nil
     /// Called at the end of each interval.
     let report: @Sendable (Interval) -> Void
-
-    package init(settings: BenchSettings, duration: Duration, rate: Double? = nil, report: @escaping @Sendable (Interval) -> Void) {
-        self.rate = rate
-        self.settings = settings
-        self.duration = duration
-        self.report = report
-    }
 
     package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in

@@ -15,11 +15,6 @@ package struct FirstQueryBench: Sendable {
     let settings: BenchSettings
     let registrantCount: Int
 
-    package init(settings: BenchSettings, registrantCount: Int) {
-        self.settings = settings
-        self.registrantCount = registrantCount
-    }
-
     package func run() async throws -> [BenchResult] {
         [try await measureQueries(), try await measureFlood()]
     }

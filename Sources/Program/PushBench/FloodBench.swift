@@ -15,11 +15,6 @@ package struct FloodBench: Sendable {
     /// Requests of other senders per second.
     let rate: Double
 
-    package init(settings: BenchSettings, rate: Double) {
-        self.settings = settings
-        self.rate = rate
-    }
-
     package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             settings.progress("flood: requests", 0)

@@ -8,10 +8,6 @@ package struct ForeignBench: Sendable {
 
     let settings: BenchSettings
 
-    package init(settings: BenchSettings) {
-        self.settings = settings
-    }
-
     package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             settings.progress("foreign message", 0)

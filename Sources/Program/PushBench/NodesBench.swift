@@ -1,5 +1,4 @@
 import NodeAPI
-import ClusterPostgreSQL
 import Cluster
 import NodeAssembly
 import Core
@@ -37,12 +36,6 @@ package struct NodesBench: Sendable {
 
     let settings: BenchSettings
     let rate: Double
-
-    /// - Parameter rate: messages per second.
-    package init(settings: BenchSettings, rate: Double) {
-        self.settings = settings
-        self.rate = rate
-    }
 
     /// One result for each kind of message and number of nodes.
     ///

@@ -2,10 +2,6 @@
 package struct PrimitiveBench: Sendable {
     let settings: BenchSettings
 
-    package init(settings: BenchSettings) {
-        self.settings = settings
-    }
-
     package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             let meter = PrimitiveMeter(folder: folder, slice: .seconds(max(settings.seconds / 8, 0.002)))

@@ -19,14 +19,6 @@ package struct RelayBench: Sendable {
     let settings: BenchSettings
     let executable: String
 
-    /// - Parameters:
-    ///   - settings: the settings.
-    ///   - executable: runs ``RelayBenchSink`` when started with `run --relay-sink`.
-    package init(settings: BenchSettings, executable: String) {
-        self.settings = settings
-        self.executable = executable
-    }
-
     package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             var results: [BenchResult] = []

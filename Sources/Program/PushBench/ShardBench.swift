@@ -19,15 +19,6 @@ package struct ShardBench: Sendable {
     let rate: Double?
     let executable: String
 
-    /// - Parameters:
-    ///   - rate: Messages per second; nil measures three rates.
-    ///   - executable: This program, which is started as `serve` and as `run --shard-peers`.
-    package init(settings: BenchSettings, rate: Double?, executable: String) {
-        self.settings = settings
-        self.rate = rate
-        self.executable = executable
-    }
-
     package func run() async throws -> [BenchResult] {
         let rates = rate.map { [$0] } ?? Self.rates
         let loads = Self.peerCounts.flatMap { peers in rates.map { (peers: peers, rate: $0) } }
@@ -77,11 +68,6 @@ package struct ShardBench: Sendable {
 package struct ShardPeers: Sendable {
     let count: Int
     let rate: Double
-
-    package init(count: Int, rate: Double) {
-        self.count = count
-        self.rate = rate
-    }
 
     /// Prints the peers' addresses on one line, then sends.
     package func run() async throws {

@@ -19,12 +19,6 @@ package struct StartupBench: Sendable {
     /// This program, which is started as `serve`.
     let executable: String
 
-    package init(settings: BenchSettings, registrationCount: Int, executable: String) {
-        self.settings = settings
-        self.registrationCount = registrationCount
-        self.executable = executable
-    }
-
     package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             let identity = PrivateKey.generate()

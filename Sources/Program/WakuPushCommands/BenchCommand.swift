@@ -1,7 +1,7 @@
 import ArgumentParser
 
 /// `waku-push bench`: hands its arguments to `waku-push-bench run`.
-struct BenchCommand: AsyncParsableCommand {
+struct BenchCommand: ReportingCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",
         abstract: "Measures a node on this machine: runs waku-push-bench run.",
@@ -17,7 +17,7 @@ struct BenchCommand: AsyncParsableCommand {
     @Argument(parsing: .captureForPassthrough, help: "Arguments of waku-push-bench run.")
     var arguments: [String] = []
 
-    func run() async throws {
-        try await reportingFailures { try SiblingProgram.bench.replaceProcess(["run"] + arguments) }
+    func execute() async throws {
+        try SiblingProgram.bench.replaceProcess(["run"] + arguments)
     }
 }

@@ -2,7 +2,7 @@ import ArgumentParser
 import Core
 
 extension IdentityCommand {
-    struct NewVAPID: AsyncParsableCommand {
+    struct NewVAPID: ReportingCommand {
         static let configuration = CommandConfiguration(
             commandName: "new-vapid", abstract: "Creates a key for Web Push in a file with mode 0600.",
             discussion: """
@@ -19,10 +19,8 @@ extension IdentityCommand {
         @Flag(help: "Print JSON.")
         var json = false
 
-        func run() async throws {
-            try await reportingFailures {
-                try VAPIDOverview(publicKey: VAPIDKeyFile.create(out).publicKey).print(asJSON: json)
-            }
+        func execute() async throws {
+            try VAPIDOverview(publicKey: VAPIDKeyFile.create(out).publicKey).print(asJSON: json)
         }
     }
 }

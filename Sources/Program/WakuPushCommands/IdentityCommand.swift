@@ -11,7 +11,7 @@ struct IdentityCommand: AsyncParsableCommand {
         commandName: "identity", abstract: "Creates, imports and shows the identity key of a node or client.",
         subcommands: [New.self, NewVAPID.self, Import.self, Show.self])
 
-    struct New: AsyncParsableCommand {
+    struct New: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Creates a key in a file with mode 0600.",
             discussion: "EXAMPLE\n  waku-push identity new --out id.key")
@@ -22,16 +22,14 @@ struct IdentityCommand: AsyncParsableCommand {
         @Flag(help: "Print JSON.")
         var json = false
 
-        func run() async throws {
-            try await reportingFailures {
-                let key = PrivateKey.generate()
-                try IdentityFile.write(key, to: out)
-                try IdentityOverview(key.publicKey).print(asJSON: json)
-            }
+        func execute() async throws {
+            let key = PrivateKey.generate()
+            try IdentityFile.write(key, to: out)
+            try IdentityOverview(key.publicKey).print(asJSON: json)
         }
     }
 
-    struct Import: AsyncParsableCommand {
+    struct Import: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Imports a key from a file of hexadecimal digits, as status-go and go-ethereum write.",
             discussion: """
@@ -50,22 +48,20 @@ struct IdentityCommand: AsyncParsableCommand {
         @Flag(help: "Print JSON.")
         var json = false
 
-        func run() async throws {
-            try await reportingFailures {
-                guard let handle = FileHandle(forReadingAtPath: file), let content = try? handle.read(upToCount: 1_024) else {
-                    throw CommandFailure(.data, "\(file) can't be read: is it there, and may this user read it?")
-                }
-                let text = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-                guard let key = PrivateKey(hexText: text) else {
-                    throw CommandFailure(.data, "\(file) does not contain a secp256k1 key of 64 hexadecimal digits")
-                }
-                try IdentityFile.write(key, to: out)
-                try IdentityOverview(key.publicKey).print(asJSON: json)
+        func execute() async throws {
+            guard let handle = FileHandle(forReadingAtPath: file), let content = try? handle.read(upToCount: 1_024) else {
+                throw CommandFailure(.data, "\(file) can't be read: is it there, and may this user read it?")
             }
+            let text = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+            guard let key = PrivateKey(hexText: text) else {
+                throw CommandFailure(.data, "\(file) does not contain a secp256k1 key of 64 hexadecimal digits")
+            }
+            try IdentityFile.write(key, to: out)
+            try IdentityOverview(key.publicKey).print(asJSON: json)
         }
     }
 
-    struct Show: AsyncParsableCommand {
+    struct Show: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows the public key, its hash and its topics.",
             discussion: "EXAMPLES\n  waku-push identity show --identity id.key\n  waku-push identity show --identity id.key --public-key")
@@ -86,17 +82,15 @@ struct IdentityCommand: AsyncParsableCommand {
             if publicKey, json { throw ValidationError("give one of --json and --public-key") }
         }
 
-        func run() async throws {
-            try await reportingFailures {
-                if let webPushKey {
-                    let key = try VAPIDKeyFile.read(webPushKey).publicKey
-                    if publicKey { return Output.line(key) }
-                    return try VAPIDOverview(publicKey: key).print(asJSON: json)
-                }
-                let key = try IdentityFile.read(identity).publicKey
-                if publicKey { return Output.line("0x" + key.hex) }
-                try IdentityOverview(key).print(asJSON: json)
+        func execute() async throws {
+            if let webPushKey {
+                let key = try VAPIDKeyFile.read(webPushKey).publicKey
+                if publicKey { return Output.line(key) }
+                return try VAPIDOverview(publicKey: key).print(asJSON: json)
             }
+            let key = try IdentityFile.read(identity).publicKey
+            if publicKey { return Output.line("0x" + key.hex) }
+            try IdentityOverview(key).print(asJSON: json)
         }
     }
 }

@@ -1,4 +1,4 @@
-import ClusterPostgreSQL
+import Cluster
 import NodeAPI
 import PushNode
 import ArgumentParser
@@ -9,13 +9,12 @@ import Logging
 import NodeAssembly
 import ServiceLifecycle
 import StatusServer
-import Operations
 import UnixSignals
 import Core
 import Waku
 import WakuCrypto
 
-struct Serve: AsyncParsableCommand {
+struct Serve: ReportingCommand {
     static let configuration = CommandConfiguration(
         abstract: "Runs the node until SIGTERM or SIGINT; it then finishes its work in progress and exits within 10 s.",
         discussion: """
@@ -192,57 +191,55 @@ struct Serve: AsyncParsableCommand {
         return try serve.plan()
     }
 
-    func run() async throws {
-        try await reportingFailures(checksOptions: false) {
-            // Writing over the file size limit or to a closed connection must return an error instead of ending the process.
-            signal(SIGXFSZ, SIG_IGN)
-            signal(SIGPIPE, SIG_IGN)
-            // SIGHUP would end the process before ReloadService handles it.
-            signal(SIGHUP, SIG_IGN)
-            // New files, and the admin socket, are accessible to the owner only.
-            umask(0o077)
-            DescriptorLimit.raise()
-            var plan = try plan()
-            let level = LogLevel(logLevel)
-            plan.configuration.logLevel = level
-            let logger = Logger(label: "waku-push") { [logFormat] _ in LineLogHandler(format: logFormat, level: level) }
+    static let checksOptions = false
 
-            let attachment = try attachment(of: plan.configuration.identity, logger: logger)
-            let posters = try plan.gorush.map { try ReplaceableGorush($0) }
-            plan.configuration.setup = { [setup = setup(plan)] in
-                var setup = setup
-                setup.gorush = posters.map(\.endpoint)
-                return setup
-            }
-            plan.configuration.testPush = { push in
-                await push.carryOut(
-                    rules: posters.map(\.endpoint.rule), format: { posters[$0].format }, post: { await posters[$0].post([$1]) })
-            }
-            plan.configuration.inspectGorush = {
-                var found: [AdminAPI.InspectedGorush] = []
-                for poster in posters { found.append(await poster.inspect()) }
-                return found
-            }
-            let posted = zip(plan.gorush, posters).map { settings, poster in
-                GorushEndpoint(
-                    poster, rule: settings.rule, connections: settings.connections, batch: settings.batch, timeout: settings.timeout)
-            }
-            let endpoints = posted.isEmpty ? [GorushEndpoint.none] : posted
-            let server = try Server(plan.configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) }
-            try await attachment.listen()
-            let reloading = ReloadService(server: server, plan: plan, gorush: posters, level: level, logger: logger)
-            let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
-            let notifiers = manager.map { [SystemdNotifier(manager: $0, node: server.node, logger: logger)] } ?? []
-            // Services stop in reverse order: the node stops before the loopback relay that it uses.
-            var group = ServiceGroupConfiguration(
-                services: [any Service](attachment.services + [server.node, reloading] + notifiers).map {
-                    .init(
-                        service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
-                        failureTerminationBehavior: .gracefullyShutdownGroup)
-                }, gracefulShutdownSignals: [.sigterm, .sigint], logger: Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() })
-            group.maximumGracefulShutdownDuration = .seconds(10)
-            try await ServiceGroup(configuration: group).run()
+    func execute() async throws {
+        // Writing over the file size limit or to a closed connection must return an error instead of ending the process.
+        signal(SIGXFSZ, SIG_IGN)
+        signal(SIGPIPE, SIG_IGN)
+        // SIGHUP would end the process before ReloadService handles it.
+        signal(SIGHUP, SIG_IGN)
+        // New files, and the admin socket, are accessible to the owner only.
+        umask(0o077)
+        DescriptorLimit.raise()
+        var plan = try plan()
+        let level = LogLevel(logLevel)
+        plan.configuration.logLevel = level
+        let logger = Logger(label: "waku-push") { [logFormat] _ in LineLogHandler(format: logFormat, level: level) }
+
+        let attachment = try attachment(of: plan.configuration.identity, logger: logger)
+        let posters = try plan.gorush.map { try ReplaceableGorush($0) }
+        plan.configuration.setup = { [setup = setup(plan)] in
+            var setup = setup
+            setup.gorush = posters.map(\.endpoint)
+            return setup
         }
+        plan.configuration.testPush = { push in
+            await push.carryOut(rules: posters.map(\.endpoint.rule), format: { posters[$0].format }, post: { await posters[$0].post([$1]) })
+        }
+        plan.configuration.inspectGorush = {
+            var found: [AdminAPI.InspectedGorush] = []
+            for poster in posters { found.append(await poster.inspect()) }
+            return found
+        }
+        let posted = zip(plan.gorush, posters).map { settings, poster in
+            GorushEndpoint(poster, rule: settings.rule, connections: settings.connections, batch: settings.batch, timeout: settings.timeout)
+        }
+        let endpoints = posted.isEmpty ? [GorushEndpoint.none] : posted
+        let server = try Server(plan.configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) }
+        try await attachment.listen()
+        let reloading = ReloadService(server: server, plan: plan, gorush: posters, level: level, logger: logger)
+        let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
+        let notifiers = manager.map { [SystemdNotifier(manager: $0, node: server.node, logger: logger)] } ?? []
+        // Services stop in reverse order: the node stops before the loopback relay that it uses.
+        var group = ServiceGroupConfiguration(
+            services: [any Service](attachment.services + [server.node, reloading] + notifiers).map {
+                .init(
+                    service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
+                    failureTerminationBehavior: .gracefullyShutdownGroup)
+            }, gracefulShutdownSignals: [.sigterm, .sigint], logger: Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() })
+        group.maximumGracefulShutdownDuration = .seconds(10)
+        try await ServiceGroup(configuration: group).run()
     }
 
     /// The settings that don't change while the node runs.

@@ -1,5 +1,4 @@
 package import Core
-import Wire
 
 /// The members of gorush's JSON for one device, in order, except `tokens` and `notif_id`.
 package struct GorushFields: Hashable, Sendable {

@@ -1,7 +1,6 @@
 import Foundation
 package import Core
 package import WakuCrypto
-import Wire
 
 /// The payload of a notification about a message: `enc_payload`.
 ///

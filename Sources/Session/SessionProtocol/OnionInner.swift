@@ -1,4 +1,4 @@
-import Wire
+import Core
 
 /// The content of an onion request: a bencoded list of JSON `{"method","endpoint","headers"}` and, optionally, a body.
 package struct OnionInnerRequest: Hashable, Sendable {

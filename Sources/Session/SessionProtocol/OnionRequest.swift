@@ -1,5 +1,5 @@
 import WakuCrypto
-import Wire
+import Core
 
 /// An onion request, version 4, as posted. At most 10 MiB.
 ///

@@ -1,4 +1,4 @@
-package import Wire
+package import Core
 
 /// The body of `/subscribe` and `/unsubscribe`: one request, or an array of 1 to 1,000, which is answered by an array in the same order.
 package enum RequestBody: Sendable {

@@ -1,6 +1,5 @@
 import Core
 import WakuCrypto
-import Wire
 
 /// Reads the fields that subscriptions and unsubscriptions share. Every error is a ``RequestError`` that names the field.
 struct RequestFields {

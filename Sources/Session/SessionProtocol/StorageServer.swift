@@ -1,6 +1,6 @@
 import Foundation
 import WakuCrypto
-import Wire
+import Core
 
 /// A storage server as listed in the map of the network.
 package struct StorageServer: Hashable, Sendable {

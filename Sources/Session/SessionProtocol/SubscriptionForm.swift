@@ -1,6 +1,5 @@
 package import Core
 package import WakuCrypto
-package import Wire
 
 /// The device of a subscription; for Web Push its token is the JSON of a `PushSubscription`. Its token prints as `<redacted>`.
 package struct SubscriberDevice: Hashable, Sendable {

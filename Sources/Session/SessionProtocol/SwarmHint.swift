@@ -45,8 +45,6 @@ package struct SwarmHint: Hashable, Sendable {
 package struct SwarmHintReader: Sendable {
     private var last: (swarm: [UInt8]?, snodes: [UInt8]?, hint: SwarmHint?) = (nil, nil, nil)
 
-    package init() {}
-
     /// - Parameters:
     ///   - swarm: The bencoded value of the key `swarm`; nil if the key is missing.
     ///   - snodes: The bencoded value of the key `snodes`; nil if the key is missing.

@@ -1,6 +1,6 @@
 package import NodeAPI
 package import Core
-package import SessionSwarms
+package import SessionProtocol
 
 /// The checks of Session's push server, as pure functions of its figures.
 package enum SessionChecks {

@@ -1,7 +1,6 @@
 package import NodeAPI
 package import Delivery
 package import NodeMetrics
-import SessionSwarms
 import Core
 package import SessionProtocol
 package import RateLimits

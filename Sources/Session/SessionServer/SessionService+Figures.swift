@@ -1,7 +1,6 @@
 import NodeAPI
 import NodeMetrics
 import Core
-import SessionSwarms
 import SessionProtocol
 import WakuCrypto
 

@@ -8,13 +8,11 @@ import Logging
 import NIOCore
 import NodeMetrics
 import Core
-import SessionSwarms
 import SessionProtocol
 import RateLimits
 import Storage
 import Synchronization
 import Waku
-import Wire
 
 /// The running Session protocol: see ``SessionPush``.
 final class SessionService: ProtocolService {

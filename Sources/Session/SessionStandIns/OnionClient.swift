@@ -1,6 +1,6 @@
 package import SessionProtocol
 package import WakuCrypto
-import Wire
+import Core
 
 /// The client side of onion requests, version 4, to a server with a known key. Each request has an ephemeral key.
 package struct OnionClient: Sendable {

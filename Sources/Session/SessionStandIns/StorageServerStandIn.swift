@@ -1,4 +1,3 @@
-package import SessionSwarms
 package import SessionProtocol
 import Synchronization
 import WakuCrypto

@@ -1,6 +1,5 @@
 import CPushMessages
-public import Wire
-import Core
+public import Core
 import Waku
 
 /// The advertisement that a registrant publishes on its contact code topic, so that senders need not query.

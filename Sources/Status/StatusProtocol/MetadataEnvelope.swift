@@ -1,5 +1,4 @@
 import CPushMessages
-import Wire
 import Core
 import Waku
 public import WakuCrypto

@@ -1,6 +1,5 @@
 import CPushMessages
-public import Wire
-import Core
+public import Core
 import Waku
 
 /// A query for the devices of registrants. `1 public_keys`: hashes, 64 bytes each.

@@ -1,6 +1,5 @@
 import CPushMessages
-public import Wire
-import Core
+public import Core
 import Waku
 
 /// The answer to a query.

@@ -1,6 +1,5 @@
 import CPushMessages
-public import Wire
-import Core
+public import Core
 import Waku
 
 /// A request to notify one device. Fields and numbers are in `Protos/push_notifications.proto`.

@@ -1,7 +1,6 @@
 package import Delivery
 package import Core
 package import StatusProtocol
-package import Wire
 
 /// The content of a Status notification.
 package struct StatusContent: NotificationContent {

@@ -1,5 +1,4 @@
 package import Delivery
-import Wire
 package import Core
 package import StatusProtocol
 package import Storage

@@ -1,8 +1,7 @@
 package import Delivery
-import Core
+package import Core
 package import StatusProtocol
 import Storage
-package import Wire
 
 /// The content of a version 0.1 notification: always in the published format, independent of the payload profile.
 package struct V01Content: NotificationContent {

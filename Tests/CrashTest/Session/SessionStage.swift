@@ -1,6 +1,5 @@
 import CurlClient
 import Foundation
-import SessionSwarms
 import Core
 import SessionProtocol
 import SessionStandIns

@@ -1,4 +1,4 @@
-import Wire
+import Core
 import TestSupport
 import Testing
 import WakuCrypto

@@ -1,5 +1,4 @@
 import Core
-import Wire
 import TestSupport
 
 @testable import GossipSub

@@ -1,6 +1,5 @@
 import Core
 import TestSupport
-import Wire
 import Testing
 
 @testable import GossipSub

@@ -1,5 +1,5 @@
 import TestSupport
-import Wire
+import Core
 import Testing
 
 @testable import GossipSub

@@ -1,5 +1,5 @@
 import NIOCore
-import Wire
+import Core
 import Testing
 
 @testable import LibP2P

@@ -1,6 +1,5 @@
 import Core
 import NIOCore
-import Wire
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 import Foundation
 import NIOCore
 import NIOPosix
-import Wire
+import Core
 import TestSupport
 import Testing
 import WakuCrypto

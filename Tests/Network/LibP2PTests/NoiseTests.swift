@@ -1,5 +1,5 @@
 import NIOCore
-import Wire
+import Core
 import TestSupport
 import Testing
 import WakuCrypto

@@ -3,7 +3,7 @@ import Testing
 import WakuCrypto
 
 @testable import LibP2P
-import Wire
+import Core
 
 @Suite struct PeerIDTests {
     /// libp2p/specs, peer-ids, test vectors.

@@ -1,7 +1,7 @@
 import Testing
 
 @testable import NwakuRelay
-import Wire
+import Core
 
 struct NodeAddressTests {
     @Test(arguments: [

@@ -2,7 +2,7 @@ import GossipSub
 import LibP2P
 import NIOCore
 import NIOPosix
-import Wire
+import Core
 import Synchronization
 import TestSupport
 import Testing

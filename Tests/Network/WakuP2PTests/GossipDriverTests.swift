@@ -3,7 +3,6 @@ import TestSupport
 import GossipSub
 import LibP2P
 import NIOCore
-import Wire
 import Synchronization
 import Testing
 import Waku

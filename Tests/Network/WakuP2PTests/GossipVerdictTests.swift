@@ -1,7 +1,6 @@
 import GossipSub
 import LibP2P
 import NIOCore
-import Wire
 import TestSupport
 import Testing
 import Core

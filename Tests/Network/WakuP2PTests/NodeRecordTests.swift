@@ -5,7 +5,6 @@ import Waku
 import WakuCrypto
 
 @testable import WakuP2P
-import Wire
 
 @Suite("Node records")
 struct NodeRecordTests {

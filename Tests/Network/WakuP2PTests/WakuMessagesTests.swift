@@ -1,5 +1,4 @@
 import GossipSub
-import Wire
 import TestSupport
 import Testing
 import Core

@@ -1,5 +1,5 @@
 import GossipSub
-import Wire
+import Core
 import Testing
 
 @testable import WakuP2P

@@ -3,7 +3,6 @@ import WakuCrypto
 
 import Core
 @testable import Waku
-import Wire
 
 struct StoreAnswerTests {
     private static let hash = String(repeating: "ab", count: 32)

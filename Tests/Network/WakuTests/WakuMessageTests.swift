@@ -1,4 +1,3 @@
-import Wire
 import TestSupport
 import Testing
 import Core

@@ -1,4 +1,4 @@
-import NodeMetrics
+@testable import NodeMetrics
 import Testing
 import Core
 import Waku

@@ -1,5 +1,5 @@
 import NodeAPI
-import LoopbackRelay
+@testable import LoopbackRelay
 import NodeAssembly
 import NodeMetrics
 import NwakuRelay

@@ -1,6 +1,6 @@
 import NodeAPI
 import Logging
-import LoopbackRelay
+@testable import LoopbackRelay
 import NodeAssembly
 import NodeMetrics
 import NwakuRelay

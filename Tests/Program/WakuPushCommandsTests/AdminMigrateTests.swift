@@ -1,5 +1,4 @@
 import Cluster
-import ClusterPostgreSQL
 import Delivery
 import Foundation
 import NodeAssembly

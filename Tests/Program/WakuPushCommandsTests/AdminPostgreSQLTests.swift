@@ -1,5 +1,4 @@
 import Cluster
-import ClusterPostgreSQL
 import Foundation
 import Core
 import PushNode

@@ -1,6 +1,6 @@
 import Foundation
 import LoopbackRelay
-import PushClient
+@testable import PushClient
 import PushClientSQLite
 import Core
 import StatusProtocol

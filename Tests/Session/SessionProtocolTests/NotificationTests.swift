@@ -4,7 +4,6 @@ import Core
 import TestSupport
 import Testing
 import WakuCrypto
-import Wire
 
 @Suite struct NotificationTests {
     private let sodium: Sodium

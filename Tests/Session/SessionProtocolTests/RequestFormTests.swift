@@ -4,7 +4,6 @@ import Testing
 import WakuCrypto
 
 @testable import SessionProtocol
-import Wire
 
 /// The table of fields, with a test for each rule.
 @Suite struct RequestFormTests {

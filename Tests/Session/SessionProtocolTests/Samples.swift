@@ -2,7 +2,7 @@
 import TestSupport
 import Testing
 import WakuCrypto
-import Wire
+import Core
 
 /// A client's request: names and JSON values, in order.
 struct RequestSample {

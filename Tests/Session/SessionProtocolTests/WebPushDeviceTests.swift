@@ -1,4 +1,3 @@
-import Wire
 import Core
 import TestSupport
 import Testing

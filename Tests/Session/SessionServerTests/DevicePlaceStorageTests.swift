@@ -1,7 +1,6 @@
 import Core
 import Delivery
 import SessionProtocol
-import SessionSwarms
 import Storage
 import TestSupport
 import Testing

@@ -1,5 +1,4 @@
 import Core
-import SessionSwarms
 import SessionProtocol
 import Synchronization
 import TestSupport

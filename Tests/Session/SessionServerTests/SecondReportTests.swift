@@ -1,5 +1,5 @@
 import NodeAPI
-import Delivery
+@testable import Delivery
 import NodeAssembly
 import NodeMetrics
 @testable import PushNode

@@ -2,7 +2,6 @@ import NodeAPI
 import Cluster
 import NodeMetrics
 import Core
-import SessionSwarms
 import SessionProtocol
 import StorePostgreSQL
 import TestSupport

@@ -2,7 +2,6 @@ import Foundation
 import Delivery
 import NodeAPI
 import Core
-import SessionSwarms
 import SessionProtocol
 import Storage
 import Testing

@@ -5,7 +5,6 @@ import GRDB
 import NodeAPI
 import NodeMetrics
 import Core
-import SessionSwarms
 import SessionProtocol
 import RateLimits
 import StatusRules

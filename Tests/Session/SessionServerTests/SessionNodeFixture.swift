@@ -1,4 +1,3 @@
-import ClusterPostgreSQL
 import NodeAPI
 import Cluster
 import CurlClient

@@ -3,7 +3,6 @@ import NodeAssembly
 import PushNode
 import Core
 import SessionProtocol
-import SessionSwarms
 import Storage
 import TestSupport
 import Waku

@@ -3,7 +3,6 @@ import Foundation
 import NodeAssembly
 import Core
 import SessionProtocol
-import SessionSwarms
 import Storage
 import StoreSQLite
 import TestSupport

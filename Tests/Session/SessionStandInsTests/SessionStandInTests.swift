@@ -1,5 +1,4 @@
 import Foundation
-import SessionSwarms
 import Core
 import SessionProtocol
 import Synchronization
@@ -8,7 +7,6 @@ import Testing
 import WakuCrypto
 
 @testable import SessionStandIns
-import Wire
 
 @Suite struct SessionStandInTests {
     private let sodium: Sodium

@@ -1,4 +1,3 @@
-import Wire
 import Core
 import StatusProtocol
 import TestSupport

@@ -80,16 +80,6 @@ public struct DeviceOutcome: Hashable, Sendable {
     public let installationID: InstallationID?
     /// Remembered for 24 h, and returned again when the same message is notified again.
     public let result: Result
-
-    /// - Parameters:
-    ///   - registrant: The owner of the device.
-    ///   - installationID: nil when no device of the registrant is known.
-    ///   - result: The final outcome.
-    public init(registrant: PublicKey, installationID: InstallationID?, result: Result) {
-        self.registrant = registrant
-        self.installationID = installationID
-        self.result = result
-    }
 }
 
 /// Kinds of messages, and the notification that each causes, if any.

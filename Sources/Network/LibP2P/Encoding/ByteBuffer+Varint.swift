@@ -1,5 +1,5 @@
 import NIOCore
-import Wire
+import Core
 
 extension ByteBuffer {
     /// The multiformats varint at the reader index and its length in bytes; nil if it is not complete yet.

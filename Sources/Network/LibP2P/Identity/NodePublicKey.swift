@@ -1,4 +1,4 @@
-import Wire
+import Core
 public import WakuCrypto
 
 /// The public key of a node, libp2p/specs, peer-ids.

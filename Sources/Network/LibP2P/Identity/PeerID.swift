@@ -1,5 +1,5 @@
 import WakuCrypto
-import Wire
+import Core
 
 /// The id of a node: the multihash of its public key in libp2p's encoding, libp2p/specs, peer-ids.
 ///

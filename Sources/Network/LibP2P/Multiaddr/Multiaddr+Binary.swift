@@ -1,4 +1,4 @@
-import Wire
+import Core
 
 /// The binary form: for each component its code as a varint and its value, which for names and peer ids is prefixed with its length as a varint.
 extension Multiaddr {

@@ -1,4 +1,4 @@
-import Wire
+import Core
 import WakuCrypto
 
 /// A static Noise key, and the proof that it belongs to a node: libp2p/specs, noise.

@@ -1,4 +1,4 @@
-import Wire
+import Core
 
 /// The contents of an identify message, libp2p/specs, identify.
 ///

@@ -1,6 +1,5 @@
 public import Core
 import Foundation
-import Wire
 
 /// A message in the JSON of a node's REST API.
 ///

@@ -1,5 +1,4 @@
 import Core
-import Wire
 
 /// The JSON array of messages that a poll returns, parsed in one pass. ``MessageJSON`` describes an element.
 ///

@@ -1,5 +1,5 @@
 import WakuCrypto
-import Wire
+import Core
 
 /// The JSON response of a node's REST API to a store query, parsed in one pass.
 ///

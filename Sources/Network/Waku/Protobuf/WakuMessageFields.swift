@@ -1,4 +1,4 @@
-package import Wire
+package import Core
 
 /// The fields of an encoded ``WakuMessage``, and the deployed implementations that cannot decode it.
 ///

@@ -1,6 +1,6 @@
 public import Waku
 public import WakuCrypto
-import Wire
+import Core
 
 /// Why a node record or node list is invalid.
 public enum ENRError: Error, Hashable, Sendable {

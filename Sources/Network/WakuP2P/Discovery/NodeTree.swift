@@ -1,5 +1,5 @@
 public import WakuCrypto
-import Wire
+import Core
 
 /// The URL of a DNS node list: its domain and the key that signs it, `enrtree://<base32 of a compressed key>@<domain>`, EIP-1459.
 public struct NodeTreeURL: Hashable, Sendable, CustomStringConvertible {

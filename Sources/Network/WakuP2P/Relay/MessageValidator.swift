@@ -1,5 +1,4 @@
 import GossipSub
-import Wire
 import Core
 import Waku
 

@@ -1,4 +1,4 @@
-public import Wire
+public import Core
 public import Waku
 
 /// A request of a light client to a filter node, 12/WAKU2-FILTER version 2.

@@ -1,4 +1,4 @@
-public import Wire
+public import Core
 public import Waku
 
 /// A request to publish a message, 19/WAKU2-LIGHTPUSH version 3.

@@ -1,4 +1,3 @@
-public import Wire
 public import Core
 public import Waku
 

@@ -1,4 +1,4 @@
-public import Wire
+public import Core
 
 /// The metadata that nodes exchange after connecting, 66/WAKU2-METADATA. Request and response have the same form.
 ///

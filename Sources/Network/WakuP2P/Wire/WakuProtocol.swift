@@ -39,15 +39,7 @@ public struct WakuStatus: Hashable, Sendable, CustomStringConvertible {
     /// The status code, with the meaning of HTTP's where both have it: 200 is success.
     public let code: UInt32
     /// The peer's description, for operators; may be empty. Parsing limits it to 1,024 bytes.
-    public let text: String
-
-    /// - Parameters:
-    ///   - code: The status code; 200 is success.
-    ///   - text: A description for operators; may be empty.
-    public init(code: UInt32, text: String = "") {
-        self.code = code
-        self.text = text
-    }
+    public var text: String = ""
 
     /// Whether the code is 200.
     public var isSuccess: Bool { code == 200 }

@@ -1,6 +1,5 @@
 package import Core
 import Waku
-package import Wire
 
 /// A notification for one device. Prints only its id.
 package struct Notification: Sendable, CustomStringConvertible, CustomReflectable {

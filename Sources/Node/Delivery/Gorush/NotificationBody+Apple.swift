@@ -1,5 +1,4 @@
-import Core
-package import Wire
+package import Core
 
 extension NotificationBody {
     /// The maximum length of a `collapse_id` in bytes: APNs refuses a notification with a longer one.

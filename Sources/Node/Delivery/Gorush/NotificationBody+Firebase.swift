@@ -1,5 +1,4 @@
 import Core
-import Wire
 
 extension NotificationBody {
     /// The maximum time to live in seconds that Firebase accepts: 28 days.

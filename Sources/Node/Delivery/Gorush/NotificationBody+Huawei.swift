@@ -1,5 +1,4 @@
 import Core
-import Wire
 
 extension NotificationBody {
     /// The times to live in seconds that Huawei accepts: up to 15 days.

@@ -1,7 +1,6 @@
-import Core
+package import Core
 import Waku
 import WakuCrypto
-package import Wire
 
 /// The members of a gorush notification other than `notif_id`, `tokens` and `platform`.
 ///

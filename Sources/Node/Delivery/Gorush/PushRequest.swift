@@ -1,6 +1,5 @@
 import Core
 import Waku
-import Wire
 
 /// The body of gorush's `POST /api/push`: a JSON object with one array, `notifications`.
 ///

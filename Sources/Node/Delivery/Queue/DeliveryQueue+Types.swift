@@ -50,12 +50,6 @@ extension DeliveryQueue {
         /// Whether nothing has been answered for ``Configuration/stalledAfter``.
         package let isStalled: Bool
 
-        package init(postCount: Int, age: Duration, isStalled: Bool) {
-            self.postCount = postCount
-            self.age = age
-            self.isStalled = isStalled
-        }
-
         package var description: String {
             "\(postCount) \(postCount == 1 ? "post" : "posts") unanswered for \(Int(age / .seconds(1))) s"
         }

@@ -5,11 +5,6 @@ package struct OpenFiles: Hashable, Sendable {
     package let used: Int
     package let limit: Int
 
-    package init(used: Int, limit: Int) {
-        self.used = used
-        self.limit = limit
-    }
-
     /// nil if the system does not provide them.
     package static func now() -> OpenFiles? {
         var limits = rlimit()

@@ -13,14 +13,7 @@ package struct MetricDefinition: Hashable, Sendable {
     package let help: String
     package let kind: Kind
     /// The names of the labels of each series.
-    package let labels: [String]
-
-    package init(name: String, help: String, kind: Kind, labels: [String] = []) {
-        self.name = name
-        self.help = help
-        self.kind = kind
-        self.labels = labels
-    }
+    package var labels: [String] = []
 
     /// The unit for OpenMetrics, taken from the end of the name.
     package var unit: String? {

@@ -134,8 +134,6 @@ package struct StatusFigures: Sendable {
     package var chartTimes: [Timestamp] = []
     package var charts: [Chart] = []
 
-    package init() {}
-
     package var isReady: Bool { obstacles.isEmpty }
 
     /// Adds the registrations of a protocol.

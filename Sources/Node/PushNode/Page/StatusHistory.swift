@@ -24,8 +24,6 @@ package struct StatusHistory {
     /// Oldest first.
     package private(set) var points: [Point] = []
 
-    package init() {}
-
     package mutating func add(_ point: Point) {
         if points.count >= Self.limit { points.removeFirst() }
         points.append(point)

@@ -20,8 +20,6 @@ package struct AnswerCredit: Sendable {
 
     private var accounts = GenerationalCache<[UInt8], Account>(capacity: 50_000)
 
-    package init() {}
-
     /// Adds what a query earns, and takes the size of the answer if that is covered.
     ///
     /// - Parameters:

@@ -9,13 +9,6 @@ package struct WorkCost: Hashable, Sendable {
     /// Bytes held in memory until the work is done.
     package var heldByteCount = 0
 
-    package init(cpuMicroseconds: Int = 0, storedByteCount: Int = 0, sentByteCount: Int = 0, heldByteCount: Int = 0) {
-        self.cpuMicroseconds = cpuMicroseconds
-        self.storedByteCount = storedByteCount
-        self.sentByteCount = sentByteCount
-        self.heldByteCount = heldByteCount
-    }
-
     /// Saturates.
     package static func * (cost: WorkCost, count: Int) -> WorkCost {
         func times(_ number: Int) -> Int {

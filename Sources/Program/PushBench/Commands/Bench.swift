@@ -6,7 +6,7 @@ import StorePostgreSQL
 import UnixSignals
 import WakuPushCommands
 
-struct Bench: AsyncParsableCommand {
+struct Bench: ReportingCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
         abstract: "Measures the throughput and latency of a node on this machine, against the cost of the library calls alone.",
@@ -108,19 +108,17 @@ struct Bench: AsyncParsableCommand {
         }
     }
 
-    func run() async throws {
-        try await reportingFailures {
-            if relaySink { return try await RelayBenchSink().run() }
-            if let shardPeers { return try await ShardPeers(count: shardPeers, rate: rate ?? 100).run() }
-            let location = try store.map { StoreLocation.postgreSQL(try PostgreSQLAddress($0)) } ?? .dataFolder
-            let progress = ProgressBar()
-            defer { progress.clear() }
-            let results = try await untilInterrupted { try await measure(progress, location) }
-            progress.clear()
-            let report = BenchReport(machine: Machine(), results: results)
-            try report.print(asJSON: json)
-            if let unanswered = report.unanswered { throw unanswered }
-        }
+    func execute() async throws {
+        if relaySink { return try await RelayBenchSink().run() }
+        if let shardPeers { return try await ShardPeers(count: shardPeers, rate: rate ?? 100).run() }
+        let location = try store.map { StoreLocation.postgreSQL(try PostgreSQLAddress($0)) } ?? .dataFolder
+        let progress = ProgressBar()
+        defer { progress.clear() }
+        let results = try await untilInterrupted { try await measure(progress, location) }
+        progress.clear()
+        let report = BenchReport(machine: Machine(), results: results)
+        try report.print(asJSON: json)
+        if let unanswered = report.unanswered { throw unanswered }
     }
 
     /// Cancels the tasks on SIGINT or SIGTERM, so that they remove their data folders and end their processes.

@@ -6,7 +6,6 @@ import Delivery
 import Logging
 import LoopbackRelay
 import NodeAssembly
-import SessionSwarms
 import PushNode
 import SessionProtocol
 import SessionServer
@@ -17,7 +16,7 @@ import Waku
 import WakuCrypto
 import WakuPushCommands
 
-struct SessionDemo: AsyncParsableCommand {
+struct SessionDemo: ReportingCommand {
     static let configuration = CommandConfiguration(
         commandName: "session-demo",
         abstract: "Demonstrates Session's push server on this machine, without a network: subscribes and notifies a phone.",
@@ -30,11 +29,7 @@ struct SessionDemo: AsyncParsableCommand {
     /// Two of the servers are in the first swarm, so that messages are reported twice.
     private static let swarms: [UInt64] = [1 << 62, 1 << 62, 3 << 62]
 
-    func run() async throws {
-        try await reportingFailures { try await demonstrate() }
-    }
-
-    private func demonstrate() async throws {
+    func execute() async throws {
         let folder = NSTemporaryDirectory() + "waku-push-demo-" + UUID().uuidString
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let sodium = try Sodium.load()

@@ -9,17 +9,7 @@ package struct PrimitiveMeter: Sendable {
     /// The duration of each measurement.
     let slice: Duration
     /// The store to measure.
-    let store: StoreLocation
-
-    /// - Parameters:
-    ///   - folder: the folder of the database, unless it is in PostgreSQL.
-    ///   - slice: the duration of each measurement.
-    ///   - store: the store to measure; in PostgreSQL, an empty schema.
-    package init(folder: String, slice: Duration, store: StoreLocation = .dataFolder) {
-        self.folder = folder
-        self.slice = slice
-        self.store = store
-    }
+    var store: StoreLocation = .dataFolder
 
     func measure(_ primitive: Primitive, cores: Int) async throws -> CoreRun {
         if primitive == .post { return try await PostMeter.measure(for: slice) }

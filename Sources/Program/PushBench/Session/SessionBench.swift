@@ -5,7 +5,6 @@ import Foundation
 import HTTPService
 import Logging
 import NodeAssembly
-import SessionSwarms
 import PushNode
 import SessionProtocol
 import SessionServer
@@ -23,18 +22,8 @@ package struct SessionBench: Sendable {
     private static let swarms: [UInt64] = [1 << 62, 3 << 62]
 
     let settings: BenchSettings
-    let subscriptionCount: Int
-    let serverCount: Int
-
-    /// - Parameters:
-    ///   - settings: Settings of all benchmarks.
-    ///   - subscriptionCount: Subscriptions loaded at the start. The default is that of Session's network.
-    ///   - serverCount: Connections on which subscriptions are renewed. The default is that of Session's network.
-    package init(settings: BenchSettings, subscriptionCount: Int = 1_500_000, serverCount: Int = 2000) {
-        self.settings = settings
-        self.subscriptionCount = subscriptionCount
-        self.serverCount = serverCount
-    }
+    var subscriptionCount: Int = 1_500_000
+    var serverCount: Int = 2000
 
     /// For ``inFlight`` requests.
     static func makeClient() -> CurlClient { CurlClient(configuration: CurlConfiguration(maximumConnectionsPerHost: inFlight)) }

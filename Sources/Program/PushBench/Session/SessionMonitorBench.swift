@@ -1,7 +1,6 @@
 import Foundation
 import HTTPService
 import Logging
-import SessionSwarms
 import Core
 import SessionProtocol
 import SessionStandIns

@@ -1,7 +1,6 @@
 import NodeAPI
 import Foundation
 import NodeAssembly
-import SessionSwarms
 import PushNode
 import Core
 import SessionProtocol

@@ -5,8 +5,6 @@ package struct LatencyHistogram: Sendable {
     private static let longest: UInt64 = 3_600_000_000_000
     private var nanoseconds = Histogram<UInt64>(highestTrackableValue: longest, numberOfSignificantValueDigits: .three)
 
-    package init() {}
-
     package var count: UInt64 { nanoseconds.totalCount }
 
     package mutating func record(_ latency: Duration) {

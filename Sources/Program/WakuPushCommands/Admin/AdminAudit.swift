@@ -4,7 +4,7 @@ import NodeAssembly
 import PushNode
 
 extension Admin {
-    struct Audit: AsyncParsableCommand {
+    struct Audit: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows which admin commands read secrets or changed something, by whom and with which result.",
             discussion: """
@@ -20,20 +20,17 @@ extension Admin {
         @OptionGroup var admin: AdminOptions
         @Option(help: "Maximum number of records; the latest are shown.") var limit = 100
 
-        func run() async throws {
-            try await reportingFailures {
-                guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
-                let folder = admin.folder(of: command)
-                guard access(folder, R_OK | X_OK) == 0 else {
-                    throw CommandFailure(.data, "data folder \(folder) can't be opened: set --data to the daemon's data folder")
-                }
-                let rows = AuditLog(in: folder).latest(limit).map(Row.init)
-                if admin.json { return try Output.json(rows) }
-                guard !rows.isEmpty else { return Output.line("nothing was recorded") }
-                Output.table(
-                    ["TIME", "UID", "SOURCE", "ACTION", "RESULT"],
-                    rows.map { [$0.time, String($0.user), $0.source, $0.action, $0.result] })
+        func execute() async throws {
+            guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
+            guard access(folder, R_OK | X_OK) == 0 else {
+                throw CommandFailure(.data, "data folder \(folder) can't be opened: set --data to the daemon's data folder")
             }
+            let rows = AuditLog(in: folder).latest(limit).map(Row.init)
+            if admin.json { return try Output.json(rows) }
+            guard !rows.isEmpty else { return Output.line("nothing was recorded") }
+            Output.table(
+                ["TIME", "UID", "SOURCE", "ACTION", "RESULT"],
+                rows.map { [$0.time, String($0.user), $0.source, $0.action, $0.result] })
         }
 
         private struct Row: Encodable {
@@ -54,16 +51,15 @@ extension Admin {
     }
 }
 
-extension AdminOptions {
+extension AdminCommand {
     /// Runs an operation that opens the store itself. The audit log of the data folder has a record of it before it starts.
     ///
     /// - Throws: ``CommandFailure`` when the record can't be written, and the operation's own errors.
-    func audited<Outcome>(_ action: AuditedAction, of command: Admin, _ operation: () async throws -> Outcome) async throws -> Outcome {
-        let folder = folder(of: command)
+    func audited<Outcome>(_ action: AuditedAction, _ operation: () async throws -> Outcome) async throws -> Outcome {
         guard access(folder, F_OK) == 0 else {
             // Without a folder there is nothing to read, unless the store is PostgreSQL.
             let outcome = try await operation()
-            if try location() != .dataFolder {
+            if try admin.location() != .dataFolder {
                 CommandFailure.report("there is no data folder \(folder): \(action.rawValue) is not in an audit log")
             }
             return outcome
@@ -87,8 +83,8 @@ extension AdminOptions {
     }
 
     /// Records that secrets are about to be shown.
-    func recordReading(_ action: AuditedAction, of command: Admin) async throws {
-        try await audited(action, of: command) {}
+    func recordReading(_ action: AuditedAction) async throws {
+        try await audited(action) {}
     }
 
     private func record(_ action: AuditedAction, _ result: AuditRecord.Result, in log: AuditLog) throws(CommandFailure) {

@@ -8,7 +8,7 @@ import StoreSQLite
 import WakuCrypto
 
 extension Admin {
-    struct Backup: AsyncParsableCommand {
+    struct Backup: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Backs up the database into one file, while the daemon runs or not.",
             discussion: """
@@ -24,24 +24,22 @@ extension Admin {
         @OptionGroup var admin: AdminOptions
         @Argument(help: "The file to create. It must not exist.") var file: String
 
-        func run() async throws {
-            try await reportingFailures {
-                try admin.requireDataFolder("back it up with pg_dump, or by its replication and archive")
-                let identity = try admin.identityFile.map { try IdentityFile.read($0) }
-                let key = identity.map(Sealer.storageKey)
-                let store = try NodeAssembly.existingStore(in: admin.folder(of: command), of: identity)
-                try await admin.audited(.backup, of: command) { try StoreBackup.write(store, to: file) }
-                let inspection = try StoreInspection(of: file, storageKey: key, parts: NodeAssembly.parts)
-                guard inspection.isWhole else {
-                    throw CommandFailure(.data, "backup \(file) is as damaged as the database: see waku-push admin check")
-                }
-                let bytes = (try? FileManager.default.attributesOfItem(atPath: file)[.size] as? Int) ?? 0
-                if admin.json { return try Output.json(Report(file: file, bytes: bytes, inspection: inspection)) }
-                Output.line("backup written to \(file), \(bytes / 1024) KiB")
-                Output.fields(inspection.fields)
-                Output.line("Keep the node's key file (--identity) too, in another place: without it the backup can't be decrypted, and")
-                Output.line("with it everything can. Restore with waku-push admin restore.")
+        func execute() async throws {
+            try admin.requireDataFolder("back it up with pg_dump, or by its replication and archive")
+            let identity = try admin.identityFile.map { try IdentityFile.read($0) }
+            let key = identity.map(Sealer.storageKey)
+            let store = try NodeAssembly.existingStore(in: folder, of: identity)
+            try await audited(.backup) { try StoreBackup.write(store, to: file) }
+            let inspection = try StoreInspection(of: file, storageKey: key, parts: NodeAssembly.parts)
+            guard inspection.isWhole else {
+                throw CommandFailure(.data, "backup \(file) is as damaged as the database: see waku-push admin check")
             }
+            let bytes = (try? FileManager.default.attributesOfItem(atPath: file)[.size] as? Int) ?? 0
+            if admin.json { return try Output.json(Report(file: file, bytes: bytes, inspection: inspection)) }
+            Output.line("backup written to \(file), \(bytes / 1024) KiB")
+            Output.fields(inspection.fields)
+            Output.line("Keep the node's key file (--identity) too, in another place: without it the backup can't be decrypted, and")
+            Output.line("with it everything can. Restore with waku-push admin restore.")
         }
 
         private struct Report: Encodable {
@@ -51,7 +49,7 @@ extension Admin {
         }
     }
 
-    struct Restore: AsyncParsableCommand {
+    struct Restore: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Replaces the database with a backup, while no daemon runs.",
             discussion: """
@@ -70,23 +68,21 @@ extension Admin {
         @OptionGroup var admin: AdminOptions
         @Argument(help: "The file that admin backup made.") var file: String
 
-        func run() async throws {
-            try await reportingFailures {
-                try admin.requireDataFolder("restore it with pg_restore, or by its archive")
-                let identity = try admin.requiredIdentity("it is needed to verify that every row can be decrypted")
-                let folder = try DataFolder(locking: admin.folder(of: command))
-                defer { folder.unlock() }
-                let inspection = try await admin.audited(.restore, of: command) {
-                    try StoreBackup.restore(file, into: folder, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts)
-                }
-                if admin.json { return try Output.json(inspection) }
-                Output.line("restored from \(file)")
-                Output.fields(inspection.fields)
+        func execute() async throws {
+            try admin.requireDataFolder("restore it with pg_restore, or by its archive")
+            let identity = try admin.requiredIdentity("it is needed to verify that every row can be decrypted")
+            let locked = try DataFolder(locking: folder)
+            defer { locked.unlock() }
+            let inspection = try await audited(.restore) {
+                try StoreBackup.restore(file, into: locked, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts)
             }
+            if admin.json { return try Output.json(inspection) }
+            Output.line("restored from \(file)")
+            Output.fields(inspection.fields)
         }
     }
 
-    struct Check: AsyncParsableCommand {
+    struct Check: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract:
                 "Verifies the database, with or without a running node: its schema and integrity, and that each encrypted row can be decrypted.",
@@ -105,16 +101,14 @@ extension Admin {
         @OptionGroup var admin: AdminOptions
         @Option(help: "A backup file to verify instead of the data folder's database.") var file: String?
 
-        func run() async throws {
-            try await reportingFailures {
-                let key = try admin.identityFile.map { Sealer.storageKey(of: try IdentityFile.read($0)) }
-                if file == nil, case .postgreSQL(let address) = try admin.location() { return try check(address, key) }
-                let path = file ?? DataFolder.databasePath(in: admin.folder(of: command))
-                let inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts)
-                if admin.json { try Output.json(inspection) } else { Output.fields(inspection.fields) }
-                guard inspection.isWhole else {
-                    throw CommandFailure(.data, "the database at \(path) is damaged: restore a backup (waku-push admin restore)")
-                }
+        func execute() async throws {
+            let key = try admin.identityFile.map { Sealer.storageKey(of: try IdentityFile.read($0)) }
+            if file == nil, case .postgreSQL(let address) = try admin.location() { return try check(address, key) }
+            let path = file ?? DataFolder.databasePath(in: folder)
+            let inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts)
+            if admin.json { try Output.json(inspection) } else { Output.fields(inspection.fields) }
+            guard inspection.isWhole else {
+                throw CommandFailure(.data, "the database at \(path) is damaged: restore a backup (waku-push admin restore)")
             }
         }
 
@@ -128,7 +122,7 @@ extension Admin {
         }
     }
 
-    struct RotateStorageKey: AsyncParsableCommand {
+    struct RotateStorageKey: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Re-encrypts all rows with a new storage key and rewrites the file, while no daemon runs.",
             discussion: """
@@ -144,27 +138,24 @@ extension Admin {
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
 
-        func run() async throws {
-            try await reportingFailures {
-                let identity = try admin.requiredIdentity("the storage key is derived from the node's key")
-                let path = admin.folder(of: command)
-                let location = try admin.location()
-                guard try location != .dataFolder || DatabaseFile.exists(at: DataFolder.databasePath(in: path)) else {
-                    throw CommandFailure(.data, "there is no database in \(path): has the daemon run with this data folder?")
-                }
-                let folder = try DataFolder(locking: path)
-                defer { folder.unlock() }
-                let key = Sealer.storageKey(of: identity)
-                let count = try await admin.audited(.rotateStorageKey, of: command) {
-                    switch location {
-                    case .dataFolder: try StorageKeyRotation.run(key, in: folder, parts: NodeAssembly.parts)
-                    case .postgreSQL(let address): try PostgreSQLKeyRotation.run(key, at: address, parts: NodeAssembly.parts)
-                    }
-                }
-                if admin.json { return try Output.json(["rows": count]) }
-                Output.line(
-                    "\(count) rows are encrypted with a new storage key. Existing backups can still be restored with the same key file.")
+        func execute() async throws {
+            let identity = try admin.requiredIdentity("the storage key is derived from the node's key")
+            let location = try admin.location()
+            guard try location != .dataFolder || DatabaseFile.exists(at: DataFolder.databasePath(in: folder)) else {
+                throw CommandFailure(.data, "there is no database in \(folder): has the daemon run with this data folder?")
             }
+            let locked = try DataFolder(locking: folder)
+            defer { locked.unlock() }
+            let key = Sealer.storageKey(of: identity)
+            let count = try await audited(.rotateStorageKey) {
+                switch location {
+                case .dataFolder: try StorageKeyRotation.run(key, in: locked, parts: NodeAssembly.parts)
+                case .postgreSQL(let address): try PostgreSQLKeyRotation.run(key, at: address, parts: NodeAssembly.parts)
+                }
+            }
+            if admin.json { return try Output.json(["rows": count]) }
+            Output.line(
+                "\(count) rows are encrypted with a new storage key. Existing backups can still be restored with the same key file.")
         }
     }
 }

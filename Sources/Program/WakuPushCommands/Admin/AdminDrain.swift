@@ -4,7 +4,7 @@ import ArgumentParser
 import Logging
 
 extension Admin {
-    struct Drain: AsyncParsableCommand {
+    struct Drain: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Stops the running node from accepting registrations, for instance before a move to another machine.",
             discussion: """
@@ -22,15 +22,13 @@ extension Admin {
         @Flag(help: "Wait until the outbox is empty.") var wait = false
         @Option(help: "Timeout of --wait.") var timeout = DurationArgument("10m", .seconds(600))
 
-        func run() async throws {
-            try await reportingFailures {
-                guard !(undo && wait) else { throw CommandFailure(.usage, "--undo and --wait are mutually exclusive: give one of them") }
-                let client = try AdminClient(folder: admin.folder(of: command))
-                let now: AdminAPI.Drain = try await client.post("/drain", AdminAPI.Drain(isOn: !undo))
-                if wait { try await waitUntilEmpty(client) }
-                if admin.json { return try Output.json(now) }
-                Output.line(now.isOn ? "The node no longer accepts registrations." : "The node accepts registrations.")
-            }
+        func execute() async throws {
+            guard !(undo && wait) else { throw CommandFailure(.usage, "--undo and --wait are mutually exclusive: give one of them") }
+            let client = try client()
+            let now: AdminAPI.Drain = try await client.post("/drain", AdminAPI.Drain(isOn: !undo))
+            if wait { try await waitUntilEmpty(client) }
+            if admin.json { return try Output.json(now) }
+            Output.line(now.isOn ? "The node no longer accepts registrations." : "The node accepts registrations.")
         }
 
         private func waitUntilEmpty(_ client: AdminClient) async throws {
@@ -47,7 +45,7 @@ extension Admin {
         }
     }
 
-    struct LogLevel: AsyncParsableCommand {
+    struct LogLevel: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Changes the log level of the running daemon, until it stops.",
             discussion: "EXAMPLE\n  waku-push admin log-level debug --data data")
@@ -56,13 +54,11 @@ extension Admin {
         @OptionGroup var admin: AdminOptions
         @Argument(help: "The new level: trace, debug, info, notice, warning, error or critical.") var level: Logger.Level
 
-        func run() async throws {
-            try await reportingFailures {
-                let client = try AdminClient(folder: admin.folder(of: command))
-                let before: AdminAPI.LogLevel = try await client.post("/log-level", AdminAPI.LogLevel(level: level.rawValue))
-                if admin.json { return try Output.json(["before": before.level, "now": level.rawValue]) }
-                Output.line("log level \(level.rawValue), before \(before.level)")
-            }
+        func execute() async throws {
+            let client = try client()
+            let before: AdminAPI.LogLevel = try await client.post("/log-level", AdminAPI.LogLevel(level: level.rawValue))
+            if admin.json { return try Output.json(["before": before.level, "now": level.rawValue]) }
+            Output.line("log level \(level.rawValue), before \(before.level)")
         }
     }
 }

@@ -10,7 +10,7 @@ import Waku
 import WakuCrypto
 
 extension Admin.Registrations {
-    struct Find: AsyncParsableCommand {
+    struct Find: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Finds installations by id, registrant or device token.",
             discussion: """
@@ -29,25 +29,23 @@ extension Admin.Registrations {
         @Option(help: "A file with a device token, or - for standard input. Needs --identity.") var tokenFile: String?
         @Option(help: "Maximum number of results.") var limit = 100
 
-        func run() async throws {
-            try await reportingFailures {
-                guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
-                guard (text == nil) != (tokenFile == nil) else {
-                    throw CommandFailure(.usage, "give the beginning of an installation id or a key hash, or --token-file")
-                }
-                let rows =
-                    if let tokenFile {
-                        try await admin.audited(.registrationsFind, of: command) { try find(byTokenIn: tokenFile) }
-                    } else {
-                        try find(text ?? "")
-                    }
-                guard !rows.isEmpty else { throw CommandFailure(.data, "no matching registration") }
-                try rows.map(RegistrationRow.init).print(asJSON: admin.json)
+        func execute() async throws {
+            guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
+            guard (text == nil) != (tokenFile == nil) else {
+                throw CommandFailure(.usage, "give the beginning of an installation id or a key hash, or --token-file")
             }
+            let rows =
+                if let tokenFile {
+                    try await audited(.registrationsFind) { try find(byTokenIn: tokenFile) }
+                } else {
+                    try find(text ?? "")
+                }
+            guard !rows.isEmpty else { throw CommandFailure(.data, "no matching registration") }
+            try rows.map(RegistrationRow.init).print(asJSON: admin.json)
         }
 
         private func find(_ text: String) throws -> [RegistrationSummary] {
-            let store = try admin.openStore(of: command)
+            let store = try openStore()
             var (byInstallation, byOwner) = (filter.filter, filter.filter)
             byInstallation.installationPrefix = Array(text.utf8)
             guard let registrant = RegistrantArgument(argument: text) else {
@@ -59,7 +57,7 @@ extension Admin.Registrations {
         }
 
         private func find(byTokenIn path: String) throws -> [RegistrationSummary] {
-            let store = try admin.openStore(of: command, unsealing: true)
+            let store = try openStore(unsealing: true)
             let token = try SecretInput.token(path)
             var found: [RegistrationSummary] = []
             try StatusServer.Registrations(store.sealer).forEachRecord(filter.filter, in: store) { record in
@@ -76,7 +74,7 @@ extension Admin.Registrations {
         }
     }
 
-    struct Export: AsyncParsableCommand {
+    struct Export: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Exports registrations to a file that only the same node's key can decrypt.",
             discussion: """
@@ -93,30 +91,28 @@ extension Admin.Registrations {
         @OptionGroup var filter: FilterOptions
         @Argument(help: "The file to create, with mode 0600. It must not exist.") var file: String
 
-        func run() async throws {
-            try await reportingFailures {
-                let identity = try admin.requiredIdentity("registrations are encrypted with a key derived from the node's")
-                let store = try admin.openStore(of: command, unsealing: true)
-                let count = try await admin.audited(.registrationsExport, of: command) {
-                    var writer = try RegistrationsFileWriter(file, identity: identity)
-                    do {
-                        for lines in ProtocolLines.all where filter.platform == nil || !lines.hasSeveralPlatforms {
-                            try lines.export(store, filter.filter, &writer)
-                        }
-                        try writer.finish()
-                    } catch {
-                        writer.discard()
-                        throw error
+        func execute() async throws {
+            let identity = try admin.requiredIdentity("registrations are encrypted with a key derived from the node's")
+            let store = try openStore(unsealing: true)
+            let count = try await audited(.registrationsExport) {
+                var writer = try RegistrationsFileWriter(file, identity: identity)
+                do {
+                    for lines in ProtocolLines.all where filter.platform == nil || !lines.hasSeveralPlatforms {
+                        try lines.export(store, filter.filter, &writer)
                     }
-                    return writer.count
+                    try writer.finish()
+                } catch {
+                    writer.discard()
+                    throw error
                 }
-                if admin.json { return try Output.json(["count": count]) }
-                Output.line("\(count) registrations exported to \(file), which can be read only with this node's key file.")
+                return writer.count
             }
+            if admin.json { return try Output.json(["count": count]) }
+            Output.line("\(count) registrations exported to \(file), which can be read only with this node's key file.")
         }
     }
 
-    struct Import: AsyncParsableCommand {
+    struct Import: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Imports registrations from a file that was exported with the same node's key.",
             discussion: """
@@ -132,25 +128,23 @@ extension Admin.Registrations {
         @OptionGroup var admin: AdminOptions
         @Argument(help: "A file written by registrations export.") var file: String
 
-        func run() async throws {
-            try await reportingFailures {
-                let identity = try admin.requiredIdentity("the file is encrypted with a key derived from the node's")
-                let target = try ImportTarget(folder: admin.folder(of: command), at: admin.location(), identity)
-                try await admin.audited(.registrationsImport, of: command) {
-                    do {
-                        var reader = try RegistrationsFileReader(file, identity: identity)
-                        while let entry = try reader.next() { try await target.merge(entry) }
-                    } catch {
-                        // The part of the file before the damage is kept.
-                        try await target.finish()
-                        throw error
-                    }
+        func execute() async throws {
+            let identity = try admin.requiredIdentity("the file is encrypted with a key derived from the node's")
+            let target = try ImportTarget(folder: folder, at: admin.location(), identity)
+            try await audited(.registrationsImport) {
+                do {
+                    var reader = try RegistrationsFileReader(file, identity: identity)
+                    while let entry = try reader.next() { try await target.merge(entry) }
+                } catch {
+                    // The part of the file before the damage is kept.
                     try await target.finish()
+                    throw error
                 }
-                let counts = target.counts
-                if admin.json { return try Output.json(counts) }
-                Output.line("\(counts.imported) imported, \(counts.kept) kept: stored with the same or a higher version.")
+                try await target.finish()
             }
+            let counts = target.counts
+            if admin.json { return try Output.json(counts) }
+            Output.line("\(counts.imported) imported, \(counts.kept) kept: stored with the same or a higher version.")
         }
     }
 }

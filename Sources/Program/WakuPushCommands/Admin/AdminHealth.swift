@@ -3,7 +3,7 @@ import ArgumentParser
 
 extension Admin {
     /// Reads nothing from the database, so it may run every few seconds.
-    struct Health: AsyncParsableCommand {
+    struct Health: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Checks that the daemon answers, or that it is ready: for the health checks of containers.",
             discussion: """
@@ -27,17 +27,15 @@ extension Admin {
         @Flag(help: "Fail unless the node is ready, like /readyz; otherwise like /healthz.")
         var ready = false
 
-        func run() async throws {
-            try await reportingFailures {
-                let health: AdminAPI.Health = try await AdminClient(folder: admin.folder(of: command)).get("/health", timeout: .seconds(5))
-                if admin.json {
-                    try Output.json(health)
-                } else {
-                    Output.line(health.obstacles.isEmpty ? "ready" : "not ready")
-                    for obstacle in health.obstacles { Output.line(obstacle) }
-                }
-                if ready, !health.obstacles.isEmpty { throw ExitCode(2) }
+        func execute() async throws {
+            let health: AdminAPI.Health = try await client().get("/health", timeout: .seconds(5))
+            if admin.json {
+                try Output.json(health)
+            } else {
+                Output.line(health.obstacles.isEmpty ? "ready" : "not ready")
+                for obstacle in health.obstacles { Output.line(obstacle) }
             }
+            if ready, !health.obstacles.isEmpty { throw ExitCode(2) }
         }
     }
 }

@@ -16,7 +16,7 @@ extension Admin {
         static let configuration = CommandConfiguration(
             commandName: "import", abstract: "Imports registrations from other push servers.", subcommands: [StatusGo.self])
 
-        struct StatusGo: AsyncParsableCommand {
+        struct StatusGo: AdminCommand {
             static let configuration = CommandConfiguration(
                 commandName: "status-go", abstract: "Imports identity and registrations from the database of status-go's push server.",
                 discussion: """
@@ -56,28 +56,26 @@ extension Admin {
             var deriveKeys = false
             @Flag(help: "Only examine the database.") var dryRun = false
 
-            func run() async throws {
-                try await reportingFailures {
-                    guard (1...10_000_000).contains(kdfIterations) else {
-                        throw CommandFailure(.usage, "--kdf-iterations must be from 1 to 10,000,000")
-                    }
-                    let source = try ImportSource(database, passwordFile: passwordFile, iterations: kdfIterations)
-                    var report = try await examine(source)
-                    if let failure = objection(to: report) {
-                        try report.print(asJSON: admin.json)
-                        throw failure
-                    }
-                    let server = try identity(in: source.database)
-                    report.identity = server.map { KeyHash(of: $0.key.publicKey).hex } ?? ""
-                    guard !dryRun, let server else { return try report.print(asJSON: admin.json) }
-                    if server.isNew, let file = admin.identityFile { try IdentityFile.write(server.key, to: file) }
-                    report = try await admin.audited(.importStatusGo, of: command) { [report] in
-                        var written = report
-                        try await write(source, as: server.key, &written)
-                        return written
-                    }
-                    try report.print(asJSON: admin.json)
+            func execute() async throws {
+                guard (1...10_000_000).contains(kdfIterations) else {
+                    throw CommandFailure(.usage, "--kdf-iterations must be from 1 to 10,000,000")
                 }
+                let source = try ImportSource(database, passwordFile: passwordFile, iterations: kdfIterations)
+                var report = try await examine(source)
+                if let failure = objection(to: report) {
+                    try report.print(asJSON: admin.json)
+                    throw failure
+                }
+                let server = try identity(in: source.database)
+                report.identity = server.map { KeyHash(of: $0.key.publicKey).hex } ?? ""
+                guard !dryRun, let server else { return try report.print(asJSON: admin.json) }
+                if server.isNew, let file = admin.identityFile { try IdentityFile.write(server.key, to: file) }
+                report = try await audited(.importStatusGo) { [report] in
+                    var written = report
+                    try await write(source, as: server.key, &written)
+                    return written
+                }
+                try report.print(asJSON: admin.json)
             }
 
             private func objection(to report: ImportReport) -> CommandFailure? {
@@ -144,7 +142,7 @@ extension Admin {
             }
 
             private func write(_ source: ImportSource, as identity: PrivateKey, _ report: inout ImportReport) async throws {
-                let target = try ImportTarget(folder: admin.folder(of: command), at: admin.location(), identity)
+                let target = try ImportTarget(folder: folder, at: admin.location(), identity)
                 // Before the rows: a daemon that starts after an interrupted import has to catch up as well.
                 try await target.catchUp(since: since?.time ?? source.catchUpStart, replaces: since != nil)
                 report.handledRequests = try await noteHandledRequests(of: source.database, in: target)

@@ -3,7 +3,7 @@ import NodeAPI
 import PushNode
 
 extension Admin {
-    struct Limits: AsyncParsableCommand {
+    struct Limits: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows the work that the limits of the running node refuse, and the greatest payers.",
             discussion: """
@@ -18,24 +18,22 @@ extension Admin {
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
 
-        func run() async throws {
-            try await reportingFailures {
-                let found: AdminAPI.Limits = try await AdminClient(folder: admin.folder(of: command)).get("/limits")
-                if admin.json { return try Output.json(found) }
-                for part in found.protocols {
-                    if let attack = part.report.attack { Output.line("under attack: \(part.protocol): \(attack)") }
-                }
-                let refusals = found.protocols.flatMap { part in part.report.refusals.map { Self.row(part.protocol, $0) } }
-                if refusals.isEmpty {
-                    Output.line("nothing was refused")
-                } else {
-                    Output.table(["PROTOCOL", "LIMIT", "STANDING", "MINUTE", "TOTAL"], refusals)
-                }
-                let payers = found.protocols.flatMap { part in part.report.payers.map { Self.row(part.protocol, $0) } }
-                guard !payers.isEmpty else { return }
-                Output.line()
-                Output.table(["PROTOCOL", "PAYER", "KIND", "STANDING", "WORK TODAY"], payers)
+        func execute() async throws {
+            let found: AdminAPI.Limits = try await client().get("/limits")
+            if admin.json { return try Output.json(found) }
+            for part in found.protocols {
+                if let attack = part.report.attack { Output.line("under attack: \(part.protocol): \(attack)") }
             }
+            let refusals = found.protocols.flatMap { part in part.report.refusals.map { Self.row(part.protocol, $0) } }
+            if refusals.isEmpty {
+                Output.line("nothing was refused")
+            } else {
+                Output.table(["PROTOCOL", "LIMIT", "STANDING", "MINUTE", "TOTAL"], refusals)
+            }
+            let payers = found.protocols.flatMap { part in part.report.payers.map { Self.row(part.protocol, $0) } }
+            guard !payers.isEmpty else { return }
+            Output.line()
+            Output.table(["PROTOCOL", "PAYER", "KIND", "STANDING", "WORK TODAY"], payers)
         }
 
         private static func row(_ name: String, _ refusals: LimitReport.Refusals) -> [String] {

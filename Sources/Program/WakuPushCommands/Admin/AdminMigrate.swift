@@ -1,6 +1,5 @@
 import ArgumentParser
 import Cluster
-import ClusterPostgreSQL
 import Foundation
 import NodeAssembly
 import PushNode
@@ -10,7 +9,7 @@ import StoreSQLite
 import WakuCrypto
 
 extension Admin {
-    struct Migrate: AsyncParsableCommand {
+    struct Migrate: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract:
                 "Moves a stopped node's store from its data folder to PostgreSQL, or back; or finishes an upgrade of nodes that share one.",
@@ -55,11 +54,9 @@ extension Admin {
             guard (to != nil) != finish else { throw ValidationError("give one of --to and --finish") }
         }
 
-        func run() async throws {
-            try await reportingFailures {
-                try await admin.audited(.migrate, of: command) {
-                    if let to { try await move(to: to) } else { try finishMigrations() }
-                }
+        func execute() async throws {
+            try await audited(.migrate) {
+                if let to { try await move(to: to) } else { try finishMigrations() }
             }
         }
 
@@ -127,7 +124,7 @@ extension Admin {
             let isFromFolder = target.location != .dataFolder && admin.store == nil
             let location = isFromFolder ? StoreLocation.dataFolder : try admin.location()
             switch (location, target.location) {
-            case (.dataFolder, .postgreSQL), (.postgreSQL, .dataFolder): return Place(location, folder: admin.folder(of: command))
+            case (.dataFolder, .postgreSQL), (.postgreSQL, .dataFolder): return Place(location, folder: folder)
             case (.dataFolder, .dataFolder):
                 throw CommandFailure(.usage, "--to is a folder: give the PostgreSQL database by --store, or use admin backup and restore")
             case (.postgreSQL, .postgreSQL): throw CommandFailure(.usage, "both stores are PostgreSQL, which has its own tools: pg_dump")

@@ -1,13 +1,12 @@
 import NodeAssembly
 import ArgumentParser
 import Cluster
-import ClusterPostgreSQL
 import PushNode
 import Storage
 import StorePostgreSQL
 
 extension Admin {
-    struct Nodes: AsyncParsableCommand {
+    struct Nodes: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists the nodes that share a PostgreSQL database: see serve's --cluster.",
             discussion: """
@@ -22,30 +21,28 @@ extension Admin {
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
 
-        func run() async throws {
-            try await reportingFailures {
-                guard case .postgreSQL(let address) = try admin.location() else {
-                    throw CommandFailure(.usage, "one node alone has its database in the data folder: give --store to list several")
-                }
-                // The tables must exist, with this version's schema.
-                try (try admin.openStore(of: command)).close()
-                let database = ClusterDatabase(address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox)
-                defer { database.close() }
-                let overview = try database.overview()
-                let nodes = overview.nodes.map(NodeLine.init)
-                if admin.json { return try Output.json(Overview(nodes: nodes, partitionsWithoutOwner: overview.unownedPartitionCount)) }
-                Output.table(
-                    ["NAME", "ID", "STATE", "HEARD OF", "PARTITIONS", "MAINTENANCE", "VERSION"],
-                    nodes.map {
-                        [
-                            $0.name, $0.id, $0.state, "\($0.secondsSinceRenewal) s ago", "\($0.partitions)",
-                            $0.doesMaintenance ? "yes" : "-",
-                            $0.version,
-                        ]
-                    })
-                if overview.unownedPartitionCount > 0 { Output.line("\(overview.unownedPartitionCount) partitions have no owner") }
-                if !overview.hasMaintainer { Output.line("no node does maintenance") }
+        func execute() async throws {
+            guard case .postgreSQL(let address) = try admin.location() else {
+                throw CommandFailure(.usage, "one node alone has its database in the data folder: give --store to list several")
             }
+            // The tables must exist, with this version's schema.
+            try (try openStore()).close()
+            let database = ClusterDatabase(address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox)
+            defer { database.close() }
+            let overview = try database.overview()
+            let nodes = overview.nodes.map(NodeLine.init)
+            if admin.json { return try Output.json(Overview(nodes: nodes, partitionsWithoutOwner: overview.unownedPartitionCount)) }
+            Output.table(
+                ["NAME", "ID", "STATE", "HEARD OF", "PARTITIONS", "MAINTENANCE", "VERSION"],
+                nodes.map {
+                    [
+                        $0.name, $0.id, $0.state, "\($0.secondsSinceRenewal) s ago", "\($0.partitions)",
+                        $0.doesMaintenance ? "yes" : "-",
+                        $0.version,
+                    ]
+                })
+            if overview.unownedPartitionCount > 0 { Output.line("\(overview.unownedPartitionCount) partitions have no owner") }
+            if !overview.hasMaintainer { Output.line("no node does maintenance") }
         }
 
         private struct Overview: Encodable {

@@ -26,10 +26,6 @@ struct AdminOptions: ParsableArguments {
 
     var identityFile: String? { identity ?? Environment.string("identity") }
 
-    func folder(of command: Admin) -> String {
-        data ?? command.data ?? Environment.string("data") ?? "data"
-    }
-
     /// - Parameter reason: why the key is needed, for the error message.
     /// - Throws: ``CommandFailure`` when there is none.
     func requiredIdentity(_ reason: String) throws(CommandFailure) -> PrivateKey {
@@ -47,12 +43,26 @@ struct AdminOptions: ParsableArguments {
         guard case .postgreSQL = try location() else { return }
         throw CommandFailure(.usage, "the store is PostgreSQL, which has its own tools: \(alternative)")
     }
+}
 
-    func openStore(of command: Admin, unsealing: Bool = false) throws -> any Store {
-        let identity = unsealing ? try requiredIdentity("registrations are encrypted with a key derived from the node's") : nil
-        let location = try location()
+/// A command of `waku-push admin`.
+protocol AdminCommand: ReportingCommand {
+    var command: Admin { get }
+    var admin: AdminOptions { get }
+}
+
+extension AdminCommand {
+    /// The path of the data folder.
+    var folder: String { admin.data ?? command.data ?? Environment.string("data") ?? "data" }
+
+    /// - Throws: ``CommandFailure`` when the folder can't be opened.
+    func client() throws(CommandFailure) -> AdminClient { try AdminClient(folder: folder) }
+
+    func openStore(unsealing: Bool = false) throws -> any Store {
+        let identity = unsealing ? try admin.requiredIdentity("registrations are encrypted with a key derived from the node's") : nil
+        let location = try admin.location()
         do {
-            return try NodeAssembly.existingStore(at: location, in: folder(of: command), of: identity)
+            return try NodeAssembly.existingStore(at: location, in: folder, of: identity)
         } catch {
             guard error.code == .missing, location == .dataFolder else { throw error }
             throw CommandFailure(.data, error.message + " If its store is PostgreSQL, give --store")

@@ -11,26 +11,24 @@ import Waku
 import WakuCrypto
 
 extension Admin.Outbox {
-    struct List: AsyncParsableCommand {
+    struct List: AdminCommand {
         static let configuration = CommandConfiguration(abstract: "Lists waiting notifications, oldest first. Contents are not decrypted.")
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @Option(help: "Maximum number of results.") var limit = 100
 
-        func run() async throws {
-            try await reportingFailures {
-                guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
-                let store = try admin.openStore(of: command)
-                let rows = try rows(store)
-                if admin.json { return try Output.json(rows) }
-                Output.table(
-                    ["ID", "PROTOCOL", "KEY HASH", "INSTALLATION", "EXPIRES"],
-                    rows.map { row in
-                        let keyHash = row.keyHash.isEmpty ? "" : row.keyHash.prefix(16) + "…"
-                        return [String(row.id), row.protocol, keyHash, row.installation, row.expires]
-                    })
-            }
+        func execute() async throws {
+            guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
+            let store = try openStore()
+            let rows = try rows(store)
+            if admin.json { return try Output.json(rows) }
+            Output.table(
+                ["ID", "PROTOCOL", "KEY HASH", "INSTALLATION", "EXPIRES"],
+                rows.map { row in
+                    let keyHash = row.keyHash.isEmpty ? "" : row.keyHash.prefix(16) + "…"
+                    return [String(row.id), row.protocol, keyHash, row.installation, row.expires]
+                })
         }
 
         private func rows(_ store: any Store) throws -> [Row] {
@@ -71,7 +69,7 @@ struct OutboxSelection: ParsableArguments {
 }
 
 extension Admin.Outbox {
-    struct Retry: AsyncParsableCommand {
+    struct Retry: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Retries waiting notifications at once, without waiting for the back-off.",
             discussion: "EXAMPLE\n  waku-push admin outbox retry --all --data data")
@@ -80,17 +78,15 @@ extension Admin.Outbox {
         @OptionGroup var admin: AdminOptions
         @OptionGroup var selection: OutboxSelection
 
-        func run() async throws {
-            try await reportingFailures {
-                let selected = try selection.selected()
-                let count: AdminAPI.Count = try await AdminClient(folder: admin.folder(of: command)).post("/outbox/retry", selected)
-                if admin.json { return try Output.json(count) }
-                Output.line("\(count.count) notifications are retried now.")
-            }
+        func execute() async throws {
+            let selected = try selection.selected()
+            let count: AdminAPI.Count = try await client().post("/outbox/retry", selected)
+            if admin.json { return try Output.json(count) }
+            Output.line("\(count.count) notifications are retried now.")
         }
     }
 
-    struct Drop: AsyncParsableCommand {
+    struct Drop: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Drops waiting notifications. Those that are being posted to gorush may still be delivered.",
             discussion: "EXAMPLE\n  waku-push admin outbox drop 17 18 --data data --yes")
@@ -100,25 +96,21 @@ extension Admin.Outbox {
         @OptionGroup var selection: OutboxSelection
         @Flag(help: "Drop them. Without it the command only prints how many there are.") var yes = false
 
-        func run() async throws {
-            try await reportingFailures {
-                let selected = try selection.selected()
-                let count = AdminAPI.Count(count: yes ? try await drop(selected) : try waiting(selected).count)
-                if admin.json { return try Output.json(count) }
-                Output.line(
-                    yes ? "\(count.count) notifications dropped." : "\(count.count) notifications would be dropped: repeat with --yes.")
-            }
+        func execute() async throws {
+            let selected = try selection.selected()
+            let count = AdminAPI.Count(count: yes ? try await drop(selected) : try waiting(selected).count)
+            if admin.json { return try Output.json(count) }
+            Output.line(yes ? "\(count.count) notifications dropped." : "\(count.count) notifications would be dropped: repeat with --yes.")
         }
 
         private func waiting(_ selection: AdminAPI.Selection) throws -> [Int64] {
-            let waiting = try admin.openStore(of: command).read(DeliveryStorage.waitingDeliveries()).map(\.id)
+            let waiting = try openStore().read(DeliveryStorage.waitingDeliveries()).map(\.id)
             return selection.ids.map { $0.filter(Set(waiting).contains) } ?? waiting
         }
 
         /// A running daemon holds waiting notifications in memory, so it has to drop them. Without a daemon the folder is locked meanwhile.
         private func drop(_ selection: AdminAPI.Selection) async throws -> Int {
-            let folder = admin.folder(of: command)
-            let client = try AdminClient(folder: folder)
+            let client = try client()
             if try await client.status() != nil {
                 let count: AdminAPI.Count = try await client.post("/outbox/drop", selection)
                 return count.count
@@ -126,8 +118,8 @@ extension Admin.Outbox {
             let lock = try DataFolder(locking: folder)
             defer { lock.unlock() }
             let ids = try waiting(selection)
-            let store = try admin.openStore(of: command)
-            try await admin.audited(.outboxDrop, of: command) {
+            let store = try openStore()
+            try await audited(.outboxDrop) {
                 try await store.commit(DeliveryStorage.drop(ids, of: NodeAssembly.deliverySources(of: store), at: .now()))
             }
             try store.close()
@@ -137,7 +129,7 @@ extension Admin.Outbox {
 }
 
 extension Admin {
-    struct Topics: AsyncParsableCommand {
+    struct Topics: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists the content topics that the node listens on: its own (with --identity), and one or two for each registrant.")
 
@@ -145,27 +137,25 @@ extension Admin {
         @OptionGroup var admin: AdminOptions
         @Option(help: "Maximum number of registrants.") var limit = 100
 
-        func run() async throws {
-            try await reportingFailures {
-                guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
-                let store = try admin.openStore(of: command)
-                var rows: [Row] = []
-                if let identity = admin.identityFile {
-                    let overview = IdentityOverview(try IdentityFile.read(identity).publicKey)
-                    rows.append(Row(contentTopic: overview.personalTopic, purpose: "personal", keyHash: overview.keyHash))
-                    rows.append(Row(contentTopic: overview.partitionedTopic, purpose: "partitioned", keyHash: overview.keyHash))
-                }
-                for keyHash in try store.read(StatusServer.Registrations.registeredKeyHashes(limit: limit)) {
-                    let topics = QueryTopics(of: keyHash)
-                    rows.append(Row(contentTopic: ContentTopic(topics.deployed).rawValue, purpose: "query", keyHash: keyHash.hex))
-                    rows.append(
-                        Row(contentTopic: ContentTopic(topics.published).rawValue, purpose: "query, published form", keyHash: keyHash.hex))
-                }
-                if admin.json { return try Output.json(rows) }
-                Output.table(
-                    ["CONTENT TOPIC", "PURPOSE", "KEY HASH"],
-                    rows.map { [$0.contentTopic, $0.purpose, String($0.keyHash.prefix(16)) + "…"] })
+        func execute() async throws {
+            guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
+            let store = try openStore()
+            var rows: [Row] = []
+            if let identity = admin.identityFile {
+                let overview = IdentityOverview(try IdentityFile.read(identity).publicKey)
+                rows.append(Row(contentTopic: overview.personalTopic, purpose: "personal", keyHash: overview.keyHash))
+                rows.append(Row(contentTopic: overview.partitionedTopic, purpose: "partitioned", keyHash: overview.keyHash))
             }
+            for keyHash in try store.read(StatusServer.Registrations.registeredKeyHashes(limit: limit)) {
+                let topics = QueryTopics(of: keyHash)
+                rows.append(Row(contentTopic: ContentTopic(topics.deployed).rawValue, purpose: "query", keyHash: keyHash.hex))
+                rows.append(
+                    Row(contentTopic: ContentTopic(topics.published).rawValue, purpose: "query, published form", keyHash: keyHash.hex))
+            }
+            if admin.json { return try Output.json(rows) }
+            Output.table(
+                ["CONTENT TOPIC", "PURPOSE", "KEY HASH"],
+                rows.map { [$0.contentTopic, $0.purpose, String($0.keyHash.prefix(16)) + "…"] })
         }
 
         private struct Row: Encodable {

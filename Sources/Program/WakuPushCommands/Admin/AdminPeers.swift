@@ -4,7 +4,7 @@ import Core
 import Waku
 
 extension Admin {
-    struct Peers: AsyncParsableCommand {
+    struct Peers: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists the peers that the running node is connected to over libp2p.",
             discussion: """
@@ -19,17 +19,15 @@ extension Admin {
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
 
-        func run() async throws {
-            try await reportingFailures {
-                let found: AdminAPI.Peers = try await AdminClient(folder: admin.folder(of: command)).get("/peers")
-                if admin.json { return try Output.json(found) }
-                for address in found.addresses { Output.line("listening on \(address)") }
-                guard !found.peers.isEmpty else { return Output.line("no peers") }
-                if !found.addresses.isEmpty { Output.line() }
-                Output.table(
-                    ["PEER", "BY", "MESH", "SCORE", "KIB IN", "KIB OUT", "MESSAGES IN", "MESSAGES OUT", "AGENT", "ADDRESS"],
-                    found.peers.map(Self.row))
-            }
+        func execute() async throws {
+            let found: AdminAPI.Peers = try await client().get("/peers")
+            if admin.json { return try Output.json(found) }
+            for address in found.addresses { Output.line("listening on \(address)") }
+            guard !found.peers.isEmpty else { return Output.line("no peers") }
+            if !found.addresses.isEmpty { Output.line() }
+            Output.table(
+                ["PEER", "BY", "MESH", "SCORE", "KIB IN", "KIB OUT", "MESSAGES IN", "MESSAGES OUT", "AGENT", "ADDRESS"],
+                found.peers.map(Self.row))
         }
 
         private static func row(_ peer: RelayPeer) -> [String] {

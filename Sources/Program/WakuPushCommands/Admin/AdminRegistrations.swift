@@ -10,7 +10,7 @@ import StatusProtocol
 import Waku
 
 extension Admin.Registrations {
-    struct List: AsyncParsableCommand {
+    struct List: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists installations including tombstones, oldest first.",
             discussion: """
@@ -26,18 +26,16 @@ extension Admin.Registrations {
         @Option(help: "Maximum number of results.") var limit = 100
         @Option(help: "Number of results to skip.") var offset = 0
 
-        func run() async throws {
-            try await reportingFailures {
-                guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0 and --offset at least 0") }
-                let store = try admin.openStore(of: command)
-                let rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: limit, offset: offset))
-                    .map(RegistrationRow.init)
-                try rows.print(asJSON: admin.json)
-            }
+        func execute() async throws {
+            guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0 and --offset at least 0") }
+            let store = try openStore()
+            let rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: limit, offset: offset))
+                .map(RegistrationRow.init)
+            try rows.print(asJSON: admin.json)
         }
     }
 
-    struct Show: AsyncParsableCommand {
+    struct Show: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows one registrant's installations.",
             discussion: """
@@ -53,43 +51,39 @@ extension Admin.Registrations {
         @Argument(help: "A key hash, a public key, or a prefix of a key hash.") var registrant: RegistrantArgument
         @Flag(help: "Show tokens. Needs --identity.") var reveal = false
 
-        func run() async throws {
-            try await reportingFailures {
-                let isOpened = reveal || admin.identityFile != nil
-                let store = try admin.openStore(of: command, unsealing: isOpened)
-                let keyHash = try registrant.resolve(in: store)
-                let registrations = StatusServer.Registrations(store.sealer)
-                if reveal { try await admin.recordReading(.registrationsReveal, of: command) }
-                let details = try store.read(StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max)).map { summary in
-                    let opened = isOpened ? try store.read(registrations.state(of: summary.key))?.registration : nil
-                    return RegistrationDetail(summary, opened: opened, reveal: reveal)
-                }
-                if admin.json { return try Output.json(details) }
-                for (index, detail) in details.enumerated() {
-                    if index > 0 { Output.line() }
-                    Output.fields(detail.fields)
-                }
+        func execute() async throws {
+            let isOpened = reveal || admin.identityFile != nil
+            let store = try openStore(unsealing: isOpened)
+            let keyHash = try registrant.resolve(in: store)
+            let registrations = StatusServer.Registrations(store.sealer)
+            if reveal { try await recordReading(.registrationsReveal) }
+            let details = try store.read(StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max)).map { summary in
+                let opened = isOpened ? try store.read(registrations.state(of: summary.key))?.registration : nil
+                return RegistrationDetail(summary, opened: opened, reveal: reveal)
+            }
+            if admin.json { return try Output.json(details) }
+            for (index, detail) in details.enumerated() {
+                if index > 0 { Output.line() }
+                Output.fields(detail.fields)
             }
         }
     }
 
-    struct Stats: AsyncParsableCommand {
+    struct Stats: AdminCommand {
         static let configuration = CommandConfiguration(abstract: "Prints numbers of registrants, installations and waiting notifications.")
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
 
-        func run() async throws {
-            try await reportingFailures {
-                let store = try admin.openStore(of: command)
-                let numbers = try StoredNumbers(of: store)
-                if admin.json { return try Output.json(numbers) }
-                Output.fields(numbers.fields)
-            }
+        func execute() async throws {
+            let store = try openStore()
+            let numbers = try StoredNumbers(of: store)
+            if admin.json { return try Output.json(numbers) }
+            Output.fields(numbers.fields)
         }
     }
 
-    struct Remove: AsyncParsableCommand {
+    struct Remove: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Removes registrations, as if the registrant had unregistered: only key hash, installation id and version are kept.",
             discussion: "EXAMPLE\n  waku-push admin registrations remove 0eb7c16f --data data --yes")
@@ -100,31 +94,28 @@ extension Admin.Registrations {
         @Option(help: "Only this installation.") var installation: String?
         @Flag(help: "Remove them. Without it the command only prints what would be removed.") var yes = false
 
-        func run() async throws {
-            try await reportingFailures {
-                let store = try admin.openStore(of: command)
-                let keyHash = try registrant.resolve(in: store)
-                let wanted = installation.map(InstallationID.init)
-                // Removing needs no decryption, and therefore not the node's key.
-                let found = StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max).map { rows in
-                    rows.filter { $0.platform != nil && (wanted == nil || $0.key.installationID == wanted) }
-                }
-                let rows = try store.read(found)
-                if yes {
-                    // In sequence: the registrant's topic keys are deleted with the last registration.
-                    let ends = rows.map { StatusServer.Registrations.unregister($0.key, version: $0.version, at: .now()) }
-                    try await admin.audited(.registrationsRemove, of: command) {
-                        for result in await store.commitEach(ends) { try result.get() }
-                    }
-                }
-                guard !rows.isEmpty else { throw CommandFailure(.data, "no registration to remove") }
-                if admin.json { return try Output.json(rows.map(RegistrationRow.init)) }
-                for row in rows {
-                    Output.line(
-                        "\(yes ? "removed" : "would remove") \(keyHash.hex.prefix(16))… \(row.key.installationID.string)")
-                }
-                if !yes { Output.line("Nothing was removed: repeat with --yes.") }
+        func execute() async throws {
+            let store = try openStore()
+            let keyHash = try registrant.resolve(in: store)
+            let wanted = installation.map(InstallationID.init)
+            // Removing needs no decryption, and therefore not the node's key.
+            let found = StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max).map { rows in
+                rows.filter { $0.platform != nil && (wanted == nil || $0.key.installationID == wanted) }
             }
+            let rows = try store.read(found)
+            if yes {
+                // In sequence: the registrant's topic keys are deleted with the last registration.
+                let ends = rows.map { StatusServer.Registrations.unregister($0.key, version: $0.version, at: .now()) }
+                try await audited(.registrationsRemove) {
+                    for result in await store.commitEach(ends) { try result.get() }
+                }
+            }
+            guard !rows.isEmpty else { throw CommandFailure(.data, "no registration to remove") }
+            if admin.json { return try Output.json(rows.map(RegistrationRow.init)) }
+            for row in rows {
+                Output.line("\(yes ? "removed" : "would remove") \(keyHash.hex.prefix(16))… \(row.key.installationID.string)")
+            }
+            if !yes { Output.line("Nothing was removed: repeat with --yes.") }
         }
     }
 }

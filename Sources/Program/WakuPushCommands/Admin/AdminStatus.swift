@@ -9,7 +9,7 @@ import Storage
 import StoreSQLite
 
 extension Admin {
-    struct Status: AsyncParsableCommand {
+    struct Status: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows the status of a running node: readiness, findings, outbox and counters.",
             discussion: """
@@ -23,19 +23,17 @@ extension Admin {
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
 
-        func run() async throws {
-            try await reportingFailures {
-                let client = try AdminClient(folder: admin.folder(of: command))
-                let live = try await client.status()
-                let store = try admin.openStore(of: command)
-                let overview = Overview(live: live, registrations: try StoredNumbers(of: store))
-                if admin.json { try Output.json(overview) } else { overview.print() }
-                guard let live else {
-                    CommandFailure.report(client.noDaemon.message)
-                    throw ExitCode(client.noDaemon.code.rawValue)
-                }
-                if !live.isReady { throw ExitCode(2) }
+        func execute() async throws {
+            let client = try client()
+            let live = try await client.status()
+            let store = try openStore()
+            let overview = Overview(live: live, registrations: try StoredNumbers(of: store))
+            if admin.json { try Output.json(overview) } else { overview.print() }
+            guard let live else {
+                CommandFailure.report(client.noDaemon.message)
+                throw ExitCode(client.noDaemon.code.rawValue)
             }
+            if !live.isReady { throw ExitCode(2) }
         }
     }
 }

@@ -10,7 +10,7 @@ import Waku
 import WakuCrypto
 
 extension Admin {
-    struct TestPush: AsyncParsableCommand {
+    struct TestPush: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Posts a test notification to gorush and shows the result, or prints what would be posted.",
             discussion: """
@@ -60,26 +60,24 @@ extension Admin {
             }
         }
 
-        func run() async throws {
-            try await reportingFailures {
-                guard preview || !reveal else { throw CommandFailure(.usage, "--reveal needs --preview") }
-                // A token that the operator gives is not read from the store.
-                let push =
-                    if registrant == nil { try target() } else { try await admin.audited(.testPush, of: command) { try target() } }
-                let byDaemon = try await postedByDaemon(push)
-                let tested = if let byDaemon { byDaemon } else { try await posted(push) }
-                if let problem = tested.problem { throw CommandFailure(.data, problem) }
-                if let preview = tested.preview { return Output.line(preview) }
-                if admin.json { try Output.json(tested) } else { Output.fields(tested.fields) }
-                if !tested.isGood { throw ExitCode(2) }
-            }
+        func execute() async throws {
+            guard preview || !reveal else { throw CommandFailure(.usage, "--reveal needs --preview") }
+            // A token that the operator gives is not read from the store.
+            let push =
+                if registrant == nil { try target() } else { try await audited(.testPush) { try target() } }
+            let byDaemon = try await postedByDaemon(push)
+            let tested = if let byDaemon { byDaemon } else { try await posted(push) }
+            if let problem = tested.problem { throw CommandFailure(.data, problem) }
+            if let preview = tested.preview { return Output.line(preview) }
+            if admin.json { try Output.json(tested) } else { Output.fields(tested.fields) }
+            if !tested.isGood { throw ExitCode(2) }
         }
 
         /// By the daemon that runs on the data folder: nil if there is none, or if options or the configuration file name another server, or other
         /// settings for a preview.
         private func postedByDaemon(_ push: AdminAPI.TestPush) async throws -> AdminAPI.TestedPush? {
             guard !gorush.namesServer, !(preview && Environment.file != nil),
-                let client = try? AdminClient(folder: admin.folder(of: command)),
+                let client = try? client(),
                 try await client.status() != nil
             else { return nil }
             return try await client.post("/gorush/test-push", push, timeout: .seconds(610))
@@ -97,7 +95,7 @@ extension Admin {
             guard platform == nil, apnTopic == nil else {
                 throw CommandFailure(.usage, "--platform and --apn-topic need --token-file: a registration has both")
             }
-            let store = try admin.openStore(of: command, unsealing: true)
+            let store = try openStore(unsealing: true)
             let keyHash = try registrant.resolve(in: store)
             let found = try store.read(StatusServer.Registrations(store.sealer).registrations(of: [keyHash])).filter {
                 installation == nil || $0.key.installationID == InstallationID(installation ?? "")

@@ -4,7 +4,7 @@ import StatusProtocol
 import WakuCrypto
 
 extension Client {
-    struct Discover: AsyncParsableCommand {
+    struct Discover: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Finds a registrant's devices and remembers them.",
             discussion: """
@@ -27,22 +27,20 @@ extension Client {
             _ = try state.required()
         }
 
-        func run() async throws {
-            try await reportingFailures {
-                let key = try registrant.required().key
-                let found = try await ClientSession.run(state.required(), client) { [client, servers] session in
-                    session.client.setQueryServers(servers.map { PushServer(key: $0.key) })
-                    let devices = try await session.client.discover(key, timeout: client.timeout.duration)
-                    return (devices: devices, flaw: session.client.advertisementFlaw(of: key), obstacle: session.obstacle)
-                }
-                try KnownDeviceRow.print(found.devices, asJSON: client.json)
-                guard found.devices.isEmpty else { return }
-                if let flaw = found.flaw {
-                    throw CommandFailure(.data, "no device is known: the registrant's advertisement \(flaw.explanation)")
-                }
-                if let obstacle = found.obstacle { throw CommandFailure(.unavailable, "no device is known: \(obstacle)") }
-                throw CommandFailure(.unavailable, "no device is known: none is advertised, and no server answered")
+        func execute() async throws {
+            let key = try registrant.required().key
+            let found = try await ClientSession.run(state.required(), client) { [client, servers] session in
+                session.client.setQueryServers(servers.map { PushServer(key: $0.key) })
+                let devices = try await session.client.discover(key, timeout: client.timeout.duration)
+                return (devices: devices, flaw: session.client.advertisementFlaw(of: key), obstacle: session.obstacle)
             }
+            try KnownDeviceRow.print(found.devices, asJSON: client.json)
+            guard found.devices.isEmpty else { return }
+            if let flaw = found.flaw {
+                throw CommandFailure(.data, "no device is known: the registrant's advertisement \(flaw.explanation)")
+            }
+            if let obstacle = found.obstacle { throw CommandFailure(.unavailable, "no device is known: \(obstacle)") }
+            throw CommandFailure(.unavailable, "no device is known: none is advertised, and no server answered")
         }
     }
 }

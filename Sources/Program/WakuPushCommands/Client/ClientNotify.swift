@@ -5,7 +5,7 @@ import StatusProtocol
 import WakuCrypto
 
 extension Client {
-    struct Notify: AsyncParsableCommand {
+    struct Notify: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Has a registrant's devices notified.",
             discussion: """
@@ -58,18 +58,16 @@ extension Client {
             }
         }
 
-        func run() async throws {
-            try await reportingFailures {
-                guard let content = bytes(hex: message) else { throw CommandFailure(.usage, "--message is not hexadecimal") }
-                guard let messageID = messageId.map({ bytes(hex: $0) }) ?? randomBytes(32), !messageID.isEmpty else {
-                    throw CommandFailure(.usage, "--message-id is not hexadecimal")
-                }
-                let registrant = try registrant.required().key
-                if let folder = state.folder {
-                    try await notify(registrant, content: content, messageID: messageID, rememberedIn: folder)
-                } else {
-                    try await notify(registrant, content: content, messageID: messageID, at: servers.single())
-                }
+        func execute() async throws {
+            guard let content = bytes(hex: message) else { throw CommandFailure(.usage, "--message is not hexadecimal") }
+            guard let messageID = messageId.map({ bytes(hex: $0) }) ?? randomBytes(32), !messageID.isEmpty else {
+                throw CommandFailure(.usage, "--message-id is not hexadecimal")
+            }
+            let registrant = try registrant.required().key
+            if let folder = state.folder {
+                try await notify(registrant, content: content, messageID: messageID, rememberedIn: folder)
+            } else {
+                try await notify(registrant, content: content, messageID: messageID, at: servers.single())
             }
         }
 

@@ -5,7 +5,7 @@ import StatusProtocol
 import WakuCrypto
 
 extension Client {
-    struct Query: AsyncParsableCommand {
+    struct Query: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Asks a server which devices a registrant has. A server that knows none keeps silent.")
 
@@ -15,22 +15,20 @@ extension Client {
         @OptionGroup var registrant: RegistrantOptions
         @Flag(help: "Show access tokens.") var reveal = false
 
-        func run() async throws {
-            try await reportingFailures {
-                let key = try registrant.required().key
-                let devices = try await client.withClient(asker.orEphemeral()) { [client, server] in
-                    try await $0.query(key, at: server.key, timeout: client.timeout.duration)
-                }
-                let rows = devices.map { Row($0, reveal: reveal) }
-                if client.json { return try Output.json(rows) }
-                let header = ["INSTALLATION", "VERSION", "MAY BE NOTIFIED"] + (reveal ? ["ACCESS TOKEN"] : [])
-                Output.table(
-                    header,
-                    rows.map { row in
-                        [row.installation, String(row.version), row.mayBeNotified ? "yes" : "by others only"]
-                            + (reveal ? [row.accessToken ?? ""] : [])
-                    })
+        func execute() async throws {
+            let key = try registrant.required().key
+            let devices = try await client.withClient(asker.orEphemeral()) { [client, server] in
+                try await $0.query(key, at: server.key, timeout: client.timeout.duration)
             }
+            let rows = devices.map { Row($0, reveal: reveal) }
+            if client.json { return try Output.json(rows) }
+            let header = ["INSTALLATION", "VERSION", "MAY BE NOTIFIED"] + (reveal ? ["ACCESS TOKEN"] : [])
+            Output.table(
+                header,
+                rows.map { row in
+                    [row.installation, String(row.version), row.mayBeNotified ? "yes" : "by others only"]
+                        + (reveal ? [row.accessToken ?? ""] : [])
+                })
         }
 
         private struct Row: Encodable {

@@ -6,7 +6,7 @@ import StatusProtocol
 import WakuCrypto
 
 extension Client {
-    struct Register: AsyncParsableCommand {
+    struct Register: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Registers a device.",
             discussion: """
@@ -54,17 +54,15 @@ extension Client {
             ])
         }
 
-        func run() async throws {
-            try await reportingFailures {
-                if let folder = state.folder { return try await register(folder) }
-                let server = try servers.single()
-                let version = oneShot.version ?? 1
-                let registered = try registration(version)
-                let error = try await client.withClient(owner.required()) { [client] in
-                    try await $0.register(registered, with: server.key, vapidKey: server.vapidKey, timeout: client.timeout.duration)
-                }
-                try RegistrationResult(error, installation: registered.installationID, version: version).print(asJSON: client.json)
+        func execute() async throws {
+            if let folder = state.folder { return try await register(folder) }
+            let server = try servers.single()
+            let version = oneShot.version ?? 1
+            let registered = try registration(version)
+            let error = try await client.withClient(owner.required()) { [client] in
+                try await $0.register(registered, with: server.key, vapidKey: server.vapidKey, timeout: client.timeout.duration)
             }
+            try RegistrationResult(error, installation: registered.installationID, version: version).print(asJSON: client.json)
         }
 
         private func registration(_ version: UInt64) throws(CommandFailure) -> DeviceRegistration {
@@ -90,8 +88,7 @@ extension Client {
                 let client = session.client
                 let named = servers.isEmpty ? client.namedServers : servers.map(\.server)
                 guard !named.isEmpty else { throw CommandFailure(.usage, "--server is missing: give the public key of a push server") }
-                let states = try await client.register(
-                    profile, with: named, enablesReceiving: true, timeout: timeout)
+                let states = try await client.register(profile, with: named, enablesReceiving: true, timeout: timeout)
                 await client.waitUntilAdvertised(timeout: timeout)
                 return (states, session.obstacle)
             }

@@ -3,7 +3,7 @@ import PushClient
 import UnixSignals
 
 extension Client {
-    struct Run: AsyncParsableCommand {
+    struct Run: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Runs a remembered client: keeps it registered and advertised, and prints what happens.",
             discussion: """
@@ -30,11 +30,9 @@ extension Client {
             _ = try state.required()
         }
 
-        func run() async throws {
-            try await reportingFailures {
-                try await ClientSession.run(state.required(), client) { [json = client.json, receiving, sending] session in
-                    try await session.printEvents(asJSON: json, receiving, sending)
-                }
+        func execute() async throws {
+            try await ClientSession.run(state.required(), client) { [json = client.json, receiving, sending] session in
+                try await session.printEvents(asJSON: json, receiving, sending)
             }
         }
     }

@@ -4,7 +4,7 @@ import StatusProtocol
 import WakuCrypto
 
 extension Client {
-    struct Status: AsyncParsableCommand {
+    struct Status: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows what a remembered client knows.",
             discussion: """
@@ -40,15 +40,13 @@ extension Client {
             if publicKey, client.json { throw ValidationError("give one of --json and --public-key") }
         }
 
-        func run() async throws {
-            try await reportingFailures {
-                let folder = try state.required()
-                try folder.expectClient()
-                if verify || ping { return try await printVerified(folder) }
-                let report = ClientStatusReport(try await folder.open([]))
-                if publicKey { return Output.line("0x" + report.publicKey) }
-                if client.json { try Output.json(report) } else { report.print() }
-            }
+        func execute() async throws {
+            let folder = try state.required()
+            try folder.expectClient()
+            if verify || ping { return try await printVerified(folder) }
+            let report = ClientStatusReport(try await folder.open([]))
+            if publicKey { return Output.line("0x" + report.publicKey) }
+            if client.json { try Output.json(report) } else { report.print() }
         }
 
         private func printVerified(_ folder: ClientFolder) async throws {

@@ -4,7 +4,7 @@ import StatusProtocol
 import WakuCrypto
 
 extension Client {
-    struct Unregister: AsyncParsableCommand {
+    struct Unregister: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Ends a registration.",
             discussion: """
@@ -44,17 +44,15 @@ extension Client {
             ])
         }
 
-        func run() async throws {
-            try await reportingFailures {
-                if let folder = state.folder { return try await unregister(folder) }
-                guard let installation = oneShot.installation, let version = oneShot.version else { return }
-                let id = InstallationID(installation)
-                let server = try servers.single()
-                let error = try await client.withClient(owner.required()) { [client] in
-                    try await $0.unregister(id, version: version, with: server, timeout: client.timeout.duration)
-                }
-                try RegistrationResult(error, installation: id, version: version).print(asJSON: client.json)
+        func execute() async throws {
+            if let folder = state.folder { return try await unregister(folder) }
+            guard let installation = oneShot.installation, let version = oneShot.version else { return }
+            let id = InstallationID(installation)
+            let server = try servers.single()
+            let error = try await client.withClient(owner.required()) { [client] in
+                try await $0.unregister(id, version: version, with: server, timeout: client.timeout.duration)
             }
+            try RegistrationResult(error, installation: id, version: version).print(asJSON: client.json)
         }
 
         private func unregister(_ folder: ClientFolder) async throws {

@@ -18,7 +18,7 @@ struct ConfigCommand: ParsableCommand {
             """,
         subcommands: [Check.self, Show.self, Default.self])
 
-    struct Check: AsyncParsableCommand {
+    struct Check: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Validates the configuration, including the files that it names, without connecting to anything.",
             usage: "waku-push config check [--config FILE] <options of serve>",
@@ -31,17 +31,17 @@ struct ConfigCommand: ParsableCommand {
         @OptionGroup(title: "Options of serve")
         var options: Serve
 
-        func run() async throws {
-            try await reportingFailures(checksOptions: false) {
-                let plan = try options.plan()
-                for warning in options.warnings(plan) { CommandFailure.report("warning: \(warning)") }
-                for advice in options.recommendations(plan) { CommandFailure.report("recommendation: \(advice)") }
-                Output.line("The configuration is valid.")
-            }
+        static let checksOptions = false
+
+        func execute() async throws {
+            let plan = try options.plan()
+            for warning in options.warnings(plan) { CommandFailure.report("warning: \(warning)") }
+            for advice in options.recommendations(plan) { CommandFailure.report("recommendation: \(advice)") }
+            Output.line("The configuration is valid.")
         }
     }
 
-    struct Show: AsyncParsableCommand {
+    struct Show: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Prints each option with its value and the source of the value.",
             usage: "waku-push config show [--config FILE] [--json] <options of serve>",
@@ -53,17 +53,15 @@ struct ConfigCommand: ParsableCommand {
         @Flag(help: "Print JSON.")
         var json = false
 
-        func run() async throws {
-            try await reportingFailures {
-                let values =
-                    ServeOption.all.map { $0.value(Invocation.current.arguments).withoutSecrets } + (Environment.file?.shownEntries ?? [])
-                guard !json else { return try Output.json(values) }
-                Output.table(
-                    ["OPTION", "VALUE", "FROM"],
-                    values.map { value in
-                        [value.option, value.values.isEmpty ? "–" : value.values.joined(separator: ", "), value.source]
-                    })
-            }
+        func execute() async throws {
+            let values =
+                ServeOption.all.map { $0.value(Invocation.current.arguments).withoutSecrets } + (Environment.file?.shownEntries ?? [])
+            guard !json else { return try Output.json(values) }
+            Output.table(
+                ["OPTION", "VALUE", "FROM"],
+                values.map { value in
+                    [value.option, value.values.isEmpty ? "–" : value.values.joined(separator: ", "), value.source]
+                })
         }
     }
 

@@ -14,7 +14,7 @@ import Core
 import Waku
 import WakuCrypto
 
-struct Demo: AsyncParsableCommand {
+struct Demo: ReportingCommand {
     static let configuration = CommandConfiguration(
         abstract: "Demonstrates the node on this machine, without a network: registers, queries and notifies a phone.",
         discussion: """
@@ -29,64 +29,62 @@ struct Demo: AsyncParsableCommand {
     @Flag(help: "Demonstrate Session's push server: run waku-push-bench session-demo.")
     var session = false
 
-    func run() async throws {
-        try await reportingFailures {
-            if session { return try SiblingProgram.bench.replaceProcess(["session-demo"]) }
-            let folder = NSTemporaryDirectory() + "waku-push-demo-" + UUID().uuidString
-            defer { try? FileManager.default.removeItem(atPath: folder) }
-            let logger = Logger.warnings
-            let network = LoopbackNetwork()
-            let gorush = GorushStandIn()
+    func execute() async throws {
+        if session { return try SiblingProgram.bench.replaceProcess(["session-demo"]) }
+        let folder = NSTemporaryDirectory() + "waku-push-demo-" + UUID().uuidString
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let logger = Logger.warnings
+        let network = LoopbackNetwork()
+        let gorush = GorushStandIn()
 
-            try await withThrowingTaskGroup(of: Bool.self) { group in
-                let relayServer = LoopbackServer(network: network, host: "127.0.0.1", port: 0, logger: logger)
-                let (ports, bound) = AsyncStream.makeStream(of: Int.self)
-                group.addTask {
-                    try await relayServer.run { bound.yield($0) }
-                    return false
-                }
-                group.addTask {
-                    try await gorush.run()
-                    return false
-                }
-                let gorushURL = "http://127.0.0.1:\(try await gorush.port)"
-                var relayPort = 0
-                for await port in ports {
-                    relayPort = port
-                    break
-                }
-                let relayURL = "http://127.0.0.1:\(relayPort)"
-
-                let identity = PrivateKey.generate()
-                let server = try Server(
-                    ServerConfiguration(identity: identity, dataPath: folder),
-                    gorush: GorushClient(client: CurlClient(), url: gorushURL), logger: logger
-                ) { network.relay(pubsubTopics: $0.pubsubTopics) }
-                group.addTask {
-                    try await server.node.run()
-                    return false
-                }
-
-                Output.line("Started the loopback relay at \(relayURL), a fake gorush at \(gorushURL), and a node:")
-                Output.line("  public key \(identity.publicKey.hex)")
-                let bob = try DemoClient(relayURL: relayURL, logger: logger)
-                let alice = try DemoClient(relayURL: relayURL, logger: logger)
-                for client in [bob, alice] {
-                    group.addTask {
-                        await client.client.run()
-                        return false
-                    }
-                }
-                group.addTask {
-                    try await DemoScript(server: identity.publicKey, bob: bob, alice: alice, gorush: gorush).run()
-                    return true
-                }
-                for try await isDone in group where isDone { break }
-                group.cancelAll()
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            let relayServer = LoopbackServer(network: network, host: "127.0.0.1", port: 0, logger: logger)
+            let (ports, bound) = AsyncStream.makeStream(of: Int.self)
+            group.addTask {
+                try await relayServer.run { bound.yield($0) }
+                return false
             }
-            Output.line()
-            Output.line("All steps followed the protocol.")
+            group.addTask {
+                try await gorush.run()
+                return false
+            }
+            let gorushURL = "http://127.0.0.1:\(try await gorush.port)"
+            var relayPort = 0
+            for await port in ports {
+                relayPort = port
+                break
+            }
+            let relayURL = "http://127.0.0.1:\(relayPort)"
+
+            let identity = PrivateKey.generate()
+            let server = try Server(
+                ServerConfiguration(identity: identity, dataPath: folder),
+                gorush: GorushClient(client: CurlClient(), url: gorushURL), logger: logger
+            ) { network.relay(pubsubTopics: $0.pubsubTopics) }
+            group.addTask {
+                try await server.node.run()
+                return false
+            }
+
+            Output.line("Started the loopback relay at \(relayURL), a fake gorush at \(gorushURL), and a node:")
+            Output.line("  public key \(identity.publicKey.hex)")
+            let bob = try DemoClient(relayURL: relayURL, logger: logger)
+            let alice = try DemoClient(relayURL: relayURL, logger: logger)
+            for client in [bob, alice] {
+                group.addTask {
+                    await client.client.run()
+                    return false
+                }
+            }
+            group.addTask {
+                try await DemoScript(server: identity.publicKey, bob: bob, alice: alice, gorush: gorush).run()
+                return true
+            }
+            for try await isDone in group where isDone { break }
+            group.cancelAll()
         }
+        Output.line()
+        Output.line("All steps followed the protocol.")
     }
 }
 

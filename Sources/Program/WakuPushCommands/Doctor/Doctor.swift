@@ -1,9 +1,8 @@
 import ArgumentParser
-import Operations
 import NodeAPI
 import PushNode
 
-struct Doctor: AsyncParsableCommand {
+struct Doctor: ReportingCommand {
     static let configuration = CommandConfiguration(
         abstract: "Diagnoses a node and everything that it depends on, with a remedy for each problem.",
         usage: "waku-push doctor <options>",
@@ -31,15 +30,13 @@ struct Doctor: AsyncParsableCommand {
     @Flag(help: "Print JSON.")
     var json = false
 
-    func run() async throws {
-        try await reportingFailures {
-            let findings = NodeChecks.doctor(try await DoctorExamination(options: options).facts())
-            if json { try Output.json(findings) } else { findings.print() }
-            switch findings.worst {
-            case .ok: break
-            case .warn: throw ExitCode(1)
-            case .fail: throw ExitCode(2)
-            }
+    func execute() async throws {
+        let findings = NodeChecks.doctor(try await DoctorExamination(options: options).facts())
+        if json { try Output.json(findings) } else { findings.print() }
+        switch findings.worst {
+        case .ok: break
+        case .warn: throw ExitCode(1)
+        case .fail: throw ExitCode(2)
         }
     }
 }

@@ -1,6 +1,5 @@
 import PushNode
 import CurlClient
-import Operations
 import Foundation
 import Delivery
 import NodeAPI

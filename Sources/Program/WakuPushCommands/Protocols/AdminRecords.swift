@@ -19,7 +19,7 @@ extension Admin {
 }
 
 extension Admin.Records {
-    struct List: AsyncParsableCommand {
+    struct List: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists records, oldest first, tombstones too.",
             discussion: "EXAMPLE\n  waku-push admin records list --data data --limit 50 --offset 100")
@@ -29,20 +29,18 @@ extension Admin.Records {
         @Option(help: "How many.") var limit = 100
         @Option(help: "How many to pass over.") var offset = 0
 
-        func run() async throws {
-            try await reportingFailures {
-                guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0, --offset not below") }
-                let store = try admin.openStore(of: command)
-                let rows = try store.read(StatusV01Server.Records.summaries(limit: limit, offset: offset)).map(RecordRow.init)
-                if admin.json { return try Output.json(rows) }
-                Output.table(
-                    ["KEY HASH", "STATE", "VERSION", "CHANGED"],
-                    rows.map { [String($0.keyHash.prefix(16)) + "…", $0.state, String($0.version), $0.changed] })
-            }
+        func execute() async throws {
+            guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0, --offset not below") }
+            let store = try openStore()
+            let rows = try store.read(StatusV01Server.Records.summaries(limit: limit, offset: offset)).map(RecordRow.init)
+            if admin.json { return try Output.json(rows) }
+            Output.table(
+                ["KEY HASH", "STATE", "VERSION", "CHANGED"],
+                rows.map { [String($0.keyHash.prefix(16)) + "…", $0.state, String($0.version), $0.changed] })
         }
     }
 
-    struct Show: AsyncParsableCommand {
+    struct Show: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows one account's record.",
             discussion: """
@@ -57,22 +55,20 @@ extension Admin.Records {
         @Argument(help: "A key hash (SHA3-256), a public key, or the beginning of a hash.") var account: AccountArgument
         @Flag(help: "Show tokens. Needs --identity.") var reveal = false
 
-        func run() async throws {
-            try await reportingFailures {
-                let isOpened = reveal || admin.identityFile != nil
-                let store = try admin.openStore(of: command, unsealing: isOpened)
-                let summary = try account.resolve(in: store)
-                let records = StatusV01Server.Records(store.sealer)
-                if reveal { try await admin.recordReading(.recordsReveal, of: command) }
-                let opened = isOpened ? try store.read(records.preferences(of: summary.keyHash)) : nil
-                let detail = RecordDetail(row: RecordRow(summary), opened: opened.map { .init($0, reveal: reveal) })
-                if admin.json { return try Output.json(detail) }
-                Output.fields(detail.fields)
-            }
+        func execute() async throws {
+            let isOpened = reveal || admin.identityFile != nil
+            let store = try openStore(unsealing: isOpened)
+            let summary = try account.resolve(in: store)
+            let records = StatusV01Server.Records(store.sealer)
+            if reveal { try await recordReading(.recordsReveal) }
+            let opened = isOpened ? try store.read(records.preferences(of: summary.keyHash)) : nil
+            let detail = RecordDetail(row: RecordRow(summary), opened: opened.map { .init($0, reveal: reveal) })
+            if admin.json { return try Output.json(detail) }
+            Output.fields(detail.fields)
         }
     }
 
-    struct Remove: AsyncParsableCommand {
+    struct Remove: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Ends a record, as if its owner had unregistered: only key hash and version stay.",
             discussion: "EXAMPLE\n  waku-push admin records remove 0eb7c16f --data data --yes")
@@ -82,22 +78,20 @@ extension Admin.Records {
         @Argument(help: "A key hash (SHA3-256), a public key, or the beginning of a hash.") var account: AccountArgument
         @Flag(help: "Do it. Without, it is only shown what would be removed.") var yes = false
 
-        func run() async throws {
-            try await reportingFailures {
-                let store = try admin.openStore(of: command)
-                let summary = try account.resolve(in: store)
-                guard summary.isRegistered else { throw CommandFailure(.data, "nothing is registered there that could be removed") }
-                if yes {
-                    try await admin.audited(.recordsRemove, of: command) {
-                        guard try await store.commit(StatusV01Server.Records.remove(summary.keyHash, at: .now())) else {
-                            throw CommandFailure(.data, "it was unregistered meanwhile")
-                        }
+        func execute() async throws {
+            let store = try openStore()
+            let summary = try account.resolve(in: store)
+            guard summary.isRegistered else { throw CommandFailure(.data, "nothing is registered there that could be removed") }
+            if yes {
+                try await audited(.recordsRemove) {
+                    guard try await store.commit(StatusV01Server.Records.remove(summary.keyHash, at: .now())) else {
+                        throw CommandFailure(.data, "it was unregistered meanwhile")
                     }
                 }
-                if admin.json { return try Output.json(RecordRow(summary)) }
-                Output.line("\(yes ? "removed" : "would remove") \(summary.keyHash.hex.prefix(16))…")
-                if !yes { Output.line("Nothing was removed: repeat with --yes.") }
             }
+            if admin.json { return try Output.json(RecordRow(summary)) }
+            Output.line("\(yes ? "removed" : "would remove") \(summary.keyHash.hex.prefix(16))…")
+            if !yes { Output.line("Nothing was removed: repeat with --yes.") }
         }
     }
 }

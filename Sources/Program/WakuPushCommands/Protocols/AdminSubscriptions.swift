@@ -46,7 +46,7 @@ struct PushServiceArgument: ExpressibleByArgument {
 }
 
 extension Admin.Subscriptions {
-    struct List: AsyncParsableCommand {
+    struct List: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists subscriptions, oldest first.",
             discussion: """
@@ -63,31 +63,29 @@ extension Admin.Subscriptions {
         @Option(help: "Maximum number of results.") var limit = 100
         @Option(help: "Number of results to skip.") var offset = 0
 
-        func run() async throws {
-            try await reportingFailures {
-                guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0 and --offset at least 0") }
-                let isOpened = admin.identityFile != nil
-                let store = try admin.openStore(of: command, unsealing: isOpened)
-                var rows: [SubscriptionRow] = []
-                var left = offset
-                try SessionServer.Subscriptions.forEach(filter.filter(), in: store) { summary in
-                    guard left == 0 else {
-                        left -= 1
-                        return true
-                    }
-                    let record = isOpened ? try? SessionServer.Subscriptions(store.sealer).open(summary) : nil
-                    rows.append(SubscriptionRow(summary, record))
-                    return rows.count < limit
+        func execute() async throws {
+            guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0 and --offset at least 0") }
+            let isOpened = admin.identityFile != nil
+            let store = try openStore(unsealing: isOpened)
+            var rows: [SubscriptionRow] = []
+            var left = offset
+            try SessionServer.Subscriptions.forEach(filter.filter(), in: store) { summary in
+                guard left == 0 else {
+                    left -= 1
+                    return true
                 }
-                if admin.json { return try Output.json(rows) }
-                Output.table(
-                    ["ACCOUNT", "SERVICE", "SIGNED", "EXPIRES"],
-                    rows.map { [$0.account ?? String($0.accountHash.prefix(16)) + "…", $0.service, $0.signed, $0.expires] })
+                let record = isOpened ? try? SessionServer.Subscriptions(store.sealer).open(summary) : nil
+                rows.append(SubscriptionRow(summary, record))
+                return rows.count < limit
             }
+            if admin.json { return try Output.json(rows) }
+            Output.table(
+                ["ACCOUNT", "SERVICE", "SIGNED", "EXPIRES"],
+                rows.map { [$0.account ?? String($0.accountHash.prefix(16)) + "…", $0.service, $0.signed, $0.expires] })
         }
     }
 
-    struct Show: AsyncParsableCommand {
+    struct Show: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows the subscriptions of an account.",
             discussion: """
@@ -102,40 +100,36 @@ extension Admin.Subscriptions {
         @Argument(help: "The pubkey: 66 hexadecimal digits.") var pubkey: String
         @Flag(help: "Show tokens.") var reveal = false
 
-        func run() async throws {
-            try await reportingFailures {
-                guard let account = bytes(hex: pubkey).flatMap({ AccountID($0) }) else {
-                    throw CommandFailure(.usage, "the pubkey must have 66 hexadecimal digits")
-                }
-                let store = try admin.openStore(of: command, unsealing: true)
-                let subscriptions = SessionServer.Subscriptions(store.sealer)
-                let found = try store.read(SessionServer.Subscriptions.ofAccount(subscriptions.accountHash(account)))
-                guard !found.isEmpty else { throw CommandFailure(.data, "no subscription of this account") }
-                if reveal { try await admin.recordReading(.subscriptionsReveal, of: command) }
-                let details = found.map { SubscriptionDetail($0, try? subscriptions.open($0), reveal: reveal) }
-                if admin.json { return try Output.json(details) }
-                for (index, detail) in details.enumerated() {
-                    if index > 0 { Output.line() }
-                    Output.fields(detail.fields)
-                }
+        func execute() async throws {
+            guard let account = bytes(hex: pubkey).flatMap({ AccountID($0) }) else {
+                throw CommandFailure(.usage, "the pubkey must have 66 hexadecimal digits")
+            }
+            let store = try openStore(unsealing: true)
+            let subscriptions = SessionServer.Subscriptions(store.sealer)
+            let found = try store.read(SessionServer.Subscriptions.ofAccount(subscriptions.accountHash(account)))
+            guard !found.isEmpty else { throw CommandFailure(.data, "no subscription of this account") }
+            if reveal { try await recordReading(.subscriptionsReveal) }
+            let details = found.map { SubscriptionDetail($0, try? subscriptions.open($0), reveal: reveal) }
+            if admin.json { return try Output.json(details) }
+            for (index, detail) in details.enumerated() {
+                if index > 0 { Output.line() }
+                Output.fields(detail.fields)
             }
         }
     }
 
-    struct Stats: AsyncParsableCommand {
+    struct Stats: AdminCommand {
         static let configuration = CommandConfiguration(abstract: "Prints numbers of accounts and of devices by service.")
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
 
-        func run() async throws {
-            try await reportingFailures {
-                let store = try admin.openStore(of: command)
-                let figures = try store.read(SessionServer.Subscriptions.figures(at: Int64(Date().timeIntervalSince1970)))
-                let numbers = SubscriptionNumbers(figures)
-                if admin.json { return try Output.json(numbers) }
-                Output.fields(numbers.fields)
-            }
+        func execute() async throws {
+            let store = try openStore()
+            let figures = try store.read(SessionServer.Subscriptions.figures(at: Int64(Date().timeIntervalSince1970)))
+            let numbers = SubscriptionNumbers(figures)
+            if admin.json { return try Output.json(numbers) }
+            Output.fields(numbers.fields)
         }
     }
 }

@@ -14,7 +14,7 @@ struct SessionCommand: AsyncParsableCommand {
 }
 
 extension SessionCommand.Key {
-    struct New: AsyncParsableCommand {
+    struct New: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Creates a key in a file with mode 0600, and prints its public half.",
             discussion: "EXAMPLE\n  waku-push session key new --out onion.key")
@@ -25,14 +25,12 @@ extension SessionCommand.Key {
         @Flag(help: "Print JSON.")
         var json = false
 
-        func run() async throws {
-            try await reportingFailures {
-                try OnionKeyOverview(try OnionKeyFile.create(out, try Sodium.load())).print(asJSON: json)
-            }
+        func execute() async throws {
+            try OnionKeyOverview(try OnionKeyFile.create(out, try Sodium.load())).print(asJSON: json)
         }
     }
 
-    struct Show: AsyncParsableCommand {
+    struct Show: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows the public half of a key.", discussion: "EXAMPLE\n  waku-push session key show --key onion.key")
 
@@ -42,10 +40,8 @@ extension SessionCommand.Key {
         @Flag(help: "Print JSON.")
         var json = false
 
-        func run() async throws {
-            try await reportingFailures {
-                try OnionKeyOverview(try OnionKeyFile.read(key, try Sodium.load())).print(asJSON: json)
-            }
+        func execute() async throws {
+            try OnionKeyOverview(try OnionKeyFile.read(key, try Sodium.load())).print(asJSON: json)
         }
     }
 }

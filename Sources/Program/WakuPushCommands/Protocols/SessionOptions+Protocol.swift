@@ -3,7 +3,6 @@ import NodeAPI
 import NodeAssembly
 import SessionProtocol
 import SessionServer
-import SessionSwarms
 import Storage
 
 extension SessionOptions: OptionalProtocolOptions {

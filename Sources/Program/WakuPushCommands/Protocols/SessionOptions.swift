@@ -2,7 +2,6 @@ import NodeAPI
 import ArgumentParser
 import Foundation
 import HTTPService
-import SessionSwarms
 import PushNode
 import SessionProtocol
 import SessionServer

@@ -8,7 +8,7 @@ import Core
 import NwakuRelay
 import PushClient
 import PushNode
-import SessionSwarms
+import SessionProtocol
 import StatusGoImport
 import Storage
 import StoreSQLite
@@ -68,16 +68,22 @@ package struct CommandFailure: Error {
     }
 }
 
-extension ParsableCommand {
-    /// Runs a command's body; an error becomes one line on standard error and an exit code. An invalid configuration has a line for each of
-    /// its errors, and the exit code of the first.
-    ///
-    /// - Parameter checksOptions: whether errors of the configuration file and of values are reported before the body runs. false if the
-    ///   body reports them together with others.
-    package func reportingFailures(checksOptions: Bool = true, _ body: () async throws -> Void) async throws {
+/// A command that reports an error as one line on standard error and an exit code. An invalid configuration has a line for each of its errors, and
+/// the exit code of the first.
+package protocol ReportingCommand: AsyncParsableCommand {
+    /// Whether errors of the configuration file and of values are reported before the command runs. false if it reports them together with others.
+    static var checksOptions: Bool { get }
+
+    func execute() async throws
+}
+
+extension ReportingCommand {
+    package static var checksOptions: Bool { true }
+
+    package func run() async throws {
         do {
-            if checksOptions { try ConfigurationFailures(Environment.problems).finish() }
-            try await body()
+            if Self.checksOptions { try ConfigurationFailures(Environment.problems).finish() }
+            try await execute()
         } catch let invalid as InvalidConfiguration {
             for failure in invalid.failures { CommandFailure.report(failure.message) }
             throw ExitCode(invalid.failures[0].code.rawValue)

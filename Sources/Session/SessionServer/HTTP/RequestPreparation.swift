@@ -1,7 +1,6 @@
 import Foundation
 import Core
 import SessionProtocol
-import Wire
 
 /// The requests of a body after all checks that do not need the store.
 struct PreparedBody: Sendable {

@@ -1,5 +1,5 @@
 import Core
-import SessionSwarms
+import SessionProtocol
 
 /// Requests waiting for a thread. Client networks take turns by the cost of their requests, and so do the connections of a network: a client that
 /// sends many or large requests delays only itself. A value without I/O.

@@ -6,7 +6,6 @@ import NodeAPI
 import SessionProtocol
 import Core
 import Waku
-import Wire
 
 /// Answers the requests of ``SessionEndpoint``, including those inside onion requests.
 struct SessionResponder: HTTPResponder {

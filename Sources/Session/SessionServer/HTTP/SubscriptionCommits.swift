@@ -4,7 +4,6 @@ import Logging
 import NodeMetrics
 import Core
 import SessionProtocol
-import SessionSwarms
 import Storage
 import Synchronization
 

@@ -3,7 +3,6 @@ package import Delivery
 package import Core
 package import SessionProtocol
 package import Storage
-package import Wire
 
 /// The payload of a notification in the outbox, encrypted for its device: a retry posts the same bytes.
 ///

@@ -3,7 +3,6 @@ import Delivery
 import Dispatch
 import Logging
 import NodeMetrics
-import SessionSwarms
 import SessionProtocol
 import Storage
 import Synchronization

@@ -1,5 +1,4 @@
 import NodeAPI
-import SessionSwarms
 import SessionProtocol
 import Synchronization
 

@@ -1,4 +1,3 @@
-import SessionSwarms
 import SessionProtocol
 import Storage
 import Synchronization

@@ -1,5 +1,4 @@
 package import Logging
-package import SessionSwarms
 package import SessionProtocol
 
 /// Monitors the messages of subscriptions at storage servers: `SubscriptionMonitor`, or a fake in tests.

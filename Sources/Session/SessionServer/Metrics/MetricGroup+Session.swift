@@ -1,6 +1,5 @@
 package import NodeMetrics
 import Core
-import SessionSwarms
 import SessionProtocol
 
 extension MetricGroup {

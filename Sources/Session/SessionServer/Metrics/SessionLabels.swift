@@ -1,6 +1,5 @@
 import NodeMetrics
 import Core
-import SessionSwarms
 import SessionProtocol
 
 package enum SessionEndpointLabel: String, MetricLabel {
@@ -58,7 +57,7 @@ package enum SessionOnionLabel: String, MetricLabel {
     }
 }
 
-/// The reason why a message of a storage server makes no notification: those of ``SessionSwarms/SessionDropReason``, and later ones.
+/// The reason why a message of a storage server makes no notification: those of ``SessionProtocol/SessionDropReason``, and later ones.
 package enum SessionDropLabel: String, MetricLabel {
     package static let labelName = "reason"
     case malformed

@@ -1,6 +1,5 @@
 import Delivery
 import SessionProtocol
-import SessionSwarms
 import Storage
 import Core
 import Waku

@@ -16,8 +16,6 @@ package struct SubscriptionFigures: Hashable, Sendable {
     package var leftNames = 0
 
     package var total: Int { services.values.reduce(0, +) }
-
-    package init() {}
 }
 
 /// The data of a subscription that is not encrypted.

@@ -1,7 +1,6 @@
 import Delivery
 import Core
 package import SessionProtocol
-package import SessionSwarms
 package import Storage
 import Waku
 

@@ -1,7 +1,6 @@
 import Delivery
 import Core
 package import SessionProtocol
-import SessionSwarms
 package import Storage
 
 /// Reads and changes stored subscriptions.

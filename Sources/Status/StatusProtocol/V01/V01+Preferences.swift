@@ -1,5 +1,4 @@
 import CPushMessages
-public import Wire
 public import Core
 import Waku
 

@@ -102,8 +102,6 @@ extension V01 {
         /// At least one notification was refused: too large for the push services, or over ``V01/RequestRules/deviceLimit``.
         package var isRefused = false
 
-        package init() {}
-
         /// The error in the acknowledgement; nil is success.
         ///
         /// - Parameter areAllTaken: Whether gorush accepted all started and awaited deliveries.

@@ -1,7 +1,6 @@
 import RateLimits
 import NodeAPI
 import NodeMetrics
-import Wire
 import StatusProtocol
 import StatusRules
 import Synchronization

@@ -1,5 +1,4 @@
 import Delivery
-import Wire
 package import Core
 package import StatusProtocol
 package import Storage
@@ -47,8 +46,6 @@ package struct RegistrationStatistics: Hashable, Sendable {
     package var tombstones = 0
     package var registrants = 0
 
-    package init() {}
-
     package var installations: Int { apn + firebase + webPush }
 }
 
@@ -58,8 +55,6 @@ package struct RegistrationFigures: Hashable, Sendable {
     /// Registered installations with a doubtful token.
     package var inDoubt: [Platform: Int] = [:]
     package var unregistered = 0
-
-    package init() {}
 }
 
 extension Registrations {

@@ -1,5 +1,4 @@
 import Delivery
-import Wire
 package import Core
 package import StatusProtocol
 import StatusRules

@@ -1,6 +1,5 @@
 import NodeAPI
 import NodeMetrics
-import Wire
 import StatusProtocol
 import RateLimits
 import StatusRules

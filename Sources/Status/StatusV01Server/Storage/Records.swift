@@ -1,5 +1,4 @@
 import Delivery
-import Wire
 import Core
 package import StatusProtocol
 package import StatusRules

@@ -1,5 +1,5 @@
 import CoreMetrics
-import NodeMetrics
+@testable import NodeMetrics
 import Testing
 
 @Suite("What Prometheus reads")

@@ -1,5 +1,5 @@
 import NodeAPI
-import Cluster
+@testable import Cluster
 import Delivery
 import Logging
 import NodeAssembly
@@ -13,7 +13,6 @@ import TestSupport
 import Waku
 import WakuCrypto
 
-@testable import ClusterPostgreSQL
 @testable import PushNode
 
 /// Several nodes of one identity on a database of their own, each with a relay to which the test feeds messages, and one gorush for all.

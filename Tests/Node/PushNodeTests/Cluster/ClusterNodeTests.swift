@@ -1,5 +1,5 @@
 import NodeAPI
-import Cluster
+@testable import Cluster
 import Delivery
 import NodeAssembly
 import NodeMetrics
@@ -16,7 +16,6 @@ import Core
 import Waku
 import WakuCrypto
 
-@testable import ClusterPostgreSQL
 @testable import PushNode
 
 /// Several nodes in this process, over a real database.

@@ -1,4 +1,3 @@
-import ClusterPostgreSQL
 import Cluster
 import Delivery
 import NodeAPI

@@ -1,6 +1,5 @@
-import ClusterPostgreSQL
 import Core
-import Cluster
+@testable import Cluster
 import Delivery
 import NodeAPI
 import NodeAssembly

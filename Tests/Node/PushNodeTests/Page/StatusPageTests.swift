@@ -1,6 +1,6 @@
 import Foundation
 import NodeAPI
-import NodeMetrics
+@testable import NodeMetrics
 import Core
 import Testing
 import Waku

@@ -1,4 +1,4 @@
-import NodeAPI
+@testable import NodeAPI
 import Delivery
 import NodeMetrics
 import PushNode
@@ -6,7 +6,6 @@ import Core
 import Storage
 import Waku
 import WakuCrypto
-import Wire
 
 /// The smallest protocol that registers and notifies devices: it implements only what a protocol must provide.
 ///

@@ -81,11 +81,6 @@ extension NodeStatus {
         let isDraining: Bool
         let findings: [Finding]
         var isReady: Bool { findings.worst < .fail }
-
-        package init(isDraining: Bool, findings: [Finding]) {
-            self.isDraining = isDraining
-            self.findings = findings
-        }
     }
 
     package struct Work: Sendable {
@@ -94,13 +89,5 @@ extension NodeStatus {
         let outbox: Outbox
         let breaker: String
         let counters: [String: Int]
-
-        package init(pubsubTopics: [String], queryTopics: Int, outbox: Outbox, breaker: String, counters: [String: Int]) {
-            self.pubsubTopics = pubsubTopics
-            self.queryTopics = queryTopics
-            self.outbox = outbox
-            self.breaker = breaker
-            self.counters = counters
-        }
     }
 }

@@ -50,7 +50,7 @@ struct V01DeviceOptions: ParsableArguments {
 }
 
 extension ClientV01 {
-    struct Register: AsyncParsableCommand {
+    struct Register: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Registers a device as a part of its account's record.",
             discussion: """
@@ -75,30 +75,28 @@ extension ClientV01 {
             _ = try state.required()
         }
 
-        func run() async throws {
-            try await reportingFailures {
-                let timeout = client.timeout.duration
-                let (states, obstacle) = try await V01ClientSession.run(state.required(), client) { [servers, device] session in
-                    let client = session.client
-                    let keys = servers.isEmpty ? client.wantedServers : servers.map(\.key)
-                    guard !keys.isEmpty else {
-                        throw CommandFailure(.usage, "--server is missing: give the public key of a push server")
-                    }
-                    let states = try await client.register(device.profile, with: keys, enablesReceiving: true, timeout: timeout)
-                    await client.waitUntilAdvertised(timeout: timeout)
-                    return (states, session.obstacle)
+        func execute() async throws {
+            let timeout = client.timeout.duration
+            let (states, obstacle) = try await V01ClientSession.run(state.required(), client) { [servers, device] session in
+                let client = session.client
+                let keys = servers.isEmpty ? client.wantedServers : servers.map(\.key)
+                guard !keys.isEmpty else {
+                    throw CommandFailure(.usage, "--server is missing: give the public key of a push server")
                 }
-                try ServerStateRow.print(states, asJSON: client.json)
-                for (server, status) in states.sorted(by: { $0.key.hex < $1.key.hex }) {
-                    guard case .refused(let reason) = status else { continue }
-                    throw CommandFailure(.data, "server \(server.hex) refused: \(reason.rawValue)")
-                }
-                if let failure = CommandFailure(unanswered: states, obstacle, client.timeout, command: runCommand) { throw failure }
+                let states = try await client.register(device.profile, with: keys, enablesReceiving: true, timeout: timeout)
+                await client.waitUntilAdvertised(timeout: timeout)
+                return (states, session.obstacle)
             }
+            try ServerStateRow.print(states, asJSON: client.json)
+            for (server, status) in states.sorted(by: { $0.key.hex < $1.key.hex }) {
+                guard case .refused(let reason) = status else { continue }
+                throw CommandFailure(.data, "server \(server.hex) refused: \(reason.rawValue)")
+            }
+            if let failure = CommandFailure(unanswered: states, obstacle, client.timeout, command: runCommand) { throw failure }
         }
     }
 
-    struct Unregister: AsyncParsableCommand {
+    struct Unregister: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Removes the device from its account's record.",
             discussion: """
@@ -115,19 +113,17 @@ extension ClientV01 {
             _ = try state.required()
         }
 
-        func run() async throws {
-            try await reportingFailures {
-                let folder = try state.required()
-                try folder.expectClient()
-                let timeout = client.timeout.duration
-                let (states, obstacle) = try await V01ClientSession.run(folder, client) { session in
-                    let states = await session.client.unregister(timeout: timeout)
-                    await session.client.waitUntilAdvertised(timeout: timeout)
-                    return (states, session.obstacle)
-                }
-                try ServerStateRow.print(states, asJSON: client.json)
-                if let failure = CommandFailure(unanswered: states, obstacle, client.timeout, command: runCommand) { throw failure }
+        func execute() async throws {
+            let folder = try state.required()
+            try folder.expectClient()
+            let timeout = client.timeout.duration
+            let (states, obstacle) = try await V01ClientSession.run(folder, client) { session in
+                let states = await session.client.unregister(timeout: timeout)
+                await session.client.waitUntilAdvertised(timeout: timeout)
+                return (states, session.obstacle)
             }
+            try ServerStateRow.print(states, asJSON: client.json)
+            if let failure = CommandFailure(unanswered: states, obstacle, client.timeout, command: runCommand) { throw failure }
         }
     }
 }

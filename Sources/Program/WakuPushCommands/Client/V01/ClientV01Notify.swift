@@ -35,7 +35,7 @@ struct V01ContactOptions: ParsableArguments {
 }
 
 extension ClientV01 {
-    struct Query: AsyncParsableCommand {
+    struct Query: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Finds a registrant's devices.",
             discussion: """
@@ -53,20 +53,18 @@ extension ClientV01 {
 
         @OptionGroup var contact: V01ContactOptions
 
-        func run() async throws {
-            try await reportingFailures {
-                let registrant = try contact.registrant.required().key
-                let found = try await contact.discovering { session, devices in
-                    (devices: devices, flaw: session.client.advertisementFlaw(of: registrant), obstacle: session.obstacle)
-                }
-                try Row.print(found.devices, asJSON: contact.client.json)
-                guard found.devices.isEmpty else { return }
-                if let flaw = found.flaw {
-                    throw CommandFailure(.data, "no device is known: the registrant's advertisement \(flaw.explanation)")
-                }
-                let reason = found.obstacle ?? "none is advertised, and no server answered"
-                throw CommandFailure(.unavailable, "no device is known: \(reason)")
+        func execute() async throws {
+            let registrant = try contact.registrant.required().key
+            let found = try await contact.discovering { session, devices in
+                (devices: devices, flaw: session.client.advertisementFlaw(of: registrant), obstacle: session.obstacle)
             }
+            try Row.print(found.devices, asJSON: contact.client.json)
+            guard found.devices.isEmpty else { return }
+            if let flaw = found.flaw {
+                throw CommandFailure(.data, "no device is known: the registrant's advertisement \(flaw.explanation)")
+            }
+            let reason = found.obstacle ?? "none is advertised, and no server answered"
+            throw CommandFailure(.unavailable, "no device is known: \(reason)")
         }
 
         private struct Row: Encodable {
@@ -87,7 +85,7 @@ extension ClientV01 {
         }
     }
 
-    struct Notify: AsyncParsableCommand {
+    struct Notify: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Has a registrant's devices notified.",
             discussion: """
@@ -104,23 +102,21 @@ extension ClientV01 {
         @Option(help: "The encrypted message, in hex.") var message = ""
         @Option(help: "What the notification is about, in hex. [default: 32 random bytes]") var messageId: String?
 
-        func run() async throws {
-            try await reportingFailures {
-                guard let content = bytes(hex: message) else { throw CommandFailure(.usage, "--message is not hexadecimal") }
-                guard let messageID = messageId.map({ bytes(hex: $0) }) ?? randomBytes(32), !messageID.isEmpty else {
-                    throw CommandFailure(.usage, "--message-id is not hexadecimal")
-                }
-                let outgoing = try OutgoingNotification(
-                    messageID: messageID, chatID: chat, kind: .message, content: content,
-                    recipients: [.init(contact.registrant.required().key)])
-                let timeout = contact.client.timeout
-                let (outcomes, obstacle) = try await contact.discovering { session, devices in
-                    session.client.setSending(true)
-                    guard !devices.isEmpty else { return ([DeviceOutcome](), session.obstacle) }
-                    return (try await session.client.notify(outgoing, timeout: timeout.duration), session.obstacle)
-                }
-                try outcomes.report(messageID, asJSON: contact.client.json, obstacle, timeout)
+        func execute() async throws {
+            guard let content = bytes(hex: message) else { throw CommandFailure(.usage, "--message is not hexadecimal") }
+            guard let messageID = messageId.map({ bytes(hex: $0) }) ?? randomBytes(32), !messageID.isEmpty else {
+                throw CommandFailure(.usage, "--message-id is not hexadecimal")
             }
+            let outgoing = try OutgoingNotification(
+                messageID: messageID, chatID: chat, kind: .message, content: content,
+                recipients: [.init(contact.registrant.required().key)])
+            let timeout = contact.client.timeout
+            let (outcomes, obstacle) = try await contact.discovering { session, devices in
+                session.client.setSending(true)
+                guard !devices.isEmpty else { return ([DeviceOutcome](), session.obstacle) }
+                return (try await session.client.notify(outgoing, timeout: timeout.duration), session.obstacle)
+            }
+            try outcomes.report(messageID, asJSON: contact.client.json, obstacle, timeout)
         }
     }
 }

@@ -2,7 +2,7 @@ import ArgumentParser
 import PushClient
 
 extension ClientV01 {
-    struct Run: AsyncParsableCommand {
+    struct Run: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Runs a remembered client: keeps it registered and advertised, and prints what happens.",
             discussion: """
@@ -24,16 +24,14 @@ extension ClientV01 {
             _ = try state.required()
         }
 
-        func run() async throws {
-            try await reportingFailures {
-                try await V01ClientSession.run(state.required(), client) { [json = client.json, receiving, sending] session in
-                    try await session.printEvents(asJSON: json, receiving, sending)
-                }
+        func execute() async throws {
+            try await V01ClientSession.run(state.required(), client) { [json = client.json, receiving, sending] session in
+                try await session.printEvents(asJSON: json, receiving, sending)
             }
         }
     }
 
-    struct Status: AsyncParsableCommand {
+    struct Status: ReportingCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows what a remembered client knows.",
             discussion: """
@@ -50,13 +48,11 @@ extension ClientV01 {
             _ = try state.required()
         }
 
-        func run() async throws {
-            try await reportingFailures {
-                let folder = try state.required()
-                try folder.expectClient()
-                let report = ClientStatusReport(try await folder.open(as: StatusV01PushClient.self, []))
-                if client.json { try Output.json(report) } else { report.print() }
-            }
+        func execute() async throws {
+            let folder = try state.required()
+            try folder.expectClient()
+            let report = ClientStatusReport(try await folder.open(as: StatusV01PushClient.self, []))
+            if client.json { try Output.json(report) } else { report.print() }
         }
     }
 }

@@ -1,0 +1,58 @@
+/// Decides which messages can be claimed. Claims are in hourly partitions, which are dropped 2 h after their end: deleting millions of rows one by
+/// one would cost more than inserting them.
+///
+/// The hour is that of the **message's own timestamp**, which is part of its hash: PostgreSQL requires the partition column in the unique key, so a
+/// message must go to the same partition on every node at any time. (With the hour of the claim, a message received around the full hour could be
+/// claimed twice.) A message without a timestamp is not claimed: ``Verdict/tooOld``.
+///
+/// A dropped partition must never come back, even if clocks are set: the first retained hour is stored, only increases, and is a condition of every
+/// claim (`hour >= first_hour`). So a clock that is set back makes messages too old, but never lets one take effect twice.
+package struct ClaimWindow: Hashable, Sendable {
+    /// Hours since 1970, UTC.
+    package typealias Hour = Int64
+
+    package enum Verdict: Hashable, Sendable {
+        /// Insert into this hour's partition, under the condition above. If the partition does not exist, handle as ``tooOld``.
+        case claim(Hour)
+        /// Refused. A registration is decided by the message hash and version stored in the registrant's own row. Deeper catch-up delivers
+        /// registrations only.
+        case tooOld
+        /// Refused: its hour has no partition yet.
+        case fromTheFuture
+    }
+
+    /// The first hour whose claims are retained, as stored.
+    package private(set) var firstHour: Hour
+
+    /// Seconds that a partition covers.
+    package static let hourLength: Int64 = 3600
+    /// How long after its end a partition is kept, in seconds.
+    package static let retention: Int64 = 7200
+    /// The time by which partitions are created before their beginning, in seconds: no message waits for one, and senders' clocks may be fast.
+    package static let lookAhead: Int64 = 3600
+
+    /// The longest delay of maintenance, in seconds.
+    package static let maintenanceDelay: Int64 = 900
+
+    /// - Parameters:
+    ///   - timestamp: the message's timestamp, in seconds since 1970; nil for none. For a reassembled message, that of its earliest segment.
+    ///   - now: the time of the database's clock, in the same unit.
+    package func verdict(timestamp: Int64?, now: Int64) -> Verdict {
+        guard let timestamp, timestamp > now - Self.retention else { return .tooOld }
+        let hour = Self.hour(of: timestamp)
+        guard hour >= firstHour else { return .tooOld }
+        return timestamp < now + Self.lookAhead ? .claim(hour) : .fromTheFuture
+    }
+
+    /// The maintenance to do now: the hours whose partitions must exist, and the hour before which partitions are dropped. Store the new first hour
+    /// in the transaction of the drop.
+    package mutating func maintain(now: Int64) -> (create: ClosedRange<Hour>, dropBefore: Hour) {
+        // Hours that ended `retention` ago, or later, are retained.
+        firstHour = max(firstHour, Self.hour(of: now - Self.retention))
+        return (firstHour...max(firstHour, Self.hour(of: now + Self.lookAhead + Self.maintenanceDelay)), firstHour)
+    }
+
+    package static func hour(of timestamp: Int64) -> Hour {
+        timestamp >= 0 ? timestamp / hourLength : (timestamp - hourLength + 1) / hourLength
+    }
+}

@@ -1,0 +1,116 @@
+package import Core
+
+/// A node's row in the table of leases.
+///
+///     node(8, key) · renewals(8) · state · name(text) · hashing_version(4) · gorush_timeout(ms) · renewed_at(database's clock, for operators)
+///
+/// The end of a lease is a committed fact (`ended`), not a comparison of times: see ``LeaseObserver``.
+package struct LeaseRow: Hashable, Sendable {
+    package enum State: String, Hashable, Sendable {
+        case live
+        /// Hands its partitions over, takes no new ones, and ranks for no message.
+        case draining
+        /// Final. Maintenance deletes the row an hour later, with the node's remaining rows of finished messages.
+        case ended
+    }
+
+    package var node: NodeID
+    /// The number of committed renewals.
+    package var renewals: UInt64 = 0
+    package var state: State = .live
+    /// The host name, for `admin nodes`.
+    package var name: String = ""
+    package var hashingVersion: Int = HashingRules.first.version
+    /// The node's `--gorush-timeout`, for nodes of earlier releases: see ``ClusterConfiguration/gorushTimeout``.
+    package var gorushTimeout: Duration = .seconds(60)
+    /// Whether the node offers to serve a share of the keys: see ``KeyAssignment``.
+    package var offersKeys: Bool = false
+    /// Options that must be the same at all nodes, by their names; nil: written by a release that does not tell. See ``ClusterConflicts``.
+    package var settings: [String: String]?
+}
+
+/// A partition's row: the node that may post for the devices in it.
+///
+///     partition(2, key) · owner(8, null without owner) · epoch(8)
+package struct PartitionRow: Hashable, Sendable {
+    package var owner: NodeID?
+    /// The number of owner changes. It never decreases, so it identifies one ownership.
+    package var epoch: UInt64 = 0
+}
+
+/// The number of a partition: 0 ..< ``ClusterConfiguration/partitionCount`` for devices, and one more for maintenance.
+package typealias PartitionNumber = Int
+
+extension ClusterConfiguration {
+    /// The owner of this partition does the work that only one node may do at a time: expiry, pruning, checking the database, dropping claims. Each
+    /// of its transactions has the partition's epoch as a condition, as those of deliveries have.
+    package var maintenancePartition: PartitionNumber { partitionCount }
+
+    /// The number of rows in the table of partitions.
+    package var partitionRowCount: Int { partitionCount + 1 }
+
+    /// - Parameter deviceHash: the first 8 bytes of a hash of the device's stable id, by which its deliveries are ordered; not of its token.
+    package func partition(ofDevice deviceHash: UInt64) -> PartitionNumber {
+        Int(RendezvousHash.mix(deviceHash) % UInt64(max(partitionCount, 1)))
+    }
+}
+
+/// The rows that a heartbeat read, in the transaction of its writes.
+package struct ClusterView: Hashable, Sendable {
+    /// Whether the node's own lease was renewed. False when another node ended it: then the transaction changed nothing.
+    package var isMember: Bool
+    package var leases: [LeaseRow]
+    /// Ordered by partition number.
+    package var partitions: [PartitionRow]
+    /// nil when it was not read.
+    package var clock: Clock?
+    /// The timeline of the database's write-ahead log: a promoted standby starts the next one. 0 when it was not read.
+    package var timeline: UInt32 = 0
+
+    /// A reading of the database's clock.
+    package struct Clock: Hashable, Sendable {
+        /// Since 1970.
+        package let time: Duration
+        /// When it was asked for.
+        package let askedAt: Instant
+        package let receivedAt: Instant
+    }
+}
+
+/// One transaction each second, with the node's own lease and the partitions that it takes and releases. Its parts, in this order:
+///
+/// 1. The node's own lease: inserted by the first heartbeat, `renewals + 1` by later ones, where the state is not `ended`. Without a row, the other
+/// changes are skipped.
+/// 2. ``ends``: `state = ended` where `renewals` has the observed value.
+/// 3. ``releases``: sets no owner, where owner and epoch are the node's own. For settled partitions, marks with this epoch are removed.
+/// 4. ``takes``: sets the owner and `epoch + 1`, where the epoch has the observed value and the owner is null or has ended.
+/// 5. All leases (including those that have ended) and all partitions are read.
+///
+/// Rows are changed in the order of their keys. The driver repeats a transaction after a deadlock or serialization failure (40P01, 40001); any other
+/// result except a confirmed commit is ``ClusterMember/heartbeatFailed(at:)``.
+package struct Heartbeat: Hashable, Sendable {
+    package struct LeaseEnd: Hashable, Sendable {
+        package let node: NodeID
+        package let renewals: UInt64
+    }
+
+    package struct Release: Hashable, Sendable {
+        package let partition: PartitionNumber
+        package let epoch: UInt64
+        /// Whether no post is unanswered and no outcome uncommitted: then the next owner need not wait.
+        package let isSettled: Bool
+    }
+
+    package struct Take: Hashable, Sendable {
+        package let partition: PartitionNumber
+        /// The epoch that the take requires; the new owner's is one more.
+        package let observedEpoch: UInt64
+    }
+
+    /// The node's own row, with meaningless ``LeaseRow/renewals``.
+    package let lease: LeaseRow
+    package let isFirst: Bool
+    package let ends: [LeaseEnd]
+    package let releases: [Release]
+    package let takes: [Take]
+}

@@ -1,0 +1,54 @@
+package import Delivery
+import Logging
+import Core
+import NodeMetrics
+import Storage
+import Synchronization
+import Waku
+
+/// Deliveries: the devices for which this node posts notifications, and the marks that it sets before a post.
+extension ClusterNode: OutboxShare {
+    package var outboxShare: (any OutboxShare)? { self }
+
+    /// The row ids of devices are consecutive, so their lowest bits are evenly distributed.
+    func partition(of device: DeviceID) -> PartitionNumber {
+        partition(ofRow: device.row)
+    }
+
+    func partition(ofRow row: Int64) -> PartitionNumber {
+        Int(truncatingIfNeeded: row) & (configuration.times.partitionCount - 1)
+    }
+
+    package func owns(_ device: DeviceID) -> Bool {
+        let partition = partition(of: device)
+        return state.withLock { if case .markAndPost = $0.member.verdict(on: nil, in: partition, at: .now) { true } else { false } }
+    }
+
+    package func mark(_ deliveries: [(waiting: WaitingDelivery, hasUnknownOutcome: Bool)]) async -> Set<Int64> {
+        let requests = state.withLock { state in
+            let now = Instant.now
+            return deliveries.compactMap { delivery -> DeliveryMarks.Request? in
+                let partition = partition(of: delivery.waiting.device)
+                guard case .markAndPost(let mark) = state.member.verdict(on: nil, in: partition, at: now) else { return nil }
+                return DeliveryMarks.Request(waiting: delivery.waiting, mark: mark, replacesOthers: delivery.hasUnknownOutcome)
+            }
+        }
+        guard !requests.isEmpty else { return [] }
+        let marked: Set<Int64>
+        do throws(StoreError) {
+            marked = try await store.commit(DeliveryMarks.mark(requests))
+        } catch {
+            errors.log("failed to mark notifications for posting", reason: error.message, count: requests.count)
+            return []
+        }
+        // Checked after the commit: if this node's lease has expired meanwhile, another node may post already.
+        return state.withLock { state in
+            let now = Instant.now
+            return requests.reduce(into: []) { ids, request in
+                let partition = partition(of: request.waiting.device)
+                guard marked.contains(request.waiting.id), state.member.mayPost(under: request.mark, in: partition, at: now) else { return }
+                ids.insert(request.waiting.id)
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+import NodeAPI
+import Delivery
+import Logging
+import Core
+import Storage
+import Synchronization
+import WakuCrypto
+
+/// Notifications between nodes through the database (`LISTEN` and `NOTIFY`). They only save time: the changes are also found by periodic reads. The
+/// exception is the usage of shared limits, which is sent in no other way: see `NoticeReception.recordLimitUsage(_:)`.
+extension ClusterNode {
+    static let outboxChannel = "outbox"
+    static let acceptedChannel = "accepted"
+    static let registrantPrefix = "registrant_"
+
+    /// - Parameter registrants: see ``NodeProtocol/registrants``.
+    static func notices(_ registrants: [ProtocolNumber: (table: Table, column: Column)]) -> [Notice] {
+        [
+            Notice(outboxChannel, of: DeliveryStorage.deviceColumn, in: DeliveryStorage.outboxTable),
+            Notice(acceptedChannel, of: DeliveryStorage.deliveryColumn, in: DeliveryStorage.acceptedTable),
+        ]
+            + registrants.sorted { $0.key.rawValue < $1.key.rawValue }.map { number, place in
+                Notice(registrantPrefix + "\(number.rawValue)", of: place.column, in: place.table, includesUpdates: true, isLogged: true)
+            }
+    }
+}

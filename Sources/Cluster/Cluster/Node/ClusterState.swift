@@ -1,0 +1,50 @@
+import Core
+import Delivery
+import NodeAPI
+
+/// The state of a node in its cluster, behind one lock.
+struct ClusterState: Sendable {
+    var member: ClusterMember
+    var share: MessageShare
+    var entries: [MessageKey: ClusterMessage] = [:]
+    /// The keys of reassembled messages, by the key of the segment that arrived last.
+    var wholes: [MessageKey: MessageKey] = [:]
+    /// The total cost of the messages that wait for other nodes, in units of 4 KiB.
+    var waitingCost = 0
+    /// The time of the next search for expired entries.
+    var nextSweep = Instant(sinceEpoch: .zero)
+    var window: ClaimWindow
+    /// How far the database's clock is ahead of this node's, in seconds.
+    var clockOffset: Int64 = 0
+    /// For each node, the sequence number of the last row of finished messages that was read.
+    var finishedUpTo: [NodeID: Int64] = [:]
+    /// Partitions whose outbox rows the next scan reads.
+    var toScan: Set<PartitionNumber> = []
+    var stopping: Set<PartitionNumber> = []
+    /// Deliveries that gorush has accepted, from other nodes' notifications; not looked up yet.
+    var ended: Set<DeliveryID> = []
+    var isLeaving = false
+    /// Whether the operator requested the drain.
+    var isDrainRequested = false
+    var isClockWrong = false
+    /// Why the last heartbeat was not committed; nil if it was, or before the first one has ended.
+    var heartbeatFailure: String?
+    /// See `ClusterConflicts`.
+    var conflicts: [String] = []
+    var failovers = FailoverLog()
+    var lastFailover: ClusterStatus.Failover?
+    /// nil before they were read, and when that failed.
+    var standbys: [ClusterStatus.Standby]?
+    var standbysProblem: String? = "not read yet"
+    /// The number of nodes that share the messages, as last passed to the protocols.
+    var nodeCount = 1
+    /// The keys that this node serves, as last passed to the protocols.
+    var keys: KeyAssignment?
+    /// Counts the changes of ``keys``.
+    var keyGeneration = 0
+
+    /// A node takes no share while others can if it stops, if it is drained, or if its clock is wrong.
+    mutating func updateDraining() {
+        member.isDraining = isLeaving || isDrainRequested || isClockWrong
+    }
+}

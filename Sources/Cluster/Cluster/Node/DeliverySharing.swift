@@ -1,0 +1,164 @@
+import Core
+import Delivery
+import Logging
+import NodeMetrics
+import Storage
+import Synchronization
+import Waku
+
+/// Finds the deliveries of this node's devices in the outbox, and the outcomes of posts by other nodes. Maintains the tables of claims if this
+/// node owns maintenance.
+struct DeliverySharing: Sendable {
+    /// The interval of scans of the whole outbox, without notifications by other nodes.
+    private static let scanInterval = Duration.seconds(1)
+    /// The number of rows in the outbox above which scans use ``busyScanInterval``.
+    private static let smallOutbox = 5_000
+    private static let busyScanInterval = Duration.seconds(10)
+    /// The pause between two scans. Deliveries that this node itself has put into the outbox are in its queue by then.
+    private static let noticePause = Duration.milliseconds(20)
+    /// The interval of look-ups of outcomes of other nodes' posts, without notifications.
+    private static let lookUpInterval = Duration.milliseconds(500)
+    private static let maintenanceInterval = Duration.seconds(60)
+    private static let scanChunk = 1_000
+
+    let node: ClusterNode
+    let delivery: DeliveryService
+
+    // MARK: Looking for deliveries
+
+    /// Scans the outbox, and looks up the outcomes of other nodes' posts. Runs until cancelled.
+    func run() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                while (try? await Task.sleep(for: Self.scanInterval)) != nil { node.deliveryWakeUp.signal() }
+            }
+            group.addTask { await maintain() }
+            var (fullScan, fullLookUp) = (Instant.now, Instant.now)
+            for await _ in node.deliveryWakeUp {
+                settle()
+                let now = Instant.now
+                await publishOutcomes(ofAll: now >= fullLookUp)
+                if now >= fullLookUp { fullLookUp = now + Self.lookUpInterval }
+                let partitions = node.state.withLock { state -> Set<PartitionNumber> in
+                    defer { state.toScan = [] }
+                    return now >= fullScan ? Set(0..<node.configuration.times.partitionCount) : state.toScan
+                }
+                if partitions.count == node.configuration.times.partitionCount {
+                    let count = await scan(partitions)
+                    fullScan = .now + (count > Self.smallOutbox ? Self.busyScanInterval : Self.scanInterval)
+                } else if !partitions.isEmpty {
+                    _ = await scan(partitions)
+                }
+                guard (try? await Task.sleep(for: Self.noticePause)) != nil else { return }
+            }
+        }
+    }
+
+    /// Queues the deliveries in the outbox that belong to this node's devices.
+    ///
+    /// - Returns: the number of deliveries in the outbox for this node's devices.
+    private func scan(_ partitions: Set<PartitionNumber>) async -> Int {
+        let own = node.state.withLock { state in
+            let now = Instant.now
+            return partitions.filter { if case .markAndPost = state.member.verdict(on: nil, in: $0, at: now) { true } else { false } }
+        }
+        guard !own.isEmpty else { return 0 }
+        let found = await node.onThread(node.deliveryThread) { [database = node.database] () throws(StoreError) in
+            try database.ids(of: DeliveryStorage.outboxTable, by: DeliveryStorage.deviceColumn, in: own.sorted())
+        }
+        do throws(StoreError) {
+            let ids = try found.get()
+            let unknown = delivery.unknown(among: ids)
+            for start in stride(from: 0, to: unknown.count, by: Self.scanChunk) {
+                let chunk = Array(unknown[start..<min(start + Self.scanChunk, unknown.count)])
+                let waiting = await node.onThread(node.deliveryThread) { [database = node.database] () throws(StoreError) in
+                    try database.waiting(chunk, columns: DeliveryStorage.waitingColumns) { row, mark in
+                        // The age is measured by the database's clock alone, and subtracted from this node's time.
+                        try DeliveryStorage.waitingDelivery(row, markedAt: mark.map { .now() - $0.age }).map {
+                            (delivery: $0, mark: mark?.mark)
+                        }
+                    }
+                }
+                await delivery.take(ownDeliveries(try waiting.get()))
+            }
+            return ids.count
+        } catch {
+            node.errors.log("failed to read the outbox", reason: error.message)
+            return 0
+        }
+    }
+
+    /// The deliveries of this node's devices. A delivery has the time of its mark only if a former owner has set it.
+    private func ownDeliveries(_ waiting: [(delivery: WaitingDelivery, mark: DeliveryMark?)]) -> [WaitingDelivery] {
+        node.state.withLock { state in
+            let now = Instant.now
+            return waiting.compactMap { delivery, mark in
+                switch state.member.verdict(on: mark, in: node.partition(of: delivery.device), at: now) {
+                case .markAndPost, .inProgress: delivery.unmarked
+                case .markAndRepeat: delivery
+                case .notOwner: nil
+                }
+            }
+        }
+    }
+
+    // MARK: Releasing partitions
+
+    /// Reports the partitions without unanswered posts to gorush as settled, so that they can be released.
+    private func settle() {
+        for partition in node.state.withLock(\.stopping) where !delivery.isPosting(for: { node.partition(of: $0) == partition }) {
+            node.state.withLock { state in
+                state.stopping.remove(partition)
+                state.member.settled(partition)
+            }
+        }
+    }
+
+    // MARK: Outcomes of other nodes' posts
+
+    private func publishOutcomes(ofAll: Bool) async {
+        let ended = node.state.withLock { state in
+            defer { state.ended = [] }
+            return state.ended
+        }
+        guard ofAll || !ended.isEmpty else { return }
+        let awaited = delivery.awaitedElsewhere
+        do throws(StoreError) {
+            if ofAll { return try await delivery.lookUp(awaited) }
+            let own = awaited.filter(ended.contains)
+            guard !own.isEmpty else { return }
+            let accepted = await node.onThread(node.deliveryThread) { [database = node.database] () throws(StoreError) in
+                try database.accepted(among: own.map(\.bytes))
+            }
+            delivery.accepted(try accepted.get().compactMap { DeliveryID(bytes: $0) })
+        } catch {
+            // Retried at the next look-up; the clients are answered at their deadline in any case.
+        }
+    }
+
+    // MARK: Maintenance
+
+    /// Maintains the claim partitions and removes the rows of ended nodes, as the node that owns maintenance. Runs until cancelled.
+    private func maintain() async {
+        while !Task.isCancelled {
+            if let mark = node.state.withLock({ $0.member.maintenanceMark(at: .now) }) {
+                let result = await node.onThread(node.maintenanceThread) { [database = node.database] () throws(StoreError) in
+                    _ = try database.maintain(owner: mark.owner, epoch: mark.epoch)
+                }
+                if case .failure(let error) = result {
+                    node.errors.log("failed to maintain claims", reason: error.message)
+                }
+            }
+            let known = await node.onThread(node.messageThread) { [database = node.database] () throws(StoreError) in
+                (window: try database.claimWindow(), now: try database.now())
+            }
+            if case .success(let known) = known {
+                node.state.withLock { state in
+                    state.window = known.window
+                    state.clockOffset = known.now - Timestamp.now().wholeSeconds
+                }
+            }
+            guard (try? await Task.sleep(for: Self.maintenanceInterval)) != nil else { return }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+import Core
+import Delivery
+import Logging
+import NodeAPI
+import Storage
+import StorePostgreSQL
+import Synchronization
+
+/// Renews this node's lease with heartbeats, and carries out the changes that each new membership view brings.
+struct LeaseRenewal: Sendable {
+    let node: ClusterNode
+    let duties: ClusterDuties
+
+    /// Runs until cancelled.
+    func run() async {
+        var failure: String?
+        while !Task.isCancelled {
+            let now = Instant.now
+            if let heartbeat = node.state.withLock({ $0.member.heartbeat(at: now) }) {
+                let result = await node.onThread(node.heartbeatThread) { [database = node.database] () throws(StoreError) in
+                    try database.heartbeat(heartbeat)
+                }
+                let changes = node.state.withLock { state in
+                    switch result {
+                    case .success(let view):
+                        state.heartbeatFailure = nil
+                        return state.member.heartbeatCommitted(view, at: .now)
+                    case .failure(let error):
+                        state.heartbeatFailure = error.message
+                        state.member.heartbeatFailed(at: .now)
+                        return []
+                    }
+                }
+                if case .failure(let error) = result {
+                    if failure == nil { node.logger.error("failed to renew lease", metadata: ["reason": "\(error.message)"]) }
+                    failure = error.message
+                } else if failure != nil {
+                    failure = nil
+                    node.logger.info("lease renewed")
+                }
+                if case .success(let view) = result {
+                    compareClocks(view)
+                    noteConflicts(view)
+                    node.noteFailovers(view)
+                }
+                carryOut(changes)
+                noteNodes()
+            }
+            let next = node.state.withLock { $0.member.nextWakeUp } ?? now + node.configuration.times.heartbeatInterval
+            guard (try? await next.sleep()) != nil else { return }
+        }
+    }
+
+    private func compareClocks(_ view: ClusterView) {
+        guard let reading = view.clock else { return }
+        let (wall, instant) = (Duration.nanoseconds(node.now().rawValue), Instant.now)
+        let ahead = ClockWatch.certainDifference(
+            to: reading.time, from: wall - (instant - reading.askedAt), until: wall - (instant - reading.receivedAt))
+        let isWrong = node.clockCompared(ahead)
+        node.state.withLock { state in
+            state.isClockWrong = isWrong
+            state.updateDraining()
+        }
+    }
+
+    private func noteConflicts(_ view: ClusterView) {
+        let new = node.state.withLock { state in
+            let conflicts = ClusterConflicts.find(in: view, of: state.member.id)
+            defer { state.conflicts = conflicts }
+            return conflicts.filter { !state.conflicts.contains($0) }
+        }
+        for conflict in new { node.logger.warning("conflicting node settings", metadata: ["reason": "\(conflict)"]) }
+    }
+
+    private func noteNodes() {
+        let (count, keys, generation) = node.state.withLock { state -> (Int?, KeyAssignment?, Int) in
+            let workers = state.member.workers
+            let count = max(1, workers.count)
+            let keys = state.member.keys
+            // Before the first membership view no node is known: keep the former share.
+            let isOther = state.member.view != nil && keys != state.keys
+            defer { (state.nodeCount, state.keys) = (count, isOther ? keys : state.keys) }
+            if isOther { state.keyGeneration += 1 }
+            return (count == state.nodeCount ? nil : count, isOther ? keys : nil, state.keyGeneration)
+        }
+        if let keys { duties.keyShareChanged(KeyShare(keys, generation: generation)) }
+        guard let count else { return }
+        node.logger.info("live nodes changed", metadata: ["nodes": .stringConvertible(count)])
+        duties.nodeCountChanged(count)
+        node.store.paceCommits(node.transactionInterval)
+    }
+
+    private func carryOut(_ changes: [ClusterMember.Change]) {
+        guard !changes.isEmpty else { return }
+        var left: Set<PartitionNumber> = []
+        var hasEnded = false
+        node.state.withLock { state in
+            for change in changes {
+                switch change {
+                case .gained(let partition, _), .resume(let partition):
+                    state.stopping.remove(partition)
+                    state.toScan.insert(partition)
+                case .stop(let partition):
+                    state.stopping.insert(partition)
+                    left.insert(partition)
+                case .lost(let partition):
+                    state.stopping.remove(partition)
+                    left.insert(partition)
+                case .ended:
+                    hasEnded = true
+                    rejoin(&state)
+                }
+            }
+        }
+        if hasEnded {
+            node.logger.warning("lease expired; partitions reassigned")
+            duties.delivery.leave { _ in true }
+        } else if !left.isEmpty {
+            duties.delivery.leave { [node] in left.contains(node.partition(of: $0)) }
+        }
+        node.deliveryWakeUp.signal()
+    }
+
+    private func rejoin(_ state: inout ClusterState) {
+        var generator = SystemRandomNumberGenerator()
+        state.stopping = []
+        state.toScan = []
+        guard !state.isLeaving else { return }
+        let former = state.member
+        defer {
+            (state.member.isDraining, state.member.offersKeys) = (former.isDraining, former.offersKeys)
+            state.member.settings = former.settings
+        }
+        state.member = ClusterMember(
+            NodeID(using: &generator), name: node.configuration.name, configuration: node.configuration.times,
+            at: .now)
+    }
+}
+
+extension KeyShare {
+    init(_ keys: KeyAssignment, generation: Int) {
+        self.init(generation: generation, nodeCount: keys.nodes.count) { keys.contains($0) }
+    }
+}

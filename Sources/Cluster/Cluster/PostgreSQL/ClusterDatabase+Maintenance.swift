@@ -1,0 +1,66 @@
+import Core
+package import Storage
+import StorePostgreSQL
+
+extension ClusterDatabase {
+    /// How long ended leases are kept.
+    private static let endedRetention = Duration.seconds(3600)
+    /// The maximum time to wait for a lock when dropping a claim partition: the drop waits for all transactions that use claims, and new ones wait
+    /// for the drop.
+    private static let lockLimit = Duration.milliseconds(300)
+
+    /// Runs the maintenance that only one node may run: creates and drops claim partitions, and deletes leases that ended an hour ago, finished
+    /// messages of ended nodes and old logged changes. Each transaction checks the ownership of the maintenance partition.
+    ///
+    /// - Parameters:
+    ///   - epoch: the epoch of that ownership: see `Cluster/ClusterMember/maintenanceMark(at:)`.
+    /// - Returns: false if the node is no longer the owner; a transaction that finds this changes nothing.
+    /// - Throws: `StoreError` if a transaction was not committed, or its outcome is unknown. The call may be repeated.
+    package func maintain(owner: NodeID, epoch: UInt64) throws(StoreError) -> Bool {
+        let isOwner = try maintenance.transaction { connection in
+            guard try isOwned(owner, epoch: epoch, on: connection) else { return false }
+            try createClaimPartitions(connection)
+            _ = try connection.run([
+                // A process that joined again keeps using its first id, so only old rows are deleted.
+                prune(
+                    """
+                    DELETE FROM cluster_finished f WHERE written_at < now() - $1 * interval '1 second' \
+                    AND NOT EXISTS (SELECT FROM cluster_node n WHERE n.node = f.node AND n.state <> 'ended')
+                    """, configuration.finishedRetention),
+                prune("DELETE FROM cluster_change WHERE at < clock_timestamp() - $1 * interval '1 second'", configuration.changeRetention),
+                prune(
+                    "DELETE FROM cluster_node WHERE state = 'ended' AND ended_at < now() - $1 * interval '1 second'", Self.endedRetention),
+            ])
+            return true
+        }
+        guard isOwner else { return false }
+        // In a separate transaction: a backup may hold locks on old partitions longer than the creation of new ones can wait.
+        return try maintenance.transaction(lockLimit: Self.lockLimit) { connection in
+            guard try isOwned(owner, epoch: epoch, on: connection) else { return false }
+            try dropClaimPartitions(connection)
+            return true
+        }
+    }
+
+    /// Whether the node owns the maintenance partition in this epoch. If so, this holds until the end of the transaction.
+    private func isOwned(_ owner: NodeID, epoch: UInt64, on connection: PostgreSQLConnection) throws -> Bool {
+        let select = Statement(
+            "SELECT partition FROM cluster_partition WHERE partition = $1 AND owner = $2 AND epoch = $3 FOR SHARE",
+            [.integer(Int64(configuration.maintenancePartition)), .integer(owner.stored), .integer(Int64(bitPattern: epoch))])
+        return try !connection.run(select).rows.isEmpty
+    }
+
+    /// Ends a lease before it expires. The node must have stopped all work that needs the lease.
+    package func leave(_ node: NodeID) throws(StoreError) {
+        try heartbeats.transaction { connection in
+            let end = Statement(
+                "UPDATE cluster_node SET state = 'ended', ended_at = clock_timestamp() WHERE node = $1 AND state <> 'ended'",
+                [.integer(node.stored)])
+            _ = try connection.run(end)
+        }
+    }
+
+    private func prune(_ sql: String, _ retention: Duration) -> Statement {
+        Statement(sql, [.integer(retention.components.seconds)])
+    }
+}

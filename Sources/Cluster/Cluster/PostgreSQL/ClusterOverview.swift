@@ -1,0 +1,64 @@
+package import Storage
+import StorePostgreSQL
+
+/// The nodes and their partitions, for operators.
+package struct ClusterOverview: Hashable, Sendable {
+    package struct Node: Hashable, Sendable {
+        package let id: NodeID
+        package let name: String
+        package let state: LeaseRow.State
+        package let version: String
+        package let hashingVersion: Int
+        /// The time since the last renewal, by the database's clock.
+        package let secondsSinceRenewal: Int64
+        /// The number of device partitions that the node owns.
+        package let partitionCount: Int
+        /// Whether the node runs the maintenance that only one node may run at a time.
+        package let isMaintainer: Bool
+    }
+
+    /// The nodes, sorted by name, including nodes that ended within the last hour.
+    package let nodes: [Node]
+    /// The number of device partitions without an owner, or with one that has ended.
+    package let unownedPartitionCount: Int
+    /// Whether a node runs maintenance.
+    package let hasMaintainer: Bool
+}
+
+extension ClusterDatabase {
+    /// Reads the current overview.
+    ///
+    /// - Throws: `StoreError`; with `missing` if no node of a cluster has used this database.
+    package func overview() throws(StoreError) -> ClusterOverview {
+        let maintenance = Statement.Argument.integer(Int64(configuration.maintenancePartition))
+        let nodes = Statement(
+            """
+            SELECT node, name, state, version, hashing_version, \
+            floor(extract(epoch FROM clock_timestamp() - renewed_at))::bigint, \
+            (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node AND p.partition <> $1), \
+            (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node AND p.partition = $1) \
+            FROM cluster_node n ORDER BY name, node
+            """, [maintenance])
+        let unowned = Statement(
+            """
+            SELECT count(*) FILTER (WHERE partition <> $1), count(*) FILTER (WHERE partition = $1) FROM cluster_partition p \
+            WHERE NOT EXISTS (SELECT FROM cluster_node n WHERE n.node = p.owner AND n.state <> 'ended')
+            """, [maintenance])
+        return try deliveries.read([nodes, unowned]) { found in
+            guard let count = found[1].first else { throw UnexpectedValue() }
+            return ClusterOverview(
+                nodes: try found[0].map(ClusterOverview.Node.init(stored:)), unownedPartitionCount: Int(try count.integer(0)),
+                hasMaintainer: try count.integer(1) == 0)
+        }
+    }
+}
+
+extension ClusterOverview.Node {
+    fileprivate init(stored row: Row) throws {
+        guard let state = LeaseRow.State(rawValue: try row.text(2)) else { throw UnexpectedValue() }
+        self.init(
+            id: NodeID(stored: try row.integer(0)), name: try row.text(1), state: state, version: try row.text(3),
+            hashingVersion: Int(try row.integer(4)), secondsSinceRenewal: try row.integer(5), partitionCount: Int(try row.integer(6)),
+            isMaintainer: try row.integer(7) > 0)
+    }
+}

@@ -1,0 +1,134 @@
+import PushNode
+import Delivery
+import NodeAPI
+import NwakuRelay
+import StatusServer
+import Storage
+import StatusProtocol
+
+/// Findings on a node's machine, database, daemon and clock.
+extension NodeChecks {
+    /// All findings, ordered from causes to consequences.
+    static func doctor(_ facts: DoctorFacts) -> [Finding] {
+        [key(problem: facts.keyProblem), folder(facts.folder)] + [freeDisk(bytes: facts.freeBytes), files(facts)]
+            + [database(facts.database)] + facts.protocols + [daemon(facts.daemon)] + cluster(facts.daemon)
+            + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts.daemon) + [selfTest(facts.selfTest)]
+            + facts.gorushes.flatMap { gorush($0, facts) } + clocks(facts)
+    }
+
+    // MARK: This machine
+
+    /// The daemon's open files, if one runs.
+    private static func files(_ facts: DoctorFacts) -> Finding {
+        facts.daemon?.findings.first { $0.check == "files" } ?? openFiles(facts.files)
+    }
+
+    static func key(problem: String?) -> Finding {
+        problem.map { Finding("key", .fail, $0) } ?? Finding("key", .ok, "read")
+    }
+
+    static func folder(_ folder: DoctorFacts.Folder) -> Finding {
+        guard folder.exists else {
+            return folder.isWritable
+                ? Finding("data", .ok, "the folder does not exist yet: the daemon creates it")
+                : Finding("data", .fail, "the folder does not exist and can't be made", remedy: "create it for the daemon's user")
+        }
+        guard folder.isWritable else {
+            return Finding("data", .fail, "the folder can't be written to", remedy: "give the daemon's user access to it")
+        }
+        if folder.mode & 0o077 != 0 {
+            let mode = "0" + String(folder.mode, radix: 8)
+            return Finding("data", .warn, "the folder is accessible by others (mode \(mode))", remedy: "chmod 700 the data folder")
+        }
+        if !folder.isOwned { return Finding("data", .warn, "the folder belongs to another user", remedy: "run this as the daemon's user") }
+        return Finding("data", .ok, "writable, accessible by its owner only")
+    }
+
+    static func database(_ database: DoctorFacts.Database) -> Finding {
+        switch database {
+        case .missing: return Finding("database", .ok, "none yet: the daemon creates it")
+        case .unusable(let reason): return Finding("database", .fail, reason)
+        case .inspected(let inspection, let statistics):
+            let remedy = "waku-push admin check has the details; restore a backup"
+            if let problem = inspection.problems.first { return Finding("database", .fail, "damaged: \(problem)", remedy: remedy) }
+            let unreadable = inspection.unreadableCount
+            if unreadable > 0 { return Finding("database", .fail, "\(unreadable) rows can't be decrypted", remedy: remedy) }
+            if inspection.isRotationUnfinished {
+                return Finding(
+                    "database", .warn, "a rotation of the storage key was interrupted", remedy: "waku-push admin rotate-storage-key again")
+            }
+            let opened = inspection.rows == nil ? "rows not decrypted" : "all rows decrypted"
+            return Finding("database", .ok, "intact, \(opened), \(statistics.installations) installations")
+        }
+    }
+
+    static func daemon(_ status: NodeStatus?) -> Finding {
+        guard let status else {
+            return Finding("daemon", .warn, "no daemon answers on the data folder", remedy: "start it, if it should run: waku-push serve")
+        }
+        let failing = status.findings.filter { $0.verdict == .fail }
+        if failing.isEmpty {
+            let text = "ready, version \(status.version), process \(status.processID)"
+            // The doctor checks disk and files itself, and lists the cluster's findings.
+            let warnings = status.findings.filter { $0.verdict == .warn && !(["disk", "files"] + clusterChecks).contains($0.check) }
+            guard !warnings.isEmpty else { return Finding("daemon", .ok, text) }
+            let reasons = warnings.map { "\($0.check): \($0.text)" }.joined(separator: "; ")
+            return Finding("daemon", .warn, "\(text); \(reasons)", remedy: warnings.compactMap(\.remedy).first)
+        }
+        let reasons = failing.map { "\($0.check): \($0.text)" }.joined(separator: "; ")
+        return Finding("daemon", .fail, "not ready: \(reasons)", remedy: failing.compactMap(\.remedy).first)
+    }
+
+    private static let clusterChecks = ["cluster", "standbys", "nodes"]
+
+    /// Nodes, their partitions, and the database's standbys, as the daemon sees them; empty for a single node.
+    static func cluster(_ status: NodeStatus?) -> [Finding] {
+        (status?.findings ?? []).filter { clusterChecks.contains($0.check) }
+    }
+
+    static func selfTest(_ test: DoctorFacts.SelfTest) -> Finding {
+        switch test {
+        case .seen(let milliseconds, let how): Finding("message", .ok, "to itself received after \(milliseconds) ms, \(how)")
+        case .notSeen(let how):
+            Finding(
+                "message", .fail, "to itself not received within 5 s, \(how)",
+                remedy: "check that the Waku node has peers, and that no other program polls it")
+        case .notPublished(let reason): Finding("message", .fail, "to itself not published: \(reason)", remedy: "see the Waku node's log")
+        case .notDone(let reason): Finding("message", .warn, "to itself not sent: \(reason)")
+        }
+    }
+
+    // MARK: Clocks
+
+    private static func clocks(_ facts: DoctorFacts) -> [Finding] {
+        var others: [(String, Duration)] = []
+        for case .node(_, let node) in facts.relays {
+            if let ahead = node.clockAhead { others.append(("the Waku node", ahead)) }
+        }
+        for gorush in facts.gorushes {
+            if let ahead = gorush.inspection?.clockAhead { others.append((gorush.rule.name, ahead)) }
+        }
+        return [clock(others)]
+    }
+
+    private static let noticeableOffset = Duration.seconds(5)
+    private static let worstOffset = Duration.seconds(20)
+
+    /// - Parameter others: names, and how far their clocks are ahead of this machine's.
+    static func clock(_ others: [(name: String, ahead: Duration)]) -> Finding {
+        guard let (name, ahead) = others.max(by: { abs($0.ahead) < abs($1.ahead) }) else {
+            return Finding(
+                "clock", .warn, "no other clock to compare with", remedy: "check that this machine's clock is synchronised by NTP")
+        }
+        let seconds = ahead.components.seconds
+        guard abs(ahead) > noticeableOffset else { return Finding("clock", .ok, "in step with that of \(name)") }
+        return Finding(
+            "clock", abs(ahead) > worstOffset ? .fail : .warn,
+            "\(Swift.abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of") that of \(name)",
+            remedy: "synchronise this machine's clock by NTP: relays drop messages that are more than 20 s off")
+    }
+
+    private static func abs(_ duration: Duration) -> Duration {
+        duration < .zero ? .zero - duration : duration
+    }
+}

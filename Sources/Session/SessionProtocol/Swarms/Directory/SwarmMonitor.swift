@@ -1,0 +1,177 @@
+package import Core
+
+/// Keeps every account monitored by all storage servers of its swarm. A state machine without I/O: inputs are time, answers and the map of the
+/// network; its driver carries out the actions, and calls ``advance(to:)`` at ``nextWakeUp``.
+///
+///     server    idle ──(pause over, limit allows)──▶ connecting ──(HELLO)──▶ connected ──▶ asked for all accounts of its swarm
+///                 ▲                                       │                      │
+///                 └──(10, 30, 60, 120 s)──────────────────┴──(failed, BYE, silent, gone from the map)
+///
+/// A subscription that joins a swarm gets the next sequence number, so a swarm's members are ordered. A connection was asked for all members up to
+/// ``Server/askedThrough``; no other state is kept for most of ten million pairs of subscription and server. Members asked for together form
+/// a range and are renewed together; adjacent ranges that may be renewed are merged.
+package struct SwarmMonitor: Sendable {
+    let configuration: Configuration
+    var random: SplitMix64
+    var subscriptions = SubscriptionTable()
+    var swarms: [Swarm] = []
+    var swarmIndex: [UInt64: Int] = [:]
+    var ring = SwarmRing([])
+    /// Indexes of swarms named by storage servers that are not in the map, by swarm id.
+    var namedIndex: [UInt64: Int] = [:]
+    /// Reports of another swarm less than ``Configuration/moveInterval`` after the account's previous one, to be handled later.
+    var heldMoves: [AccountID: (hint: SwarmHint, source: Int, due: Instant)] = [:]
+    /// Indexes of swarms with accounts that the swarm's servers are to be asked for.
+    var swarmsToAsk: Set<Int> = []
+    var askAt: Instant?
+    /// The next time at which a held report or the end of a place is due.
+    var movesAt: Instant?
+    var servers: [Server] = []
+    /// Indexes of servers by public key.
+    var serverIndex: [[UInt8]: Int] = [:]
+    var freeServers: [Int] = []
+    /// Indexes of servers by their current connection or connection attempt.
+    var connections: [ConnectionNumber: Int] = [:]
+    var requests: [RequestTag: Request] = [:]
+    var unansweredByteCount = 0
+    /// Indexes of servers whose requests were postponed because too many bytes are unanswered.
+    var backlog: [Int] = []
+    var connectingCount = 0
+    var lastConnection: UInt64 = 0
+    var lastTag: UInt64 = 0
+    var lastSequence: UInt64 = 0
+    var actions: [Action] = []
+    var mapRequestedAt: Instant?
+    var mapWantedAt: Instant?
+    /// When an action is due next, or an earlier time.
+    var wakeUp: Instant?
+
+    package init(configuration: Configuration = Configuration(), seed: UInt64) {
+        self.configuration = configuration
+        random = SplitMix64(seed: seed)
+    }
+
+    /// Returns the pending actions, in order.
+    package mutating func takeActions() -> [Action] {
+        defer { actions = [] }
+        return actions
+    }
+
+    /// When to call ``advance(to:)`` next, unless another event happens before; nil for never.
+    package var nextWakeUp: Instant? { wakeUp }
+
+    // MARK: Subscriptions
+
+    /// Adds a subscription, or renews it with another signature: asks all servers of its swarm.
+    ///
+    /// - Parameters:
+    ///   - id: Identifies it in ``Action/ask(_:_:_:)``.
+    ///   - account: Its account; always the same for an id.
+    ///   - byteCount: The size of its bencoded entry in bytes.
+    ///   - now: The current time.
+    package mutating func set(_ id: SubscriptionID, account: AccountID, entryByteCount byteCount: Int, at now: Instant) {
+        for swarm in place(id, account: account, byteCount: byteCount) { askForNewMembers(ofSwarm: swarm, at: now) }
+    }
+
+    /// Adds several subscriptions, with as few requests to each server as possible. For the start, and for subscriptions that arrive within a few
+    /// milliseconds.
+    package mutating func set(_ all: [MonitoredSubscription], at now: Instant) {
+        subscriptions.reserveCapacity(adding: all.count)
+        var isChanged = [Bool](repeating: false, count: swarms.count)
+        for one in all {
+            for swarm in place(one.id, account: one.account, byteCount: one.entryByteCount) { isChanged[swarm] = true }
+        }
+        for swarm in swarms.indices where isChanged[swarm] { askForNewMembers(ofSwarm: swarm, at: now) }
+    }
+
+    /// - Returns: Its swarms, usually one.
+    private mutating func place(_ id: SubscriptionID, account: AccountID, byteCount: Int) -> [Int] {
+        let slots = subscriptions.set(id, account: account, byteCount: byteCount) { [ring, swarmIndex] account in
+            ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
+        }
+        return slots.compactMap { slot in
+            guard let swarm = subscriptions.swarm(ofSlot: slot) else { return nil }
+            join(swarm, slot)
+            return swarm
+        }
+    }
+
+    /// Removes a subscription. Storage servers cannot be told; their further reports are not accepted.
+    package mutating func remove(_ id: SubscriptionID) {
+        for swarm in subscriptions.remove(id) { leave(swarm) }
+    }
+
+    /// Removes the subscriptions of all accounts that meet a condition.
+    package mutating func removeAll(where condition: (AccountID) -> Bool) {
+        for id in subscriptions.ids(where: condition) { remove(id) }
+    }
+
+    /// Whether to accept a report about an account from a connection: only if it was asked to monitor the account and has not refused.
+    package func accepts(_ account: AccountID, from connection: ConnectionNumber) -> Bool {
+        guard let index = connections[connection], case .connected = servers[index].state else { return false }
+        let (askedThrough, refused) = (servers[index].askedThrough, servers[index].refused)
+        return subscriptions.contains(account, inSwarm: servers[index].swarm) { first, last in
+            first <= askedThrough && refused[last <= askedThrough ? last : first] == nil
+        }
+    }
+
+    /// The number of an account's subscriptions.
+    package func deviceCount(of account: AccountID) -> Int { subscriptions.count(of: account) }
+
+    mutating func join(_ swarm: Int, _ slot: Int) {
+        lastSequence += 1
+        let wasMember = subscriptions.setSequence(lastSequence, ofSlot: slot)
+        if wasMember { leave(swarm) }
+        swarms[swarm].append(sequence: lastSequence, slot: slot)
+    }
+
+    /// Counts a member that has left. Its array element is removed later, by compaction.
+    mutating func leave(_ swarm: Int) {
+        swarms[swarm].liveCount -= 1
+        swarms[swarm].compact { [subscriptions] in subscriptions.isLive($0) }
+    }
+
+    // MARK: Time
+
+    /// Performs the actions that are due.
+    package mutating func advance(to now: Instant) {
+        for index in servers.indices {
+            guard let due = servers[index].wakeUp, due <= now else { continue }
+            check(index, at: now)
+        }
+        moveOn(at: now)
+        connect(at: now)
+        if let wanted = mapWantedAt, wanted <= now {
+            mapWantedAt = nil
+            mapRequestedAt = now
+            actions.append(.requestMap)
+        }
+        wakeUp = [mapWantedAt, askAt, movesAt].compactMap(\.self).min()
+        for server in servers {
+            if let due = server.wakeUp { wake(at: due) }
+            if case .idle(let retryAt) = server.state, connectingCount < configuration.maximumConnecting { wake(at: retryAt) }
+        }
+    }
+
+    mutating func wake(at time: Instant) {
+        wakeUp = wakeUp.map { min($0, time) } ?? time
+    }
+
+    private mutating func check(_ index: Int, at now: Instant) {
+        switch servers[index].state {
+        case .connecting(_, let deadline) where deadline <= now:
+            close(index, at: now)
+        case .connected:
+            if let oldest = servers[index].oldestDeadline, oldest <= now {
+                // A server that does not answer may not monitor the accounts.
+                close(index, at: now)
+            } else {
+                retryRefused(index, at: now)
+                renew(index, at: now)
+            }
+        default:
+            break
+        }
+        servers[index].updateWakeUp()
+    }
+}

@@ -1,0 +1,47 @@
+/// Events that are counted.
+package enum MonitorEvent: Hashable, Sendable {
+    /// A message was accepted for the receiver.
+    case received
+    /// A message of a storage server was dropped.
+    case dropped(SessionDropReason)
+    /// Storage servers were asked to monitor this number of subscriptions, renewals included.
+    case asked(Int)
+    /// A storage server refused to monitor a subscription.
+    case refused(MonitorRefusal)
+    /// A storage server stopped monitoring an account because the account left its swarm.
+    case ended
+    /// A connection to a storage server was established.
+    case connected
+    /// A connection to a storage server failed or ended.
+    case disconnected
+}
+
+/// The reason why a message of a storage server is dropped: `waku_push_session_dropped_total{reason}`.
+package enum SessionDropReason: String, Hashable, Sendable, CaseIterable {
+    /// Not a bencoded dictionary with the fields of a report.
+    case malformed
+    case negativeTime = "negative_time"
+    /// The hash is not 32 to 99 characters of printable ASCII.
+    case badHash = "bad_hash"
+    case tooLarge = "too_large"
+    /// The connection was not asked to monitor the account, or has refused.
+    case unsolicited
+    case expired
+    /// No subscription of the account wants this namespace. Counted by the receiver.
+    case unwanted
+    /// A command other than `notify.message` and `notify.monitor_ended`.
+    case unknownCommand = "unknown_command"
+    /// A reply to a request that was not sent on this connection, or was answered before.
+    case unknownReply = "unknown_reply"
+    /// Not an oxenmq message.
+    case notOxenMQ = "not_oxenmq"
+
+    package init(_ defect: NotifyMessage.Defect) {
+        switch defect {
+        case .malformed: self = .malformed
+        case .negativeTime: self = .negativeTime
+        case .badHash: self = .badHash
+        case .tooLarge: self = .tooLarge
+        }
+    }
+}

@@ -1,0 +1,43 @@
+@testable import Cluster
+import Testing
+
+@Suite struct ClusterConflictsTests {
+    private func lease(_ number: UInt64, _ name: String, _ settings: [String: String]?, _ state: LeaseRow.State = .live) -> LeaseRow {
+        LeaseRow(node: .number(number), state: state, name: name, settings: settings)
+    }
+
+    private func find(_ leases: LeaseRow...) -> [String] {
+        ClusterConflicts.find(in: ClusterView(isMember: true, leases: leases, partitions: []), of: .number(1))
+    }
+
+    private let settings = ["--limit queries": "off", "--max-request-age": "600 s"]
+
+    @Test func equalNodesHaveNone() {
+        #expect(find(lease(1, "a", settings), lease(2, "b", settings), lease(3, "c", settings, .draining)) == [])
+    }
+
+    @Test func differentValuesAreNamed() {
+        #expect(
+            find(lease(1, "a", settings), lease(2, "b", ["--limit queries": "5/s", "--max-request-age": "600 s"]))
+                == ["--limit queries is off here and 5/s at b"])
+    }
+
+    @Test func twoLiveNodesOfOneNameAreNamed() {
+        #expect(find(lease(1, "a", settings), lease(2, "a", settings)).count == 1)
+        #expect(find(lease(1, "a", settings), lease(2, "a", settings, .ended)) == [])
+    }
+
+    /// Of an earlier or a later release.
+    @Test func optionsThatANodeDoesNotTellAreNotCompared() {
+        #expect(find(lease(1, "a", settings), lease(2, "b", nil), lease(3, "c", ["--new": "on"])) == [])
+        #expect(find(lease(1, "a", nil), lease(2, "b", settings)) == [])
+    }
+
+    @Test func settingsAreKeptAsText() {
+        let row = lease(1, "a", ["--x": "a=b", "--limit y": ""])
+        #expect(row.settingsText == "--limit y=\n--x=a=b")
+        #expect(LeaseRow.settings(parsing: row.settingsText ?? "") == row.settings)
+        #expect(LeaseRow.settings(parsing: "") == [:] && LeaseRow.settings(parsing: "=\nx") == ["": ""])
+        #expect(LeaseRow.settings(parsing: String(repeating: "a=b\n", count: 5000)) == nil)
+    }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import Core
+import Storage
+import StorePostgreSQL
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Cluster
+
+@Suite("A cluster whose database fails", .timeLimit(.minutes(5)))
+struct ClusterFaultTests {
+    private static let first = NodeID(rawValue: 1)
+
+    private func beat(isFirst: Bool = false, _ takes: Heartbeat.Take...) -> Heartbeat {
+        Heartbeat(lease: LeaseRow(node: Self.first), isFirst: isFirst, ends: [], releases: [], takes: takes)
+    }
+
+    /// Cuts the next passage of a text.
+    private func cut(_ text: String, _ wanted: PostgreSQLProxy.Direction, in proxy: PostgreSQLProxy) {
+        let isDone = Mutex(false)
+        let text = Array(text.utf8)
+        proxy.inspect { direction, bytes in
+            guard direction == wanted, bytes.indices.contains(where: { bytes[$0...].starts(with: text) }) else { return .pass }
+            return isDone.withLock { isDone in
+                defer { isDone = true }
+                return isDone ? .pass : .cut
+            }
+        }
+    }
+
+    @Test(
+        "A heartbeat whose COMMIT got no reply fails, whether or not it took place",
+        arguments: [PostgreSQLProxy.Direction.toClient, .toServer])
+    func unknownOutcome(direction: PostgreSQLProxy.Direction) throws {
+        let fixture = try ClusterFixture()
+        let proxy = try PostgreSQLProxy(fixture.server)
+        _ = try fixture.prepared().heartbeat(beat(isFirst: true))
+        let database = try fixture.database(host: proxy.path)
+        cut("COMMIT\0", direction, in: proxy)
+        #expect(throws: StoreError.self) {
+            try database.heartbeat(beat(Heartbeat.Take(partition: 0, observedEpoch: 0)))
+        }
+        let view = try database.heartbeat(beat())
+        let isCommitted = direction == .toClient
+        #expect(view.leases.map(\.renewals) == [isCommitted ? 3 : 2])
+        #expect(view.partitions[0] == (isCommitted ? PartitionRow(owner: Self.first, epoch: 1) : PartitionRow()))
+    }
+
+    @Test("A connection that was lost before is replaced, and a heartbeat counts once")
+    func lostConnection() throws {
+        let fixture = try ClusterFixture()
+        let proxy = try PostgreSQLProxy(fixture.server)
+        let database = try fixture.prepared(host: proxy.path)
+        for renewals in 1...3 as ClosedRange<UInt64> {
+            #expect(try database.heartbeat(beat(isFirst: renewals == 1)).leases.map(\.renewals) == [renewals])
+            #expect(try database.claims([(1, MessageKey(prefix: 1))]).isEmpty)
+            proxy.cutAll()
+        }
+        cut("UPDATE 1\0", .toClient, in: proxy)
+        #expect(try database.heartbeat(beat()).leases.map(\.renewals) == [4])
+    }
+
+    @Test("A heartbeat that has to wait is given up within its time")
+    func waiting() throws {
+        var configuration = ClusterConfiguration()
+        (configuration.lease, configuration.leaseMargin) = (.milliseconds(1200), .milliseconds(200))
+        let fixture = try ClusterFixture(configuration: configuration)
+        let database = try fixture.prepared()
+        _ = try database.heartbeat(beat(isFirst: true))
+        let other = try PostgreSQLConnection.open(fixture.address(), name: "test")
+        _ = try other.run(["BEGIN", "SELECT FROM cluster_node FOR UPDATE"].map { Statement($0) })
+        #expect(throws: StoreError.self) { try database.heartbeat(beat()) }
+        other.rollBack()
+        #expect(try database.heartbeat(beat()).leases.map(\.renewals) == [2])
+    }
+
+    @Test("A closed database is not opened again")
+    func closed() throws {
+        let database = try ClusterFixture().prepared()
+        database.close()
+        #expect(throws: StoreError.self) { try database.heartbeat(beat(isFirst: true)) }
+        #expect(throws: StoreError.self) { try database.now() }
+    }
+
+    @Test("A commit that did not wait for the standby fails")
+    func cancelledReplication() async throws {
+        let server = try PostgreSQLServer()
+        let fixture = try ClusterFixture(server)
+        let database = try fixture.prepared()
+        _ = try database.heartbeat(beat(isFirst: true))
+        try await server.run("ALTER SYSTEM SET synchronous_standby_names = 'missing'", "SELECT pg_reload_conf()")
+        let administrator = Task {
+            // Until the standby is wanted no more.
+            while !Task.isCancelled {
+                try fixture.run("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+        try await eventually {
+            do {
+                _ = try database.heartbeat(beat())
+                return false
+            } catch {
+                return "\(error)".contains("did not wait for its standby")
+            }
+        }
+        administrator.cancel()
+        _ = try? await administrator.value
+        try await server.run("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+        try await eventually { (try? database.heartbeat(beat()).isMember) == true }
+    }
+
+    @Test("A former primary is refused, by this process and by others that read the timeline", arguments: [false, true])
+    func formerPrimary(isStored: Bool) throws {
+        let primary = try PostgreSQLServer()
+        let fixture = try ClusterFixture(primary)
+        try fixture.prepared().close()
+        if isStored { try fixture.run("UPDATE cluster SET timeline = 2") }
+        let standby = try PostgreSQLServer(standbyOf: primary)
+        let database = try fixture.database(host: primary.folder + "," + standby.folder)
+        if isStored {
+            #expect(throws: StoreError.self) { try database.heartbeat(beat(isFirst: true)) }
+        } else {
+            _ = try database.heartbeat(beat(isFirst: true))
+        }
+        try primary.kill()
+        try standby.promote()
+        #expect(try database.heartbeat(beat(isFirst: true)).isMember)
+        let stored = try PostgreSQLConnection.open(fixture.address(host: standby.folder), name: "test")
+        #expect(try stored.run(Statement("SELECT timeline FROM cluster")).rows == [Row([.integer(2)])])
+
+        try primary.start()
+        // The old one comes first in the address.
+        let refusal = #expect(throws: StoreError.self) { try database.now() }
+        #expect(refusal?.message.contains("timeline") == true)
+        // The connection to the new one stays.
+        #expect(try database.heartbeat(beat()).isMember)
+        try primary.stop()
+        _ = try database.now()
+    }
+}

@@ -1,0 +1,257 @@
+@testable import PushNode
+import Delivery
+@testable import WakuPushCommands
+import Foundation
+import NodeMetrics
+@testable import NodeAPI
+@testable import NwakuRelay
+@testable import StatusServer
+import Storage
+import Testing
+import Core
+import Waku
+
+/// Facts in, verdicts out.
+struct NodeChecksTests {
+    private static let address = "http://10.0.0.5:8645"
+    private var node = NodeInspection(
+        health: health("READY"), version: "v0.36.0", shards: ShardsInRecord(cluster: 16, shards: [32, 64]), peers: [32: 7],
+        store: .present, clockAhead: .zero)
+    private var gorush = GorushInspection(
+        healthStatus: 200, version: "1.18.4",
+        configuration: GorushInspection.Configuration(isSync: true, isAPNEnabled: true, isFirebaseEnabled: true, hasFeedbackHook: false),
+        dryPost: .understood, clockAhead: .seconds(1))
+
+    private static func health(_ status: String, relay: String? = "READY") -> NodeHealth {
+        NodeHealth(status: status, protocols: relay.map { ["Relay": $0] } ?? [:])
+    }
+
+    private func facts(_ change: (inout DoctorFacts) -> Void = { _ in }) -> DoctorFacts {
+        var statistics = RegistrationStatistics()
+        statistics.apn = 3
+        var facts = DoctorFacts(
+            keyProblem: nil, folder: DoctorFacts.Folder(exists: true, isOwned: true, isWritable: true, mode: 0o700),
+            freeBytes: 50 << 30, files: OpenFiles(used: 30, limit: 20_000),
+            database: .inspected(StoreInspection(rows: ["registrations": StoreInspection.Rows(count: 3)]), statistics),
+            daemon: Self.status(),
+            pubsubTopics: ["/waku/2/rs/16/32"], relays: [.node(address: Self.address, node)],
+            selfTest: .seen(milliseconds: 12, how: "by the running daemon"),
+            gorushes: [.init(EndpointRule(), gorush)], takesFeedback: false)
+        change(&facts)
+        return facts
+    }
+
+    private static func status(findings: [Finding] = [], counters: [String: Int] = [:]) -> NodeStatus {
+        NodeStatus(
+            process: NodeStatus.Process(
+                version: "0.1.0", processID: 1, started: Date(timeIntervalSince1970: 0), logLevel: "info"),
+            readiness: NodeStatus.Readiness(isDraining: false, findings: findings),
+            work: NodeStatus.Work(
+                pubsubTopics: [], queryTopics: 0, outbox: NodeStatus.Outbox(waiting: 0, firstExpires: nil), breaker: "closed",
+                counters: counters),
+            publicKey: "04")
+    }
+
+    /// The one finding that is not ok.
+    private func only(_ change: (inout DoctorFacts) -> Void, _ location: SourceLocation = #_sourceLocation) throws -> Finding {
+        let found = NodeChecks.doctor(facts(change)).filter { $0.verdict != .ok }
+        try #require(found.count == 1, "\(found)", sourceLocation: location)
+        return found[0]
+    }
+
+    private func expect(
+        _ check: String, _ verdict: Finding.Verdict, _ text: String, _ location: SourceLocation = #_sourceLocation,
+        _ change: (inout DoctorFacts) -> Void
+    ) throws {
+        let finding = try only(change, location)
+        #expect(finding.check == check, sourceLocation: location)
+        #expect(finding.verdict == verdict, sourceLocation: location)
+        #expect(finding.text.contains(text), "\(finding.text)", sourceLocation: location)
+    }
+
+    @Test func allIsWell() {
+        let found = NodeChecks.doctor(facts())
+        #expect(found.allSatisfy { $0.verdict == .ok }, "\(found)")
+        #expect(found.worst == .ok)
+        #expect(found.count >= 14)
+    }
+
+    @Test func findingsOfProtocolsAreListed() throws {
+        try expect("echo", .warn, "off, but 3 records") { $0.protocols = [Finding("echo", .warn, "off, but 3 records are stored")] }
+    }
+
+    @Test func theMachine() throws {
+        try expect("key", .fail, "is missing") { $0.keyProblem = "identity file id.key is missing" }
+        try expect("data", .fail, "can't be made") { $0.folder = .init(exists: false, isOwned: false, isWritable: false, mode: 0o700) }
+        try expect("data", .fail, "can't be written to") { $0.folder = .init(exists: true, isOwned: true, isWritable: false, mode: 0o700) }
+        try expect("data", .warn, "mode 0755") { $0.folder = .init(exists: true, isOwned: true, isWritable: true, mode: 0o755) }
+        try expect("data", .warn, "another user") { $0.folder = .init(exists: true, isOwned: false, isWritable: true, mode: 0o700) }
+        try expect("disk", .warn, "512 MiB free") { $0.freeBytes = 512 << 20 }
+        try expect("disk", .warn, "1 MiB free") { $0.freeBytes = 1 << 20 }
+        try expect("disk", .fail, "0 MiB free") { $0.freeBytes = 4096 }
+        try expect("disk", .warn, "unknown") { $0.freeBytes = nil }
+        try expect("files", .warn, "10 of 256") { $0.files = OpenFiles(used: 10, limit: 256) }
+        try expect("files", .warn, "900 of 1024") { $0.files = OpenFiles(used: 900, limit: 1024) }
+        try expect("files", .fail, "1000 of 1024") { $0.files = OpenFiles(used: 1000, limit: 1024) }
+    }
+
+    @Test func theDatabaseAndTheDaemon() throws {
+        try expect("database", .fail, "belongs to another identity") { $0.database = .unusable("it belongs to another identity") }
+        try expect("database", .fail, "damaged: row 3 missing") {
+            $0.database = .inspected(StoreInspection(problems: ["row 3 missing"]), RegistrationStatistics())
+        }
+        try expect("database", .fail, "2 rows can't be decrypted") {
+            $0.database = .inspected(
+                StoreInspection(rows: ["registrations": .init(count: 5, unreadable: 1), "notifications": .init(count: 2, unreadable: 1)]),
+                RegistrationStatistics())
+        }
+        try expect("database", .warn, "rotation") {
+            $0.database = .inspected(StoreInspection(isRotationUnfinished: true), RegistrationStatistics())
+        }
+        try expect("daemon", .warn, "no daemon answers") { $0.daemon = nil }
+        try expect("daemon", .fail, "not ready: gorush: takes no notifications") {
+            $0.daemon = Self.status(findings: [Finding("gorush", .fail, "takes no notifications, 1 wait: status 503")])
+        }
+        try expect("daemon", .warn, "gorush: is slow: 3 posts unanswered for 12 s") {
+            let slow = NodeChecks.gorush(obstacle: nil, delay: "is slow: 3 posts unanswered for 12 s, 40 notifications wait")
+            $0.daemon = Self.status(findings: [slow])
+        }
+        func cluster(unowned: Int = 0, lag: Int = 0) -> [Finding] {
+            let node = ClusterStatus.Node(
+                name: "a", state: "live", isSelf: true, secondsSinceRenewal: 0, partitions: 256 - unowned, isMaintainer: true)
+            let standby = ClusterStatus.Standby(name: "db_2", state: "streaming", sync: "sync", lagBytes: lag, lagSeconds: nil)
+            let status = ClusterStatus(
+                nodes: [node], partitionCount: 256, unownedPartitions: unowned, standbys: [standby], standbysProblem: nil,
+                lastFailover: nil)
+            return [NodeChecks.lease(failure: nil, status: status), NodeChecks.standbys(status)].compactMap(\.self)
+        }
+        #expect(cluster().map(\.verdict) == [.ok, .ok])
+        try expect("cluster", .warn, "6 of 256 partitions have no owner") { $0.daemon = Self.status(findings: cluster(unowned: 6)) }
+        try expect("standbys", .warn, "db_2 streaming, sync, 100000000 bytes behind") {
+            $0.daemon = Self.status(findings: cluster(lag: 100_000_000))
+        }
+        try expect("cache", .warn, "7 gaps") {
+            $0.daemon = Self.status(counters: ["gap: messages may have been lost on a pubsub topic": 7])
+        }
+    }
+
+    @Test func theRelay() throws {
+        func nodes(_ change: (inout NodeInspection) -> Void) -> [DoctorFacts.Relay] {
+            var other = node
+            change(&other)
+            return [.node(address: Self.address, other)]
+        }
+        try expect("relay", .warn, "without other nodes") { $0.relays = [.loopback] }
+        try expect("relay", .fail, "refused") { $0.relays = [.unreachable(address: "http://x", reason: "refused")] }
+        let peer = "/ip4/10.0.0.5/tcp/60000/p2p/16Uiu2HA"
+        try expect("relay", .warn, "\(peer): unknown") { $0.relays = [.peer(address: peer, nil)] }
+        try expect("relay", .fail, "\(peer): not connected") { $0.relays = [.peer(address: peer, .missing)] }
+        try expect("relay", .warn, "in no mesh") { $0.relays = [.peer(address: peer, .connected(meshCount: 0))] }
+        try expect("relay", .warn, "fleet f: unknown") { $0.relays = [.fleet(name: "f", workingPeerCount: nil)] }
+        try expect("relay", .fail, "fleet f: none") { $0.relays = [.fleet(name: "f", workingPeerCount: 0)] }
+        let well = NodeChecks.doctor(
+            facts { $0.relays = [.peer(address: peer, .connected(meshCount: 1)), .fleet(name: "f", workingPeerCount: 3)] })
+        #expect(well.worst == .ok)
+        #expect(
+            well.filter { $0.check == "relay" }.map(\.text) == [
+                "\(peer): connected, and in a mesh", "fleet f: 3 nodes deliver messages",
+            ])
+        let filterNode = NodeChecks.doctor(facts { $0.relays = [.peer(address: peer, .filterNode)] })
+        #expect(filterNode.first { $0.check == "relay" }?.text == "\(peer): connected, and it accepted this node's topics")
+        #expect(filterNode.worst == .ok)
+        try expect("relay", .fail, "NOT_READY") { $0.relays = nodes { $0.health = Self.health("READY", relay: "NOT_READY") } }
+        try expect("relay", .warn, "INITIALIZING") { $0.relays = nodes { $0.health = Self.health("INITIALIZING", relay: nil) } }
+        try expect("network", .warn, "unknown") { $0.relays = nodes { $0.shards = nil } }
+        try expect("network", .fail, "cluster 1, but --pubsub-topic is in 16") {
+            $0.relays = nodes { $0.shards = ShardsInRecord(cluster: 1, shards: [32, 64]) }
+        }
+        try expect("network", .warn, "shard 32") { $0.relays = nodes { $0.shards = ShardsInRecord(cluster: 16, shards: [1]) } }
+        try expect("peers", .fail, "none on shard 32") { $0.relays = nodes { $0.peers = [32: 0] } }
+        try expect("peers", .warn, "2 on shard 32") { $0.relays = nodes { $0.peers = [32: 2] } }
+        try expect("store", .warn, "none") { $0.relays = nodes { $0.store = .missing } }
+        try expect("store", .warn, "429") { $0.relays = nodes { $0.store = .unknown("status 429") } }
+        #expect(NodeChecks.doctor(facts { $0.relays = nodes { ($0.peers, $0.health) = (nil, Self.health("UNKNOWN")) } }).worst == .ok)
+    }
+
+    @Test func theMessage() throws {
+        try expect("message", .fail, "not received within 5 s") { $0.selfTest = .notSeen(how: "by the running daemon") }
+        try expect("message", .fail, "not published: no peers") { $0.selfTest = .notPublished("no peers") }
+        try expect("message", .warn, "no store") { $0.selfTest = .notDone("there is no store") }
+    }
+
+    @Test func gorushAsItIs() throws {
+        func with(_ change: (inout Parts) -> Void) -> GorushInspection {
+            var parts = Parts()
+            change(&parts)
+            return GorushInspection(
+                healthStatus: parts.health, problem: parts.problem, version: "1", configuration: parts.setup, dryPost: parts.post,
+                clockAhead: parts.ahead)
+        }
+        try expect("gorush", .fail, "has a query") { $0.gorushes = [.init(EndpointRule(), nil, problem: "the URL has a query")] }
+        try expect("gorush", .fail, "no connection") {
+            $0.gorushes = [.init(EndpointRule(), with { ($0.health, $0.problem) = (nil, "no connection") })]
+        }
+        try expect("gorush", .warn, "answers 503") { $0.gorushes = [.init(EndpointRule(), with { $0.health = 503 })] }
+        try expect("gorush post", .fail, "may not post") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(401) })] }
+        try expect("gorush post", .fail, "there is no gorush") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(404) })] }
+        try expect("gorush post", .fail, "overloaded or failing") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(502) })] }
+        try expect("gorush post", .fail, "did not answer like gorush") {
+            $0.gorushes = [.init(EndpointRule(), with { $0.post = .otherServer })]
+        }
+        try expect("gorush post", .fail, "timed out") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .failed("timed out") })] }
+        try expect("gorush setup", .fail, "APN is disabled there, and 3 installations") {
+            $0.gorushes = [
+                .init(
+                    EndpointRule(),
+                    with { $0.setup = .init(isSync: true, isAPNEnabled: false, isFirebaseEnabled: true, hasFeedbackHook: false) })
+            ]
+        }
+        try expect("gorush setup", .warn, "Firebase disabled") {
+            $0.gorushes = [
+                .init(
+                    EndpointRule(),
+                    with { $0.setup = .init(isSync: true, isAPNEnabled: true, isFirebaseEnabled: false, hasFeedbackHook: false) })
+            ]
+        }
+        func verdicts(_ isSync: Bool, _ hook: Bool) -> GorushInspection {
+            with { $0.setup = .init(isSync: isSync, isAPNEnabled: true, isFirebaseEnabled: true, hasFeedbackHook: hook) }
+        }
+        try expect("gorush verdicts", .warn, "neither") { $0.gorushes = [.init(EndpointRule(), verdicts(false, false))] }
+        try expect("gorush verdicts", .warn, "both enabled") { $0.gorushes = [.init(EndpointRule(), verdicts(true, true))] }
+        try expect("gorush verdicts", .warn, "this node serves no /feedback") {
+            $0.gorushes = [.init(EndpointRule(), verdicts(false, true))]
+        }
+        #expect(
+            NodeChecks.doctor(facts { ($0.gorushes, $0.takesFeedback) = ([.init(EndpointRule(), verdicts(false, true))], true) }).worst
+                == .ok)
+        #expect(NodeChecks.doctor(facts { $0.gorushes = [.init(EndpointRule(), with { $0.setup = nil })] }).worst == .ok)
+    }
+
+    private struct Parts {
+        var health: Int? = 200
+        var problem: String?
+        var setup: GorushInspection.Configuration? = .init(
+            isSync: true, isAPNEnabled: true, isFirebaseEnabled: true, hasFeedbackHook: false)
+        var post = GorushInspection.DryPost.understood
+        var ahead: Duration? = .zero
+    }
+
+    @Test(arguments: [(6, Finding.Verdict.warn), (-6, .warn), (21, .fail), (-21, .fail), (5, .ok), (-5, .ok)])
+    func clocks(seconds: Int, verdict: Finding.Verdict) throws {
+        var other = node
+        other.clockAhead = .seconds(seconds)
+        let found = try #require(NodeChecks.doctor(facts { $0.relays = [.node(address: Self.address, other)] }).last)
+        #expect(found.check == "clock")
+        #expect(found.verdict == verdict)
+        if verdict != .ok { #expect(found.text == "\(abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of") that of the Waku node") }
+    }
+
+    @Test func nobodyTellsTheTime() throws {
+        var (other, silent) = (node, Parts())
+        (other.clockAhead, silent.ahead) = (nil, nil)
+        try expect("clock", .warn, "no other clock") {
+            $0.relays = [.node(address: Self.address, other)]
+            $0.gorushes = [.init(EndpointRule(), GorushInspection(healthStatus: 200, configuration: silent.setup, dryPost: .understood))]
+        }
+    }
+}

@@ -1,0 +1,225 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+import WakuCrypto
+
+@testable import SessionProtocol
+
+/// With pyzmq's ROUTER and CURVE, if `LIBP2P_PYTHON` names a Python that has it (Tests/Interop/requirements.txt).
+@Suite(.enabled(if: OtherLibP2P.python != nil, "LIBP2P_PYTHON names no Python with pyzmq: see Deploy/test"), .serialized)
+struct OxenMQClientTests {
+    private typealias Connection = OxenMQClient.Connection
+
+    private let log = EventLog()
+    private let client: OxenMQClient
+    private let tag: [UInt8] = [0, 1, 255]
+
+    init() throws {
+        let log = log
+        client = OxenMQClient(library: try ZeroMQLibrary.load()) {
+            log.append($0, $1)
+            return .proceed
+        }
+    }
+
+    private func greeted(_ router: PythonRouter, _ number: UInt64 = 1) async throws -> Connection {
+        let connection = Connection(rawValue: number)
+        client.connect(connection, to: try await router.address)
+        try await eventually { log.of(connection).contains(.hello) }
+        return connection
+    }
+
+    @Test func requestIsAnsweredOverCURVE() async throws {
+        let router = try PythonRouter()
+        let connection = try await greeted(router)
+        let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0) }
+        client.request(connection, "echo", tag: tag, body: body)
+        try await eventually { log.of(connection).count == 2 }
+        #expect(log.of(connection) == [.hello, .reply(tag: tag, parts: [body, Array("more".utf8)])])
+        await client.shutDown()
+    }
+
+    @Test func unencryptedConnectionByAPath() async throws {
+        let folder = try TemporaryFolder()
+        let router = try PythonRouter("ipc://\(folder.path)/oxend.sock")
+        let connection = try await greeted(router)
+        client.request(connection, "echo", tag: tag, body: [1])
+        try await eventually { log.of(connection).contains(.reply(tag: tag, parts: [[1], Array("more".utf8)])) }
+        await client.shutDown()
+    }
+
+    @Test func errorsNameTheirRequest() async throws {
+        let router = try PythonRouter()
+        let connection = try await greeted(router)
+        client.request(connection, "refuse", tag: tag, body: [])
+        client.request(connection, "forbid", tag: tag, body: [])
+        try await eventually { log.of(connection).count == 3 }
+        #expect(log.of(connection).dropFirst() == [.refused(.unknownCommand, tag: tag), .refused(.forbidden, tag: nil)])
+        await client.shutDown()
+    }
+
+    @Test func oddMessagesAreDroppedAndTheConnectionGoesOn() async throws {
+        let router = try PythonRouter()
+        let connection = try await greeted(router)
+        client.request(connection, "odd", tag: tag, body: [])
+        try await eventually { log.of(connection).contains(.reply(tag: tag, parts: [Array("done".utf8)])) }
+        #expect(log.of(connection).filter { $0 == .ignored }.count == 5)
+        #expect(log.of(connection).contains(.command("what.is_this", parts: [Array("x".utf8)])))
+        await client.shutDown()
+    }
+
+    @Test func floodArrivesWholeAndInOrder() async throws {
+        let router = try PythonRouter()
+        let (connection, other) = (try await greeted(router), try await greeted(router, 2))
+        client.request(connection, "flood", tag: tag, body: Array("20000 500".utf8))
+        client.request(other, "echo", tag: tag, body: [7])
+        try await eventually { log.of(connection).contains(.reply(tag: tag, parts: [Array("done".utf8)])) }
+        try await eventually { log.of(other).count == 2 }
+        let numbers = log.of(connection).compactMap { event -> Int? in
+            guard case .command("notify.message", let parts) = event, let first = parts.first else { return nil }
+            return Int(String(decoding: first.prefix { $0 != 0x20 }, as: UTF8.self))
+        }
+        #expect(numbers == Array(0..<20_000))
+        await client.shutDown()
+    }
+
+    @Test func byeOfTheServerEndsTheConnection() async throws {
+        let router = try PythonRouter()
+        let connection = try await greeted(router)
+        client.request(connection, "bye", tag: tag, body: [])
+        try await eventually { log.of(connection).contains(.closed(.bye)) }
+        await client.shutDown()
+    }
+
+    @Test func closingSaysBye() async throws {
+        let router = try PythonRouter()
+        let connection = try await greeted(router)
+        client.close(connection)
+        try await eventually { router.lines.contains("bye") }
+        #expect(log.of(connection) == [.hello])
+        await client.shutDown()
+    }
+
+    @Test func shuttingDownSaysByeEverywhere() async throws {
+        let router = try PythonRouter()
+        for number in 1...5 { _ = try await greeted(router, UInt64(number)) }
+        await client.shutDown()
+        try await eventually { router.lines.filter { $0 == "bye" }.count == 5 }
+        // Calls after the end do nothing.
+        client.connect(Connection(rawValue: 9), to: try await router.address)
+        await client.shutDown()
+        #expect(log.of(Connection(rawValue: 9)).isEmpty)
+    }
+
+    @Test func endOfTheServerIsNoticed() async throws {
+        let router = try PythonRouter()
+        let connection = try await greeted(router)
+        client.request(connection, "end", tag: tag, body: [])
+        try await eventually { log.of(connection).contains(.closed(.disconnected)) }
+        // It is not reconnected automatically; another attempt is refused.
+        let other = Connection(rawValue: 2)
+        client.connect(other, to: try await router.address)
+        try await eventually { log.of(other) == [.closed(.refused)] }
+        #expect(log.of(connection) == [.hello, .closed(.disconnected)])
+        await client.shutDown()
+    }
+
+    @Test func serverWithAnotherKeyIsNotTalkedTo() async throws {
+        let router = try PythonRouter()
+        let address = try await router.address
+        let connection = Connection(rawValue: 1)
+        client.connect(connection, to: OxenAddress(endpoint: address.endpoint, serverKey: [UInt8](repeating: 9, count: 32)))
+        try await eventually { !log.of(connection).isEmpty }
+        guard case .closed = log.of(connection).first else {
+            Issue.record("\(log.of(connection))")
+            return
+        }
+        #expect(!router.lines.contains { $0.hasPrefix("greeted") })
+        await client.shutDown()
+    }
+
+    @Test func partThatIsTooLargeEndsTheConnection() async throws {
+        let router = try PythonRouter()
+        let connection = try await greeted(router)
+        client.request(connection, "big", tag: tag, body: Array("8000000".utf8))
+        try await eventually { log.of(connection).count == 2 }
+        guard case .reply(_, let parts) = log.of(connection)[1] else {
+            Issue.record("no reply")
+            return
+        }
+        #expect(parts.first?.count == 8_000_000)
+        client.request(connection, "big", tag: tag, body: Array("9000000".utf8))
+        try await eventually { log.of(connection).last == .closed(.disconnected) }
+        await client.shutDown()
+    }
+
+    @Test func endpointThatIsNoneIsAnEvent() async throws {
+        let connection = Connection(rawValue: 1)
+        client.connect(connection, to: OxenAddress(endpoint: "tcp://nowhere", serverKey: nil))
+        try await eventually { log.of(connection) == [.closed(.failed("Invalid argument"))] }
+        client.request(connection, "echo", tag: tag, body: [])
+        client.close(connection)
+        await client.shutDown()
+    }
+
+    /// libzmq allows 1,023 sockets by default; each connection uses three.
+    @Test func moreConnectionsThanLibzmqsDefault() async throws {
+        raiseDescriptorLimit()
+        let router = try PythonRouter()
+        let address = try await router.address
+        let connections = (1...400).map { Connection(rawValue: $0) }
+        for connection in connections { client.connect(connection, to: address) }
+        try await eventually(within: .seconds(120)) { connections.allSatisfy { log.of($0).contains(.hello) } }
+        for connection in connections { client.request(connection, "echo", tag: tag, body: [1]) }
+        try await eventually { connections.allSatisfy { log.of($0).count == 2 } }
+        await client.shutDown()
+    }
+
+    private func raiseDescriptorLimit() {
+        var limits = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limits) == 0 else { return }
+        limits.rlim_cur = min(limits.rlim_max, 20_000)
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limits)
+    }
+}
+
+/// The events of a client's connections.
+private final class EventLog: Sendable {
+    private let events = Mutex<[OxenMQClient.Connection: [OxenMQClient.Event]]>([:])
+
+    func append(_ connection: OxenMQClient.Connection, _ event: OxenMQClient.Event) {
+        events.withLock { $0[connection, default: []].append(event) }
+    }
+
+    func of(_ connection: OxenMQClient.Connection) -> [OxenMQClient.Event] {
+        events.withLock { $0[connection] ?? [] }
+    }
+}
+
+/// `Tests/Interop/oxen_router.py` as a process.
+private struct PythonRouter: Sendable {
+    private struct RouterError: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private let process: ChildProcess
+
+    init(_ endpoint: String = "tcp") throws {
+        let script = Repository.file("Tests/Interop/oxen_router.py").path
+        guard let python = OtherLibP2P.python else { throw CocoaError(.fileNoSuchFile) }
+        process = try ChildProcess([script, endpoint], program: URL(fileURLWithPath: python), limit: .seconds(300))
+    }
+
+    var lines: [String] { process.lines.map(String.init) }
+
+    var address: OxenAddress {
+        get async throws {
+            try await eventually { lines.contains { $0.hasPrefix("ready ") } || !process.isRunning }
+            let words = lines.first?.split(separator: " ").map(String.init) ?? []
+            guard words.count == 3 else { throw RouterError(description: process.errors) }
+            if words[1].hasPrefix("ipc:") { return OxenAddress(endpoint: words[1], serverKey: nil) }
+            return OxenAddress(endpoint: "tcp://\(words[1])", serverKey: bytes(hex: words[2]))
+        }
+    }
+}
