@@ -5,7 +5,7 @@ import StatusProtocol
 import WakuCrypto
 
 /// The steps of the demo. Prints and checks each.
-struct DemoScript {
+struct DemoScript: DemoSteps {
     let server: PublicKey
     let bob: DemoClient
     let alice: DemoClient
@@ -37,7 +37,7 @@ struct DemoScript {
         try check(try await notify(notification, messageID) == .some(nil), "the node answers success")
         let posts = gorush.posts
         try check(posts.count == 1, "gorush received one post:")
-        Output.text(posts.first.map(\.indented) ?? "")
+        show(posts[0])
 
         step("Alice repeats the request, which was delivered already.")
         try check(try await notify(notification, messageID) == .some(nil), "the node answers success again")
@@ -59,24 +59,28 @@ struct DemoScript {
     private func notify(_ notification: PushNotification, _ messageID: [UInt8]) async throws -> PushNotificationReport.ErrorType?? {
         try await alice.client.notify([notification], messageID: messageID, at: server, timeout: Self.timeout).first?.error
     }
+}
 
-    private func step(_ text: String) {
+/// Prints and checks the steps of a demo.
+package protocol DemoSteps {}
+
+extension DemoSteps {
+    package func step(_ text: String) {
         Output.line()
         Output.text(text)
     }
 
-    private func check(_ condition: Bool, _ expectation: String) throws {
+    package func check(_ condition: Bool, _ expectation: String) throws {
         guard condition else { throw failure(expectation) }
         Output.line("  ok: \(expectation)")
     }
 
-    private func failure(_ expectation: String) -> CommandFailure {
+    package func failure(_ expectation: String) -> CommandFailure {
         CommandFailure(.data, "this did not happen: \(expectation)")
     }
-}
 
-extension String {
-    fileprivate var indented: String {
-        split(separator: "\n").map { "    " + $0 }.joined(separator: "\n")
+    /// Prints what was posted to gorush.
+    package func show(_ post: String) {
+        Output.text(post.split(separator: "\n").map { "    " + $0 }.joined(separator: "\n"))
     }
 }
