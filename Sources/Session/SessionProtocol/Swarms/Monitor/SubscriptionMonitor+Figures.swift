@@ -1,3 +1,5 @@
+import Synchronization
+
 extension SubscriptionMonitor {
     package typealias Figures = SwarmMonitor.Figures
 
