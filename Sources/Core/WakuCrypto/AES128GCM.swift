@@ -7,8 +7,6 @@ enum AES128GCM {
     static let tagByteCount = 16
 
     private static let contexts = ThreadContexts.ciphers()
-    /// Immutable after fetching, so threads may share it.
-    nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "AES-128-GCM", nil)
 
     static func seal(_ plain: [UInt8], key: SecretBytes, nonce: SecretBytes) -> [UInt8] {
         precondition(key.count == keyByteCount && nonce.count == nonceByteCount)
@@ -18,7 +16,7 @@ enum AES128GCM {
                 var written: Int32 = 0
                 key.withBytes { key in
                     nonce.withBytes { nonce in
-                        require(EVP_EncryptInit_ex2(context, algorithm, key.baseAddress, nonce.baseAddress, nil))
+                        require(EVP_EncryptInit_ex2(context, Algorithm.aes128GCM.pointer, key.baseAddress, nonce.baseAddress, nil))
                     }
                 }
                 if !plain.isEmpty { require(EVP_EncryptUpdate(context, start, &written, plain, Int32(plain.count))) }
@@ -40,7 +38,7 @@ enum AES128GCM {
                 var written: Int32 = 0
                 key.withBytes { key in
                     nonce.withBytes { nonce in
-                        require(EVP_DecryptInit_ex2(context, algorithm, key.baseAddress, nonce.baseAddress, nil))
+                        require(EVP_DecryptInit_ex2(context, Algorithm.aes128GCM.pointer, key.baseAddress, nonce.baseAddress, nil))
                     }
                 }
                 if count > 0 { require(EVP_DecryptUpdate(context, buffer.baseAddress, &written, sealed, Int32(count))) }

@@ -8,8 +8,6 @@ public enum AES256Block {
     public static let byteCount = 16
 
     private static let contexts = ThreadContexts.ciphers()
-    /// Immutable after fetching, so threads may share it.
-    nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "AES-256-ECB", nil)
 
     /// - Precondition: 16 bytes.
     public static func encrypt(_ block: [UInt8], key: SymmetricKey) -> [UInt8] { apply(to: block, key: key, isEncrypting: true) }
@@ -25,7 +23,7 @@ public enum AES256Block {
             contexts.withContext { context in
                 var written: Int32 = 0
                 key.secret.withBytes { key in
-                    require(EVP_CipherInit_ex2(context, algorithm, key.baseAddress, nil, isEncrypting ? 1 : 0, nil))
+                    require(EVP_CipherInit_ex2(context, Algorithm.aes256ECB.pointer, key.baseAddress, nil, isEncrypting ? 1 : 0, nil))
                 }
                 require(EVP_CIPHER_CTX_set_padding(context, 0))
                 require(EVP_CipherUpdate(context, buffer.baseAddress, &written, block, Int32(byteCount)))

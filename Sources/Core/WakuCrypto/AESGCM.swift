@@ -32,8 +32,6 @@ public enum AESGCM {
     public static let tagByteCount = 16
 
     private static let contexts = ThreadContexts.ciphers()
-    /// Immutable after fetching, so threads may share it.
-    nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "AES-256-GCM", nil)
 
     /// The position of the nonce: the two layouts of the protocol.
     public enum Layout: Sendable {
@@ -72,7 +70,7 @@ public enum AESGCM {
             contexts.withContext { context in
                 var written: Int32 = 0
                 key.secret.withBytes { key in
-                    require(EVP_EncryptInit_ex2(context, algorithm, key.baseAddress, nonce, nil))
+                    require(EVP_EncryptInit_ex2(context, Algorithm.aes256GCM.pointer, key.baseAddress, nonce, nil))
                 }
                 if !associatedData.isEmpty {
                     require(EVP_EncryptUpdate(context, nil, &written, associatedData, Int32(associatedData.count)))
@@ -134,7 +132,7 @@ public enum AESGCM {
             return contexts.withContext { context in
                 var written: Int32 = 0
                 key.secret.withBytes { key in
-                    require(EVP_DecryptInit_ex2(context, algorithm, key.baseAddress, nonce, nil))
+                    require(EVP_DecryptInit_ex2(context, Algorithm.aes256GCM.pointer, key.baseAddress, nonce, nil))
                 }
                 if !associatedData.isEmpty {
                     require(EVP_DecryptUpdate(context, nil, &written, associatedData, Int32(associatedData.count)))

@@ -18,9 +18,6 @@ public final class ChaCha20Poly1305 {
         case open
     }
 
-    /// Immutable after fetching, so threads may share it.
-    nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "ChaCha20-Poly1305", nil)
-
     private let context: OpaquePointer
     private let direction: Direction
 
@@ -30,7 +27,8 @@ public final class ChaCha20Poly1305 {
         guard let context = EVP_CIPHER_CTX_new() else { preconditionFailure("libcrypto has no memory for a context") }
         self.context = context
         self.direction = direction
-        key.withBytes { require(EVP_CipherInit_ex2(context, Self.algorithm, $0.baseAddress, nil, direction == .seal ? 1 : 0, nil)) }
+        let cipher = Algorithm.chaCha20Poly1305.pointer
+        key.withBytes { require(EVP_CipherInit_ex2(context, cipher, $0.baseAddress, nil, direction == .seal ? 1 : 0, nil)) }
     }
 
     deinit {

@@ -8,8 +8,6 @@ public enum SHA256 {
     /// Contexts for data that is not secret.
     private static let contexts = ThreadContexts.digests(wipe: { _ in })
     private static let secretContexts = ThreadContexts.digests(wipe: { require(EVP_MD_CTX_reset($0)) })
-    /// Immutable after fetching, so threads may share it.
-    nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
 
     /// Hashes the concatenated parts.
     public static func hash(_ parts: [UInt8]...) -> [UInt8] { hash(parts) }
@@ -17,7 +15,7 @@ public enum SHA256 {
     /// Hashes the concatenated parts.
     public static func hash(_ parts: [[UInt8]]) -> [UInt8] {
         contexts.withContext { context in
-            require(EVP_DigestInit_ex2(context, algorithm, nil))
+            require(EVP_DigestInit_ex2(context, Algorithm.sha256.pointer, nil))
             for part in parts {
                 require(EVP_DigestUpdate(context, part, part.count))
             }
@@ -34,7 +32,7 @@ public enum SHA256 {
     public static func hash(_ bytes: ArraySlice<UInt8>, into output: UnsafeMutableRawBufferPointer) {
         precondition(output.count >= byteCount)
         contexts.withContext { context in
-            require(EVP_DigestInit_ex2(context, algorithm, nil))
+            require(EVP_DigestInit_ex2(context, Algorithm.sha256.pointer, nil))
             bytes.withUnsafeBytes { require(EVP_DigestUpdate(context, $0.baseAddress, $0.count)) }
             require(EVP_DigestFinal_ex(context, output.baseAddress?.assumingMemoryBound(to: UInt8.self), nil))
         }
@@ -43,7 +41,7 @@ public enum SHA256 {
     /// Hashes a secret.
     static func hash(_ input: UnsafeBufferPointer<UInt8>, into output: UnsafeMutableRawPointer) {
         secretContexts.withContext { context in
-            require(EVP_DigestInit_ex2(context, algorithm, nil))
+            require(EVP_DigestInit_ex2(context, Algorithm.sha256.pointer, nil))
             require(EVP_DigestUpdate(context, input.baseAddress, input.count))
             require(EVP_DigestFinal_ex(context, output.assumingMemoryBound(to: UInt8.self), nil))
         }
@@ -53,8 +51,6 @@ public enum SHA256 {
 /// SHAKE-256 (FIPS 202), squeezed to the length that Status' protocol uses.
 public enum Shake256 {
     private static let contexts = ThreadContexts.digests(wipe: { _ in })
-    /// Immutable after fetching, so threads may share it.
-    nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHAKE256", nil)
 
     /// SHAKE-256 squeezed to 64 bytes, the only length that Status' protocol uses.
     public static func hash64(_ bytes: [UInt8]) -> [UInt8] {
@@ -63,7 +59,7 @@ public enum Shake256 {
 
     static func hash(_ bytes: [UInt8], byteCount: Int) -> [UInt8] {
         contexts.withContext { context in
-            require(EVP_DigestInit_ex2(context, algorithm, nil))
+            require(EVP_DigestInit_ex2(context, Algorithm.shake256.pointer, nil))
             require(EVP_DigestUpdate(context, bytes, bytes.count))
             return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initialized in
                 require(EVP_DigestFinalXOF(context, buffer.baseAddress, byteCount))
@@ -79,13 +75,11 @@ public enum SHA3 {
     public static let byteCount = 32
 
     private static let contexts = ThreadContexts.digests(wipe: { _ in })
-    /// Immutable after fetching, so threads may share it.
-    nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHA3-256", nil)
 
     /// SHA3-256 of data that is not secret.
     public static func hash256(_ bytes: [UInt8]) -> [UInt8] {
         contexts.withContext { context in
-            require(EVP_DigestInit_ex2(context, algorithm, nil))
+            require(EVP_DigestInit_ex2(context, Algorithm.sha3256.pointer, nil))
             require(EVP_DigestUpdate(context, bytes, bytes.count))
             return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initialized in
                 require(EVP_DigestFinal_ex(context, buffer.baseAddress, nil))

@@ -12,8 +12,6 @@ public enum ECIES {
     static let ivByteCount = 16
 
     private static let contexts = ThreadContexts.ciphers()
-    /// Immutable after fetching, so threads may share it.
-    nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "AES-128-CTR", nil)
 
     /// Encrypts with a new ephemeral key.
     public static func seal(_ plain: [UInt8], to recipient: PublicKey) -> [UInt8] {
@@ -70,7 +68,7 @@ public enum ECIES {
                 guard !input.isEmpty else { return }
                 contexts.withContext { context in
                     var written: Int32 = 0
-                    secret.withBytes { require(EVP_EncryptInit_ex2(context, algorithm, $0.baseAddress, iv, nil)) }
+                    secret.withBytes { require(EVP_EncryptInit_ex2(context, Algorithm.aes128CTR.pointer, $0.baseAddress, iv, nil)) }
                     require(EVP_EncryptUpdate(context, output.baseAddress, &written, input.baseAddress, Int32(input.count)))
                 }
             }

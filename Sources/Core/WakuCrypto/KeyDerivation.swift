@@ -20,12 +20,8 @@ public enum KeyDerivation {
 
     /// HKDF-SHA256, RFC 5869. `purpose` is the info: different purposes give independent keys.
     static func hkdf(_ secret: UnsafeBufferPointer<UInt8>, salt: [UInt8] = [], purpose: [UInt8], byteCount: Int) -> SecretBytes {
-        let algorithm = EVP_KDF_fetch(nil, "HKDF", nil)
-        let context = EVP_KDF_CTX_new(algorithm)
-        defer {
-            EVP_KDF_CTX_free(context)
-            EVP_KDF_free(algorithm)
-        }
+        let context = EVP_KDF_CTX_new(Algorithm.hkdf.pointer)
+        defer { EVP_KDF_CTX_free(context) }
         var digest = Array("SHA256".utf8CString)
         var salt = salt
         var purpose = purpose

@@ -138,31 +138,18 @@ package struct LoopbackState {
 
 /// A store query.
 package struct LoopbackQuery: Hashable, Sendable {
+    package static let all = LoopbackQuery()
+
     package var pubsubTopic: PubsubTopic?
     /// All when it is empty.
-    package var contentTopics: [ContentTopic]
-    package var startTime: Timestamp
-    package var endTime: Timestamp
+    package var contentTopics: [ContentTopic] = []
+    package var startTime = Timestamp(rawValue: .min)
+    package var endTime = Timestamp(rawValue: .max)
     /// All when it is empty.
-    package var hashes: [MessageHash]
+    package var hashes: [MessageHash] = []
     /// The last message of the previous page.
     package var cursor: MessageHash?
-    package var isAscending: Bool
+    package var isAscending = true
     /// At least 1.
-    package var pageSize: Int
-
-    package init(
-        pubsubTopic: PubsubTopic? = nil, contentTopics: [ContentTopic] = [], startTime: Timestamp = Timestamp(rawValue: .min),
-        endTime: Timestamp = Timestamp(rawValue: .max), hashes: [MessageHash] = [], cursor: MessageHash? = nil, isAscending: Bool = true,
-        pageSize: Int = 20
-    ) {
-        self.pubsubTopic = pubsubTopic
-        self.contentTopics = contentTopics
-        self.startTime = startTime
-        self.endTime = endTime
-        self.hashes = hashes
-        self.cursor = cursor
-        self.isAscending = isAscending
-        self.pageSize = pageSize
-    }
+    package var pageSize = 20
 }

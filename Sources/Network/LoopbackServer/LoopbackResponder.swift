@@ -97,7 +97,7 @@ struct LoopbackResponder: HTTPResponder {
         func list(_ name: String) -> [String] { value(name)?.split(separator: ",").map(String.init) ?? [] }
 
         let unreadable = Refusal(status: 400, reason: "Unable to parse the query")
-        var query = LoopbackQuery()
+        var query = LoopbackQuery.all
         query.pubsubTopic = value("pubsubTopic").map(PubsubTopic.init(rawValue:))
         query.contentTopics = list("contentTopics").map(ContentTopic.init(rawValue:))
         for hash in list("hashes") {

@@ -31,7 +31,7 @@ extension SessionService {
         let stored = await figures.value()
         let monitored = monitor.figures
         let counters = node.counters
-        let dropped = SessionDropLabel.allCases.compactMap { reason -> String? in
+        let dropped = SessionDropReason.allCases.compactMap { reason -> String? in
             let count = counters.count(.sessionDropped(reason))
             return count > 0 ? "\(count) \(reason.inWords)" : nil
         }

@@ -345,7 +345,7 @@ extension Counters {
         switch event {
         // Counted by SessionIntake.
         case .received: break
-        case .dropped(let reason): add(.sessionDropped(SessionDropLabel(reason)))
+        case .dropped(let reason): add(.sessionDropped(reason))
         case .asked(let count): increment(.sessionAsked, by: Int64(count))
         case .ended: add(.sessionMonitorEnded)
         case .refused(let refusal): increment(.sessionRefused, SessionRefusalLabel(refusal))

@@ -15,13 +15,6 @@ package struct FinishedLog: Sendable {
         package let prefixes: [UInt64]
         /// Delete the node's own rows up to this sequence number with it.
         package let deleteUpTo: Int64
-
-        package init(node: NodeID, sequence: Int64, prefixes: [UInt64], deleteUpTo: Int64) {
-            self.node = node
-            self.sequence = sequence
-            self.prefixes = prefixes
-            self.deleteUpTo = deleteUpTo
-        }
     }
 
     private let node: NodeID

@@ -14,13 +14,6 @@ package struct PrimaryCheck: Hashable, Sendable {
         package let timeline: UInt32
         /// `SHOW synchronous_commit`.
         package let synchronousCommit: String
-
-        package init(isInRecovery: Bool, systemIdentifier: UInt64, timeline: UInt32, synchronousCommit: String) {
-            self.isInRecovery = isInRecovery
-            self.systemIdentifier = systemIdentifier
-            self.timeline = timeline
-            self.synchronousCommit = synchronousCommit
-        }
     }
 
     package enum Refusal: Hashable, Sendable, CustomStringConvertible {

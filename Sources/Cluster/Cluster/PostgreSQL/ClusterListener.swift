@@ -29,9 +29,7 @@ package final class ClusterListener: Sendable {
     private let reading: FileHandle
     private let writing: FileHandle
     private let isClosed = Atomic(false)
-    private let lock = Mutex(())
-    /// Accessed only while holding the lock.
-    private nonisolated(unsafe) var session: Session?
+    private let session = Mutex<Session?>(nil)
 
     init(_ address: PostgreSQLAddress, channels: [String], _ primary: PrimaryGuard) {
         self.address = address
@@ -46,19 +44,19 @@ package final class ClusterListener: Sendable {
     /// - Throws: `StoreError` if it can't connect; call again after a pause.
     package func next(timeout: Duration) throws(StoreError) -> Event {
         do {
-            return try lock.withLock { _ in
+            return try session.withLock { session in
                 let deadline = ContinuousClock.now + timeout
                 while !isClosed.load(ordering: .sequentiallyConsistent) {
-                    guard let session, primary.isCurrent(session.connection) else {
-                        self.session = try listen()
+                    guard let current = session, primary.isCurrent(current.connection) else {
+                        session = try listen()
                         return .reconnected
                     }
                     do {
-                        let received = try session.connection.notifications(until: deadline, orReadable: reading.fileDescriptor)
+                        let received = try current.connection.notifications(until: deadline, orReadable: reading.fileDescriptor)
                         if received.isEmpty && ContinuousClock.now < deadline { continue }
-                        return .notified(payloads(received, in: session))
+                        return .notified(payloads(received, in: current))
                     } catch {
-                        self.session = nil
+                        session = nil
                     }
                 }
                 session = nil

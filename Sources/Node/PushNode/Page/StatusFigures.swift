@@ -12,12 +12,6 @@ package struct StatusFigures: Sendable {
         package let lately: Int
         /// Since the start.
         package let total: Int
-
-        package init(name: String, lately: Int, total: Int) {
-            self.name = name
-            self.lately = lately
-            self.total = total
-        }
     }
 
     package struct Registrations: Sendable, Encodable {
@@ -26,14 +20,6 @@ package struct StatusFigures: Sendable {
         package let webPush: Int
         package let inDoubt: Int
         package let unregistered: Int
-
-        package init(apn: Int, firebase: Int, webPush: Int, inDoubt: Int, unregistered: Int) {
-            self.apn = apn
-            self.firebase = firebase
-            self.webPush = webPush
-            self.inDoubt = inDoubt
-            self.unregistered = unregistered
-        }
     }
 
     package struct ProtocolLines: Sendable, Encodable {
@@ -55,11 +41,6 @@ package struct StatusFigures: Sendable {
         package let name: String
         /// One for each of ``Charts/times``.
         package let values: [Double]
-
-        package init(name: String, values: [Double]) {
-            self.name = name
-            self.values = values
-        }
     }
 
     package struct Chart: Sendable, Encodable {
@@ -72,12 +53,6 @@ package struct StatusFigures: Sendable {
         package let name: String
         package let breaker: String
         package let waiting: Int
-
-        package init(name: String, breaker: String, waiting: Int) {
-            self.name = name
-            self.breaker = breaker
-            self.waiting = waiting
-        }
     }
 
     package var time = Timestamp(rawValue: 0)

@@ -9,7 +9,7 @@ import WakuCrypto
 import WakuPushCommands
 
 /// The steps of the demo of Session's push server. Prints and checks each.
-struct SessionDemoScript {
+struct SessionDemoScript: DemoSteps {
     let server: Server
     let servers: StorageServerStandIn
     let gorush: GorushStandIn
@@ -36,7 +36,7 @@ struct SessionDemoScript {
         step("A message for Carol arrives in her swarm. Both of its storage servers report it.")
         try check(report("first", for: carol.account, data: Array("sealed for Carol".utf8)) == 2, "two reports")
         try await wait("gorush received one post:") { !gorush.posts.isEmpty }
-        Output.text(gorush.posts[0].split(separator: "\n").map { "    " + $0 }.joined(separator: "\n"))
+        show(gorush.posts[0])
         let notification = try opened(gorush.posts[0], device)
         try check(
             notification.account == carol.account && notification.data == Array("sealed for Carol".utf8),
@@ -110,11 +110,6 @@ struct SessionDemoScript {
         return try ReceivedNotification(opening: payload, key: device.encryptionKey, sodium: sodium)
     }
 
-    private func step(_ text: String) {
-        Output.line()
-        Output.text(text)
-    }
-
     private func wait(_ expectation: String, _ condition: () -> Bool) async throws {
         try await settle(expectation, condition)
         Output.line("  ok: \(expectation)")
@@ -126,14 +121,5 @@ struct SessionDemoScript {
             guard ContinuousClock.now < deadline else { throw failure(expectation) }
             try await Task.sleep(for: .milliseconds(5))
         }
-    }
-
-    private func check(_ condition: Bool, _ expectation: String) throws {
-        guard condition else { throw failure(expectation) }
-        Output.line("  ok: \(expectation)")
-    }
-
-    private func failure(_ expectation: String) -> CommandFailure {
-        CommandFailure(.data, "this did not happen: \(expectation)")
     }
 }

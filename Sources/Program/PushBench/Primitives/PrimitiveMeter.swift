@@ -1,5 +1,5 @@
 import Core
-package import NodeAssembly
+import NodeAssembly
 import Foundation
 import PushNode
 

@@ -95,16 +95,6 @@ struct DemoStage: Sendable {
             installationID: installation, message: [0xC0, 0xFF, 0xEE], kind: .message,
             author: Shake256.hash64(Array(("0x" + alice.identity.publicKey.hex).utf8)))
     }
-
-    static func step(_ text: String) {
-        Output.line()
-        Output.text(text)
-    }
-
-    static func check(_ condition: Bool, _ expectation: String) throws {
-        guard condition else { throw CommandFailure(.data, "this did not happen: \(expectation)") }
-        Output.line("  ok: \(expectation)")
-    }
 }
 
 /// A client with a key of its own, attached through the loopback relay's REST API as to any Waku node.
@@ -119,12 +109,5 @@ struct DemoClient: Sendable {
                 interval: .milliseconds(50)),
             client: CurlClient(), logger: logger)
         client = StatusPushClient(identity: identity, relay: watch)
-    }
-}
-
-extension String {
-    /// Each line four spaces further right.
-    var indented: String {
-        split(separator: "\n").map { "    " + $0 }.joined(separator: "\n")
     }
 }

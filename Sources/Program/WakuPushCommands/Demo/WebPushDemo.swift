@@ -13,7 +13,7 @@ import Synchronization
 import WakuCrypto
 
 /// The demo with a Web Push subscription of this machine in place of gorush. Prints and checks each step.
-struct WebPushDemo: Sendable {
+struct WebPushDemo: DemoSteps, Sendable {
     private let stage: DemoStage
     private let desktop: Desktop
     private let key: VAPIDKey
@@ -39,11 +39,11 @@ struct WebPushDemo: Sendable {
 
     private func run() async throws {
         let (server, bob, alice) = (stage.server, stage.bob, stage.alice)
-        DemoStage.step("Bob's desktop makes a subscription for the node's VAPID key.")
+        step("Bob's desktop makes a subscription for the node's VAPID key.")
         let subscription = try await desktop.subscribe(for: key.key.publicKey)
         try check(subscription.vapidKey == key.key.publicKey, "VAPID key \(key.publicKey)")
 
-        DemoStage.step("Bob's desktop registers it with the node, encrypted.")
+        step("Bob's desktop registers it with the node, encrypted.")
         let device = DeviceRegistration(
             platform: .webPush, deviceToken: DeviceToken(bytes: subscription.subscription.json),
             installationID: InstallationID(UUID().uuidString.lowercased()), accessToken: AccessToken(UUID().uuidString.lowercased()),
@@ -52,31 +52,31 @@ struct WebPushDemo: Sendable {
             try await bob.client.register(device, with: server, vapidKey: key.publicKey, timeout: DemoStage.timeout) == nil,
             "the node answers success")
 
-        DemoStage.step("Alice asks the node which devices Bob has.")
+        step("Alice asks the node which devices Bob has.")
         let devices = try await alice.client.query(bob.identity.publicKey, at: server, timeout: DemoStage.timeout)
-        guard let token = devices.first?.accessToken else { throw CommandFailure(.data, "the node returned no access token") }
+        guard let token = devices.first?.accessToken else { throw failure("an access token") }
         try check(devices.map(\.installationID) == [device.installationID], "the node returns Bob's installation, and no subscription")
 
-        DemoStage.step("Alice requests a notification for Bob about a message.")
+        step("Alice requests a notification for Bob about a message.")
         let messageID = randomBytes(32)
         let notification = stage.notification(for: device.installationID, accessToken: token)
         try check(try await stage.notify(notification, messageID) == .some(nil), "the node answers success")
         let received = desktop.received
         try check(received.count == 1, "the desktop received one notification, signed by the node and encrypted to the desktop:")
-        Output.text(received.first.map { ReceiverEventLine.notification($0, at: Date()).text(asJSON: true) }?.indented ?? "")
+        show(ReceiverEventLine.notification(received[0], at: Date()).text(asJSON: true))
 
-        DemoStage.step("Alice repeats the request, which was delivered already.")
+        step("Alice repeats the request, which was delivered already.")
         try check(try await stage.notify(notification, messageID) == .some(nil), "the node answers success again")
         try check(desktop.received.count == 1, "and the desktop received nothing more")
 
-        DemoStage.step("Another server, to which the subscription became known, posts to it.")
+        step("Another server, to which the subscription became known, posts to it.")
         let forged = WebPushMessage(
             id: "1", subscription: subscription.subscription,
             content: WebPushContent(whole: Array("{}".utf8), truncated: [], urgency: .high), expires: .now() + .seconds(60))
         try check(await stranger.post(forged).status == 403, "the desktop refuses its VAPID key")
         try check(desktop.received.count == 1, "and shows nothing")
 
-        DemoStage.step("Bob's desktop ends its subscription, without a word to the node.")
+        step("Bob's desktop ends its subscription, without a word to the node.")
         desktop.end(subscription)
         let deadline = ContinuousClock.now + DemoStage.timeout
         var answer = try await stage.notify(notification, randomBytes(32))
@@ -85,10 +85,6 @@ struct WebPushDemo: Sendable {
         }
         try check(answer == .notRegistered, "the node learns it from the next post, and answers Alice NOT_REGISTERED from then on")
         try check(desktop.received.count == 1, "and the desktop received nothing more")
-    }
-
-    private func check(_ condition: Bool, _ expectation: String) throws {
-        try DemoStage.check(condition, expectation)
     }
 }
 

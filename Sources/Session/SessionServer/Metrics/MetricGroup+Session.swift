@@ -1,6 +1,6 @@
 package import NodeMetrics
 import Core
-import SessionProtocol
+package import SessionProtocol
 
 extension MetricGroup {
     package static let session = MetricGroup(
@@ -13,7 +13,7 @@ extension MetricGroup {
         counters: [
             .sessionMessage, .sessionNotification, .sessionDuplicate, .sessionMonitorEnded, .sessionLimitSubscriptions,
             .sessionLimitStoreMiB, .sessionLimitNewSubscriptions, .sessionLimitNotifications, .sessionReplaced,
-        ] + SessionDropLabel.allCases.map(Counter.sessionDropped))
+        ] + SessionDropReason.allCases.map(Counter.sessionDropped))
 }
 
 extension Metric {
@@ -25,7 +25,7 @@ extension Metric {
     package static let sessionMessages = Metric(
         "waku_push_session_messages_total", help: "Messages that storage servers reported, for accounts that they were asked to monitor.")
     package static let sessionDropped = Metric(
-        "waku_push_session_dropped_total", SessionDropLabel.self, help: "Messages of storage servers that were dropped, by reason.")
+        "waku_push_session_dropped_total", SessionDropReason.self, help: "Messages of storage servers that were dropped, by reason.")
     package static let sessionNotifications = Metric(
         "waku_push_session_notifications_total", help: "Notifications that were put into the outbox.")
     package static let sessionDuplicates = Metric(
@@ -73,9 +73,9 @@ extension Counter {
         "session limit: notifications for a device", .limited, ProtocolLabel.session, LimitLabel.notificationsByTarget)
 
     private static let dropped = Dictionary(
-        uniqueKeysWithValues: SessionDropLabel.allCases.map { ($0, Counter("session dropped: \($0.inWords)", .sessionDropped, $0)) })
+        uniqueKeysWithValues: SessionDropReason.allCases.map { ($0, Counter("session dropped: \($0.inWords)", .sessionDropped, $0)) })
 
-    package static func sessionDropped(_ reason: SessionDropLabel) -> Counter {
+    package static func sessionDropped(_ reason: SessionDropReason) -> Counter {
         guard let counter = dropped[reason] else { preconditionFailure("a counter was made for each case") }
         return counter
     }

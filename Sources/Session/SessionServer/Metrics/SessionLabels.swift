@@ -1,6 +1,6 @@
 import NodeMetrics
 import Core
-import SessionProtocol
+package import SessionProtocol
 
 package enum SessionEndpointLabel: String, MetricLabel {
     package static let labelName = "endpoint"
@@ -57,39 +57,8 @@ package enum SessionOnionLabel: String, MetricLabel {
     }
 }
 
-/// The reason why a message of a storage server makes no notification: those of ``SessionProtocol/SessionDropReason``, and later ones.
-package enum SessionDropLabel: String, MetricLabel {
+extension SessionDropReason: MetricLabel {
     package static let labelName = "reason"
-    case malformed
-    case negativeTime = "negative_time"
-    case badHash = "bad_hash"
-    case tooLarge = "too_large"
-    case unsolicited
-    case expired
-    case unwanted
-    case unknownCommand = "unknown_command"
-    case unknownReply = "unknown_reply"
-    case notOxenMQ = "not_oxenmq"
-    /// The message waited for longer than `--max-request-age`.
-    case tooOld = "too_old"
-    /// The store failed until the node stopped, or failed for this message only because of damaged rows.
-    case notStored = "not_stored"
-
-    init(_ reason: SessionDropReason) {
-        self =
-            switch reason {
-            case .malformed: .malformed
-            case .negativeTime: .negativeTime
-            case .badHash: .badHash
-            case .tooLarge: .tooLarge
-            case .unsolicited: .unsolicited
-            case .expired: .expired
-            case .unwanted: .unwanted
-            case .unknownCommand: .unknownCommand
-            case .unknownReply: .unknownReply
-            case .notOxenMQ: .notOxenMQ
-            }
-    }
 
     var inWords: String { rawValue.split(separator: "_").joined(separator: " ") }
 }

@@ -33,15 +33,11 @@ package struct AuditLog: Sendable {
         let lock = try open(folder + "/audit.lock", O_RDWR)
         defer { close(lock) }
         while flock(lock, LOCK_EX) != 0 { guard errno == EINTR else { throw failure(folder + "/audit.lock") } }
-        var file = try open(path, O_RDWR | O_APPEND)
+        var status = stat()
+        if lstat(path, &status) == 0, status.st_size >= sizeLimit, rename(path, previousPath) != 0 { throw failure(path) }
+        let file = try open(path, O_RDWR | O_APPEND)
         defer { close(file) }
-        var size = lseek(file, 0, SEEK_END)
-        if size >= sizeLimit {
-            guard rename(path, previousPath) == 0 else { throw failure(path) }
-            close(file)
-            file = try open(path, O_RDWR | O_APPEND)
-            size = 0
-        }
+        let size = lseek(file, 0, SEEK_END)
         try write(line(record, after: file, size: Int(size)), to: file)
         guard fsync(file) == 0 else { throw failure(path) }
         if size == 0 { try synchronizeFolder() }

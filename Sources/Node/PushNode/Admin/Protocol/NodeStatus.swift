@@ -7,11 +7,6 @@ package struct NodeStatus: Codable, Sendable {
         package let waiting: Int
         /// When the first of them expires.
         package let firstExpires: Date?
-
-        package init(waiting: Int, firstExpires: Date?) {
-            self.waiting = waiting
-            self.firstExpires = firstExpires
-        }
     }
 
     package struct ProtocolStatus: Codable, Sendable {
@@ -68,13 +63,6 @@ extension NodeStatus {
         let processID: Int32
         let started: Date
         let logLevel: String?
-
-        package init(version: String, processID: Int32, started: Date, logLevel: String?) {
-            self.version = version
-            self.processID = processID
-            self.started = started
-            self.logLevel = logLevel
-        }
     }
 
     package struct Readiness: Sendable {

@@ -1,3 +1,5 @@
+package import Core
+
 extension SwarmMonitor {
     /// Figures for gauges, the status page and readiness.
     package struct Figures: Hashable, Sendable {
@@ -13,6 +15,15 @@ extension SwarmMonitor {
         package var monitoredSubscriptions = 0
         /// Number of refused pairs of subscription and server.
         package var refusals = 0
+        /// When the current map of servers was received; nil if there is none yet.
+        package var mapReceivedAt: Instant?
+        /// nil if the map comes from a file.
+        package var isOxendConnected: Bool?
+
+        package init() {}
+
+        /// Share of reachable swarms, from 0 to 1; 0 without a map.
+        package var reachableShare: Double { knownSwarms == 0 ? 0 : Double(reachableSwarms) / Double(knownSwarms) }
     }
 
     /// Whether any server is connected.

@@ -16,7 +16,7 @@ package enum MonitorEvent: Hashable, Sendable {
     case disconnected
 }
 
-/// The reason why a message of a storage server is dropped: `waku_push_session_dropped_total{reason}`.
+/// The reason why a message of a storage server makes no notification: `waku_push_session_dropped_total{reason}`.
 package enum SessionDropReason: String, Hashable, Sendable, CaseIterable {
     /// Not a bencoded dictionary with the fields of a report.
     case malformed
@@ -35,6 +35,10 @@ package enum SessionDropReason: String, Hashable, Sendable, CaseIterable {
     case unknownReply = "unknown_reply"
     /// Not an oxenmq message.
     case notOxenMQ = "not_oxenmq"
+    /// The message waited for longer than `--max-request-age`. Counted by the receiver, as the next.
+    case tooOld = "too_old"
+    /// The store failed until the node stopped, or failed for this message only because of damaged rows.
+    case notStored = "not_stored"
 
     package init(_ defect: NotifyMessage.Defect) {
         switch defect {
