@@ -90,7 +90,7 @@ package struct DeliverySources: Sendable {
     }
 
     /// The versions of the current registrations.
-    func versions(of devices: some Sequence<DeviceID>) -> StoreCommand<[DeviceID: UInt64]> {
+    package func versions(of devices: some Sequence<DeviceID>) -> StoreCommand<[DeviceID: UInt64]> {
         find(devices, by: { versions[$0] }) { try $0.unsigned(1) }
     }
 

@@ -48,6 +48,14 @@ extension DeliveryID {
     package var notificationID: String { hexString(bytes.prefix(Self.namedByteCount)) }
 
     /// The prefix of the delivery id encoded in a `notif_id`; nil when this server did not create the id.
+    ///
+    /// - Parameters:
+    ///   - notificationID: of any payload profile.
+    ///   - ids: reads the ids of the profile `private`.
+    package static func prefix(of notificationID: String, _ ids: NotificationIDCipher?) -> [UInt8]? {
+        ids?.deliveryPrefix(of: notificationID) ?? prefix(of: notificationID)
+    }
+
     static func prefix(of notificationID: String) -> [UInt8]? {
         guard let prefix = WakuCrypto.bytes(hex: notificationID), prefix.count == namedByteCount else { return nil }
         return prefix

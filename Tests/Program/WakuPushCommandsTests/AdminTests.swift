@@ -1,3 +1,4 @@
+import Delivery
 import Foundation
 import StatusServer
 import StoreSQLite
@@ -27,6 +28,33 @@ struct AdminTests {
                 ["ID", "PROTOCOL", "KEY HASH", "INSTALLATION", "EXPIRES"],
                 ["1", "status", hash.prefix(16) + "…", "installation-1", "2027-01-15T08:00:00Z"],
             ])
+    }
+
+    private struct TracedRow: Decodable, Equatable {
+        let state, `protocol`: String
+        let keyHash, installation: String?
+        let outboxID: Int64?
+        let expires: String?
+        let registeredVersion: UInt64?
+    }
+
+    @Test func trace() async throws {
+        let fixture = try await AdminFixture()
+        let id = DeliveryID(messageID: [1], key: fixture.bob.key).notificationID
+        let expected = TracedRow(
+            state: "waiting", protocol: "status", keyHash: fixture.bob.keyHash.hex, installation: "installation-1", outboxID: 1,
+            expires: "2027-01-15T08:00:00Z", registeredVersion: 1)
+        #expect(try await fixture.admin("trace", id, "--json").json([TracedRow].self) == [expected])
+        let text = try await fixture.admin("trace", id)
+        #expect(text.output.contains("first post    none yet\n"))
+
+        let privateID = NotificationIDCipher(identity: fixture.server.key).postedID(of: id)
+        #expect(try await fixture.admin("trace", privateID, "--json", identified: true).json([TracedRow].self) == [expected])
+        let unidentified = try await fixture.admin("trace", privateID)
+        #expect(unidentified.status == 64 && unidentified.failure?.hasPrefix("--identity is missing: ") == true)
+        #expect(try await fixture.admin("trace", "abc").status == 64)
+        let unknown = try await fixture.admin("trace", String(repeating: "0", count: 32))
+        #expect(unknown.status == 65 && unknown.failure?.hasPrefix("nothing is stored about this notification") == true)
     }
 
     private struct TopicRow: Decodable, Hashable {
@@ -71,7 +99,7 @@ struct AdminTests {
 
     @Test(arguments: [
         ["registrations", "list"], ["registrations", "show", "00"], ["registrations", "stats"], ["registrations", "remove", "00"],
-        ["outbox", "list"], ["topics"],
+        ["outbox", "list"], ["topics"], ["trace", "00000000000000000000000000000000"],
     ])
     func withoutADatabase(command: [String]) async throws {
         let folder = try TemporaryFolder()

@@ -87,6 +87,7 @@ struct QueryPlanTests {
         try expectIndexes(DeliveryStorage.waiting(delivery))
         try expectIndexes(DeliveryStorage.stored([1, 2]))
         try expectIndexes(DeliveryStorage.posted(under: [1, 2]))
+        try expectIndexes(DeliveryStorage.traces(of: [1, 2]))
         try expectIndexes(DeliveryStorage.haveFailures([delivery]))
         try expectIndexes(DeliveryStorage.doubt(of: device))
     }

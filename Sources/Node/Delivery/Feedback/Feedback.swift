@@ -140,7 +140,7 @@ package final class Feedback: Sendable {
 
     /// The delivery ids' prefix of a failure; nil when this server did not create the id. Posts from before a change of the profile count too.
     private func deliveryPrefix(of failure: GorushFailure) -> [UInt8]? {
-        failure.notificationID.flatMap { ids?.deliveryPrefix(of: $0) ?? DeliveryID.prefix(of: $0) }
+        failure.notificationID.flatMap { DeliveryID.prefix(of: $0, ids) }
     }
 
     /// The notifications posted under the id of a failure; nil when this server did not create the id.

@@ -213,8 +213,7 @@ package enum DeliveryStorage {
 
     /// The notifications posted under an id: the delivery whose id begins with `prefix`, and those posted together with it.
     package static func posted(under prefix: [UInt8]) -> StoreCommand<[PostedNotification]> {
-        let prefix = prefix.prefix(DeliveryID.byteCount)
-        let (low, high) = (fill(prefix, with: 0), fill(prefix, with: 0xFF))
+        let (low, high) = range(of: prefix)
         return .read([findPosted(low, high), findShared(low, high)]) { found in
             .done(
                 try found.flatMap(\.self).compactMap { row in
@@ -225,6 +224,12 @@ package enum DeliveryStorage {
                     }
                 })
         }
+    }
+
+    /// The lowest and the highest delivery id with a prefix.
+    static func range(of prefix: [UInt8]) -> (low: Value, high: Value) {
+        let prefix = prefix.prefix(DeliveryID.byteCount)
+        return (fill(prefix, with: 0), fill(prefix, with: 0xFF))
     }
 
     private static func fill(_ prefix: ArraySlice<UInt8>, with byte: UInt8) -> Value {

@@ -12,9 +12,8 @@ struct Admin: AsyncParsableCommand {
               waku-push admin outbox list --data data --json
             """,
         subcommands: [
-            Status.self, Health.self, Registrations.self, Records.self, Subscriptions.self, Outbox.self, Topics.self, Peers.self,
-            Limits.self,
-            Nodes.self,
+            Status.self, Health.self, Registrations.self, Records.self, Subscriptions.self, Outbox.self, Trace.self, Topics.self,
+            Peers.self, Limits.self, Nodes.self,
             Drain.self, LogLevel.self, Backup.self, Restore.self, Import.self, Migrate.self, Check.self, RotateStorageKey.self,
             TestPush.self, Audit.self,
         ])
