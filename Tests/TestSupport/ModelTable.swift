@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 
 /// A file of `Tests/models` that the models in Promela include: decisions of the code for every case that a model distinguishes.
 ///

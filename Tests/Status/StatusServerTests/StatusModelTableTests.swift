@@ -4,6 +4,7 @@ import RateLimits
 import StatusProtocol
 import StatusRules
 import Storage
+import StoreSQLite
 import TestSupport
 import Testing
 import Waku
@@ -221,8 +222,9 @@ import WakuCrypto
         let client = client(0)
         let rules = RegistrationRules(identity: Self.server)
         let sealed = client.sealed(client.registration().encoded())
-        let forged = MetadataEnvelope.encode(.registration, payload: sealed, signedBy: PrivateKey.generate()).bytes
-        #expect(rules.claim(in: try MetadataEnvelope(parsing: forged, wakuSigner: nil)) == nil)
+        let forger = PrivateKey.generate()
+        let forged = MetadataEnvelope.encode(.registration, payload: sealed, signedBy: forger).bytes
+        #expect(rules.claim(in: try MetadataEnvelope(parsing: forged, wakuSigner: forger.publicKey)) == nil)
         let elsewhere = RegistrationRules(identity: .generate())
         let own = try MetadataEnvelope(parsing: client.envelope(client.registration()), wakuSigner: client.identity.publicKey)
         #expect(rules.claim(in: own) != nil && elsewhere.claim(in: own) == nil)

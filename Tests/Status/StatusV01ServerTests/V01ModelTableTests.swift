@@ -3,6 +3,7 @@ import Delivery
 import StatusProtocol
 import StatusRules
 import Storage
+import StoreSQLite
 import TestSupport
 import Testing
 import Waku
