@@ -19,7 +19,7 @@
 #define FORMER 4
 /* How long the holder of a lease may post, in ticks. Others end it after one more. */
 #ifndef LEASE
-#define LEASE 1
+#define LEASE 2
 #endif
 #ifndef CRASHES
 #define CRASHES 1
@@ -33,12 +33,16 @@
 #ifndef FAILURES
 #define FAILURES 1
 #endif
-/* Whether heartbeats may be slow. */
+/* How many heartbeats may be slow. */
 #ifndef SLOW
 #define SLOW 1
 #endif
+/* Whether a node joins again after its lease has ended. */
+#ifndef REJOINS
+#define REJOINS 0
+#endif
 #ifndef EPOCHS
-#define EPOCHS 3
+#define EPOCHS 2
 #endif
 
 /* Guarantees.md and SeveralNodes.md, by name. */
@@ -77,13 +81,14 @@ byte ownership[N];
 byte ownEpoch[N];
 /* Ticks since it was stopped. */
 byte stopped[N];
-/* 0 idle, 1 its mark is in flight, 2 checked and about to be written, 3 posted, 4 accepted and to be recorded, 5 a mark of a former life in flight */
+/* 0 idle, 1 its mark is in flight, 2 checked and about to be written, 3 posted, 4 accepted and to be recorded, 5 a mark of a former life in flight,
+ * 6 marked */
 byte post[N];
 byte postEpoch[N];
 bit postRepeats[N];
 bit isOldCheck[N];
 
-/* The heartbeat in flight, of one node at a time: 0 none, 1 sent, 2 executed, 3 given up before it was executed; the ticks since it was
+/* The heartbeat in flight, one at a time: 0 none, 1 sent, 2 executed, 3 given up before it was executed; the ticks since it was
  * sent; what it changes, and the view that it read. All other heartbeats are sent, executed and answered at once. */
 byte slowNode = NOBODY;
 byte slowPhase;
@@ -101,6 +106,7 @@ bit wasPosted;
 byte postedEpoch;
 
 byte crashes;
+byte slows;
 byte unknowns;
 byte drains;
 byte failures;
@@ -207,7 +213,7 @@ inline execute(me) {
             :: else
             fi;
             owner = NOBODY
-        :: change == TAKE && epoch == changeEpoch && epoch < EPOCHS && (owner == NOBODY || !IS_MEMBER(LEASES, owner)) ->
+        :: change == TAKE && epoch == changeEpoch && epoch < (CALM -> EPOCHS + 3 : EPOCHS) && (owner == NOBODY || !IS_MEMBER(LEASES, owner)) ->
             owner = me;
             epoch++;
             GUARANTEE(epochsOnlyIncrease, epoch > markEpoch)
@@ -371,7 +377,7 @@ inline checkOwners() {
 inline startPost(me) {
     decision = verdictRules[(MARK_RELATION(me) * 5 + ownership[me]) * 2 + IS_VALID(me)];
     if
-    :: decision == MARK_AND_POST || (decision == MARK_AND_REPEAT && held >= 2) ->
+    :: decision == MARK_AND_POST || (decision == MARK_AND_REPEAT && held > LEASE) ->
         post[me] = 1;
         postEpoch[me] = ownEpoch[me];
         postRepeats[me] = (decision == MARK_AND_REPEAT -> 1 : 0)
@@ -383,23 +389,29 @@ inline startPost(me) {
     :: else
     fi
 }
-/* Only the mark's own condition protects the row: the partition is not locked. Then, at the node, the last check. */
+/* Only the mark's own condition protects the row: the partition is not locked. */
 inline executeMark(me) {
     if
     :: !isRecorded && (markOwner == NOBODY || markOwner == me && markEpoch == postEpoch[me] || postRepeats[me] && markEpoch < postEpoch[me]) ->
         markOwner = me;
         markEpoch = postEpoch[me];
-        if
-        :: post[me] == 1 && postRules[(ownership[me] * 2 + (ownEpoch[me] == postEpoch[me] -> 1 : 0)) * 2 + IS_VALID(me)] -> post[me] = 2; isOldCheck[me] = 0
-        :: else -> post[me] = 0; postEpoch[me] = 0
-        fi
+        post[me] = (post[me] == 1 -> 6 : 0);
+        postEpoch[me] = (post[me] == 6 -> postEpoch[me] : 0)
     :: else -> post[me] = 0; postEpoch[me] = 0
     fi;
     postRepeats[me] = 0
 }
 
+/* The reply to the mark's COMMIT, and the last check. */
+inline checkMark(me) {
+    if
+    :: postRules[(ownership[me] * 2 + (ownEpoch[me] == postEpoch[me] -> 1 : 0)) * 2 + IS_VALID(me)] -> post[me] = 2; isOldCheck[me] = 0
+    :: else -> post[me] = 0; postEpoch[me] = 0
+    fi
+}
+
 inline write(me) {
-    GUARANTEE(aNotificationIsPostedOnce, !wasPosted || postEpoch[me] > postedEpoch && held >= 2);
+    GUARANTEE(aNotificationIsPostedOnce, !wasPosted || postEpoch[me] > postedEpoch && held > LEASE);
     wasPosted = 1;
     postedEpoch = postEpoch[me];
     post[me] = 3;
@@ -429,7 +441,7 @@ inline tick() {
     od;
     i = 0;
     age = (slowNode != NOBODY && age < LEASE -> age + 1 : age);
-    held = (markOwner != NOBODY && held < 2 -> held + 1 : held)
+    held = (markOwner != NOBODY && held <= LEASE -> held + 1 : held)
 }
 
 inline join(me) {
@@ -442,30 +454,37 @@ inline join(me) {
     isRenewed[2 * N + me] = 1
 }
 
+#define CAN_START(me) (isUp[me] && post[me] == 0 && !isRecorded && ownership[me] == POSTING && IS_VALID(me))
 #ifdef LIVENESS
 #define MAY_BEAT(me) (!isCalm || !hasBeaten[me])
-#define BEATEN(me) hasBeaten[me] = 1;
+#define BEATEN(me) \
+    hasBeaten[me] = 1; \
+    if \
+    :: isCalm && CAN_START(me) -> startPost(me) \
+    :: else \
+    fi
 #define FAULTS_ALLOWED !isCalm
 /* After the last fault every node completes a heartbeat in each tick, and every step that can be taken is taken before the next tick. */
 #define RESTS(me) (!isUp[me] || hasBeaten[me] && post[me] == 0) && (lease[me] != 3 || isUp[me])
 #define MAY_TICK (!isCalm || RESTS(0) && RESTS(1) && RESTS(2) && slowNode == NOBODY)
 #else
 #define MAY_BEAT(me) 1
-#define BEATEN(me)
+#define BEATEN(me) skip
 #define FAULTS_ALLOWED 1
 #define MAY_TICK 1
 #endif
 
 #define IS_IDLE(me) (slowNode != me || slowPhase == 3)
 #define STEPS(me) \
-    :: d_step { !isUp[me] && lease[me] == 3 && slowNode != me && post[me] == 0 -> join(me) } \
-    :: d_step { isUp[me] && IS_IDLE(me) && MAY_BEAT(me) -> BEATEN(me) beatAtOnce(me) } \
-    :: d_step { isUp[me] && SLOW && slowNode == NOBODY && MAY_BEAT(me) && FAULTS_ALLOWED -> sendSlowly(me) } \
+    :: d_step { REJOINS && !isUp[me] && lease[me] == 3 && slowNode != me && post[me] == 0 -> join(me) } \
+    :: d_step { isUp[me] && IS_IDLE(me) && MAY_BEAT(me) -> beatAtOnce(me); BEATEN(me) } \
+    :: d_step { isUp[me] && slows < SLOW && slowNode == NOBODY && MAY_BEAT(me) && FAULTS_ALLOWED -> slows++; sendSlowly(me) } \
     :: d_step { slowNode == me && slowPhase != 2 -> executeSlowly(me) } \
     :: d_step { isUp[me] && slowNode == me && slowPhase == 2 -> receiveSlowly(me) } \
     :: d_step { isUp[me] && slowNode == me && slowPhase != 3 && unknowns < UNKNOWNS -> unknowns++; giveUp(me) } \
-    :: d_step { isUp[me] && post[me] == 0 && !isRecorded && ownership[me] == POSTING && IS_VALID(me) -> startPost(me) } \
+    :: d_step { CAN_START(me) -> startPost(me) } \
     :: d_step { post[me] == 1 || post[me] == 5 -> executeMark(me) } \
+    :: d_step { isUp[me] && post[me] == 6 -> checkMark(me) } \
     :: d_step { isUp[me] && post[me] == 2 -> write(me) } \
     :: d_step { isUp[me] && post[me] == 3 -> wasAccepted = 1; post[me] = 4 } \
     :: d_step { isUp[me] && post[me] == 3 && failures < FAILURES && FAULTS_ALLOWED -> failures++; wasPosted = 0; postedEpoch = 0; post[me] = 0; postEpoch[me] = 0 } \
@@ -480,6 +499,8 @@ inline join(me) {
         forgetAll(me) } \
     :: d_step { isUp[me] && !isDraining[me] && drains < DRAINS && FAULTS_ALLOWED -> drains++; isDraining[me] = 1 }
 
+#define IS_OVER (isRecorded && post[0] == 0 && post[1] == 0 && post[2] == 0)
+
 active proctype cluster() {
     /* Three members that know each other; the first owns the partition. */
     d_step {
@@ -487,6 +508,11 @@ active proctype cluster() {
         beatAtOnce(0); beatAtOnce(0); beatAtOnce(1); beatAtOnce(2)
     }
     do
+    /* When the notification is recorded and no node is about to post it, nothing can happen any more. */
+    :: IS_OVER -> GUARANTEE(nothingInTheOutboxIsLost, wasAccepted); break
+    :: atomic {
+        !IS_OVER ->
+        if
     STEPS(0)
     STEPS(1)
     STEPS(2)
@@ -497,9 +523,10 @@ active proctype cluster() {
 #endif
         checkOwners() }
 #ifdef LIVENESS
-    :: d_step { !isCalm && epoch < EPOCHS -> isCalm = 1; hasBeaten[0] = 0; hasBeaten[1] = 0; hasBeaten[2] = 0 }
+    :: d_step { !isCalm -> isCalm = 1; hasBeaten[0] = 0; hasBeaten[1] = 0; hasBeaten[2] = 0 }
 #endif
-    :: d_step { isRecorded -> GUARANTEE(nothingInTheOutboxIsLost, wasAccepted) }
+        fi
+    }
     od
 }
 
