@@ -465,7 +465,7 @@ inline join(me) {
     fi
 #define FAULTS_ALLOWED !isCalm
 /* After the last fault every node completes a heartbeat in each tick, and every step that can be taken is taken before the next tick. */
-#define RESTS(me) (!isUp[me] || hasBeaten[me] && post[me] == 0) && (lease[me] != 3 || isUp[me])
+#define RESTS(me) (!isUp[me] || hasBeaten[me] && post[me] == 0) && (!REJOINS || lease[me] != 3 || isUp[me])
 #define MAY_TICK (!isCalm || RESTS(0) && RESTS(1) && RESTS(2) && slowNode == NOBODY)
 #else
 #define MAY_BEAT(me) 1

@@ -50,7 +50,8 @@ import WakuCrypto
     /// - Returns: the error of the answer; nil is success.
     @discardableResult
     private func take(
-        _ registration: PushNotificationRegistration, _ message: UInt8, of client: TestClient, isKnown: Bool = false, isIdempotent: Bool = false
+        _ registration: PushNotificationRegistration, _ message: UInt8, of client: TestClient, isKnown: Bool = false,
+        isIdempotent: Bool = false
     ) async throws -> PushNotificationRegistrationResponse.ErrorType? {
         let rules = RegistrationRules(identity: Self.server, isIdempotent: isIdempotent)
         let envelope = try MetadataEnvelope(parsing: client.envelope(registration), wakuSigner: client.identity.publicKey)
@@ -118,7 +119,8 @@ import WakuCrypto
                         let message = relation == .sameMessage ? Self.storedMessage : 2
                         let error = try await take(registration, message, of: client, isKnown: isKnown, isIdempotent: isIdempotent)
                         let after = try head(of: client)
-                        let isUnchanged = before?.version == after?.version && before?.message == after?.message && kind(before) == kind(after)
+                        let isUnchanged =
+                            before?.version == after?.version && before?.message == after?.message && kind(before) == kind(after)
                         if !isUnchanged {
                             // The model relies on this: a changed row has version and mark of the message.
                             #expect(after?.version == relation.version && after?.message == MessageMark(of: hash(message)))
