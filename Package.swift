@@ -373,7 +373,8 @@ package.targets += tests(
         tests(
             "StatusServer",
             [
-                "Core", "Delivery", "NodeAPI", "RateLimits", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto",
+                "Core", "Delivery", "NodeAPI", "RateLimits", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku",
+                "WakuCrypto",
                 grdb,
             ]),
         tests(

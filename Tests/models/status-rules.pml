@@ -1,9 +1,10 @@
+/* Generated from the code by StatusModelTableTests: run Deploy/dev/generate-tables. */
 #define ABSENT 0
 #define REGISTERED 1
 #define ENDED 2
 #define UNFOUNDED 3
-#define UNCHANGED 0
 #define FORGOTTEN 4
+#define UNCHANGED 0
 #define REGISTER 0
 #define UNREGISTER 1
 #define BELOW 0
@@ -32,14 +33,14 @@ hidden byte statusRules[256] = {
     0, /* absent, register, equal, flawed, not known, idempotent */
     0, /* absent, register, equal, flawed, known, strict */
     0, /* absent, register, equal, flawed, known, idempotent */
-    0, /* absent, register, same message, granted, not known, strict */
-    0, /* absent, register, same message, granted, not known, idempotent */
-    0, /* absent, register, same message, granted, known, strict */
-    0, /* absent, register, same message, granted, known, idempotent */
-    0, /* absent, register, same message, flawed, not known, strict */
-    0, /* absent, register, same message, flawed, not known, idempotent */
-    0, /* absent, register, same message, flawed, known, strict */
-    0, /* absent, register, same message, flawed, known, idempotent */
+    0, /* absent, register, sameMessage, granted, not known, strict */
+    0, /* absent, register, sameMessage, granted, not known, idempotent */
+    0, /* absent, register, sameMessage, granted, known, strict */
+    0, /* absent, register, sameMessage, granted, known, idempotent */
+    0, /* absent, register, sameMessage, flawed, not known, strict */
+    0, /* absent, register, sameMessage, flawed, not known, idempotent */
+    0, /* absent, register, sameMessage, flawed, known, strict */
+    0, /* absent, register, sameMessage, flawed, known, idempotent */
     11, /* absent, register, above, granted, not known, strict */
     11, /* absent, register, above, granted, not known, idempotent */
     11, /* absent, register, above, granted, known, strict */
@@ -64,14 +65,14 @@ hidden byte statusRules[256] = {
     0, /* absent, unregister, equal, flawed, not known, idempotent */
     0, /* absent, unregister, equal, flawed, known, strict */
     0, /* absent, unregister, equal, flawed, known, idempotent */
-    0, /* absent, unregister, same message, granted, not known, strict */
-    0, /* absent, unregister, same message, granted, not known, idempotent */
-    0, /* absent, unregister, same message, granted, known, strict */
-    0, /* absent, unregister, same message, granted, known, idempotent */
-    0, /* absent, unregister, same message, flawed, not known, strict */
-    0, /* absent, unregister, same message, flawed, not known, idempotent */
-    0, /* absent, unregister, same message, flawed, known, strict */
-    0, /* absent, unregister, same message, flawed, known, idempotent */
+    0, /* absent, unregister, sameMessage, granted, not known, strict */
+    0, /* absent, unregister, sameMessage, granted, not known, idempotent */
+    0, /* absent, unregister, sameMessage, granted, known, strict */
+    0, /* absent, unregister, sameMessage, granted, known, idempotent */
+    0, /* absent, unregister, sameMessage, flawed, not known, strict */
+    0, /* absent, unregister, sameMessage, flawed, not known, idempotent */
+    0, /* absent, unregister, sameMessage, flawed, known, strict */
+    0, /* absent, unregister, sameMessage, flawed, known, idempotent */
     13, /* absent, unregister, above, granted, not known, strict */
     13, /* absent, unregister, above, granted, not known, idempotent */
     13, /* absent, unregister, above, granted, known, strict */
@@ -96,14 +97,14 @@ hidden byte statusRules[256] = {
     20, /* registered, register, equal, flawed, not known, idempotent */
     20, /* registered, register, equal, flawed, known, strict */
     20, /* registered, register, equal, flawed, known, idempotent */
-    10, /* registered, register, same message, granted, not known, strict */
-    10, /* registered, register, same message, granted, not known, idempotent */
-    10, /* registered, register, same message, granted, known, strict */
-    10, /* registered, register, same message, granted, known, idempotent */
-    0, /* registered, register, same message, flawed, not known, strict */
-    0, /* registered, register, same message, flawed, not known, idempotent */
-    0, /* registered, register, same message, flawed, known, strict */
-    0, /* registered, register, same message, flawed, known, idempotent */
+    10, /* registered, register, sameMessage, granted, not known, strict */
+    10, /* registered, register, sameMessage, granted, not known, idempotent */
+    10, /* registered, register, sameMessage, granted, known, strict */
+    10, /* registered, register, sameMessage, granted, known, idempotent */
+    0, /* registered, register, sameMessage, flawed, not known, strict */
+    0, /* registered, register, sameMessage, flawed, not known, idempotent */
+    0, /* registered, register, sameMessage, flawed, known, strict */
+    0, /* registered, register, sameMessage, flawed, known, idempotent */
     11, /* registered, register, above, granted, not known, strict */
     11, /* registered, register, above, granted, not known, idempotent */
     11, /* registered, register, above, granted, known, strict */
@@ -128,14 +129,14 @@ hidden byte statusRules[256] = {
     0, /* registered, unregister, equal, flawed, not known, idempotent */
     0, /* registered, unregister, equal, flawed, known, strict */
     0, /* registered, unregister, equal, flawed, known, idempotent */
-    10, /* registered, unregister, same message, granted, not known, strict */
-    10, /* registered, unregister, same message, granted, not known, idempotent */
-    10, /* registered, unregister, same message, granted, known, strict */
-    10, /* registered, unregister, same message, granted, known, idempotent */
-    0, /* registered, unregister, same message, flawed, not known, strict */
-    0, /* registered, unregister, same message, flawed, not known, idempotent */
-    0, /* registered, unregister, same message, flawed, known, strict */
-    0, /* registered, unregister, same message, flawed, known, idempotent */
+    0, /* registered, unregister, sameMessage, granted, not known, strict */
+    0, /* registered, unregister, sameMessage, granted, not known, idempotent */
+    0, /* registered, unregister, sameMessage, granted, known, strict */
+    0, /* registered, unregister, sameMessage, granted, known, idempotent */
+    0, /* registered, unregister, sameMessage, flawed, not known, strict */
+    0, /* registered, unregister, sameMessage, flawed, not known, idempotent */
+    0, /* registered, unregister, sameMessage, flawed, known, strict */
+    0, /* registered, unregister, sameMessage, flawed, known, idempotent */
     12, /* registered, unregister, above, granted, not known, strict */
     12, /* registered, unregister, above, granted, not known, idempotent */
     12, /* registered, unregister, above, granted, known, strict */
@@ -160,14 +161,14 @@ hidden byte statusRules[256] = {
     20, /* ended, register, equal, flawed, not known, idempotent */
     20, /* ended, register, equal, flawed, known, strict */
     20, /* ended, register, equal, flawed, known, idempotent */
-    10, /* ended, register, same message, granted, not known, strict */
-    10, /* ended, register, same message, granted, not known, idempotent */
-    10, /* ended, register, same message, granted, known, strict */
-    10, /* ended, register, same message, granted, known, idempotent */
-    0, /* ended, register, same message, flawed, not known, strict */
-    0, /* ended, register, same message, flawed, not known, idempotent */
-    0, /* ended, register, same message, flawed, known, strict */
-    0, /* ended, register, same message, flawed, known, idempotent */
+    0, /* ended, register, sameMessage, granted, not known, strict */
+    0, /* ended, register, sameMessage, granted, not known, idempotent */
+    0, /* ended, register, sameMessage, granted, known, strict */
+    0, /* ended, register, sameMessage, granted, known, idempotent */
+    0, /* ended, register, sameMessage, flawed, not known, strict */
+    0, /* ended, register, sameMessage, flawed, not known, idempotent */
+    0, /* ended, register, sameMessage, flawed, known, strict */
+    0, /* ended, register, sameMessage, flawed, known, idempotent */
     11, /* ended, register, above, granted, not known, strict */
     11, /* ended, register, above, granted, not known, idempotent */
     11, /* ended, register, above, granted, known, strict */
@@ -192,14 +193,14 @@ hidden byte statusRules[256] = {
     0, /* ended, unregister, equal, flawed, not known, idempotent */
     0, /* ended, unregister, equal, flawed, known, strict */
     0, /* ended, unregister, equal, flawed, known, idempotent */
-    10, /* ended, unregister, same message, granted, not known, strict */
-    10, /* ended, unregister, same message, granted, not known, idempotent */
-    10, /* ended, unregister, same message, granted, known, strict */
-    10, /* ended, unregister, same message, granted, known, idempotent */
-    0, /* ended, unregister, same message, flawed, not known, strict */
-    0, /* ended, unregister, same message, flawed, not known, idempotent */
-    0, /* ended, unregister, same message, flawed, known, strict */
-    0, /* ended, unregister, same message, flawed, known, idempotent */
+    10, /* ended, unregister, sameMessage, granted, not known, strict */
+    10, /* ended, unregister, sameMessage, granted, not known, idempotent */
+    10, /* ended, unregister, sameMessage, granted, known, strict */
+    10, /* ended, unregister, sameMessage, granted, known, idempotent */
+    0, /* ended, unregister, sameMessage, flawed, not known, strict */
+    0, /* ended, unregister, sameMessage, flawed, not known, idempotent */
+    0, /* ended, unregister, sameMessage, flawed, known, strict */
+    0, /* ended, unregister, sameMessage, flawed, known, idempotent */
     12, /* ended, unregister, above, granted, not known, strict */
     12, /* ended, unregister, above, granted, not known, idempotent */
     12, /* ended, unregister, above, granted, known, strict */
@@ -224,14 +225,14 @@ hidden byte statusRules[256] = {
     20, /* unfounded, register, equal, flawed, not known, idempotent */
     20, /* unfounded, register, equal, flawed, known, strict */
     20, /* unfounded, register, equal, flawed, known, idempotent */
-    10, /* unfounded, register, same message, granted, not known, strict */
-    10, /* unfounded, register, same message, granted, not known, idempotent */
-    10, /* unfounded, register, same message, granted, known, strict */
-    10, /* unfounded, register, same message, granted, known, idempotent */
-    0, /* unfounded, register, same message, flawed, not known, strict */
-    0, /* unfounded, register, same message, flawed, not known, idempotent */
-    0, /* unfounded, register, same message, flawed, known, strict */
-    0, /* unfounded, register, same message, flawed, known, idempotent */
+    0, /* unfounded, register, sameMessage, granted, not known, strict */
+    0, /* unfounded, register, sameMessage, granted, not known, idempotent */
+    0, /* unfounded, register, sameMessage, granted, known, strict */
+    0, /* unfounded, register, sameMessage, granted, known, idempotent */
+    0, /* unfounded, register, sameMessage, flawed, not known, strict */
+    0, /* unfounded, register, sameMessage, flawed, not known, idempotent */
+    0, /* unfounded, register, sameMessage, flawed, known, strict */
+    0, /* unfounded, register, sameMessage, flawed, known, idempotent */
     11, /* unfounded, register, above, granted, not known, strict */
     11, /* unfounded, register, above, granted, not known, idempotent */
     11, /* unfounded, register, above, granted, known, strict */
@@ -256,14 +257,14 @@ hidden byte statusRules[256] = {
     0, /* unfounded, unregister, equal, flawed, not known, idempotent */
     0, /* unfounded, unregister, equal, flawed, known, strict */
     0, /* unfounded, unregister, equal, flawed, known, idempotent */
-    10, /* unfounded, unregister, same message, granted, not known, strict */
-    10, /* unfounded, unregister, same message, granted, not known, idempotent */
-    10, /* unfounded, unregister, same message, granted, known, strict */
-    10, /* unfounded, unregister, same message, granted, known, idempotent */
-    0, /* unfounded, unregister, same message, flawed, not known, strict */
-    0, /* unfounded, unregister, same message, flawed, not known, idempotent */
-    0, /* unfounded, unregister, same message, flawed, known, strict */
-    0, /* unfounded, unregister, same message, flawed, known, idempotent */
+    10, /* unfounded, unregister, sameMessage, granted, not known, strict */
+    10, /* unfounded, unregister, sameMessage, granted, not known, idempotent */
+    10, /* unfounded, unregister, sameMessage, granted, known, strict */
+    10, /* unfounded, unregister, sameMessage, granted, known, idempotent */
+    0, /* unfounded, unregister, sameMessage, flawed, not known, strict */
+    0, /* unfounded, unregister, sameMessage, flawed, not known, idempotent */
+    0, /* unfounded, unregister, sameMessage, flawed, known, strict */
+    0, /* unfounded, unregister, sameMessage, flawed, known, idempotent */
     13, /* unfounded, unregister, above, granted, not known, strict */
     13, /* unfounded, unregister, above, granted, not known, idempotent */
     13, /* unfounded, unregister, above, granted, known, strict */
@@ -271,9 +272,28 @@ hidden byte statusRules[256] = {
     0, /* unfounded, unregister, above, flawed, not known, strict */
     0, /* unfounded, unregister, above, flawed, not known, idempotent */
     0, /* unfounded, unregister, above, flawed, known, strict */
-    0 /* unfounded, unregister, above, flawed, known, idempotent */
+    0  /* unfounded, unregister, above, flawed, known, idempotent */
 };
-hidden byte statusFailures[8] = { 0, 0, 0, 2, 0, 0, 0, 0 };
-hidden byte statusLifetime[4] = { 0, 2, 0, 0 };
-hidden byte statusForgetting[4] = { 0, 0, 0, 4 };
+hidden byte statusFailures[8] = {
+    0, /* absent, posted to another version */
+    0, /* absent, posted to its version */
+    0, /* registered, posted to another version */
+    2, /* registered, posted to its version */
+    0, /* ended, posted to another version */
+    0, /* ended, posted to its version */
+    0, /* unfounded, posted to another version */
+    0  /* unfounded, posted to its version */
+};
+hidden byte statusLifetime[4] = {
+    0, /* absent */
+    2, /* registered */
+    0, /* ended */
+    0  /* unfounded */
+};
+hidden byte statusForgetting[4] = {
+    0, /* absent */
+    0, /* registered */
+    0, /* ended */
+    4  /* unfounded */
+};
 #define statusReusesIDs 1

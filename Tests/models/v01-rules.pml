@@ -1,9 +1,10 @@
+/* Generated from the code by V01ModelTableTests: run Deploy/dev/generate-tables. */
 #define ABSENT 0
 #define REGISTERED 1
 #define ENDED 2
 #define UNFOUNDED 3
-#define UNCHANGED 0
 #define FORGOTTEN 4
+#define UNCHANGED 0
 #define REGISTER 0
 #define END 1
 #define BELOW 0
@@ -31,16 +32,16 @@ hidden byte v01Rules[192] = {
     0, /* absent, register, equal, own, flawed */
     0, /* absent, register, equal, taken, sound */
     0, /* absent, register, equal, taken, flawed */
-    0, /* absent, register, same message, free, sound */
-    0, /* absent, register, same message, free, flawed */
-    0, /* absent, register, same message, own, sound */
-    0, /* absent, register, same message, own, flawed */
-    0, /* absent, register, same message, taken, sound */
-    0, /* absent, register, same message, taken, flawed */
+    0, /* absent, register, sameMessage, free, sound */
+    0, /* absent, register, sameMessage, free, flawed */
+    0, /* absent, register, sameMessage, own, sound */
+    0, /* absent, register, sameMessage, own, flawed */
+    0, /* absent, register, sameMessage, taken, sound */
+    0, /* absent, register, sameMessage, taken, flawed */
     11, /* absent, register, above, free, sound */
     30, /* absent, register, above, free, flawed */
-    11, /* absent, register, above, own, sound */
-    30, /* absent, register, above, own, flawed */
+    0, /* absent, register, above, own, sound */
+    0, /* absent, register, above, own, flawed */
     30, /* absent, register, above, taken, sound */
     30, /* absent, register, above, taken, flawed */
     0, /* absent, end, below, free, sound */
@@ -55,18 +56,18 @@ hidden byte v01Rules[192] = {
     0, /* absent, end, equal, own, flawed */
     0, /* absent, end, equal, taken, sound */
     0, /* absent, end, equal, taken, flawed */
-    0, /* absent, end, same message, free, sound */
-    0, /* absent, end, same message, free, flawed */
-    0, /* absent, end, same message, own, sound */
-    0, /* absent, end, same message, own, flawed */
-    0, /* absent, end, same message, taken, sound */
-    0, /* absent, end, same message, taken, flawed */
+    0, /* absent, end, sameMessage, free, sound */
+    0, /* absent, end, sameMessage, free, flawed */
+    0, /* absent, end, sameMessage, own, sound */
+    0, /* absent, end, sameMessage, own, flawed */
+    0, /* absent, end, sameMessage, taken, sound */
+    0, /* absent, end, sameMessage, taken, flawed */
     13, /* absent, end, above, free, sound */
-    13, /* absent, end, above, free, flawed */
+    0, /* absent, end, above, free, flawed */
     13, /* absent, end, above, own, sound */
-    13, /* absent, end, above, own, flawed */
+    0, /* absent, end, above, own, flawed */
     13, /* absent, end, above, taken, sound */
-    13, /* absent, end, above, taken, flawed */
+    0, /* absent, end, above, taken, flawed */
     20, /* registered, register, below, free, sound */
     20, /* registered, register, below, free, flawed */
     20, /* registered, register, below, own, sound */
@@ -79,12 +80,12 @@ hidden byte v01Rules[192] = {
     20, /* registered, register, equal, own, flawed */
     20, /* registered, register, equal, taken, sound */
     20, /* registered, register, equal, taken, flawed */
-    10, /* registered, register, same message, free, sound */
-    10, /* registered, register, same message, free, flawed */
-    10, /* registered, register, same message, own, sound */
-    10, /* registered, register, same message, own, flawed */
-    10, /* registered, register, same message, taken, sound */
-    10, /* registered, register, same message, taken, flawed */
+    0, /* registered, register, sameMessage, free, sound */
+    0, /* registered, register, sameMessage, free, flawed */
+    10, /* registered, register, sameMessage, own, sound */
+    0, /* registered, register, sameMessage, own, flawed */
+    0, /* registered, register, sameMessage, taken, sound */
+    0, /* registered, register, sameMessage, taken, flawed */
     11, /* registered, register, above, free, sound */
     30, /* registered, register, above, free, flawed */
     11, /* registered, register, above, own, sound */
@@ -92,127 +93,154 @@ hidden byte v01Rules[192] = {
     30, /* registered, register, above, taken, sound */
     30, /* registered, register, above, taken, flawed */
     20, /* registered, end, below, free, sound */
-    20, /* registered, end, below, free, flawed */
+    0, /* registered, end, below, free, flawed */
     20, /* registered, end, below, own, sound */
-    20, /* registered, end, below, own, flawed */
+    0, /* registered, end, below, own, flawed */
     20, /* registered, end, below, taken, sound */
-    20, /* registered, end, below, taken, flawed */
+    0, /* registered, end, below, taken, flawed */
     20, /* registered, end, equal, free, sound */
-    20, /* registered, end, equal, free, flawed */
+    0, /* registered, end, equal, free, flawed */
     20, /* registered, end, equal, own, sound */
-    20, /* registered, end, equal, own, flawed */
+    0, /* registered, end, equal, own, flawed */
     20, /* registered, end, equal, taken, sound */
-    20, /* registered, end, equal, taken, flawed */
-    10, /* registered, end, same message, free, sound */
-    10, /* registered, end, same message, free, flawed */
-    10, /* registered, end, same message, own, sound */
-    10, /* registered, end, same message, own, flawed */
-    10, /* registered, end, same message, taken, sound */
-    10, /* registered, end, same message, taken, flawed */
+    0, /* registered, end, equal, taken, flawed */
+    0, /* registered, end, sameMessage, free, sound */
+    0, /* registered, end, sameMessage, free, flawed */
+    0, /* registered, end, sameMessage, own, sound */
+    0, /* registered, end, sameMessage, own, flawed */
+    0, /* registered, end, sameMessage, taken, sound */
+    0, /* registered, end, sameMessage, taken, flawed */
     12, /* registered, end, above, free, sound */
-    12, /* registered, end, above, free, flawed */
+    0, /* registered, end, above, free, flawed */
     12, /* registered, end, above, own, sound */
-    12, /* registered, end, above, own, flawed */
+    0, /* registered, end, above, own, flawed */
     12, /* registered, end, above, taken, sound */
-    12, /* registered, end, above, taken, flawed */
+    0, /* registered, end, above, taken, flawed */
     20, /* ended, register, below, free, sound */
     20, /* ended, register, below, free, flawed */
-    20, /* ended, register, below, own, sound */
-    20, /* ended, register, below, own, flawed */
+    0, /* ended, register, below, own, sound */
+    0, /* ended, register, below, own, flawed */
     20, /* ended, register, below, taken, sound */
     20, /* ended, register, below, taken, flawed */
     20, /* ended, register, equal, free, sound */
     20, /* ended, register, equal, free, flawed */
-    20, /* ended, register, equal, own, sound */
-    20, /* ended, register, equal, own, flawed */
+    0, /* ended, register, equal, own, sound */
+    0, /* ended, register, equal, own, flawed */
     20, /* ended, register, equal, taken, sound */
     20, /* ended, register, equal, taken, flawed */
-    10, /* ended, register, same message, free, sound */
-    10, /* ended, register, same message, free, flawed */
-    10, /* ended, register, same message, own, sound */
-    10, /* ended, register, same message, own, flawed */
-    10, /* ended, register, same message, taken, sound */
-    10, /* ended, register, same message, taken, flawed */
+    0, /* ended, register, sameMessage, free, sound */
+    0, /* ended, register, sameMessage, free, flawed */
+    0, /* ended, register, sameMessage, own, sound */
+    0, /* ended, register, sameMessage, own, flawed */
+    0, /* ended, register, sameMessage, taken, sound */
+    0, /* ended, register, sameMessage, taken, flawed */
     11, /* ended, register, above, free, sound */
     30, /* ended, register, above, free, flawed */
-    11, /* ended, register, above, own, sound */
-    30, /* ended, register, above, own, flawed */
+    0, /* ended, register, above, own, sound */
+    0, /* ended, register, above, own, flawed */
     30, /* ended, register, above, taken, sound */
     30, /* ended, register, above, taken, flawed */
     20, /* ended, end, below, free, sound */
-    20, /* ended, end, below, free, flawed */
+    0, /* ended, end, below, free, flawed */
     20, /* ended, end, below, own, sound */
-    20, /* ended, end, below, own, flawed */
+    0, /* ended, end, below, own, flawed */
     20, /* ended, end, below, taken, sound */
-    20, /* ended, end, below, taken, flawed */
-    20, /* ended, end, equal, free, sound */
-    20, /* ended, end, equal, free, flawed */
-    20, /* ended, end, equal, own, sound */
-    20, /* ended, end, equal, own, flawed */
-    20, /* ended, end, equal, taken, sound */
-    20, /* ended, end, equal, taken, flawed */
-    10, /* ended, end, same message, free, sound */
-    10, /* ended, end, same message, free, flawed */
-    10, /* ended, end, same message, own, sound */
-    10, /* ended, end, same message, own, flawed */
-    10, /* ended, end, same message, taken, sound */
-    10, /* ended, end, same message, taken, flawed */
+    0, /* ended, end, below, taken, flawed */
+    10, /* ended, end, equal, free, sound */
+    0, /* ended, end, equal, free, flawed */
+    10, /* ended, end, equal, own, sound */
+    0, /* ended, end, equal, own, flawed */
+    10, /* ended, end, equal, taken, sound */
+    0, /* ended, end, equal, taken, flawed */
+    10, /* ended, end, sameMessage, free, sound */
+    0, /* ended, end, sameMessage, free, flawed */
+    10, /* ended, end, sameMessage, own, sound */
+    0, /* ended, end, sameMessage, own, flawed */
+    10, /* ended, end, sameMessage, taken, sound */
+    0, /* ended, end, sameMessage, taken, flawed */
     12, /* ended, end, above, free, sound */
-    12, /* ended, end, above, free, flawed */
+    0, /* ended, end, above, free, flawed */
     12, /* ended, end, above, own, sound */
-    12, /* ended, end, above, own, flawed */
+    0, /* ended, end, above, own, flawed */
     12, /* ended, end, above, taken, sound */
-    12, /* ended, end, above, taken, flawed */
+    0, /* ended, end, above, taken, flawed */
     20, /* unfounded, register, below, free, sound */
     20, /* unfounded, register, below, free, flawed */
-    20, /* unfounded, register, below, own, sound */
-    20, /* unfounded, register, below, own, flawed */
+    0, /* unfounded, register, below, own, sound */
+    0, /* unfounded, register, below, own, flawed */
     20, /* unfounded, register, below, taken, sound */
     20, /* unfounded, register, below, taken, flawed */
     20, /* unfounded, register, equal, free, sound */
     20, /* unfounded, register, equal, free, flawed */
-    20, /* unfounded, register, equal, own, sound */
-    20, /* unfounded, register, equal, own, flawed */
+    0, /* unfounded, register, equal, own, sound */
+    0, /* unfounded, register, equal, own, flawed */
     20, /* unfounded, register, equal, taken, sound */
     20, /* unfounded, register, equal, taken, flawed */
-    10, /* unfounded, register, same message, free, sound */
-    10, /* unfounded, register, same message, free, flawed */
-    10, /* unfounded, register, same message, own, sound */
-    10, /* unfounded, register, same message, own, flawed */
-    10, /* unfounded, register, same message, taken, sound */
-    10, /* unfounded, register, same message, taken, flawed */
+    0, /* unfounded, register, sameMessage, free, sound */
+    0, /* unfounded, register, sameMessage, free, flawed */
+    0, /* unfounded, register, sameMessage, own, sound */
+    0, /* unfounded, register, sameMessage, own, flawed */
+    0, /* unfounded, register, sameMessage, taken, sound */
+    0, /* unfounded, register, sameMessage, taken, flawed */
     11, /* unfounded, register, above, free, sound */
     30, /* unfounded, register, above, free, flawed */
-    11, /* unfounded, register, above, own, sound */
-    30, /* unfounded, register, above, own, flawed */
+    0, /* unfounded, register, above, own, sound */
+    0, /* unfounded, register, above, own, flawed */
     30, /* unfounded, register, above, taken, sound */
     30, /* unfounded, register, above, taken, flawed */
     20, /* unfounded, end, below, free, sound */
-    20, /* unfounded, end, below, free, flawed */
+    0, /* unfounded, end, below, free, flawed */
     20, /* unfounded, end, below, own, sound */
-    20, /* unfounded, end, below, own, flawed */
+    0, /* unfounded, end, below, own, flawed */
     20, /* unfounded, end, below, taken, sound */
-    20, /* unfounded, end, below, taken, flawed */
-    20, /* unfounded, end, equal, free, sound */
-    20, /* unfounded, end, equal, free, flawed */
-    20, /* unfounded, end, equal, own, sound */
-    20, /* unfounded, end, equal, own, flawed */
-    20, /* unfounded, end, equal, taken, sound */
-    20, /* unfounded, end, equal, taken, flawed */
-    10, /* unfounded, end, same message, free, sound */
-    10, /* unfounded, end, same message, free, flawed */
-    10, /* unfounded, end, same message, own, sound */
-    10, /* unfounded, end, same message, own, flawed */
-    10, /* unfounded, end, same message, taken, sound */
-    10, /* unfounded, end, same message, taken, flawed */
+    0, /* unfounded, end, below, taken, flawed */
+    10, /* unfounded, end, equal, free, sound */
+    0, /* unfounded, end, equal, free, flawed */
+    10, /* unfounded, end, equal, own, sound */
+    0, /* unfounded, end, equal, own, flawed */
+    10, /* unfounded, end, equal, taken, sound */
+    0, /* unfounded, end, equal, taken, flawed */
+    10, /* unfounded, end, sameMessage, free, sound */
+    0, /* unfounded, end, sameMessage, free, flawed */
+    10, /* unfounded, end, sameMessage, own, sound */
+    0, /* unfounded, end, sameMessage, own, flawed */
+    10, /* unfounded, end, sameMessage, taken, sound */
+    0, /* unfounded, end, sameMessage, taken, flawed */
     13, /* unfounded, end, above, free, sound */
-    13, /* unfounded, end, above, free, flawed */
+    0, /* unfounded, end, above, free, flawed */
     13, /* unfounded, end, above, own, sound */
-    13, /* unfounded, end, above, own, flawed */
+    0, /* unfounded, end, above, own, flawed */
     13, /* unfounded, end, above, taken, sound */
-    13 /* unfounded, end, above, taken, flawed */
+    0  /* unfounded, end, above, taken, flawed */
 };
-hidden byte v01Failures[16] = { 0, 0, 0, 0,  0, 0, 2, 1,  0, 0, 0, 0, 0, 0, 0, 0 };
-hidden byte v01Lifetime[4] = { 0, 2, 0, 0 };
-hidden byte v01Forgetting[4] = { 0, 0, 0, 4 };
+hidden byte v01Failures[16] = {
+    0, /* absent, posted to another version, one device */
+    0, /* absent, posted to another version, two devices */
+    0, /* absent, posted to its version, one device */
+    0, /* absent, posted to its version, two devices */
+    0, /* registered, posted to another version, one device */
+    0, /* registered, posted to another version, two devices */
+    2, /* registered, posted to its version, one device */
+    1, /* registered, posted to its version, two devices */
+    0, /* ended, posted to another version, one device */
+    0, /* ended, posted to another version, two devices */
+    0, /* ended, posted to its version, one device */
+    0, /* ended, posted to its version, two devices */
+    0, /* unfounded, posted to another version, one device */
+    0, /* unfounded, posted to another version, two devices */
+    0, /* unfounded, posted to its version, one device */
+    0  /* unfounded, posted to its version, two devices */
+};
+hidden byte v01Lifetime[4] = {
+    0, /* absent */
+    2, /* registered */
+    0, /* ended */
+    0  /* unfounded */
+};
+hidden byte v01Forgetting[4] = {
+    0, /* absent */
+    0, /* registered */
+    0, /* ended */
+    4  /* unfounded */
+};
 #define v01ReusesDeviceIDs 0

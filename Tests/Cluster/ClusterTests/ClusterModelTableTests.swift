@@ -100,12 +100,13 @@ import Testing
         return rows.flatMap { row in
             Target.allCases.map { target in
                 var member = ClusterMember(Self.own, name: "own", configuration: configuration, at: .at(0))
-                // Another node is the target if this one drains; a member's partition is this node's if the other one drains.
+                // The node that drains is not the target.
                 member.isDraining = target == .others
-                let other = row.owner == Self.other && row.other == .live && target == .own ? .draining : row.other
-                let leases = target == .others && other == .ended
+                let other = row.other == .live && target == .own ? .draining : row.other
                 var view = view(owner: row.owner, epoch: Self.epoch, other: other)
-                if leases { view.leases.append(LeaseRow(node: .number(3), renewals: 1, hashingVersion: view.leases[0].hashingVersion)) }
+                if target == .others, other == .ended {
+                    view.leases.append(LeaseRow(node: .number(3), renewals: 1, hashingVersion: view.leases[0].hashingVersion))
+                }
                 beat(&member, view, at: 10)
                 let isTaken = member.heartbeat(at: .at(11_000))?.takes.isEmpty == false
                 return (isTaken ? 1 : 0, "held by \(row.name), target \(target == .own ? "itself" : "another")")
@@ -180,7 +181,10 @@ import Testing
                 [false, true].map { isValid in
                     let mark = DeliveryMark(owner: Self.own, epoch: isCurrent ? Self.epoch : Self.epoch - 1)
                     let mayPost = member(state).mayPost(under: mark, in: Self.partition, at: .at(isValid ? 10_100 : 19_000))
-                    return (mayPost ? 1 : 0, "\(state), marked by \(isCurrent ? "this" : "an earlier") epoch, lease \(isValid ? "valid" : "over")")
+                    return (
+                        mayPost ? 1 : 0,
+                        "\(state), marked by \(isCurrent ? "this" : "an earlier") epoch, lease \(isValid ? "valid" : "over")"
+                    )
                 }
             }
         }
@@ -241,7 +245,10 @@ import Testing
                     let actions = share.claimsRead(isClaimed ? [Self.key: claim] : [:], at: .at(time))
                     let number =
                         actions == [.handle(Self.key)] ? 2 : actions == [.takeOverAnswer(Self.key)] ? 3 : share.isOpen(Self.key) ? 4 : 0
-                    return (number, "\(name), \(isClaimed ? "claimed" : "not claimed"), the answer is \(isDue || place == 1 ? "due" : "not due")")
+                    return (
+                        number,
+                        "\(name), \(isClaimed ? "claimed" : "not claimed"), the answer is \(isDue || place == 1 ? "due" : "not due")"
+                    )
                 }
             }
         }

@@ -4,6 +4,7 @@ import RateLimits
 import StatusProtocol
 import StatusRules
 import Storage
+import StoreSQLite
 import TestSupport
 import Testing
 import Waku
@@ -49,7 +50,8 @@ import WakuCrypto
     /// - Returns: the error of the answer; nil is success.
     @discardableResult
     private func take(
-        _ registration: PushNotificationRegistration, _ message: UInt8, of client: TestClient, isKnown: Bool = false, isIdempotent: Bool = false
+        _ registration: PushNotificationRegistration, _ message: UInt8, of client: TestClient, isKnown: Bool = false,
+        isIdempotent: Bool = false
     ) async throws -> PushNotificationRegistrationResponse.ErrorType? {
         let rules = RegistrationRules(identity: Self.server, isIdempotent: isIdempotent)
         let envelope = try MetadataEnvelope(parsing: client.envelope(registration), wakuSigner: client.identity.publicKey)
@@ -117,7 +119,8 @@ import WakuCrypto
                         let message = relation == .sameMessage ? Self.storedMessage : 2
                         let error = try await take(registration, message, of: client, isKnown: isKnown, isIdempotent: isIdempotent)
                         let after = try head(of: client)
-                        let isUnchanged = before?.version == after?.version && before?.message == after?.message && kind(before) == kind(after)
+                        let isUnchanged =
+                            before?.version == after?.version && before?.message == after?.message && kind(before) == kind(after)
                         if !isUnchanged {
                             // The model relies on this: a changed row has version and mark of the message.
                             #expect(after?.version == relation.version && after?.message == MessageMark(of: hash(message)))
@@ -221,8 +224,9 @@ import WakuCrypto
         let client = client(0)
         let rules = RegistrationRules(identity: Self.server)
         let sealed = client.sealed(client.registration().encoded())
-        let forged = MetadataEnvelope.encode(.registration, payload: sealed, signedBy: PrivateKey.generate()).bytes
-        #expect(rules.claim(in: try MetadataEnvelope(parsing: forged, wakuSigner: nil)) == nil)
+        let forger = PrivateKey.generate()
+        let forged = MetadataEnvelope.encode(.registration, payload: sealed, signedBy: forger).bytes
+        #expect(rules.claim(in: try MetadataEnvelope(parsing: forged, wakuSigner: forger.publicKey)) == nil)
         let elsewhere = RegistrationRules(identity: .generate())
         let own = try MetadataEnvelope(parsing: client.envelope(client.registration()), wakuSigner: client.identity.publicKey)
         #expect(rules.claim(in: own) != nil && elsewhere.claim(in: own) == nil)

@@ -3,6 +3,7 @@ import Delivery
 import StatusProtocol
 import StatusRules
 import Storage
+import StoreSQLite
 import TestSupport
 import Testing
 import Waku
@@ -101,7 +102,8 @@ import WakuCrypto
                             let register =
                                 relation == .sameMessage
                                 ? try #require(stored)
-                                : intent == .register ? changed.register(version: relation.version) : account.unregister(version: relation.version)
+                                : intent == .register
+                                    ? changed.register(version: relation.version) : account.unregister(version: relation.version)
                             entries.append(
                                 (try await outcome(of: register, account, changed, version: relation.version), description))
                             #expect(try fixture.selected(by: rival.accessToken) == rival.keyHash)
