@@ -214,8 +214,8 @@ package.targets += room(
         library(
             "SessionServer",
             [
-                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "SessionSwarms", "Storage",
-                "Waku", "WakuCrypto", "Wire", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
+                "Core", "Delivery", "HTTPService", "LibP2P", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "SessionSwarms",
+                "Storage", "Waku", "WakuCrypto", "Wire", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
             ]),
         library("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto", "Wire"]),
         library("SessionSwarms", ["CZeroMQ", "Core", "SessionProtocol", "WakuCrypto", deque, logging]),
@@ -394,8 +394,9 @@ package.targets += tests(
         tests(
             "SessionServer",
             [
-                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
-                "RateLimits", "SessionProtocol", "SessionSwarms", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
+                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "LibP2P", "NodeAPI", "NodeAssembly", "NodeMetrics",
+                "PushNode", "RateLimits", "SessionProtocol", "SessionSwarms", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite",
+                "Waku",
                 "WakuCrypto", grdb, lifecycle, logging, nio,
             ]),
         tests("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto", "Wire"]),
