@@ -212,7 +212,7 @@ package.targets += room(
         library(
             "SessionServer",
             [
-                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "Storage",
+                "Core", "Delivery", "HTTPService", "LibP2P", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "Storage",
                 "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
             ]),
         library("SessionStandIns", ["Core", "SessionProtocol", "WakuCrypto"]),
@@ -392,7 +392,7 @@ package.targets += tests(
         tests(
             "SessionServer",
             [
-                "Cluster", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
+                "Cluster", "Core", "CurlClient", "Delivery", "LibP2P", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
                 "RateLimits", "SessionProtocol", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", grdb, lifecycle, logging, nio,
             ]),

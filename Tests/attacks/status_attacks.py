@@ -63,7 +63,8 @@ def segment(whole_hash, index, count, payload):
 class Attack:
     """A daemon with its neighbours, honest clients, and one attacker."""
 
-    def __init__(self, name):
+    def __init__(self, name, **options):
+        """`options` are those of serve, by their names in the environment."""
         self.name = name
         self.directory = Path(tempfile.mkdtemp(prefix="waku-push-attack-"))
         self.relay, self.gorush = Relay(capacity=100_000), Gorush()
@@ -71,6 +72,7 @@ class Attack:
         identity = wire.Key.generate()
         self.server = identity.public
         self.node = Node(chosen.binary, self.directory, identity, self.relay, self.gorush)
+        self.node.environment |= {f"WAKU_PUSH_{option}": str(value) for option, value in options.items()}
         self.node.start()
         self.harness = Harness(self.node, self.relay, self.gorush, identity, WAIT)
         self.sent = self.sent_bytes = 0
@@ -131,6 +133,21 @@ class Attack:
             return None
         asked = self.timed(client.query())[0]
         return None if asked is None else max(took, asked)
+
+    def timed_posts(self, tokens, wait):
+        """Seconds until each of these device tokens was posted to gorush and accepted; None for those that were not in time."""
+        began, left, read, took = time.monotonic(), set(tokens), len(self.gorush.posts), {}
+        while left and time.monotonic() - began < wait:
+            with self.gorush.changed:
+                fresh, read = self.gorush.posts[read:], len(self.gorush.posts)
+            for post in fresh:
+                for notification in post.notifications if post.accepted else []:
+                    token = notification["tokens"][0]
+                    if token in left:
+                        left.remove(token)
+                        took[token] = post.at - began
+            time.sleep(0.01)
+        return [took.get(token) for token in tokens]
 
     # measures
 
@@ -247,16 +264,92 @@ def fan_out(attack):
     return attack.run(prepare, 10, make)
 
 
-ATTACKS = [segments, derivations, amplification, registrations, fan_out]
+def outbox(attack):
+    """A thousand own devices fill the outbox while gorush is away: notifications of others wait there, and are posted soon after its return."""
+    own = []
+    for _ in range(10):
+        key = wire.Key.generate()
+        devices = [Client(attack.server, key=key) for _ in range(100)]
+        own.extend(devices)
+        attack.relay.put(*[device.register().message for device in devices])
+        time.sleep(1)
+    honest = [Client(attack.server) for _ in range(20)]
+    for client in honest:
+        assert attack.timed(client.register())[0] is not None
+    attack.gorush.mode = "error"
+    attack.sent = attack.sent_bytes = 0
+    began = time.monotonic()
+    memory, cpu = attack.usage()
+    flood = lambda: attack.put(*[request(attack.server, [device.entry() for device in own]).message for _ in range(4)])  # noqa: E731
+    flood()
+    for client in honest:
+        attack.timed(request(attack.server, [client.entry()]))
+    for _ in range(max(1, int(chosen.seconds / 10))):
+        flood()
+        time.sleep(2)
+    seconds = time.monotonic() - began
+    attack.gorush.mode = "ok"
+    took = attack.timed_posts([client.fields["device_token"] for client in honest], 30)
+    posted = [seconds for seconds in took if seconds is not None]
+    memory_after, cpu_after = attack.usage()
+    passed = len(posted) == len(honest) and max(posted) <= 15 and memory_after <= memory * 1.5 + (64 << 20)
+    print(f"{'ok' if passed else 'MISSED'} {attack.name}: {attack.sent} messages for {len(own)} devices, {attack.sent_bytes / seconds / 1000:.0f} KB/s for "
+          f"{seconds:.0f} s, {OUTBOX_LIMIT} places; {len(posted)} of {len(honest)} others posted, the last {max(posted, default=float('nan')):.2f} s after "
+          f"gorush's return; memory {memory >> 20} to {memory_after >> 20} MiB; CPU {cpu_after - cpu:.1f} s", flush=True)
+    return passed
+
+
+def one_device(attack):
+    """60 requests a second for one device: each honest message for it is followed by a post within 2 s."""
+    victim, other = Client(attack.server), Client(attack.server)
+    for client in (victim, other):
+        assert attack.timed(client.register())[0] is not None
+    token = victim.fields["device_token"]
+    memory, cpu = attack.usage()
+    attack.sent = attack.sent_bytes = 0
+    stop = threading.Event()
+    make = lambda number: [request(attack.server, [victim.entry()]).message]  # noqa: E731
+    thread = threading.Thread(target=attack.flood, args=(60, make, stop), daemon=True)
+    began = time.monotonic()
+    thread.start()
+    followed, others, reported = [], [], 0
+    try:
+        while time.monotonic() - began < chosen.seconds:
+            message = request(attack.server, [victim.entry()])
+            attack.harness.send(message)
+            followed += attack.timed_posts([token], WAIT)
+            answer = attack.harness.wait(lambda: next((a for a in attack.harness.inbox if a.reference == message.reference), None), 0.5)
+            reported += bool(answer and answer.fields["reports"][0]["success"])
+            attack.harness.inbox.clear()
+            others.append(attack.timed(request(attack.server, [other.entry()]))[0])
+    finally:
+        stop.set()
+        thread.join()
+    seconds = time.monotonic() - began
+    memory_after, cpu_after = attack.usage()
+    late = sum(took is None or took > 2 for took in followed)
+    passed = late == 0 and None not in others and memory_after <= memory * 1.5 + (64 << 20)
+    print(f"{'ok' if passed else 'MISSED'} {attack.name}: {attack.sent} messages, {attack.sent_bytes / seconds / 1000:.0f} KB/s for {seconds:.0f} s; "
+          f"{len(followed)} honest messages, {late} not followed by a post within 2 s, worst {max((took for took in followed if took), default=float('nan')):.2f} s; "
+          f"{reported} reported as accepted; another device {sum(took is not None for took in others)} of {len(others)}, worst "
+          f"{max((took for took in others if took), default=float('nan')):.2f} s; memory {memory >> 20} to {memory_after >> 20} MiB; "
+          f"CPU {cpu_after - cpu:.1f} s", flush=True)
+    return passed
+
+
+# Fewer places than the default, so that a short attack fills them.
+OUTBOX_LIMIT = 2_000
+ATTACKS = {
+    segments: {}, derivations: {}, amplification: {}, registrations: {}, fan_out: {}, outbox: {"OUTBOX_LIMIT": OUTBOX_LIMIT}, one_device: {}}
 
 
 def main():
     names = chosen.only.split(",") if chosen.only else [function.__name__ for function in ATTACKS]
     passed = True
-    for function in ATTACKS:
+    for function, options in ATTACKS.items():
         if function.__name__ not in names:
             continue
-        attack = Attack(function.__name__)
+        attack = Attack(function.__name__, **options)
         try:
             passed = function(attack) and passed
         finally:

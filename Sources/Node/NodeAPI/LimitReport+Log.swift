@@ -60,6 +60,8 @@ extension RateLimitTable.Refusal {
         case .denied: .denied
         case .topicKeys: .topicKeys
         case .segments: .segments
+        case .httpRequests: .httpRequests
+        case .accountPlaces: .accountPlaces
         }
     }
 }

@@ -63,6 +63,8 @@ package enum LimitLabel: String, MetricLabel {
     case denied = "unwelcome"
     case topicKeys = "topic_keys"
     case segments
+    case httpRequests = "http_requests"
+    case accountPlaces = "account_places"
 }
 
 /// The standing of the payer of refused work: see the article on limits.

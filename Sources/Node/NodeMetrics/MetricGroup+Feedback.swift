@@ -17,7 +17,9 @@ extension Metric {
         "waku_push_token_failures_set_aside_total", SetAsideLabel.self, help: "Token failures that were set aside, by reason.")
     package static let registrationsRemoved = Metric(
         "waku_push_registrations_removed_total", RemovalLabel.self,
-        help: "Registrations that the node removed, because of their tokens or because they were not renewed.")
+        help:
+            "Registrations that the node removed: because of their tokens, because they were not renewed, or displaced by new devices when a limit was reached."
+    )
     package static let feedback = Metric("waku_push_feedback_total", FeedbackLabel.self, help: "Calls of gorush's feedback hook.")
 }
 

@@ -34,6 +34,10 @@ package struct RateLimitTable: Sendable {
         case topicKeys = "topic keys"
         /// Displaced from the room for incomplete messages.
         case segments = "segments"
+        /// Not begun, because too many requests of its network waited or it had waited for too long.
+        case httpRequests = "requests over HTTP"
+        /// Displaced by another device of the account.
+        case accountPlaces = "places of an account"
     }
 
     /// The key of the single bucket of a limit for all senders together.

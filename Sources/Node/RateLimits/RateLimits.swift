@@ -107,6 +107,11 @@ package final class RateLimits: Sendable {
         for _ in 0..<count { report.withLock(\.self)?(limit, standing) }
     }
 
+    /// Counts a piece of work that no limit was asked about, for the list of the greatest payers.
+    package func worked(for charge: Charge) {
+        log.withLock { $0.worked(for: charge) }
+    }
+
     /// Refusals and the greatest payers.
     package var refusals: RefusalLog { log.withLock(\.self) }
 

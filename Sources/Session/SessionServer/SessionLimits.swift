@@ -1,5 +1,8 @@
+import LibP2P
+import NodeAPI
 import NodeMetrics
 import SessionProtocol
+import WakuCrypto
 package import RateLimits
 import Core
 import Waku
@@ -11,10 +14,12 @@ import Waku
 /// | `installations-by-key` | devices of an account |
 /// | `registration-count` | subscriptions |
 /// | `store-mib` | the store, of all protocols |
-/// | `new-registrations` | new subscriptions |
+/// | `new-registrations` | new subscriptions, divided among the networks of clients |
 /// | `notifications-by-target` | notifications for a subscription |
 package final class SessionLimits: Sendable {
     let limiter: RateLimits
+    /// Names networks within this process only.
+    let hasher = PayerHasher(key: .random())
 
     package init(_ limits: Limits) {
         limiter = RateLimits(limits)
@@ -22,8 +27,9 @@ package final class SessionLimits: Sendable {
 
     /// Sets the counters for refusals.
     func count(with counters: Counters) {
-        limiter.reportRefusals { refusal, _ in
+        limiter.reportRefusals { refusal, standing in
             if let counter = Counter(refusal) { counters.add(counter) }
+            counters.increment(.refused, ProtocolLabel.session, refusal.label, StandingLabel(standing))
         }
     }
 
@@ -40,11 +46,22 @@ package final class SessionLimits: Sendable {
     var maximumDevicesPerAccount: Int { limiter.limits.installationsByKey ?? .max }
     var countsSubscriptions: Bool { limiter.countsRegistrations }
 
+    /// The payer of requests: an HTTP source is not made for nothing, and there are not as many as keys.
+    func charge(of network: ClientNetwork) -> Charge {
+        Charge(hasher.payer(.source, Array((network.block?.description ?? "").utf8)), .familiar)
+    }
+
+    /// Counts a request, for the list of the greatest payers.
+    func worked(for network: ClientNetwork) { limiter.worked(for: charge(of: network)) }
+
+    /// Counts a request that was not begun: see ``RequestTurns``.
+    func refusedTurn() { limiter.displaced(.httpRequests, .familiar) }
+
     /// Counts a new subscription if limits allow it.
     ///
     /// - Returns: The error if limits refuse it; nil otherwise.
-    func admitsNew(at now: Timestamp) -> RequestError? {
-        limiter.refusesNew(at: now) ? .limited : nil
+    func admitsNew(from network: ClientNetwork, at now: Timestamp) -> RequestError? {
+        limiter.refusesNew(by: charge(of: network), at: now) ? .limited : nil
     }
 
     /// - Parameters:
@@ -62,7 +79,10 @@ package final class SessionLimits: Sendable {
     /// Updates the number of subscriptions after requests: new ones were counted when they were admitted.
     func count(_ applied: AppliedRequests) {
         for case .removed(true) in applied.answers { limiter.removedRegistration() }
-        for _ in 0..<applied.replacedCount { limiter.removedRegistration() }
+        for place in applied.replaced {
+            limiter.removedRegistration()
+            limiter.displaced(.accountPlaces, place.wasDelivered ? .known : .stranger)
+        }
     }
 }
 
@@ -76,7 +96,7 @@ extension Counter {
         case .notificationsByTarget: self = .sessionLimitNotifications
         case .messagesBySender, .registrationsBySender, .queriesBySender, .requestsBySender, .queriesByTarget, .registrations, .queries,
             .requests, .answerKiBByTarget, .answerKiB, .wholeAnswersByTarget, .notifications, .installationsByKey, .denied, .topicKeys,
-            .segments:
+            .segments, .httpRequests, .accountPlaces:
             return nil
         }
     }

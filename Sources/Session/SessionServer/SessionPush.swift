@@ -1,5 +1,6 @@
 package import NodeAPI
 package import Delivery
+package import LibP2P
 package import NodeMetrics
 import Core
 package import SessionProtocol
@@ -20,6 +21,8 @@ package struct SessionPush: NodeProtocol {
         /// A notification expires if gorush has not accepted it within this time after its message arrived.
         package var ageLimit = Duration.seconds(600)
         package var limits = Limits.none
+        /// Reverse proxies whose `X-Forwarded-For` names the client.
+        package var proxies: [AddressRange] = []
         /// Memory for all bodies of more than 160 KiB together, in bytes.
         package var largeBodyBudget = 64 << 20
         /// Memory for all bodies waiting for the store, in bytes.

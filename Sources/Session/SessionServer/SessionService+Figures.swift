@@ -2,6 +2,7 @@ import NodeAPI
 import NodeMetrics
 import Core
 import SessionProtocol
+import Synchronization
 import WakuCrypto
 
 /// Information for operators: readiness, facts, gauges.
@@ -9,7 +10,10 @@ extension SessionService {
     var findings: [Finding] {
         SessionChecks.findings(
             monitor.figures, unserved: Set(PushService.ofGorush).subtracting(services), isListening: httpPort != nil)
+            + (proxyWatch.withLock(\.finding).map { [$0] } ?? [])
     }
+
+    var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.hasher, at: node.now()) }
 
     func updateGauges(_ counters: Counters) async {
         let registry = counters.registry

@@ -43,6 +43,7 @@ final class SessionService: ProtocolService {
     let services: Set<PushService>
     private let preparation: RequestPreparation
     private let boundPort = Mutex<Int?>(nil)
+    let proxyWatch = Mutex(ProxyWatch())
     var httpPort: Int? { boundPort.withLock(\.self) }
     var isListening: Bool { httpPort != nil }
 
@@ -125,7 +126,8 @@ final class SessionService: ProtocolService {
         let responder = SessionResponder(
             preparation: preparation, commits: commits, onionKey: configuration.onionKey,
             bodies: BodyReader(budget: configuration.largeBodyBudget), counters: node.counters,
-            now: node.now)
+            clients: ClientAddresses(proxies: configuration.proxies), limits: limits,
+            noteRequest: { [self] isForwarded in proxyWatch.withLock { $0.request(isForwarded: isForwarded) } }, now: node.now)
         let routing = MethodRouting(responder) { path in
             SessionEndpoint(rawValue: percentDecoded(path) ?? path).flatMap { HTTPRequest.Method(rawValue: $0.method) }.map { [$0] } ?? []
         }
@@ -336,6 +338,10 @@ final class SessionService: ProtocolService {
     func recount() async {
         if limits.countsSubscriptions, let count = await figures.value()?.total { limits.counted(subscriptions: count) }
         limits.limiter.measured(storeByteCount: node.store.byteCount)
+        limits.limiter.endMinute(at: node.now())
+        if proxyWatch.withLock({ $0.endMinute() }) {
+            node.logger.warning("X-Forwarded-For from an untrusted reverse proxy; name its address in --session-proxy")
+        }
     }
 }
 

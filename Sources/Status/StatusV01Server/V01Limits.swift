@@ -23,7 +23,7 @@ package final class V01Limits: Sendable {
     /// Sets the counters for refusals.
     func count(with counters: Counters) {
         limiter.reportRefusals { refusal, standing in
-            counters.add(Counter(refusal))
+            if let counter = Counter(refusal) { counters.add(counter) }
             counters.increment(.refused, ProtocolLabel.statusV01, refusal.label, StandingLabel(standing))
         }
     }

@@ -1,7 +1,8 @@
+import Delivery
+import NodeAPI
 import NodeAssembly
 import NodeMetrics
 import PushClient
-import PushNode
 import RateLimits
 import StatusRules
 import Storage
@@ -14,6 +15,7 @@ import Core
 import Waku
 import WakuCrypto
 
+@testable import PushNode
 @testable import StatusServer
 
 @Suite("A node with limits")
@@ -210,6 +212,33 @@ struct NodeLimitsTests {
             #expect(try await node.notify(client) == .internalError)
             node.process.replaceLimits(.none)
             #expect(try await node.notify(client) == nil)
+        }
+    }
+
+    @Test("reports what was refused and displaced, and the greatest payers without their tokens")
+    func report() async throws {
+        let fixture = try NodeFixture()
+        let limits = try Self.limits("notifications-by-target=1/d", "new-registrations=1/d burst 2")
+        try await fixture.withNode(configure: {
+            $0.limits = limits
+            $0.outboxLimit = 1
+            $0.answerDeadline = .milliseconds(100)
+        }) { node async throws in
+            let (one, other) = (TestClient(of: node.server), TestClient(of: node.server))
+            for client in [one, other] { #expect(try await node.register(client, token: "a-token") == nil) }
+            #expect(try await node.register(TestClient(of: node.server)) == .internalError)
+            node.gorush.answer(.failed(retryAfter: .seconds(60)))
+            // With room for one, one of two is evicted.
+            for client in [one, other] { #expect(try await node.notify(client) == .internalError) }
+            try await node.wait { node.count(.notificationEvicted) == 1 }
+            #expect(try await node.notify(one) == .internalError)
+            let report = node.node.limits.protocols.reduce(into: [String: LimitReport]()) { $0[$1.protocol] = $1.report }
+            #expect(report["node"]?.refusals.map(\.limit) == ["outbox"])
+            let status = try #require(report["status"])
+            #expect(Set(status.refusals.map(\.limit)) == ["new_registrations", "notifications_by_target"])
+            #expect(status.refusals.allSatisfy { $0.standing == "stranger" && $0.total == 1 })
+            #expect(status.payers.contains { $0.kind == "deviceToken" && $0.work == 2 && $0.name.count == 8 })
+            #expect(!"\(report)".contains("a-token"))
         }
     }
 

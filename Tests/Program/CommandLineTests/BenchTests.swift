@@ -59,6 +59,25 @@ struct BenchTests {
         }
     }
 
+    @Test("The price of each kind of work is printed beside the table in code")
+    func costs() async throws {
+        let folder = try TemporaryFolder()
+        let ended = try await run(["costs", "--data", folder.path] + Self.tiny)
+        #expect(ended.status == 0, "\(ended.errors)")
+        let results = try Self.results(ended)
+        let names = results.compactMap { $0["name"] as? String }
+        #expect(
+            names.starts(with: [
+                "cost: open_message", "cost: registration", "cost: query + answer", "cost: request + notification",
+                "cost: derive_topic_key",
+            ]), "\(names)")
+        for result in results { #expect(result["cpuMicrosecondsInTable"] as? Double ?? 0 > 0) }
+        for name in ["cost: registration", "cost: request + notification"] {
+            let result = try #require(results.first { $0["name"] as? String == name })
+            #expect(result["storedBytes"] as? Double ?? 0 > 100 && result["storedBytesInTable"] as? Double ?? 0 > 100)
+        }
+    }
+
     @Test("The relay benchmark between two processes delivers every message")
     func relay() async throws {
         let ended = try await run(["relay"] + Self.tiny)

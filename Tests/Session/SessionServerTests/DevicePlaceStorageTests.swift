@@ -31,12 +31,12 @@ struct DevicePlaceStorageTests {
         let rows = try fixture.rows(of: account).map(\.row)
         #expect(rows.count == 100)
         let own = try await fixture.apply([.subscribe(account.subscription(device))])
-        #expect(own.answers == [.added] && own.replacedCount == 1)
+        #expect(own.answers == [.added] && own.replaced.count == 1)
         // The oldest delegated one makes room.
         #expect(own.monitoring.first == .remove(SubscriptionID(rawValue: rows[0])))
         #expect(own.monitoring.count == 2)
         let member = try await fixture.apply([delegated(account, member: 2, at: .now)])
-        #expect(member.answers == [.added] && member.replacedCount == 1)
+        #expect(member.answers == [.added] && member.replaced.count == 1)
         #expect(try fixture.rows(of: account).count == 100)
         // The next of the first member replaces its own.
         try await fixture.apply((0..<5).map { delegated(account, member: 1, at: .now + 10 * $0) })

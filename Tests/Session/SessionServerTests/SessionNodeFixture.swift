@@ -105,9 +105,12 @@ struct SessionNodeFixture {
             try await send("POST", path, body)
         }
 
-        func send(_ method: String, _ path: String, _ body: [UInt8] = []) async throws -> HTTPResponse {
+        func send(
+            _ method: String, _ path: String, _ body: [UInt8] = [], headers: [(name: String, value: String)] = []
+        ) async throws -> HTTPResponse {
             let url = "http://127.0.0.1:\(service?.httpPort ?? 0)\(path)"
-            return try await fixture.client.send(HTTPRequest(method: method, url: url, body: body, timeout: .seconds(120)))
+            return try await fixture.client.send(
+                HTTPRequest(method: method, url: url, headers: headers, body: body, timeout: .seconds(120)))
         }
 
         /// Posts a body. Returns the JSON of the answer, which must have status 503.

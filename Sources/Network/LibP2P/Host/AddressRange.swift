@@ -1,5 +1,5 @@
 import Glibc
-import NIOCore
+package import NIOCore
 
 /// A range of IP addresses in CIDR notation: `10.0.0.0/8`, `2001:db8::/32`, or a single address.
 public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
@@ -36,7 +36,7 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    func contains(_ address: IPAddress) -> Bool {
+    package func contains(_ address: IPAddress) -> Bool {
         address.bytes.count == bytes.count && AddressRange(around: address, prefixLength: prefixLength) == self
     }
 
@@ -48,11 +48,11 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// An IPv4 or IPv6 address. An IPv4-mapped IPv6 address is treated as IPv4.
-struct IPAddress: Hashable, Sendable {
+package struct IPAddress: Hashable, Sendable {
     /// 4 or 16.
     let bytes: [UInt8]
 
-    init?(_ text: String) {
+    package init?(_ text: String) {
         if let bytes = Self.bytes(of: text, AF_INET, 4) {
             self.bytes = bytes
         } else if let bytes = Self.bytes(of: text, AF_INET6, 16) {
@@ -64,7 +64,7 @@ struct IPAddress: Hashable, Sendable {
     }
 
     /// nil for a socket without an IP address.
-    init?(_ address: SocketAddress) {
+    package init?(_ address: SocketAddress) {
         // Without the zone of a link-local address.
         guard let text = address.ipAddress?.prefix(while: { $0 != "%" }) else { return nil }
         self.init(String(text))
@@ -80,5 +80,5 @@ struct IPAddress: Hashable, Sendable {
     }
 
     /// The /24 of an IPv4 address or the /64 of an IPv6 address, the smallest block that is usually assigned to one party. Limits apply per block.
-    var block: AddressRange { AddressRange(around: self, prefixLength: bytes.count == 4 ? 24 : 64) }
+    package var block: AddressRange { AddressRange(around: self, prefixLength: bytes.count == 4 ? 24 : 64) }
 }

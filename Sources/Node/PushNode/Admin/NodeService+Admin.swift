@@ -34,7 +34,22 @@ extension NodeService: AdminOperations {
     var peers: AdminAPI.Peers { AdminAPI.Peers(addresses: relay.ownAddresses, peers: relay.peers) }
 
     var limits: AdminAPI.Limits {
-        AdminAPI.Limits(zip(protocols, services).compactMap { proto, service in service.limitReport.map { (proto.name, $0) } })
+        AdminAPI.Limits(
+            [("node", shared)] + zip(protocols, services).compactMap { proto, service in service.limitReport.map { (proto.name, $0) } })
+    }
+
+    /// What all protocols share. Its payers are devices and messages without a standing.
+    private var shared: LimitReport {
+        let bounded: [(limit: String, counters: [Counter])] = [
+            ("outbox", [.notificationEvicted]), ("work_queue", [.shedQuery, .shedRequest]), ("answers", [.answerLost]),
+        ]
+        return LimitReport(
+            refusals: bounded.compactMap { limit, counters in
+                let total = counters.reduce(0) { $0 + self.counters.count($1) }
+                guard total > 0 else { return nil }
+                let lastMinute = counters.reduce(0) { $0 + maintenance.lastMinute($1) }
+                return LimitReport.Refusals(limit: limit, standing: "any", total: total, lastMinute: lastMinute)
+            }, payers: [], attack: nil)
     }
 
     /// Returns even if the disk hangs; the expiry of the first notification is unknown then.

@@ -4,7 +4,25 @@ import Logging
 import NodeMetrics
 import Core
 import Storage
+import Synchronization
 import Waku
+
+/// What counters grew by in the last whole minute; those that did not are left out.
+private final class LastMinute: Sendable {
+    private let counts = Mutex<[Counter: Int]>([:])
+
+    var all: [Counter: Int] { counts.withLock(\.self) }
+
+    subscript(_ counter: Counter) -> Int { counts.withLock { $0[counter] ?? 0 } }
+
+    func set(_ new: [Counter: Int], since old: [Counter: Int]) {
+        let growth = new.reduce(into: [Counter: Int]()) { growth, entry in
+            let difference = entry.value - (old[entry.key] ?? 0)
+            if difference > 0 { growth[entry.key] = difference }
+        }
+        counts.withLock { $0 = growth }
+    }
+}
 
 /// Periodic work of a node: stores the relay's cursors every few seconds, which also shows whether the store can be written; logs counters and
 /// prunes tables once a minute; expires registrations once an hour.
@@ -37,6 +55,10 @@ struct Maintenance: Sendable {
     let logger: Logger
     let errors: RepeatedErrors
     let now: @Sendable () -> Timestamp
+    private let growth = LastMinute()
+
+    /// What counters grew by in the last whole minute.
+    func lastMinute(_ counter: Counter) -> Int { growth[counter] }
 
     /// Runs until cancelled.
     func run() async {
@@ -57,9 +79,10 @@ struct Maintenance: Sendable {
             guard rounds >= Self.roundsPerMinute else { continue }
             rounds = 0
             let counts = counters.snapshot
-            summarize(counts, since: last)
-            noteDisplaced((counts[.registrationDisplaced] ?? 0) - (last[.registrationDisplaced] ?? 0))
+            growth.set(counts, since: last)
             last = counts
+            summarize()
+            noteDisplaced(lastMinute(.registrationDisplaced))
             for service in protocols { await service.recount() }
             let attacks = protocols.compactMap { $0.limitReport?.attack }
             alarms.set(.underAttack, attacks.isEmpty ? nil : attacks.joined(separator: "; "))
@@ -121,12 +144,9 @@ struct Maintenance: Sendable {
         if count > 0 { logger.warning("registrations displaced", metadata: ["count": .stringConvertible(count)]) }
     }
 
-    private func summarize(_ counts: [Counter: Int], since last: [Counter: Int]) {
+    private func summarize() {
         var metadata: Logger.Metadata = ["topics": .stringConvertible(topicCount()), "waiting": .stringConvertible(delivery.waitingCount)]
-        for (counter, count) in counts {
-            let difference = count - (last[counter] ?? 0)
-            if difference > 0 { metadata[counter.name] = .stringConvertible(difference) }
-        }
+        for (counter, count) in growth.all { metadata[counter.name] = .stringConvertible(count) }
         logger.info("counters of the last minute", metadata: metadata)
     }
 }

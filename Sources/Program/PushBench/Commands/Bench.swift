@@ -26,6 +26,7 @@ struct Bench: ReportingCommand {
               waku-push-bench relay --seconds 5
               waku-push-bench shard --seconds 5 --rate 500
               waku-push-bench first-query --seconds 5
+              waku-push-bench costs --seconds 3
               waku-push-bench endurance --duration 1h
               waku-push-bench session session-start session-renewals --seconds 5
               waku-push-bench session-demo
@@ -191,6 +192,7 @@ struct Bench: ReportingCommand {
         case .session: return try await SessionBench(settings: settings).measureRequests()
         case .sessionStart: return [try await SessionBench(settings: settings).measureStart()]
         case .sessionRenewals: return [try await SessionBench(settings: settings).measureRenewals()]
+        case .costs: return try await CostBench(settings: settings).run()
         case .endurance:
             let duration = duration?.duration ?? .seconds(600)
             return try await EnduranceBench(settings: settings, duration: duration, rate: rate) { [json] interval in
@@ -218,13 +220,14 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case session
     case sessionStart = "session-start"
     case sessionRenewals = "session-renewals"
+    case costs
 
     /// Whether it can be measured with a store other than SQLite.
     var canUseStore: Bool {
         switch self {
         case .registration, .query, .request, .v01, .nodes: true
         case .primitives, .firstQuery, .foreign, .endToEnd, .relay, .shard, .flood, .startup, .endurance, .session, .sessionStart,
-            .sessionRenewals:
+            .sessionRenewals, .costs:
             false
         }
     }
@@ -232,7 +235,7 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     /// Whether it runs only when it is named.
     var isLong: Bool {
         switch self {
-        case .firstQuery, .nodes, .shard, .endurance, .session, .sessionStart, .sessionRenewals: true
+        case .firstQuery, .nodes, .shard, .endurance, .session, .sessionStart, .sessionRenewals, .costs: true
         case .primitives, .registration, .query, .request, .v01, .foreign, .endToEnd, .relay, .flood, .startup: false
         }
     }

@@ -134,6 +134,10 @@ enum Settings {
 
     static let sessionHttp = Setting<AddressArgument?>(
         "session-http", "Be Session's push server as well, with its HTTP endpoints at this address. Needs libsodium23 and libzmq5.")
+    static let sessionProxy = Setting<[String]>(
+        "session-proxy",
+        "A reverse proxy before --session-http, whose X-Forwarded-For names the client: an address, loopback, private, or a range such as 10.0.0.0/8; repeat it for several."
+    )
     static let sessionNodes = Setting<String?>(
         "session-nodes",
         "File with the storage servers: a JSON array of objects with pubkey_x25519, ip, port and swarm_id. SIGHUP reads it again. Or give --session-oxend."
@@ -187,7 +191,8 @@ enum Settings {
         gorushHeader.option, feedbackSecretFile.option, webPush.option, webPushKey.option,
         webPushContact.option, webPushAllow.option, webPushCa.option, maxRequestAge.option, replyDelay.option, deriveAhead.option,
         deriveAheadLimit.option, outboxLimit.option, unknownHold.option, silenceAlarm.option, idempotentRegistrations.option,
-        statusV01.option, v01APNsTopic.option, sessionHttp.option, sessionNodes.option, sessionOxend.option, sessionOnionKey.option,
+        statusV01.option, v01APNsTopic.option, sessionHttp.option, sessionProxy.option, sessionNodes.option, sessionOxend.option,
+        sessionOnionKey.option,
         sessionApnsTopic.option, sessionRenewal.option, http.option, httpHost.option, logLevel.option, logFormat.option, limit.option,
         allowKeys.option, denyKeys.option, registrationLifetime.option,
     ]

@@ -1,4 +1,5 @@
 import Foundation
+import LibP2P
 import NodeAPI
 import NodeAssembly
 import SessionProtocol
@@ -32,6 +33,7 @@ extension SessionOptions: OptionalProtocolOptions {
     func check(_ failures: ConfigurationFailures) {
         guard isOn else { return }
         failures.check("session-http") { try address() }
+        failures.checkEach("session-proxy", sessionProxy) { _ = try AddressRange.named([$0], by: "session-proxy") }
         failures.check("session-apns-topic") { try checkTopic() }
         failures.check("session-renewal") { try checkRenewal() }
         failures.check(nodesFile == nil ? "session-oxend" : "session-nodes") { try source() }

@@ -2,6 +2,7 @@ import NodeAPI
 import ArgumentParser
 import Foundation
 import HTTPService
+import LibP2P
 import PushNode
 import SessionProtocol
 import SessionServer
@@ -9,6 +10,7 @@ import SessionServer
 /// Session's push server. Off unless `--session-http` is given.
 struct SessionOptions: ParsableArguments {
     @Option(Settings.sessionHttp) var sessionHttp: AddressArgument?
+    @Option(Settings.sessionProxy) var sessionProxy: [String]
     @Option(Settings.sessionNodes) var sessionNodes: String?
     @Option(Settings.sessionOxend) var sessionOxend: String?
     @Option(Settings.sessionOnionKey) var sessionOnionKey: String?
@@ -29,7 +31,10 @@ struct SessionOptions: ParsableArguments {
     /// - Throws: ``CommandFailure``, `OptionalLibraryError`, `StorageServerFile.Failure`
     func configuration() throws -> SessionPush.Configuration? {
         guard let address = try address() else {
-            let given = [("nodes", nodesFile), ("oxend", oxend), ("onion-key", onionKeyFile), ("apns-topic", sessionApnsTopic)]
+            let given = [
+                ("nodes", nodesFile), ("oxend", oxend), ("onion-key", onionKeyFile), ("apns-topic", sessionApnsTopic),
+                ("proxy", sessionProxy.first),
+            ]
             if let (name, _) = given.first(where: { $0.1 != nil }) {
                 throw CommandFailure(.usage, "--session-\(name) has no effect without --session-http")
             }
@@ -48,6 +53,7 @@ struct SessionOptions: ParsableArguments {
             SubscriptionMonitor(monitor, library: library, entries: entries, receiver: receiver, logger: logger, count: count)
         }
         configuration.apnsTopic = apnsTopic
+        configuration.proxies = try AddressRange.named(sessionProxy, by: "session-proxy")
         return configuration
     }
 

@@ -26,24 +26,29 @@ struct PeerOptions: ParsableArguments {
     }
 
     /// The address ranges of ``exemptNetwork``.
-    func exemptAddresses() throws(CommandFailure) -> [AddressRange] {
+    func exemptAddresses() throws(CommandFailure) -> [AddressRange] { try AddressRange.named(exemptNetwork, by: "exempt-network") }
+
+    func keyFile(in folder: String) -> String {
+        nodeKey ?? Environment.string("node-key") ?? folder + "/node.key"
+    }
+}
+
+extension AddressRange {
+    /// The ranges that an option names: `loopback`, `private`, or ranges such as 10.0.0.0/8.
+    static func named(_ names: [String], by option: String) throws(CommandFailure) -> [AddressRange] {
         var ranges: [AddressRange] = []
-        for name in exemptNetwork {
+        for name in names {
             switch name {
-            case "loopback": ranges += AddressRange.loopback
-            case "private": ranges += AddressRange.privateNetworks
+            case "loopback": ranges += loopback
+            case "private": ranges += privateNetworks
             default:
                 guard let range = AddressRange(name) else {
                     throw CommandFailure(
-                        .usage, "--exempt-network \(name) is not an address range: give loopback, private, or a range such as 10.0.0.0/8")
+                        .usage, "--\(option) \(name) is not an address range: give loopback, private, or a range such as 10.0.0.0/8")
                 }
                 ranges.append(range)
             }
         }
         return ranges
-    }
-
-    func keyFile(in folder: String) -> String {
-        nodeKey ?? Environment.string("node-key") ?? folder + "/node.key"
     }
 }

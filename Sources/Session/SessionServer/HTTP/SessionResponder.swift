@@ -16,6 +16,9 @@ struct SessionResponder: HTTPResponder {
     let onionKey: OnionKey
     let bodies: BodyReader
     let counters: Counters
+    let clients: ClientAddresses
+    let limits: SessionLimits
+    let noteRequest: @Sendable (_ isForwarded: Bool) -> Void
     let now: @Sendable () -> Timestamp
 
     func respond(to request: Request, context: Context) async throws -> Response {
@@ -27,16 +30,24 @@ struct SessionResponder: HTTPResponder {
             response.headers[.allow] = SessionEndpoint(rawValue: path)?.method
             return response
         case .found(.health): return Self.text(.ok, "ok")
-        case .found(.onion): return try await onion(request, from: context.client)
+        case .found(.onion): return try await onion(request, from: client(of: request, context))
         case .found(let endpoint):
             return try await bodies.read(request, upTo: SessionProtocol.RequestBody.maximumByteCount) { body in
                 switch body {
-                case .body(let bytes): Self.json(try await answer(bytes, at: endpoint, from: context.client))
+                case .body(let bytes): Self.json(try await answer(bytes, at: endpoint, from: client(of: request, context)))
                 case .tooLarge: Self.json(refused(SessionProtocol.RequestBody.tooLarge, at: endpoint))
                 case .busy: Self.json(refused(.busy, at: endpoint))
                 }
             }
         }
+    }
+
+    private func client(of request: Request, _ context: Context) -> HTTPClient {
+        let forwardedFor = request.headers.filter { $0.name.canonicalName == "x-forwarded-for" }.map(\.value)
+        noteRequest(!forwardedFor.isEmpty && context.peer.map { !clients.isProxy($0) } ?? false)
+        let network = clients.network(peer: context.peer, forwardedFor: forwardedFor)
+        limits.worked(for: network)
+        return context.client(in: network)
     }
 
     // MARK: Subscriptions
@@ -51,9 +62,12 @@ struct SessionResponder: HTTPResponder {
         let committed = try await preparation.onThread(for: client, byteCount: body.count) {
             [preparation, commits, now] (pass: @escaping @Sendable (Committed) -> Void) in
             let prepared = preparation.prepare(body, isSubscription: endpoint == .subscribe, at: now().seconds)
-            commits.commit(prepared.requests, byteCount: prepared.byteCount) { pass((prepared, $0)) }
+            commits.commit(prepared.requests, of: client.network, byteCount: prepared.byteCount) { pass((prepared, $0)) }
         }
-        guard let (prepared, answers) = committed else { return refused(.overloaded, at: endpoint) }
+        guard let (prepared, answers) = committed else {
+            limits.refusedTurn()
+            return refused(.overloaded, at: endpoint)
+        }
         return answer(to: prepared, answers, at: endpoint)
     }
 
@@ -96,13 +110,15 @@ struct SessionResponder: HTTPResponder {
             [self] (pass: @escaping @Sendable (Opened) -> Void) in
             do throws(OnionError) {
                 let onion = try onionKey.open(body)
-                handle(onion.plain) { pass(.success((onion, $0))) }
+                handle(onion.plain, from: client.network) { pass(.success((onion, $0))) }
             } catch {
                 pass(.failure(error))
             }
         }
         switch opened {
-        case nil: return Self.unavailable(.overloaded)
+        case nil:
+            limits.refusedTurn()
+            return Self.unavailable(.overloaded)
         case .failure(let error): return refused(error)
         case .success((let onion, let inside)):
             let answer: OnionInnerResponse =
@@ -118,7 +134,7 @@ struct SessionResponder: HTTPResponder {
     }
 
     /// - Parameter completion: called once, after the requests inside are durable or have failed.
-    private func handle(_ plain: [UInt8], completion: @escaping @Sendable (Inside) -> Void) {
+    private func handle(_ plain: [UInt8], from network: ClientNetwork, completion: @escaping @Sendable (Inside) -> Void) {
         guard let request = try? OnionInnerRequest(parsing: plain) else { return completion(.answered(.failure(400, "not a request"))) }
         switch SessionEndpoint.route(method: request.method, path: request.path, isInsideOnion: true) {
         case .notFound, .found(.onion): completion(.answered(.failure(404, "there is nothing at this path")))
@@ -126,7 +142,7 @@ struct SessionResponder: HTTPResponder {
         case .found(.health): completion(.answered(.failure(200, "ok")))
         case .found(let endpoint):
             let prepared = preparation.prepare(Array(request.body ?? []), isSubscription: endpoint == .subscribe, at: now().seconds)
-            commits.commit(prepared.requests, byteCount: prepared.byteCount) { completion(.requests(prepared, endpoint, $0)) }
+            commits.commit(prepared.requests, of: network, byteCount: prepared.byteCount) { completion(.requests(prepared, endpoint, $0)) }
         }
     }
 

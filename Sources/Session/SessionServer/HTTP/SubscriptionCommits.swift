@@ -41,9 +41,12 @@ final class SubscriptionCommits: Sendable {
     ///
     /// - Parameters:
     ///   - requests: the verified requests of one body.
+    ///   - network: the network of the client, which pays for new subscriptions.
     ///   - byteCount: the size of the body.
     ///   - completion: called once, on any thread, when the requests are durable, have failed, or the store has not answered in time.
-    func commit(_ requests: [SessionRequest], byteCount: Int, completion: @escaping @Sendable ([RequestAnswer]) -> Void) {
+    func commit(
+        _ requests: [SessionRequest], of network: ClientNetwork, byteCount: Int, completion: @escaping @Sendable ([RequestAnswer]) -> Void
+    ) {
         @Sendable func all(_ error: RequestError) -> [RequestAnswer] { requests.map { _ in .failed(error) } }
         guard !requests.isEmpty else { return completion([]) }
         if node.drain.isOn { return completion(all(.draining)) }
@@ -53,13 +56,13 @@ final class SubscriptionCommits: Sendable {
             completion((try? result.get()) ?? all(.storeFailed))
         }
         timeout.watch(answer)
-        submit(requests, byteCount: byteCount, answer: answer)
+        submit(requests, of: network, byteCount: byteCount, answer: answer)
     }
 
-    private func submit(_ requests: [SessionRequest], byteCount: Int, answer: FirstAnswer) {
+    private func submit(_ requests: [SessionRequest], of network: ClientNetwork, byteCount: Int, answer: FirstAnswer) {
         let now = node.now()
         let rules = SubscriptionRules(availableServices: services, maximumDevicesPerAccount: limits.maximumDevicesPerAccount)
-        let command = subscriptions.apply(requests, rules, at: now.seconds) { [limits] in limits.admitsNew(at: now) }
+        let command = subscriptions.apply(requests, rules, at: now.seconds) { [limits] in limits.admitsNew(from: network, at: now) }
         node.store.submit([command]) { [self] results in
             pending.withLock { $0.remove(byteCount: byteCount) }
             guard let result = results.first else { return answer.give(.failure(.storeFailed)) }
@@ -68,7 +71,7 @@ final class SubscriptionCommits: Sendable {
                 // Even after the timeout, because the changes are stored.
                 for change in applied.monitoring { monitor.apply(change) }
                 limits.count(applied)
-                node.counters.add(.sessionReplaced, applied.replacedCount)
+                node.counters.add(.sessionReplaced, applied.replaced.count)
                 answer.give(.success(applied.answers))
             case .failure(let error):
                 node.errors.log("failed to store subscriptions", reason: error.message, count: requests.count)

@@ -35,8 +35,8 @@ package struct AppliedRequests: Sendable {
     /// Answers in the order of the requests.
     package var answers: [RequestAnswer] = []
     package var monitoring: [MonitoringChange] = []
-    /// The number of subscriptions that ended to make room for others of their account.
-    package var replacedCount = 0
+    /// Subscriptions that ended to make room for others of their account.
+    package var replaced: [DevicePlace] = []
 }
 
 extension Subscriptions {
@@ -99,7 +99,7 @@ extension Subscriptions {
                 var batch = RequestBatch(rules, names: states, deviceCounts: counts, places: places, at: now, refusesNew: refusesNew)
                 var applied = AppliedRequests()
                 for (request, name) in named { applied.answers.append(batch.apply(request, named: name)) }
-                applied.replacedCount = batch.replaced.count
+                applied.replaced = batch.replaced
                 return carryOut(batch, names: names, applied: applied)
             }
         }

@@ -24,7 +24,7 @@ package final class StatusLimits: Sendable {
     /// Sets the counters for refusals.
     func count(with counters: Counters) {
         limiter.reportRefusals { refusal, standing in
-            counters.add(refusal.counter)
+            if let counter = refusal.counter { counters.add(counter) }
             counters.increment(.refused, ProtocolLabel.status, refusal.label, StandingLabel(standing))
         }
     }
@@ -103,7 +103,8 @@ package final class StatusLimits: Sendable {
 }
 
 extension RateLimitTable.Refusal {
-    fileprivate var counter: Counter {
+    /// nil for limits of other protocols.
+    fileprivate var counter: Counter? {
         switch self {
         case .messagesBySender: .limitMessagesBySender
         case .registrationsBySender: .limitRegistrationsBySender
@@ -125,6 +126,7 @@ extension RateLimitTable.Refusal {
         case .registrationCount: .limitRegistrationCount
         case .storeMiB: .limitStoreMiB
         case .denied: .limitDenied
+        case .httpRequests, .accountPlaces: nil
         }
     }
 }

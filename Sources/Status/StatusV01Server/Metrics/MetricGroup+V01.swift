@@ -10,7 +10,7 @@ extension MetricGroup {
             .v01Stored, .v01Ended, .v01Repeated, .v01Malformed, .v01Outdated, .v01Unsupported, .v01OverLimit, .v01Refused,
             .v01QueryAnswered,
             .v01QueryUnanswered, .v01RequestTaken, .v01Unacknowledged,
-        ] + RateLimitTable.Refusal.allCases.map(Counter.init))
+        ] + RateLimitTable.Refusal.allCases.compactMap { Counter($0) })
 }
 
 extension Metric {
@@ -93,29 +93,30 @@ extension Counter {
     package static let v01LimitDenied = Counter(
         "v0.1 limit: key that may not register", .limited, ProtocolLabel.statusV01, LimitLabel.denied)
 
-    init(_ refusal: RateLimitTable.Refusal) {
-        self =
-            switch refusal {
-            case .messagesBySender: .v01LimitMessagesBySender
-            case .registrationsBySender: .v01LimitRegistrationsBySender
-            case .queriesBySender: .v01LimitQueriesBySender
-            case .requestsBySender: .v01LimitRequestsBySender
-            case .queriesByTarget: .v01LimitQueriesByTarget
-            case .notificationsByTarget: .v01LimitNotificationsByTarget
-            case .newRegistrations: .v01LimitNewRegistrations
-            case .registrations: .v01LimitRegistrations
-            case .queries: .v01LimitQueries
-            case .requests: .v01LimitRequests
-            case .answerKiBByTarget: .v01LimitAnswerKiBByTarget
-            case .answerKiB: .v01LimitAnswerKiB
-            case .wholeAnswersByTarget: .v01LimitWholeAnswersByTarget
-            case .notifications: .v01LimitNotifications
-            case .topicKeys: .v01LimitTopicKeys
-            case .segments: .v01LimitSegments
-            case .installationsByKey: .v01LimitInstallationsByKey
-            case .registrationCount: .v01LimitRegistrationCount
-            case .storeMiB: .v01LimitStoreMiB
-            case .denied: .v01LimitDenied
-            }
+    /// nil for limits of other protocols.
+    init?(_ refusal: RateLimitTable.Refusal) {
+        switch refusal {
+        case .messagesBySender: self = .v01LimitMessagesBySender
+        case .registrationsBySender: self = .v01LimitRegistrationsBySender
+        case .queriesBySender: self = .v01LimitQueriesBySender
+        case .requestsBySender: self = .v01LimitRequestsBySender
+        case .queriesByTarget: self = .v01LimitQueriesByTarget
+        case .notificationsByTarget: self = .v01LimitNotificationsByTarget
+        case .newRegistrations: self = .v01LimitNewRegistrations
+        case .registrations: self = .v01LimitRegistrations
+        case .queries: self = .v01LimitQueries
+        case .requests: self = .v01LimitRequests
+        case .answerKiBByTarget: self = .v01LimitAnswerKiBByTarget
+        case .answerKiB: self = .v01LimitAnswerKiB
+        case .wholeAnswersByTarget: self = .v01LimitWholeAnswersByTarget
+        case .notifications: self = .v01LimitNotifications
+        case .topicKeys: self = .v01LimitTopicKeys
+        case .segments: self = .v01LimitSegments
+        case .installationsByKey: self = .v01LimitInstallationsByKey
+        case .registrationCount: self = .v01LimitRegistrationCount
+        case .storeMiB: self = .v01LimitStoreMiB
+        case .denied: self = .v01LimitDenied
+        case .httpRequests, .accountPlaces: return nil
+        }
     }
 }

@@ -1,0 +1,125 @@
+import Core
+import Delivery
+import NodeAssembly
+import PushNode
+import RateLimits
+import SessionProtocol
+import StatusProtocol
+import StatusServer
+import Storage
+import StoreSQLite
+import Waku
+import WakuCrypto
+
+/// Measures the price of each kind of work beside ``WorkKind/cost``, the table in code. Run it after a change of the work, and correct the table where it
+/// is off by more than a factor of two.
+package struct CostBench: Sendable {
+    private static let rowCount = 5_000
+
+    let settings: BenchSettings
+
+    package init(settings: BenchSettings) {
+        self.settings = settings
+    }
+
+    package func run() async throws -> [BenchResult] {
+        // A registration of an old version is opened and refused: nothing is stored.
+        let opening = try await cpu(of: .stale)
+        let messages: [(kind: MessageBench.Kind, work: [WorkKind])] = [
+            (.registration, [.registration]), (.query, [.query, .answer]), (.request, [.request, .notification]),
+        ]
+        var results = [Self.result([.openMessage], cpuMicroseconds: opening)]
+        for (kind, work) in messages { results.append(Self.result(work, cpuMicroseconds: try await cpu(of: kind) - opening)) }
+        results.append(try await deriving())
+        results += try await session()
+        for (work, byteCount) in try await storedBytes() {
+            guard let index = results.firstIndex(where: { $0.name.contains(work.rawValue) }) else { continue }
+            results[index].details["storedBytes"] = Double(byteCount)
+            results[index].details["storedBytesInTable"] = Double(work.cost.storedByteCount)
+            results[index].note = (results[index].note ?? "") + "; stored \(byteCount) bytes, \(work.cost.storedByteCount) in the table"
+        }
+        return results
+    }
+
+    // MARK: CPU time
+
+    private func cpu(of kind: MessageBench.Kind) async throws -> Double {
+        let results = try await MessageBench(kind, settings: settings).run()
+        return results.first?.cpuMicroseconds ?? .nan
+    }
+
+    /// The node's own derivation, not that of OpenSSL, which is five times as expensive.
+    private func deriving() async throws -> BenchResult {
+        let run = try await CoreRun.measure(cores: 1, for: .seconds(max(settings.seconds / 8, 0.1))) {
+            {
+                _ = KeyDerivation.topicKey("a topic")
+                return 1
+            }
+        }
+        return Self.result([.deriveTopicKey], cpuMicroseconds: run.cpuMicroseconds)
+    }
+
+    /// Empty without libsodium or libzmq.
+    private func session() async throws -> [BenchResult] {
+        guard (try? Sodium.load()) != nil, let results = try? await SessionBench(settings: settings).measureRequests() else { return [] }
+        let works: [(name: String, work: [WorkKind])] = [
+            ("session subscribe", [.checkSignature, .subscription]),
+            ("session subscribe, onion", [.checkSignature, .subscription, .onionRequest]),
+            ("session notify", [.storageMessage, .notification]),
+        ]
+        return works.compactMap { name, work in
+            let found = results.first { $0.name == name }
+            return found?.cpuMicroseconds.map { Self.result(work, cpuMicroseconds: $0) }
+        }
+    }
+
+    // MARK: Bytes
+
+    /// The growth of a database by a row of each kind.
+    private func storedBytes() async throws -> [(WorkKind, Int)] {
+        let identity = PrivateKey.generate()
+        let clients = await makeInParallel(Self.rowCount, cores: settings.cores) { _ in BenchClient(deviceToken: DeviceToken("device")) }
+        return try await settings.withFolder { folder in
+            let store = try NodeAssembly.store(in: folder + "/data", of: identity)
+            defer { try? store.close() }
+            func growth(_ commands: [StoreCommand<Void>]) async throws -> Int {
+                await store.maintain()
+                let before = store.byteCount
+                for result in await store.commitEach(commands) { _ = try result.get() }
+                await store.maintain()
+                return max(0, store.byteCount - before) / commands.count
+            }
+            let registrations = Registrations(store.sealer)
+            let registered = try await growth(
+                clients.map { client in
+                    let registration = client.registration(version: 1, server: identity.publicKey)
+                    let record = RegistrationRecord(
+                        key: client.key, version: 1, changedAt: .now(), registration: registration.encoded())
+                    return registrations.merge(record).map { _ in }
+                })
+            let notified = try await growth(
+                clients.indices.map { index in
+                    .change([
+                        DeliveryStorage.enqueue(
+                            DeliveryID(messageID: randomBytes(32), key: clients[index].key),
+                            for: DeviceID(ProtocolNumber(rawValue: 1), row: Int64(index + 1)),
+                            payload: randomBytes(350), expires: .now(), markedAt: nil, by: store.sealer)
+                    ])
+                })
+            return [(.registration, registered), (.notification, notified)]
+        }
+    }
+
+    // MARK: Results
+
+    private static func name(_ work: [WorkKind]) -> String { "cost: " + work.map(\.rawValue).joined(separator: " + ") }
+
+    private static func result(_ work: [WorkKind], cpuMicroseconds: Double) -> BenchResult {
+        let table = work.reduce(0) { $0 + $1.cost.cpuMicroseconds }
+        var result = BenchResult(name: name(work))
+        result.cpuMicroseconds = cpuMicroseconds
+        result.details["cpuMicrosecondsInTable"] = Double(table)
+        result.note = "\(table) µs in the table, \((Double(table) / cpuMicroseconds * 100).rounded() / 100) of the measured"
+        return result
+    }
+}
