@@ -44,6 +44,8 @@ let package = Package(
         .executable(name: "waku-push-bench", targets: ["waku-push-bench"]),
         .library(name: "PushClient", targets: ["PushClient"]),
         .library(name: "PushClientSQLite", targets: ["PushClientSQLite"]),
+        .library(name: "PushReceiver", targets: ["PushReceiver"]),
+        .library(name: "PushReceiverHTTP", targets: ["PushReceiverHTTP"]),
         .library(name: "Core", targets: ["Core"]),
         .library(name: "WakuCrypto", targets: ["WakuCrypto"]),
         .library(name: "Waku", targets: ["Waku"]),
@@ -105,6 +107,7 @@ package.targets += room(
         system("COpenSSL", pkgConfig: "libcrypto", apt: "libssl-dev"),
         system("CSecp256k1", pkgConfig: "libsecp256k1", apt: "libsecp256k1-dev"),
         system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
+        system("CTLS", pkgConfig: "libssl", apt: "libssl-dev"),
         system("CProtobufC", pkgConfig: "libprotobuf-c", apt: "libprotobuf-c-dev"),
         .target(name: "CPushMessages", dependencies: ["CProtobufC"]),
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
@@ -131,7 +134,7 @@ package.targets += room(
     [
         library("CurlClient", ["CCurl", "Core"]),
         library("GossipSub", ["Core", "WakuCrypto", "Wire", deque]),
-        library("HTTPService", ["NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTPTypes]),
+        library("HTTPService", ["CTLS", "NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTPTypes]),
         library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", "Wire", logging, nio, nioSockets]),
         library("LoopbackRelay", ["Core", "Waku"]),
         library("LoopbackServer", ["Core", "HTTPService", "LoopbackRelay", "Waku", "WakuCrypto", hummingbird, logging, nio]),
@@ -221,13 +224,15 @@ package.targets += room(
         library("SessionSwarms", ["CZeroMQ", "Core", "SessionProtocol", "WakuCrypto", deque, logging]),
     ])
 
-// MARK: - Client: the client's half of Status
+// MARK: - Client: the client's half of Status, and the receiver's of Web Push
 
 package.targets += room(
     "Client",
     [
         library("PushClient", ["Core", "StatusProtocol", "Waku", "WakuCrypto"]),
         library("PushClientSQLite", ["PushClient", "WakuCrypto", grdb]),
+        library("PushReceiver", ["Core", "WakuCrypto"]),
+        library("PushReceiverHTTP", ["Core", "HTTPService", "PushReceiver", httpTypes, hummingbird, logging, nio]),
     ])
 
 // MARK: - Program: operations, import from status-go, the composition root, commands
@@ -263,7 +268,8 @@ package.targets += room(
             [
                 "CVersion", "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
                 "LoopbackServer", "NodeAPI", "NodeAssembly", "NwakuRelay", "Operations", "PushClient", "PushClientSQLite",
-                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionSwarms", "StatusGoImport",
+                "PushNode", "PushReceiver", "PushReceiverHTTP", "RateLimits", "SessionProtocol", "SessionServer", "SessionSwarms",
+                "StatusGoImport",
                 "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", arguments, hummingbird, lifecycle, logging, nio, signals, yaml,
             ]),
@@ -407,6 +413,8 @@ package.targets += tests(
     [
         tests("PushClientSQLite", ["Core", "PushClient", "StatusProtocol", "Waku", "WakuCrypto", grdb]),
         tests("PushClient", ["Core", "StatusProtocol", "Waku", "WakuCrypto"]),
+        tests("PushReceiver", ["Core", "WakuCrypto"]),
+        tests("PushReceiverHTTP", ["Core", "CurlClient", "Delivery", "HTTPService", "PushReceiver", "WakuCrypto"]),
     ])
 
 package.targets += tests(

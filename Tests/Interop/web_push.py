@@ -1,6 +1,6 @@
 """Web Push as others implement it: http-ece, py-vapid and pywebpush. Reads a JSON object from standard input, prints one.
 
-open: http-ece decrypts a body. verify: py-vapid checks an Authorization header. seal: pywebpush encrypts a content.
+open: http-ece decrypts a body. verify: py-vapid checks an Authorization header. sign: py-vapid makes one. seal: pywebpush encrypts a content.
 """
 import base64
 import json
@@ -32,6 +32,10 @@ if "verify" in question:
     answer["verify"] = bool(py_vapid.Vapid02.verify(question["verify"].replace(", ", ",")))
     token = question["verify"].split("t=")[1].split(",")[0]
     answer["claims"] = json.loads(decode(token.split(".")[1]))
+if "sign" in question:
+    asked = question["sign"]
+    claims = {name: asked[name] for name in ("aud", "exp", "sub")}
+    answer["sign"] = py_vapid.Vapid02.from_raw(asked["key"].encode()).sign(claims)["Authorization"]
 if "seal" in question:
     asked = question["seal"]
     pusher = WebPusher({"endpoint": asked["endpoint"], "keys": asked["keys"]})

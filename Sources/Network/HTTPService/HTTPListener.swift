@@ -4,7 +4,7 @@ package import Logging
 package import NIOCore
 import NIOSupport
 
-/// An HTTP/1.1 server that slow, idle or numerous clients cannot exhaust. All HTTP listeners of the program use it.
+/// An HTTP/1.1 server, over TLS if it has a certificate, that slow, idle or numerous clients cannot exhaust. All HTTP listeners of the program use it.
 package struct HTTPListener: Sendable {
     /// The maximum size of a request's headers, in bytes.
     private static let headerLimit = 32 << 10
@@ -13,6 +13,7 @@ package struct HTTPListener: Sendable {
     private let limits: HTTPLimits
     private let hosts: HostPolicy?
     private let exemptPaths: Set<String>
+    private let tls: TLSIdentity?
     private let logger: Logger
 
     /// - Parameters:
@@ -20,14 +21,17 @@ package struct HTTPListener: Sendable {
     ///   - limits: Timeouts and connection limits.
     ///   - hosts: The accepted values of the `Host` header; nil accepts any, for listeners that browsers cannot reach.
     ///   - exemptPaths: Paths answered for any `Host`, without leading and trailing slashes.
+    ///   - tls: The certificate of an https listener; nil for plain HTTP.
     ///   - logger: Logs when connections cannot be accepted.
     package init(
-        _ address: BindAddress, limits: HTTPLimits, hosts: HostPolicy?, exemptPaths: Set<String> = [], logger: Logger
+        _ address: BindAddress, limits: HTTPLimits, hosts: HostPolicy?, exemptPaths: Set<String> = [], tls: TLSIdentity? = nil,
+        logger: Logger
     ) {
         self.address = address
         self.limits = limits
         self.hosts = hosts
         self.exemptPaths = exemptPaths
+        self.tls = tls
         self.logger = logger
     }
 
@@ -44,10 +48,15 @@ package struct HTTPListener: Sendable {
         let quiet = Logger(label: "http") { _ in SwiftLogNoOpLogHandler() }
         let application = Application(
             responder: HostChecking(base: responder, hosts: hosts, exemptPaths: exemptPaths),
-            server: .http1(
-                configuration: HTTP1Channel.Configuration(
-                    additionalChannelHandlers: [ConnectionHandler(limits: limits, register: register)],
-                    httpDecoderConfiguration: .init(maxHeaderFieldSize: Self.headerLimit, maxHeaderListSize: Self.headerLimit))),
+            server: HTTPServerBuilder { [limits, tls] responder in
+                let http = HTTP1Channel(
+                    responder: responder,
+                    configuration: HTTP1Channel.Configuration(
+                        additionalChannelHandlers: [ConnectionHandler(limits: limits, register: register)],
+                        httpDecoderConfiguration: .init(maxHeaderFieldSize: Self.headerLimit, maxHeaderListSize: Self.headerLimit)))
+                guard let tls else { return http }
+                return TLSChannel(base: http, identity: tls)
+            },
             configuration: ApplicationConfiguration(
                 address: address,
                 availableConnectionsDelegate: MaximumAvailableConnections(limits.connections + limits.reserve, logger: quiet)),

@@ -16,12 +16,13 @@ extension IdentityCommand {
         @Option(help: "The file to create. It must not exist.")
         var out: String
 
-        @Flag(help: "Print JSON.")
-        var json = false
+        @OptionGroup var form: KeyFormOptions
 
         func run() async throws {
             try await reportingFailures {
-                try VAPIDOverview(publicKey: VAPIDKeyFile.create(out).publicKey).print(asJSON: json)
+                let key = try VAPIDKeyFile.create(out).publicKey
+                if form.publicKey { return Output.line(key) }
+                try VAPIDOverview(publicKey: key).print(asJSON: form.json)
             }
         }
     }

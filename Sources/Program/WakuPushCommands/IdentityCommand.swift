@@ -19,14 +19,14 @@ struct IdentityCommand: AsyncParsableCommand {
         @Option(help: "The file to create. It must not exist.")
         var out: String
 
-        @Flag(help: "Print JSON.")
-        var json = false
+        @OptionGroup var form: KeyFormOptions
 
         func run() async throws {
             try await reportingFailures {
                 let key = PrivateKey.generate()
                 try IdentityFile.write(key, to: out)
-                try IdentityOverview(key.publicKey).print(asJSON: json)
+                if form.publicKey { return Output.line("0x" + key.publicKey.hex) }
+                try IdentityOverview(key.publicKey).print(asJSON: form.json)
             }
         }
     }
@@ -73,31 +73,36 @@ struct IdentityCommand: AsyncParsableCommand {
         @Option(help: "The key file.")
         var identity: String = Environment.string("identity") ?? "id.key"
 
-        @Flag(help: "Print JSON.")
-        var json = false
-
-        @Flag(help: "Print the public key alone.")
-        var publicKey = false
+        @OptionGroup var form: KeyFormOptions
 
         @Option(help: "Show the public half of this VAPID key file instead.")
         var webPushKey: String?
-
-        func validate() throws {
-            if publicKey, json { throw ValidationError("give one of --json and --public-key") }
-        }
 
         func run() async throws {
             try await reportingFailures {
                 if let webPushKey {
                     let key = try VAPIDKeyFile.read(webPushKey).publicKey
-                    if publicKey { return Output.line(key) }
-                    return try VAPIDOverview(publicKey: key).print(asJSON: json)
+                    if form.publicKey { return Output.line(key) }
+                    return try VAPIDOverview(publicKey: key).print(asJSON: form.json)
                 }
                 let key = try IdentityFile.read(identity).publicKey
-                if publicKey { return Output.line("0x" + key.hex) }
-                try IdentityOverview(key).print(asJSON: json)
+                if form.publicKey { return Output.line("0x" + key.hex) }
+                try IdentityOverview(key).print(asJSON: form.json)
             }
         }
+    }
+}
+
+/// How a key is printed.
+struct KeyFormOptions: ParsableArguments {
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    @Flag(help: "Print the public key alone.")
+    var publicKey = false
+
+    func validate() throws {
+        if publicKey, json { throw ValidationError("give one of --json and --public-key") }
     }
 }
 

@@ -21,6 +21,7 @@ struct Client: AsyncParsableCommand {
               waku-push client status --state alice
               waku-push client unregister --state bob
               waku-push client query --server 0x04… --registrant 0x04…
+              waku-push client listen --folder desktop --vapid BN…
               waku-push client v0.1 --help
 
             EXIT CODES
@@ -32,6 +33,6 @@ struct Client: AsyncParsableCommand {
               77  not allowed to use the folder, or others can read it
             """,
         subcommands: [
-            Run.self, Register.self, Discover.self, Notify.self, Status.self, Unregister.self, Query.self, ClientV01.self,
+            Run.self, Register.self, Discover.self, Notify.self, Listen.self, Status.self, Unregister.self, Query.self, ClientV01.self,
         ])
 }

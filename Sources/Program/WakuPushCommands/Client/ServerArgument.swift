@@ -17,13 +17,23 @@ struct ServerArgument: ExpressibleByArgument {
             return
         }
         let prefix = "vapid="
-        guard parts[1].hasPrefix(prefix), let bytes = Base64URL.decode(parts[1].dropFirst(prefix.count)),
-            (try? P256PublicKey(parsing: bytes)) != nil
-        else { return nil }
-        vapidKey = Base64URL.encode(bytes)
+        guard parts[1].hasPrefix(prefix), let vapid = VAPIDKeyArgument(argument: String(parts[1].dropFirst(prefix.count))) else {
+            return nil
+        }
+        vapidKey = Base64URL.encode(vapid.key.bytes)
     }
 
     var server: PushServer { PushServer(key: key, vapidKey: vapidKey) }
+}
+
+/// A VAPID public key in base64url.
+struct VAPIDKeyArgument: ExpressibleByArgument {
+    let key: P256PublicKey
+
+    init?(argument: String) {
+        guard let bytes = Base64URL.decode(argument), let key = try? P256PublicKey(parsing: bytes) else { return nil }
+        self.key = key
+    }
 }
 
 extension [ServerArgument] {

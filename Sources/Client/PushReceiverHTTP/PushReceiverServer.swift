@@ -1,0 +1,111 @@
+import Core
+import HTTPService
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+public import PushReceiver
+import Synchronization
+
+/// The HTTP server of a Web Push receiver.
+public struct PushReceiverServer: Sendable {
+    /// The result of a request.
+    public enum Event: Sendable {
+        /// Answered 201 once the handler returns.
+        case received(ReceivedNotification)
+        case refused(PushInbox.Refusal)
+    }
+
+    private let listener: HTTPListener
+    private let inbox: InboxBox
+    private let bodyByteLimit: Int
+    private let handle: @Sendable (Event) async -> Void
+
+    /// - Parameters:
+    ///   - inbox: the subscriptions.
+    ///   - host: the address to listen on.
+    ///   - port: 0 for any free port.
+    ///   - certificate: with its key, PEM; nil for plain HTTP behind a proxy.
+    ///   - limits: those of the inbox.
+    ///   - handle: receives the result of each request; called concurrently.
+    /// - Returns: nil for a certificate that is not valid.
+    public init?(
+        _ inbox: PushInbox, host: String, port: Int, certificate: (chain: [UInt8], key: [UInt8])?,
+        limits: PushInbox.Limits = PushInbox.Limits(), handle: @escaping @Sendable (Event) async -> Void
+    ) {
+        var identity: TLSIdentity?
+        if let certificate {
+            guard let made = TLSIdentity(certificate: certificate.chain, key: certificate.key) else { return nil }
+            identity = made
+        }
+        // Push servers send the public name of a proxy as Host. Browsers can read nothing here.
+        listener = HTTPListener(
+            .hostname(host, port: port), limits: HTTPLimits(.status), hosts: nil, tls: identity,
+            logger: Logger(label: "push receiver") { _ in SwiftLogNoOpLogHandler() })
+        self.inbox = InboxBox(inbox)
+        bodyByteLimit = limits.bodyByteCount
+        self.handle = handle
+    }
+
+    /// Receives for another subscription, too.
+    public func add(_ subscription: ReceiverSubscription) {
+        inbox.state.withLock { $0.add(subscription) }
+    }
+
+    /// Ends a subscription: see ``PushInbox/remove(_:)``.
+    public func remove(_ subscription: ReceiverSubscription) {
+        inbox.state.withLock { $0.remove(subscription) }
+    }
+
+    /// Serves until the task is cancelled.
+    ///
+    /// - Parameter bound: gets the port.
+    /// - Throws: NIO's error for an address that can't be listened on.
+    public func run(bound: @escaping @Sendable (Int) async -> Void) async throws {
+        let responder = MethodRouting(CallbackResponder(callback: respond)) { _ in [.post] }
+        try await listener.run(responder) { channel in
+            if let port = channel.localAddress?.port { await bound(port) }
+        }
+    }
+
+    @Sendable private func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
+        var pushed = PushInbox.Request(path: request.uri.path)
+        pushed.authorization = request.headers[.authorization]
+        pushed.contentEncoding = request.headers[.contentEncoding]
+        pushed.ttl = Self.ttl.flatMap { request.headers[$0] }
+        let length = request.headers[.contentLength].flatMap { Int($0) } ?? 0
+        if length <= bodyByteLimit {
+            // Throws for a body that is longer without saying so, and for one that breaks off.
+            pushed.body = (try? await request.body.collect(upTo: bodyByteLimit)).map { Array($0.readableBytesView) }
+        }
+        switch inbox.state.withLock({ $0.receive(pushed, at: .now()) }) {
+        case .received(let notification):
+            await handle(.received(notification))
+            return Self.created
+        case .repeated:
+            return Self.created
+        case .refused(let refusal):
+            await handle(.refused(refusal))
+            var response = Response(status: HTTPResponse.Status(code: refusal.status))
+            if case .tooMany(let seconds) = refusal { response.headers[.retryAfter] = "\(seconds)" }
+            return response
+        }
+    }
+
+    /// The receiver has the message already, so that nothing is kept for the time that the sender wished.
+    private static var created: Response {
+        var response = Response(status: .created)
+        if let ttl { response.headers[ttl] = "0" }
+        return response
+    }
+
+    private static let ttl = HTTPField.Name("TTL")
+}
+
+private final class InboxBox: Sendable {
+    let state: Mutex<PushInbox>
+
+    init(_ inbox: PushInbox) {
+        state = Mutex(inbox)
+    }
+}

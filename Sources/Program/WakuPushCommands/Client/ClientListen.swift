@@ -1,0 +1,181 @@
+import ArgumentParser
+import Core
+import Foundation
+import HTTPService
+import NodeAPI
+import PushReceiver
+import PushReceiverHTTP
+import Synchronization
+import UnixSignals
+import WakuCrypto
+
+extension Client {
+    struct Listen: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Receives Web Push notifications: makes a subscription, decrypts and prints what arrives.",
+            discussion: """
+                It listens with https on an address of this machine, with a certificate of an authority that it makes: the node must trust it, by \
+                the options that are printed. Or it listens with plain HTTP behind a proxy, for --public-url. Until SIGINT or SIGTERM.
+
+                DIR has the subscription's keys and the file that client register --web-push takes, and is kept: the next start receives for the \
+                same subscription. With --vapid, messages of other servers are refused.
+
+                Events are prepared, listening, notification and refused, a line each.
+
+                EXAMPLES
+                  waku-push client listen --folder desktop --vapid BN… --prepare
+                  waku-push client listen --folder desktop --json
+                  waku-push client listen --folder bot --listen 127.0.0.1:8081 \\
+                    --public-url https://push.example/bot
+                """)
+
+        @Option(help: ArgumentHelp("The receiver's folder. Made if it is missing.", valueName: "dir"))
+        var folder: String
+        @Option(help: "The address and port to listen on.")
+        var listen = AddressArgument(SocketAddress(host: "127.0.0.1", port: 8443))
+        @Option(help: ArgumentHelp("The https URL of a proxy that forwards to --listen.", valueName: "url"))
+        var publicURL: String?
+        @Option(
+            help: ArgumentHelp(
+                "The VAPID public key of the only server that may notify. [default: that of the subscription]", valueName: "key"))
+        var vapid: VAPIDKeyArgument?
+        @Flag(help: "Make the subscription, print the options that the node needs, and exit.")
+        var prepare = false
+        @Flag(help: "Make a new subscription. Messages for the one before are answered 410, by which servers forget it.")
+        var renew = false
+        @Option(help: ArgumentHelp("Exit after this number of notifications.", valueName: "n"))
+        var count: Int?
+        @Flag(help: "Print JSON.")
+        var json = false
+
+        func validate() throws {
+            guard listen.address.port > 0 else { throw ValidationError("--listen needs a port, which the subscription names") }
+            guard count ?? 1 > 0 else { throw ValidationError("--count must be at least 1") }
+            let isAnyAddress = ["0.0.0.0", "::"].contains(listen.address.host)
+            guard !isAnyAddress || publicURL != nil else {
+                throw ValidationError("--listen needs the address by which push servers reach it, or --public-url")
+            }
+        }
+
+        /// The URL of the subscription, without its last component.
+        private var base: String { publicURL ?? "https://\(listen.address)" }
+
+        func run() async throws {
+            try await reportingFailures {
+                let folder = try ReceiverFolder(folder)
+                let subscription = try subscription(in: folder)
+                let certificate = publicURL == nil ? try folder.certificate(for: hosts) : nil
+                let listening = ReceiverEventLine.receiver(
+                    prepare ? .prepared : .listening, origin: subscription.subscription.origin.description, file: folder.subscriptionFile,
+                    options: nodeOptions(folder))
+                if prepare { return listening.print(asJSON: json) }
+                try await serve(
+                    PushInbox([subscription], removed: Set(folder.removed())), certificate: certificate, listening)
+            }
+        }
+
+        private func subscription(in folder: ReceiverFolder) throws -> ReceiverSubscription {
+            // A damaged file is replaced by --renew.
+            let former = renew ? try? folder.subscription() : try folder.subscription()
+            if let former, !renew {
+                guard former.isUnder(base) else {
+                    throw CommandFailure(
+                        .usage,
+                        "\(folder.path) has a subscription for \(former.subscription.origin): listen there, or make one for \(base) with --renew"
+                    )
+                }
+                guard vapid == nil || vapid?.key == former.vapidKey else {
+                    throw CommandFailure(
+                        .usage, "\(folder.path) has a subscription for another VAPID key: make one for this key with --renew")
+                }
+                return former
+            }
+            guard let made = ReceiverSubscription(base: base, vapidKey: vapid?.key ?? former?.vapidKey) else {
+                throw CommandFailure(.usage, "\(base) can't be an endpoint: give --public-url an https URL without a query")
+            }
+            try folder.replace(former, by: made)
+            return made
+        }
+
+        /// The names of the certificate.
+        private var hosts: [String] {
+            let host = listen.address.host
+            return ["127.0.0.1", "::1", "localhost"].contains(host) ? ["127.0.0.1", "::1", "localhost"] : [host]
+        }
+
+        private func nodeOptions(_ folder: ReceiverFolder) -> String {
+            guard publicURL == nil else { return "" }
+            let network = listen.address.host == "localhost" ? "127.0.0.1" : listen.address.host
+            return "--web-push-allow \(network) --web-push-ca \(folder.authorityFile)"
+        }
+
+        private func serve(
+            _ inbox: PushInbox, certificate: (chain: [UInt8], key: [UInt8])?, _ listening: ReceiverEventLine
+        ) async throws {
+            // From here on, signals end the command gracefully.
+            let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+            let (ends, end) = AsyncStream.makeStream(of: Void.self)
+            let printed = EventPrinter(asJSON: json, limit: count) { end.finish() }
+            let address = listen.address
+            guard
+                let server = PushReceiverServer(
+                    inbox, host: address.host, port: address.port, certificate: certificate, handle: { printed.print($0) })
+            else { throw CommandFailure(.data, "the certificate in \(folder) can't be used: delete certificate.pem, and start again") }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    do {
+                        try await server.run { _ in listening.print(asJSON: json) }
+                    } catch  where !(error is CancellationError) {
+                        throw CommandFailure(.unavailable, "can't listen on \(address): is the port taken?")
+                    }
+                }
+                group.addTask {
+                    for await _ in signals { return }
+                }
+                group.addTask {
+                    for await _ in ends {}
+                }
+                try await group.next()
+                // The server finishes the responses in progress.
+                group.cancelAll()
+                try await group.waitForAll()
+            }
+        }
+    }
+}
+
+extension ReceiverSubscription {
+    /// Whether the endpoint is directly under this URL.
+    fileprivate func isUnder(_ base: String) -> Bool {
+        subscription.endpoint == base + (base.hasSuffix("/") ? "" : "/") + token
+    }
+}
+
+/// Prints events whole, one after the other, and counts notifications.
+private final class EventPrinter: Sendable {
+    private let asJSON: Bool
+    private let limit: Int?
+    private let reachedLimit: @Sendable () -> Void
+    private let count = Mutex(0)
+
+    init(asJSON: Bool, limit: Int?, reachedLimit: @escaping @Sendable () -> Void) {
+        self.asJSON = asJSON
+        self.limit = limit
+        self.reachedLimit = reachedLimit
+    }
+
+    func print(_ event: PushReceiverServer.Event) {
+        let isLast = count.withLock { count in
+            switch event {
+            // Strangers can ask for any path.
+            case .refused(.unknownPath): return false
+            case .refused(let refusal): ReceiverEventLine.refused(refusal).print(asJSON: asJSON)
+            case .received(let notification):
+                ReceiverEventLine.notification(notification, at: Date()).print(asJSON: asJSON)
+                count += 1
+            }
+            return count == limit
+        }
+        if isLast { reachedLimit() }
+    }
+}

@@ -1,0 +1,86 @@
+import Foundation
+import PushReceiver
+import WakuCrypto
+import Core
+
+/// A line of `client listen`: `notification protocol=status id=…`, or a JSON object with the event's name as `event`.
+enum ReceiverEventLine {
+    /// - Parameters:
+    ///   - origin: of the endpoint; its path is secret.
+    ///   - file: the subscription file.
+    ///   - options: the options of `serve` that the node needs; empty behind a proxy.
+    case receiver(State, origin: String, file: String, options: String)
+    case notification(ReceivedNotification, at: Date)
+    case refused(PushInbox.Refusal)
+
+    enum State: String {
+        case prepared, listening
+    }
+
+    func text(asJSON: Bool) -> String {
+        switch self {
+        case .receiver(let state, let origin, let file, let options):
+            return Self.line(state.rawValue, [("origin", origin), ("subscription", file), ("nodeOptions", options)], asJSON)
+        case .notification(let notification, let date):
+            return asJSON ? Self.json(of: notification, at: date) : Self.line("notification", Self.members(of: notification), false)
+        case .refused(let refusal):
+            return Self.line("refused", [("status", "\(refusal.status)"), ("reason", refusal.reason)], asJSON)
+        }
+    }
+
+    /// A reason or an option has spaces, and therefore comes last.
+    private static func line(_ event: String, _ members: [(name: String, value: String)], _ asJSON: Bool) -> String {
+        let members = members.filter { !$0.value.isEmpty }
+        guard asJSON else {
+            return ([event] + members.map { "\(dashed($0.name))=\(Output.printable($0.value))" }).joined(separator: " ")
+        }
+        return encoded(Dictionary(uniqueKeysWithValues: [("event", event)] + members.map { ($0.name, $0.value) }))
+    }
+
+    private static func dashed(_ name: String) -> String {
+        name.map { $0.isUppercase ? "-" + $0.lowercased() : String($0) }.joined()
+    }
+
+    private static func members(of notification: ReceivedNotification) -> [(String, String)] {
+        guard let fields = notification.fields else { return [("bytes", "\(notification.content.count)")] }
+        return [
+            ("protocol", fields.protocolName), ("id", fields.id), ("type", fields.type ?? ""), ("chat", fields.chatID ?? ""),
+            ("publicKey", fields.publicKey ?? ""), ("installation", fields.installationIDs?.joined(separator: ",") ?? ""),
+            ("truncated", fields.isTruncated == true ? "yes" : ""),
+        ]
+    }
+
+    /// The content as it was sent if it is JSON, and in base64url else.
+    private static func json(of notification: ReceivedNotification, at date: Date) -> String {
+        let received = date.formatted(.iso8601)
+        // Encoded again, so that it is one line whatever its sender wrote.
+        if let content = try? JSONSerialization.jsonObject(with: Data(notification.content)) as? [String: Any] {
+            return encoded(["event": "notification", "received": received, "content": content])
+        }
+        return encoded(["event": "notification", "received": received, "bytes": Base64URL.encode(notification.content)])
+    }
+
+    private static func encoded(_ object: [String: Any]) -> String {
+        let data = try? JSONSerialization.data(withJSONObject: object, options: [.sortedKeys, .withoutEscapingSlashes])
+        return String(decoding: data ?? Data(), as: UTF8.self)
+    }
+
+    func print(asJSON: Bool) {
+        Output.text(text(asJSON: asJSON))
+    }
+}
+
+extension PushInbox.Refusal {
+    fileprivate var reason: String {
+        switch self {
+        case .unknownPath: "no subscription has this path"
+        case .removed: "the subscription was replaced"
+        case .tooMany: "too many messages"
+        case .tooLong: "the message is too long"
+        case .badHeader(let name): "\(name) is missing or wrong"
+        case .unsigned: "no VAPID token"
+        case .wrongSignature: "the VAPID token is not valid, or of another server"
+        case .notDecrypted: "the message was not encrypted to this subscription"
+        }
+    }
+}

@@ -1,0 +1,173 @@
+import Core
+import CurlClient
+import Delivery
+import Foundation
+import HTTPService
+import PushReceiver
+import PushReceiverHTTP
+import Synchronization
+import TestSupport
+import Testing
+import WakuCrypto
+
+/// A receiver over TLS, and the node's own client of push services.
+@Suite("The HTTP server of a Web Push receiver", .timeLimit(.minutes(5)))
+struct PushReceiverServerTests {
+    private let folder: TemporaryFolder
+    private let key = VAPIDKey(.generate())
+    private let certificate: TrialCertificate
+    private let events = EventLog()
+
+    private final class EventLog: Sendable {
+        private let all = Mutex<[PushReceiverServer.Event]>([])
+
+        @Sendable func add(_ event: PushReceiverServer.Event) { all.withLock { $0.append(event) } }
+
+        var received: [[UInt8]] {
+            all.withLock { $0.compactMap { if case .received(let notification) = $0 { notification.content } else { nil } } }
+        }
+        var refusals: [PushInbox.Refusal] {
+            all.withLock { $0.compactMap { if case .refused(let refusal) = $0 { refusal } else { nil } } }
+        }
+    }
+
+    init() throws {
+        folder = try TemporaryFolder()
+        certificate = try #require(TrialCertificate(hosts: ["127.0.0.1", "localhost"]))
+        try certificate.authority.write(toFile: folder.path + "/authority.pem", atomically: true, encoding: .utf8)
+    }
+
+    private func withServer(
+        tls: Bool = true, limits: PushInbox.Limits = PushInbox.Limits(),
+        _ body: (_ own: ReceiverSubscription, _ server: PushReceiverServer, _ port: UInt16) async throws -> Void
+    ) async throws {
+        let port = try freePort()
+        let own = try #require(ReceiverSubscription(base: "https://127.0.0.1:\(port)", vapidKey: key.key.publicKey))
+        let chain = (chain: Array(certificate.certificate.utf8), key: Array(certificate.key.utf8))
+        let server = try #require(
+            PushReceiverServer(
+                PushInbox([own], limits: limits), host: "127.0.0.1", port: Int(port), certificate: tls ? chain : nil, limits: limits,
+                handle: events.add))
+        let (ready, isReady) = AsyncStream.makeStream(of: Int.self)
+        let running = Task { try await server.run { isReady.yield($0) } }
+        for await _ in ready { break }
+        do {
+            try await body(own, server, port)
+        } catch {
+            running.cancel()
+            throw error
+        }
+        running.cancel()
+        try await running.value
+    }
+
+    private var node: WebPushClient {
+        let configuration = WebPushClient.configuration(
+            trust: .file(path: folder.path + "/authority.pem"), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })
+        return WebPushClient(
+            client: CurlClient(configuration: configuration), key: key, contact: "mailto:operator@example.org", timeout: .seconds(60))
+    }
+
+    private func message(_ own: PushSubscription, _ content: [UInt8] = Array("{}".utf8)) -> WebPushMessage {
+        WebPushMessage(
+            id: "1", subscription: own, content: WebPushContent(whole: content, truncated: [], urgency: .high),
+            expires: .now() + .seconds(300))
+    }
+
+    @Test("The node's messages are received over TLS, of every size, on one connection")
+    func received() async throws {
+        try await withServer { own, _, _ in
+            let node = node
+            let contents = [0, 1, 1000, 3993].map { [UInt8](repeating: 0x20, count: $0) }
+            for content in contents {
+                let reply = await node.post(message(own.subscription, content))
+                #expect(reply.answer == .accepted && reply.status == 201, "\(reply)")
+            }
+            #expect(events.received == contents && events.refusals.isEmpty)
+        }
+    }
+
+    @Test("Many messages at once are received, each once")
+    func concurrent() async throws {
+        try await withServer { own, _, _ in
+            let node = node
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<100 {
+                    group.addTask { #expect(await node.post(message(own.subscription, Array("\(number)".utf8))).answer == .accepted) }
+                }
+            }
+            #expect(Set(events.received) == Set((0..<100).map { Array("\($0)".utf8) }) && events.received.count == 100)
+        }
+    }
+
+    @Test("Unknown paths are 404 and removed subscriptions 410: the node takes both as gone")
+    func gone() async throws {
+        try await withServer { own, server, port in
+            let other = try #require(ReceiverSubscription(base: "https://127.0.0.1:\(port)", vapidKey: nil))
+            #expect(await node.post(message(other.subscription)).status == 404)
+            server.remove(own)
+            let reply = await node.post(message(own.subscription))
+            #expect(reply.answer == .gone && reply.status == 410)
+            #expect(events.received.isEmpty && events.refusals == [.unknownPath, .removed])
+        }
+    }
+
+    @Test("Another server is refused, as a wrong VAPID key")
+    func otherServer() async throws {
+        try await withServer { own, _, _ in
+            let configuration = WebPushClient.configuration(
+                trust: .file(path: folder.path + "/authority.pem"), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })
+            let other = WebPushClient(
+                client: CurlClient(configuration: configuration), key: VAPIDKey(.generate()), contact: "mailto:a@b.example")
+            let reply = await other.post(message(own.subscription))
+            #expect(reply.answer == .keyRefused && reply.status == 403)
+        }
+    }
+
+    @Test("A burst is answered 429 with the time to wait")
+    func rate() async throws {
+        var limits = PushInbox.Limits()
+        (limits.rate, limits.burst) = (0.01, 1)
+        try await withServer(limits: limits) { own, _, _ in
+            #expect(await node.post(message(own.subscription)).answer == .accepted)
+            let reply = await node.post(message(own.subscription))
+            #expect(reply.answer == .later(retryAfter: .seconds(100)) && reply.status == 429)
+        }
+    }
+
+    @Test("Behind a proxy it is plain HTTP; long bodies are 413, other methods 405")
+    func plain() async throws {
+        try await withServer(tls: false) { own, _, port in
+            let client = CurlClient()
+            let url = "http://127.0.0.1:\(port)/a/b/\(own.token)"
+            func status(_ method: String, _ body: [UInt8]? = nil, _ headers: [(String, String)] = []) async throws -> Int {
+                try await client.send(HTTPRequest(method: method, url: url, headers: headers, body: body, timeout: .seconds(60))).status
+            }
+            #expect(try await status("POST", [UInt8](repeating: 0, count: 4097)) == 413)
+            #expect(try await status("POST", [UInt8](repeating: 0, count: 1 << 20)) == 413)
+            #expect(try await status("POST", [0], [("TTL", "1")]) == 400)
+            #expect(try await status("GET") == 405)
+            let unsigned = try #require(WebPushEncryption.seal([1], to: own.subscription.keys))
+            let headers = [("TTL", "1"), ("Content-Encoding", "aes128gcm")]
+            #expect(try await status("POST", unsigned, headers) == 401)
+            #expect(events.received.isEmpty)
+        }
+    }
+
+    @Test("What is no TLS, and clients that trust another authority, get nothing; later clients are served")
+    func notTLS() async throws {
+        try await withServer { own, _, port in
+            let plain = try RawConnection(port: port, sending: "POST / HTTP/1.1\r\n\r\n")
+            try await eventually { plain.isClosed }
+            // The header of a handshake record, and nothing more.
+            let silent = try RawConnection(port: port, sending: "\u{16}\u{3}\u{1}")
+            let stranger = WebPushClient(
+                client: CurlClient(
+                    configuration: WebPushClient.configuration(trust: .system, allowed: ["127.0.0.1"].compactMap { IPNetwork($0) })),
+                key: key, contact: "mailto:a@b.example")
+            #expect(await stranger.post(message(own.subscription)).answer == .unanswered)
+            #expect(await node.post(message(own.subscription)).answer == .accepted)
+            #expect(!silent.isClosed && events.received.count == 1)
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import Core
+import Foundation
+import TestSupport
+import Testing
+
+/// `client listen` beside a running daemon without gorush, as in the README.
+@Suite(.timeLimit(.minutes(5)))
+struct ListenTests {
+    private let folder: TemporaryFolder
+    private let server: KeyFile
+    private let bob: KeyFile
+    private let port: UInt16
+    private var vapidFile: String { folder.path + "/vapid.key" }
+    private var desktop: String { folder.path + "/desktop" }
+
+    private struct Event: Decodable {
+        struct Content: Decodable {
+            let type: String
+            let id: String
+        }
+        let event: String
+        let nodeOptions: String?
+        let content: Content?
+        let status: String?
+    }
+
+    /// `client listen --json`, and its events so far.
+    private struct Listener {
+        let process: ChildProcess
+
+        var events: [Event] { process.lines.compactMap { try? JSONDecoder().decode(Event.self, from: Data($0.utf8)) } }
+        var notifications: [Event.Content] { events.compactMap(\.content) }
+
+        func waitFor(_ name: String, count: Int = 1) async throws {
+            try await eventually { events.count { $0.event == name } >= count || !process.isRunning }
+            #expect(events.count { $0.event == name } >= count, "\(process.errors)")
+        }
+
+        func stop() async {
+            process.send(SIGTERM)
+            #expect(await process.status == 0)
+        }
+    }
+
+    init() throws {
+        folder = try TemporaryFolder()
+        server = try KeyFile(in: folder, "id.key")
+        bob = try KeyFile(in: folder, "bob.key")
+        port = try freePort()
+    }
+
+    private func prepare(_ vapid: String, _ arguments: String...) async throws -> Ended {
+        try await run(
+            ["client", "listen", "--folder", desktop, "--listen", "127.0.0.1:\(port)", "--vapid", vapid, "--prepare"] + arguments)
+    }
+
+    private func listen(_ arguments: String...) async throws -> Listener {
+        let listener = Listener(
+            process: try ChildProcess(
+                ["client", "listen", "--folder", desktop, "--listen", "127.0.0.1:\(port)", "--json"] + arguments, limit: .seconds(240)))
+        try await listener.waitFor("listening")
+        return listener
+    }
+
+    private func startDaemon() async throws -> Daemon {
+        try await Daemon.start([
+            "--identity", server.path, "--data", folder.path + "/data", "--gorush", "none", "--web-push", "--web-push-key", vapidFile,
+            "--web-push-contact", "mailto:operator@example.org", "--web-push-allow", "127.0.0.1", "--web-push-ca",
+            desktop + "/authority.pem", "--log-level", "trace",
+        ])
+    }
+
+    private func register(_ daemon: Daemon, _ vapid: String, version: Int) async throws -> Ended {
+        try await run(
+            "client", "register", "--relay", daemon.relayURL, "--timeout", "60s", "--server", "\(server.publicKey),vapid=\(vapid)",
+            "--identity", bob.path, "--installation", "bobs-desktop", "--version", "\(version)", "--web-push",
+            desktop + "/subscription.json")
+    }
+
+    private func notify(_ daemon: Daemon) async throws -> Ended {
+        try await run(
+            "client", "notify", "--relay", daemon.relayURL, "--timeout", "60s", "--server", server.publicKey, "--registrant", bob.publicKey)
+    }
+
+    @Test func receivesNotificationsOfANodeWithoutGorush() async throws {
+        let vapid = try await run("identity", "new-vapid", "--out", vapidFile, "--public-key").output.trimmingCharacters(in: .newlines)
+        let prepared = try await prepare(vapid, "--json")
+        let options = try JSONDecoder().decode(Event.self, from: Data(prepared.output.utf8)).nodeOptions
+        #expect(options == "--web-push-allow 127.0.0.1 --web-push-ca \(desktop)/authority.pem", "\(prepared.errors)")
+        for name in ["receiver.key", "subscription.json", "certificate.key"] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: desktop + "/" + name)
+            #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o600)
+        }
+        let first = try await listen()
+        let daemon = try await startDaemon()
+        let registered = try await register(daemon, vapid, version: 1)
+        #expect(registered.status == 0, "\(registered.errors)")
+        #expect(try await notify(daemon).status == 0)
+        try await first.waitFor("notification")
+        #expect(first.notifications.map(\.type) == ["message"])
+        await first.stop()
+
+        // The subscription stays after a restart, in text as in JSON.
+        let second = try ChildProcess(
+            ["client", "listen", "--folder", desktop, "--listen", "127.0.0.1:\(port)", "--count", "1"], limit: .seconds(240))
+        try await eventually { !second.lines.isEmpty || !second.isRunning }
+        #expect(try await notify(daemon).status == 0)
+        #expect(await second.status == 0)
+        #expect(second.lines.last?.hasPrefix("notification protocol=status id=") == true, "\(second.output)")
+
+        // A new subscription: the node learns from 410 that the former one has gone, and the device registers again.
+        #expect(try await prepare(vapid, "--renew").status == 0)
+        let third = try await listen()
+        try await eventually { try await notify(daemon).failure?.contains("NOT_REGISTERED") == true }
+        #expect(third.notifications.isEmpty && third.events.contains { $0.event == "refused" && $0.status == "410" })
+        #expect(try await register(daemon, vapid, version: 3).status == 0)
+        #expect(try await notify(daemon).status == 0)
+        try await third.waitFor("notification")
+        await third.stop()
+        let ended = await daemon.stop()
+        #expect(ended.status == 0)
+        let token = try #require(
+            PushSubscription(json: Array(Data(contentsOf: URL(fileURLWithPath: desktop + "/subscription.json"))))?.endpoint)
+        #expect(!(ended.errors + third.process.output).contains(token.suffix(32)))
+    }
+
+    @Test func refusesWhatDoesNotFitTheFolder() async throws {
+        let (vapid, other) = (
+            try await run("identity", "new-vapid", "--out", vapidFile, "--public-key").output.trimmingCharacters(in: .newlines),
+            try await run("identity", "new-vapid", "--out", folder.path + "/other.key", "--public-key").output
+                .trimmingCharacters(in: .newlines)
+        )
+        #expect(try await prepare(vapid).status == 0)
+        let wrongKey = try await prepare(other)
+        #expect(wrongKey.status == 64 && wrongKey.failure?.contains("--renew") == true)
+        let wrongAddress = try await run("client", "listen", "--folder", desktop, "--public-url", "https://push.example")
+        #expect(wrongAddress.status == 64 && wrongAddress.failure?.contains("--renew") == true)
+        for arguments in [
+            ["--listen", "0.0.0.0:8443"], ["--listen", "127.0.0.1:0"], ["--count", "0"], ["--public-url", "http://a.example"],
+        ] {
+            let ended = try await run(["client", "listen", "--folder", folder.path + "/new", "--prepare"] + arguments)
+            #expect(ended.status == 64, "\(arguments): \(ended.errors)")
+        }
+        let taken = try RawHTTPServer { _ in .status(404) }
+        let occupied = try await run(
+            "client", "listen", "--folder", folder.path + "/taken", "--listen", "127.0.0.1:\(taken.port)")
+        #expect(occupied.status == 69 && occupied.failure?.contains("is the port taken?") == true, "\(occupied.errors)")
+        chmod(desktop + "/receiver.key", 0o644)
+        let open = try await prepare(vapid)
+        #expect(open.status == 77 && open.failure?.contains("chmod 600") == true)
+    }
+}
