@@ -7,6 +7,10 @@ struct DemoTests {
         check(try await run("demo"))
     }
 
+    @Test func webPushDemo() async throws {
+        check(try await run("demo", "--web-push"))
+    }
+
     @Test func sessionDemo() async throws {
         check(try await run(["session-demo"], program: ChildProcess.built("waku-push-bench")))
     }

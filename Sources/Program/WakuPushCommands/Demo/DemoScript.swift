@@ -6,77 +6,51 @@ import WakuCrypto
 
 /// The steps of the demo. Prints and checks each.
 struct DemoScript {
-    let server: PublicKey
-    let bob: DemoClient
-    let alice: DemoClient
+    let stage: DemoStage
     let gorush: GorushStandIn
-    /// Generous, for machines under load: real clients wait 3 s.
-    private static let timeout = Duration.seconds(60)
 
     func run() async throws {
+        let (server, bob, alice) = (stage.server, stage.bob, stage.alice)
         let device = DeviceRegistration(
             platform: .apn, deviceToken: DeviceToken("a-token-from-apple"), apnTopic: "im.status.ethereum",
             installationID: InstallationID(UUID().uuidString.lowercased()), accessToken: AccessToken(UUID().uuidString.lowercased()),
             version: 1)
 
-        step("Bob's phone registers its APNs token, encrypted for the node.")
-        try check(try await bob.client.register(device, with: server, timeout: Self.timeout) == nil, "the node answers success")
+        DemoStage.step("Bob's phone registers its APNs token, encrypted for the node.")
+        try check(try await bob.client.register(device, with: server, timeout: DemoStage.timeout) == nil, "the node answers success")
 
-        step("Alice asks the node which devices Bob has.")
-        let devices = try await alice.client.query(bob.identity.publicKey, at: server, timeout: Self.timeout)
+        DemoStage.step("Alice asks the node which devices Bob has.")
+        let devices = try await alice.client.query(bob.identity.publicKey, at: server, timeout: DemoStage.timeout)
         try check(devices.map(\.installationID) == [device.installationID], "the node returns Bob's installation")
-        guard let token = devices.first?.accessToken else { throw failure("an access token") }
+        guard let token = devices.first?.accessToken else { throw CommandFailure(.data, "the node returned no access token") }
         try check(token == device.accessToken, "with its access token and a valid grant")
 
-        step("Alice requests a notification for Bob about a message.")
+        DemoStage.step("Alice requests a notification for Bob about a message.")
         let messageID = randomBytes(32)
-        let notification = PushNotification(
-            accessToken: token, chatID: Shake256.hash64(Array("a chat".utf8)), publicKey: KeyHash(of: bob.identity.publicKey).bytes,
-            installationID: device.installationID, message: [0xC0, 0xFF, 0xEE], kind: .message,
-            author: Shake256.hash64(Array(("0x" + alice.identity.publicKey.hex).utf8)))
-        try check(try await notify(notification, messageID) == .some(nil), "the node answers success")
+        let notification = stage.notification(for: device.installationID, accessToken: token)
+        try check(try await stage.notify(notification, messageID) == .some(nil), "the node answers success")
         let posts = gorush.posts
         try check(posts.count == 1, "gorush received one post:")
         Output.text(posts.first.map(\.indented) ?? "")
 
-        step("Alice repeats the request, which was delivered already.")
-        try check(try await notify(notification, messageID) == .some(nil), "the node answers success again")
+        DemoStage.step("Alice repeats the request, which was delivered already.")
+        try check(try await stage.notify(notification, messageID) == .some(nil), "the node answers success again")
         try check(gorush.posts.count == 1, "and gorush received no second post")
 
-        step("Mallory guesses an access token.")
+        DemoStage.step("Mallory guesses an access token.")
         var guessed = notification
         guessed.accessToken = AccessToken(UUID().uuidString)
-        try check(try await notify(guessed, randomBytes(32)) == .wrongToken, "the node answers WRONG_TOKEN")
+        try check(try await stage.notify(guessed, randomBytes(32)) == .wrongToken, "the node answers WRONG_TOKEN")
 
-        step("Bob unregisters.")
-        let ended = try await bob.client.unregister(device.installationID, version: 2, with: server, timeout: Self.timeout)
+        DemoStage.step("Bob unregisters.")
+        let ended = try await bob.client.unregister(device.installationID, version: 2, with: server, timeout: DemoStage.timeout)
         try check(ended == nil, "the node answers success")
-        try check(try await notify(notification, randomBytes(32)) == .notRegistered, "the node answers Alice's next request NOT_REGISTERED")
+        try check(
+            try await stage.notify(notification, randomBytes(32)) == .notRegistered, "the node answers Alice's next request NOT_REGISTERED")
         try check(gorush.posts.count == 1, "gorush received nothing more")
     }
 
-    /// nil: no report came. The inner nil is success.
-    private func notify(_ notification: PushNotification, _ messageID: [UInt8]) async throws -> PushNotificationReport.ErrorType?? {
-        try await alice.client.notify([notification], messageID: messageID, at: server, timeout: Self.timeout).first?.error
-    }
-
-    private func step(_ text: String) {
-        Output.line()
-        Output.text(text)
-    }
-
     private func check(_ condition: Bool, _ expectation: String) throws {
-        guard condition else { throw failure(expectation) }
-        Output.line("  ok: \(expectation)")
-    }
-
-    private func failure(_ expectation: String) -> CommandFailure {
-        CommandFailure(.data, "this did not happen: \(expectation)")
-    }
-}
-
-extension String {
-    fileprivate var indented: String {
-        split(separator: "\n").map { "    " + $0 }.joined(separator: "\n")
+        try DemoStage.check(condition, expectation)
     }
 }
