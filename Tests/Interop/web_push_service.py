@@ -11,6 +11,10 @@ import threading
 import time
 
 
+# Requests are answered on several threads, and print() writes a line and its end one after the other.
+printing = threading.Lock()
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -18,7 +22,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         line = {"path": self.path, "headers": {k.lower(): v for k, v in self.headers.items()},
                 "body": base64.urlsafe_b64encode(body).rstrip(b"=").decode(), "connection": self.client_address[1]}
-        print(json.dumps(line), flush=True)
+        with printing:
+            print(json.dumps(line), flush=True)
         parts = self.path.split("/")
         if parts[1] == "status":
             self.send_response(int(parts[2]))
