@@ -40,12 +40,14 @@ extension NodeService: AdminOperations {
     /// Returns even if the disk hangs; the expiry of the first notification is unknown then.
     func status() async -> NodeStatus {
         let work = await work()
+        // Reads the figures that findings are about.
+        let protocols = await protocolStatus()
         return NodeStatus(
             process: NodeStatus.Process(
                 version: configuration.version, processID: ProcessInfo.processInfo.processIdentifier, started: started,
                 logLevel: configuration.logLevel?.current.rawValue),
             readiness: NodeStatus.Readiness(isDraining: drain.isOn, findings: findings), work: work,
-            publicKey: configuration.identity.publicKey.hex, protocols: await protocolStatus(), cluster: cluster.status)
+            publicKey: configuration.identity.publicKey.hex, protocols: protocols, cluster: cluster.status)
     }
 
     private func work() async -> NodeStatus.Work {

@@ -88,13 +88,16 @@ package struct Registrations: Sendable {
         .insert([
             StatusStorage.keyHash, StatusStorage.installation, StatusStorage.version, StatusStorage.changedAt, StatusStorage.platform,
             StatusStorage.queryTopic, StatusStorage.publishedQueryTopic, StatusStorage.message, StatusStorage.sealed,
-            StatusStorage.unfounded,
+            StatusStorage.unfounded, StatusStorage.webPushKey,
         ]))
     /// Updates a registration without its topics, so that their indexes are not written.
     private static let renew = Mutation(
         StatusStorage.registration,
         .update(
-            [StatusStorage.version, StatusStorage.changedAt, StatusStorage.platform, StatusStorage.message, StatusStorage.sealed],
+            [
+                StatusStorage.version, StatusStorage.changedAt, StatusStorage.platform, StatusStorage.message, StatusStorage.sealed,
+                StatusStorage.webPushKey,
+            ],
             where: [.equal(.id), .equal(StatusStorage.version), .present(StatusStorage.sealed)]))
     private static let replace = Mutation(
         StatusStorage.registration,
@@ -102,6 +105,7 @@ package struct Registrations: Sendable {
             [
                 StatusStorage.version, StatusStorage.changedAt, StatusStorage.platform, StatusStorage.queryTopic,
                 StatusStorage.publishedQueryTopic, StatusStorage.message, StatusStorage.sealed, StatusStorage.unfounded,
+                StatusStorage.webPushKey,
             ], where: [.equal(.id), .equal(StatusStorage.version), .absent(StatusStorage.sealed)]))
 
     /// - Parameters:
@@ -119,18 +123,20 @@ package struct Registrations: Sendable {
         let sealed = sealer.seal(bytes, in: StatusStorage.registration, boundTo: Self.binding(key, registration.version))
         let platform = Value(registration.platform.map { Int64($0.rawValue) })
         let time = Value.integer(now.rawValue)
+        let webPushKey = Value(registration.subscription?.vapidKey.map(VAPIDKey.mark))
         if let head, head.isRegistered {
-            return Self.renew(version, time, platform, Value(message?.rawValue), sealed, .integer(head.id), head.storedVersion)
+            return Self.renew(version, time, platform, Value(message?.rawValue), sealed, webPushKey, .integer(head.id), head.storedVersion)
         }
         let tags = QueryTopics(of: key.keyHash)
         let topics = (Value.integer(Int64(tags.deployed.rawValue)), Value.integer(Int64(tags.published.rawValue)))
         if let head {
             return Self.replace(
-                version, time, platform, topics.0, topics.1, Value(message?.rawValue), sealed, .null, .integer(head.id), head.storedVersion)
+                version, time, platform, topics.0, topics.1, Value(message?.rawValue), sealed, .null, webPushKey,
+                .integer(head.id), head.storedVersion)
         }
         return Self.insert(
             .bytes(key.keyHash.bytes), .bytes(key.installationID.bytes), version, time, platform, topics.0, topics.1,
-            Value(message?.rawValue), sealed, .null)
+            Value(message?.rawValue), sealed, .null, webPushKey)
     }
 
     /// Stores a registration, replacing any row of its installation.
@@ -144,7 +150,7 @@ package struct Registrations: Sendable {
 
     private static let endings: [Column] = [
         StatusStorage.version, StatusStorage.changedAt, StatusStorage.message, StatusStorage.platform, StatusStorage.queryTopic,
-        StatusStorage.publishedQueryTopic, StatusStorage.sealed,
+        StatusStorage.publishedQueryTopic, StatusStorage.sealed, StatusStorage.webPushKey,
     ]
     private static let end = Mutation(
         StatusStorage.registration, .update(endings, where: [.equal(.id), .equal(StatusStorage.version)]))
@@ -169,11 +175,11 @@ package struct Registrations: Sendable {
                 insert(
                     .bytes(key.keyHash.bytes), .bytes(key.installationID.bytes), version, time, .null, .null, .null,
                     Value(message?.rawValue),
-                    .null, wasRegistered ? .null : .integer(1))
+                    .null, wasRegistered ? .null : .integer(1), .null)
             ])
         }
         let end = end(
-            version, time, Value(message?.rawValue), .null, .null, .null, .null, .integer(head.id), head.storedVersion)
+            version, time, Value(message?.rawValue), .null, .null, .null, .null, .null, .integer(head.id), head.storedVersion)
         return installationCount(of: key.keyHash).then { count in
             let isLast = count == (head.isRegistered ? 1 : 0)
             return .change([end] + DeliveryStorage.forget(device(head.id)) + (isLast ? [TopicKeyStorage.forget(key.keyHash)] : []))

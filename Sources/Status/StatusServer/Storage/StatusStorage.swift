@@ -7,7 +7,12 @@ package enum StatusStorage {
     /// The number that identifies the protocol in stored rows.
     package static let protocolNumber = ProtocolNumber(rawValue: 1)
 
-    package static let part = StorePart("status", tables: [registration, topicKey, answer])
+    package static let part = StorePart(
+        "status", tables: [registration, topicKey, answer],
+        migrations: [
+            [.create(registration(with: [], [])), .create(topicKey), .create(answer)],
+            [.addColumn(webPushKey, to: registration), .createIndex(webPushKeyIndex, on: registration)],
+        ])
 
     // MARK: Registrations
 
@@ -26,17 +31,26 @@ package enum StatusStorage {
     /// 1 for the tombstone of an installation that was never registered here: deleted after 30 days.
     static let unfounded = Column("unfounded", .integer, isOptional: true)
 
+    /// `VAPIDKey.mark(of:)` of the key that a Web Push subscription was made for; null for subscriptions that name none, for other platforms and
+    /// tombstones, and in rows of releases without this column.
+    static let webPushKey = Column("web_push_key", .integer, isOptional: true)
+    private static let webPushKeyIndex = Index("registration_web_push_key", on: [webPushKey], where: .present(webPushKey))
+
     /// One row for each installation ever registered or unregistered. A tombstone has neither content, platform nor topics.
-    static let registration = Table(
-        "registration",
-        columns: [
-            keyHash, installation, version, changedAt, platform, queryTopic, publishedQueryTopic, sealed, message, unfounded,
-        ], unique: [keyHash, installation],
-        indexes: [
-            Index(queryTopicIndex, on: [queryTopic], where: .present(queryTopic)),
-            Index(publishedQueryTopicIndex, on: [publishedQueryTopic], where: .present(publishedQueryTopic)),
-            Index("registration_unfounded", on: [changedAt], where: .equal(unfounded, 1)),
-        ], sealed: SealedColumn(sealed, boundTo: [keyHash, version, installation], label: "registrations"))
+    static let registration = registration(with: [webPushKey], [webPushKeyIndex])
+
+    private static func registration(with columns: [Column], _ indexes: [Index]) -> Table {
+        Table(
+            "registration",
+            columns: [
+                keyHash, installation, version, changedAt, platform, queryTopic, publishedQueryTopic, sealed, message, unfounded,
+            ] + columns, unique: [keyHash, installation],
+            indexes: [
+                Index(queryTopicIndex, on: [queryTopic], where: .present(queryTopic)),
+                Index(publishedQueryTopicIndex, on: [publishedQueryTopic], where: .present(publishedQueryTopic)),
+                Index("registration_unfounded", on: [changedAt], where: .equal(unfounded, 1)),
+            ] + indexes, sealed: SealedColumn(sealed, boundTo: [keyHash, version, installation], label: "registrations"))
+    }
     static let queryTopicIndex = "registration_query_topic"
     static let publishedQueryTopicIndex = "registration_published_query_topic"
 
