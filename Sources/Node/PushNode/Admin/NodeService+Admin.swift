@@ -109,6 +109,16 @@ extension NodeService: AdminOperations {
 
     func setup() -> AdminAPI.Setup { configuration.setup() }
     func testPush(_ push: AdminAPI.TestPush) async -> AdminAPI.TestedPush { await configuration.testPush(push) }
+    func testWebPush(_ test: AdminAPI.WebPushTest) async -> AdminAPI.WebPushTested {
+        guard let posting = configuration.webPush?.posting else {
+            return AdminAPI.WebPushTested(problem: "the daemon runs without --web-push")
+        }
+        guard let subscription = PushSubscription(json: Array(test.subscription.utf8)) else {
+            return AdminAPI.WebPushTested(problem: "the subscription is not valid")
+        }
+        return AdminAPI.WebPushTested(await posting.post(.test(of: subscription, at: .now())))
+    }
+
     func inspectGorush() async -> [AdminAPI.InspectedGorush] { await configuration.inspectGorush() }
 
     /// Publishes a message to the node itself, on its first pubsub topic, and waits for it.

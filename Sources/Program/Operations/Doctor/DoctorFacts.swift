@@ -74,6 +74,8 @@ package struct DoctorFacts: Sendable {
     package var takesFeedback: Bool
     /// Findings on the protocols, of their own checks.
     package var protocols: [Finding] = []
+    /// Findings on the options of Web Push, and on a test notification.
+    package var webPush: [Finding] = []
 
     package init(
         keyProblem: String?, folder: Folder, freeBytes: Int64?, files: OpenFiles?, database: Database, daemon: NodeStatus?,

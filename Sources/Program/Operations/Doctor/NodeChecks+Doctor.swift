@@ -13,7 +13,8 @@ extension NodeChecks {
         [key(problem: facts.keyProblem), folder(facts.folder)] + [freeDisk(bytes: facts.freeBytes), files(facts)]
             + [database(facts.database)] + facts.protocols + [daemon(facts.daemon)] + cluster(facts.daemon)
             + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts.daemon) + [selfTest(facts.selfTest)]
-            + facts.gorushes.flatMap { gorush($0, facts) } + clocks(facts)
+            + facts.gorushes.flatMap { gorush($0, facts) } + webPush(facts.daemon) + facts.webPush
+            + clocks(facts)
     }
 
     // MARK: This machine
@@ -58,7 +59,7 @@ extension NodeChecks {
                     "database", .warn, "a rotation of the storage key was interrupted", remedy: "waku-push admin rotate-storage-key again")
             }
             let opened = inspection.rows == nil ? "rows not decrypted" : "all rows decrypted"
-            return Finding("database", .ok, "intact, \(opened), \(statistics.apn + statistics.firebase) installations")
+            return Finding("database", .ok, "intact, \(opened), \(statistics.apn + statistics.firebase + statistics.webPush) installations")
         }
     }
 

@@ -77,7 +77,7 @@ struct WebPushOptions: ParsableArguments {
         return keys
     }
 
-    private func checkedContact() throws(CommandFailure) -> String {
+    func checkedContact() throws(CommandFailure) -> String {
         guard let contact, VAPIDKey.isContact(contact) else {
             throw CommandFailure(
                 .usage,
@@ -99,6 +99,23 @@ struct WebPushOptions: ParsableArguments {
             throw CommandFailure(.data, "certificates \(authorities) can't be read: give --web-push-ca a PEM file")
         }
         return .file(path: authorities)
+    }
+}
+
+extension PushSubscription {
+    /// - Parameter path: a file with the JSON that browsers make; `-` for standard input.
+    init(file path: String) throws(CommandFailure) {
+        let file = path == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: path)
+        guard let content = try? file?.read(upToCount: Self.jsonByteLimit + 1) else {
+            throw CommandFailure(.data, "subscription \(path) can't be read: is it there, and may this user read it?")
+        }
+        guard let subscription = PushSubscription(json: Array(content)) else {
+            throw CommandFailure(
+                .data,
+                "subscription \(path) is not the JSON of a Web Push subscription: {\"endpoint\": \"https://…\", \"keys\": {\"p256dh\": …, \"auth\": …}}"
+            )
+        }
+        self = subscription
     }
 }
 
