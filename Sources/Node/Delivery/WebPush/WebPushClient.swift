@@ -123,7 +123,8 @@ package final class WebPushClient: WebPushPosting {
     private static func reason(_ code: HTTPError.Code) -> String {
         switch code {
         case .resolve: "its name could not be resolved"
-        case .connect: "no connection, or not to a public address"
+        case .connect: "no connection"
+        case .refusedAddress: "it is not at a public address"
         case .timeout: "timed out"
         case .tls: "no trusted connection"
         case .tooLarge: "the reply is too large"
