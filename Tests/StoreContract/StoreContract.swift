@@ -17,7 +17,7 @@ package struct StoreContract: Sendable, CustomTestStringConvertible {
     }
 
     package static var all: [StoreContract] {
-        order + combinators + conflicts + conditions + outputs + mutations + reading + sealing + migrations + moving
+        order + combinators + conflicts + conditions + outputs + mutations + reading + sealing + migrations + moving + webPushKeys
     }
 
     package func run(on open: @escaping OpenStore) async throws {

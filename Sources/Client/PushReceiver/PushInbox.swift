@@ -6,7 +6,7 @@ import WakuCrypto
 ///     path ──▶ rate ──▶ length ──▶ headers ──▶ VAPID signature ──▶ decryption ──▶ received or repeated
 ///      404, 410   429       413        400          401, 403             400
 ///
-/// What costs little is checked first. The message is received when its answer is 201; one with an `id` that was received before is answered alike.
+/// Cheap checks come first. 201 means that the message was received, now or before: a message with an `id` that was received before is a repeated one.
 public struct PushInbox: Sendable {
     public struct Limits: Hashable, Sendable {
         /// Push services take messages of at least 4,096 bytes, RFC 8030; waku-push sends none that are longer.
@@ -91,8 +91,8 @@ public struct PushInbox: Sendable {
     private var refilled: Timestamp?
 
     /// - Parameters:
-    ///   - subscriptions: those that are received.
-    ///   - removed: the ``ReceiverSubscription/token`` of those that ended.
+    ///   - subscriptions: the subscriptions to receive for.
+    ///   - removed: the ``ReceiverSubscription/token`` of each former subscription, answered 410.
     public init(_ subscriptions: [ReceiverSubscription], removed: Set<String> = [], limits: Limits = Limits()) {
         self.limits = limits
         self.removed = removed

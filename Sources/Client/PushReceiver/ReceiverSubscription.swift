@@ -2,17 +2,15 @@ public import Core
 import Foundation
 public import WakuCrypto
 
-/// A Web Push subscription with the private half of its keys: what a receiver keeps. Prints nothing of it.
+/// A Web Push subscription with the private half of its keys, for its receiver. Prints as `<redacted>`.
 ///
 /// The last component of the endpoint's path is random, so that only those that were given the subscription can post to it.
 public struct ReceiverSubscription: Sendable, CustomStringConvertible, CustomReflectable {
     public static let jsonByteLimit = 4096
     private static let tokenByteCount = 24
 
-    /// What is given to push servers.
+    /// The public half, to be registered with push servers.
     public let subscription: PushSubscription
-    /// The key of the only server that may post; nil when every server may.
-    public let vapidKey: P256PublicKey?
     let key: P256PrivateKey
 
     /// Makes a subscription with new keys.
@@ -31,12 +29,14 @@ public struct ReceiverSubscription: Sendable, CustomStringConvertible, CustomRef
 
     private init?(endpoint: String, key: P256PrivateKey, secret: [UInt8], vapidKey: P256PublicKey?) {
         guard let keys = WebPushKeys(publicKey: key.publicKey, secret: secret),
-            let subscription = PushSubscription(endpoint: endpoint, keys: keys)
+            let subscription = PushSubscription(endpoint: endpoint, keys: keys, vapidKey: vapidKey)
         else { return nil }
         self.subscription = subscription
         self.key = key
-        self.vapidKey = vapidKey
     }
+
+    /// The key of the only server that may post; nil when every server may.
+    public var vapidKey: P256PublicKey? { subscription.vapidKey }
 
     /// The last component of the endpoint's path.
     public var token: String { Self.token(of: subscription.endpoint) }

@@ -27,7 +27,7 @@ public struct PushReceiverServer: Sendable {
     ///   - port: 0 for any free port.
     ///   - certificate: with its key, PEM; nil for plain HTTP behind a proxy.
     ///   - limits: those of the inbox.
-    ///   - handle: gets the result of each request; called concurrently.
+    ///   - handle: receives the result of each request; called concurrently.
     /// - Returns: nil for a certificate that is not valid.
     public init?(
         _ inbox: PushInbox, host: String, port: Int, certificate: (chain: [UInt8], key: [UInt8])?,

@@ -19,6 +19,7 @@ final class CurlTransfer {
     private var isTooLarge = false
     /// See ``CurlConfiguration/Destinations-swift.enum``.
     private var networks: [IPNetwork] = []
+    private var hasRefusedAddress = false
 
     init(task: CurlTask, handle: CurlHandle, deadline: Instant) {
         self.task = task
@@ -69,6 +70,9 @@ final class CurlTransfer {
     /// The result of the request when libcurl completed the transfer.
     func result(_ result: CURLcode) -> Result<HTTPResponse, HTTPError> {
         if isTooLarge { return .failure(HTTPError(.tooLarge, "the response is larger than allowed")) }
+        if hasRefusedAddress, result == CURLE_COULDNT_CONNECT {
+            return .failure(HTTPError(.refusedAddress, "the host has an address that must not be connected to"))
+        }
         guard result == CURLE_OK else { return .failure(HTTPError(result, detail: handle.detail)) }
         return .success(HTTPResponse(status: handle.responseStatus, headers: headers, body: body))
     }
@@ -77,7 +81,10 @@ final class CurlTransfer {
     private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
         let length = min(Int(address.pointee.addrlen), MemoryLayout<sockaddr_storage>.size)
         let ip = IPAddress(socketAddress: UnsafeRawBufferPointer(start: waku_curl_socket_address(address), count: length))
-        guard let ip, ip.isPublic || networks.contains(where: { $0.contains(ip) }) else { return waku_curl_socket_bad }
+        guard let ip, ip.isPublic || networks.contains(where: { $0.contains(ip) }) else {
+            hasRefusedAddress = true
+            return waku_curl_socket_bad
+        }
         return socket(address.pointee.family, address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue), address.pointee.protocol)
     }
 

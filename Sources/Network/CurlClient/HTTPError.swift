@@ -5,6 +5,8 @@ package struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
         case resolve
         /// Nothing accepted the connection.
         case connect
+        /// The host has no address that ``CurlConfiguration/Destinations-swift.enum`` allows, and nothing accepted the connection at another.
+        case refusedAddress
         /// ``HTTPRequest/connectTimeout`` or ``HTTPRequest/timeout`` passed.
         case timeout
         /// The server's certificate is not trusted, or the handshake failed.

@@ -73,7 +73,7 @@ package final class DeliveryService: Sendable {
         self.sources = sources
         self.gorush = gorush
         webPush = configuration.webPush
-        routing = EndpointRouting(gorush.map(\.rule), postsWebPush: configuration.webPush != nil)
+        routing = EndpointRouting(gorush.map(\.rule), webPushKeys: configuration.webPush?.keys ?? [])
         feedback = Feedback(
             store: store, sources: sources, ids: configuration.ids, counters: counters, alarms: alarms, logger: logger, now: now)
         self.counters = counters

@@ -1,4 +1,5 @@
 package import Core
+package import WakuCrypto
 
 /// Selects the notifications for one of several gorush servers.
 package struct EndpointRule: Codable, Hashable, Sendable {
@@ -46,16 +47,16 @@ enum Destination: Hashable, Sendable {
 /// to endpoints without services: different apps need different Firebase projects, and tokens do not identify the project.
 package struct EndpointRouting: Sendable {
     package let rules: [EndpointRule]
-    /// Whether this node posts to Web Push services.
-    package let postsWebPush: Bool
+    /// The VAPID keys of a node that posts to Web Push services, the current one first; empty for others.
+    package let webPushKeys: [P256PublicKey]
     private let isTrivial: Bool
     private let namesServices: Bool
 
     /// - Precondition: at least one.
-    package init(_ rules: [EndpointRule] = [EndpointRule()], postsWebPush: Bool = false) {
+    package init(_ rules: [EndpointRule] = [EndpointRule()], webPushKeys: [P256PublicKey] = []) {
         precondition(!rules.isEmpty)
         self.rules = rules
-        self.postsWebPush = postsWebPush
+        self.webPushKeys = webPushKeys
         namesServices = rules.contains { $0.services != nil }
         isTrivial = rules[0].takesAll && !namesServices
     }
@@ -72,6 +73,9 @@ package struct EndpointRouting: Sendable {
             return !namesServices || (service.map { rule.services?.contains($0) ?? false } ?? (rule.services == nil))
         }
     }
+
+    /// Whether this node posts to Web Push services.
+    package var postsWebPush: Bool { !webPushKeys.isEmpty }
 
     /// - Returns: nil when no endpoint serves this device.
     func destination(of address: DeviceAddress) -> Destination? {

@@ -7,11 +7,14 @@ package struct DeviceFigures: Hashable, Sendable {
     /// The registered devices with a token in doubt.
     package var inDoubt: [Platform: Int]
     package var unregistered: Int
+    /// Registered devices of Web Push whose subscriptions name the VAPID key that they were made for, by `VAPIDKey.mark(of:)`.
+    package var webPushKeys: [Int64: Int]
 
-    package init(registered: [Platform: Int], inDoubt: [Platform: Int], unregistered: Int) {
+    package init(registered: [Platform: Int], inDoubt: [Platform: Int], unregistered: Int, webPushKeys: [Int64: Int] = [:]) {
         self.registered = registered
         self.inDoubt = inDoubt
         self.unregistered = unregistered
+        self.webPushKeys = webPushKeys
     }
 
     package var counts: RegistrationCounts {
@@ -21,6 +24,7 @@ package struct DeviceFigures: Hashable, Sendable {
         counts.webPush = registered[.webPush] ?? 0
         counts.inDoubt = inDoubt.values.reduce(0, +)
         counts.unregistered = unregistered
+        counts.webPushKeys = webPushKeys
         return counts
     }
 }

@@ -117,6 +117,8 @@ package struct RegistrationCounts: Sendable {
     /// The number of registered devices with a token in doubt.
     package var inDoubt = 0
     package var unregistered = 0
+    /// See ``DeviceFigures/webPushKeys``.
+    package var webPushKeys: [Int64: Int] = [:]
 }
 
 /// A line of `admin status` and of the status page.

@@ -29,6 +29,9 @@ package final class ThrottledReading<Value: Sendable>: Sendable {
         self.read = read
     }
 
+    /// The value of the last reading, without a new one; nil if there is none.
+    package var latest: Value? { state.withLock(\.value) }
+
     /// The value; nil if it could not be read yet.
     package func value() async -> Value? {
         let (isReading, last) = state.withLock { state -> (Bool, Value?) in

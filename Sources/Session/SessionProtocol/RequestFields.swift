@@ -88,13 +88,14 @@ struct RequestFields {
         return (name, token)
     }
 
-    /// The JSON of a Web Push subscription, from `endpoint`, `p256dh` and `auth`.
+    /// The JSON of a Web Push subscription, from `endpoint`, `p256dh` and `auth`, and `vapid` if it is given.
     private func webPushToken(_ info: JSONObject) throws(RequestError) -> String {
         guard let endpoint = info["endpoint"]?.text, let key = info["p256dh"]?.text, let secret = info["auth"]?.text else {
             throw .badInput("service_info", "expected endpoint, p256dh and auth")
         }
-        guard let subscription = PushSubscription(endpoint: endpoint, p256dh: key, auth: secret) else {
-            throw .badInput("service_info", "expected an https endpoint of at most 2048 bytes, a point of P-256 and 16 bytes, in base64url")
+        if let vapid = info["vapid"], vapid.text == nil { throw .badInput("service_info", "expected vapid to be a string") }
+        guard let subscription = PushSubscription(endpoint: endpoint, p256dh: key, auth: secret, vapid: info["vapid"]?.text) else {
+            throw .badInput("service_info", "expected an https endpoint of at most 2048 bytes, points of P-256 and 16 bytes, in base64url")
         }
         return String(decoding: subscription.json, as: UTF8.self)
     }

@@ -17,6 +17,11 @@ package struct SubscriberDevice: Hashable, Sendable {
         return PushSubscription(json: Array(token.value.utf8))?.endpoint ?? token.value
     }
 
+    /// The VAPID key that a Web Push subscription was made for; nil if it names none, and for other services.
+    package var webPushKey: P256PublicKey? {
+        service == .webPush ? PushSubscription(json: Array(token.value.utf8))?.vapidKey : nil
+    }
+
     /// - Throws: ``RequestError/Code/serviceNotAvailable`` for an unknown service.
     init(named name: String, token: String) throws(RequestError) {
         guard let service = PushService(rawValue: name) else { throw RequestError(.serviceNotAvailable, "service: unknown") }

@@ -1,3 +1,4 @@
+import Delivery
 import NodeAPI
 import NodeMetrics
 import Core
@@ -11,6 +12,13 @@ extension SessionService {
         SessionChecks.findings(
             monitor.figures, unserved: Set(PushService.ofGorush).subtracting(services), isListening: httpPort != nil)
             + (proxyWatch.withLock(\.finding).map { [$0] } ?? [])
+            + (figures.latest.flatMap(webPushKeyUse)?.finding("Session").map { [$0] } ?? [])
+    }
+
+    /// nil for a node without Web Push.
+    private func webPushKeyUse(_ figures: SubscriptionFigures) -> WebPushKeyUse? {
+        let keys = node.delivery.routing.webPushKeys
+        return keys.isEmpty ? nil : WebPushKeyUse(total: figures.services[.webPush] ?? 0, counts: figures.webPushKeys, keys: keys)
     }
 
     var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.hasher, at: node.now()) }
@@ -56,7 +64,7 @@ extension SessionService {
             ProtocolFact("messages reported", String(counters.count(.sessionMessage))),
             ProtocolFact("notifications", String(counters.count(.sessionNotification))),
             ProtocolFact("messages dropped", dropped.isEmpty ? "none" : dropped.joined(separator: ", ")),
-        ] + (share.map { [$0] } ?? [])
+        ] + [share, stored.flatMap(webPushKeyUse)?.fact].compactMap(\.self)
     }
 }
 

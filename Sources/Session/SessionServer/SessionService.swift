@@ -60,7 +60,8 @@ final class SessionService: ProtocolService {
                         for: service.platform, apnTopic: service.isApple ? configuration.apnsTopic : "", service: service) != nil
             })
         preparation = RequestPreparation(
-            SignatureVerifier(sodium: configuration.sodium), services: services, timeout: configuration.storeTimeout)
+            SignatureVerifier(sodium: configuration.sodium), services: services, webPushKeys: routing.webPushKeys,
+            timeout: configuration.storeTimeout)
         limits.count(with: node.counters)
         if node.cluster.isShared {
             limits.limiter.exchangeUsage(

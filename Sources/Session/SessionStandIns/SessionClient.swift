@@ -125,9 +125,10 @@ package struct SessionClient: Sendable {
             return "{\"token\":\(quoted(device.token.value))}"
         }
         let keys = subscription.keys
+        let vapid = subscription.vapidKey.map { ",\"vapid\":\(quoted(Base64URL.encode($0.bytes)))" } ?? ""
         return """
             {"endpoint":\(quoted(subscription.endpoint)),"p256dh":\(quoted(Base64URL.encode(keys.publicKey.bytes))),\
-            "auth":\(quoted(Base64URL.encode(keys.secret)))}
+            "auth":\(quoted(Base64URL.encode(keys.secret)))\(vapid)}
             """
     }
 

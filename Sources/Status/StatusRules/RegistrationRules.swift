@@ -11,19 +11,19 @@ package struct RegistrationRules: Sendable {
     private let identity: PrivateKey
     private let isIdempotent: Bool
     private let serves: @Sendable (Platform, _ apnTopic: String) -> Bool
-    private let servesWebPush: Bool
+    private let webPushKeys: [P256PublicKey]
 
     /// - Parameters:
     ///   - isIdempotent: whether a repeated, identical registration succeeds instead of VERSION_MISMATCH.
-    ///   - servesWebPush: whether this node posts to Web Push services.
+    ///   - webPushKeys: the VAPID keys of a node that posts to Web Push services; empty for others.
     ///   - serves: whether there is a gorush endpoint for an app.
     package init(
-        identity: PrivateKey, isIdempotent: Bool = false, servesWebPush: Bool = false,
+        identity: PrivateKey, isIdempotent: Bool = false, webPushKeys: [P256PublicKey] = [],
         serves: @escaping @Sendable (Platform, _ apnTopic: String) -> Bool = { _, _ in true }
     ) {
         self.identity = identity
         self.isIdempotent = isIdempotent
-        self.servesWebPush = servesWebPush
+        self.webPushKeys = webPushKeys
         self.serves = serves
     }
 
@@ -55,11 +55,17 @@ package struct RegistrationRules: Sendable {
     private func flaw(
         in registration: PushNotificationRegistration, from sender: PublicKey
     ) -> PushNotificationRegistrationResponse.ErrorType? {
-        guard let platform = registration.platform, platform != .webPush || servesWebPush else { return .unsupportedTokenType }
+        guard let platform = registration.platform, platform != .webPush || !webPushKeys.isEmpty else { return .unsupportedTokenType }
         guard !registration.deviceToken.isEmpty, registration.accessToken.isUUID, platform != .apn || !registration.apnTopic.isEmpty,
             Grant.isValid(registration.grant, client: sender, server: identity.publicKey, accessToken: registration.accessToken)
         else { return .malformedMessage }
-        if platform == .webPush { return registration.subscription == nil ? .malformedMessage : nil }
+        if platform == .webPush {
+            // A push service would refuse each message for a subscription that is bound to another server's key.
+            guard let subscription = registration.subscription, subscription.vapidKey.map(webPushKeys.contains) ?? true else {
+                return .malformedMessage
+            }
+            return nil
+        }
         return serves(platform, registration.apnTopic) ? nil : .unsupportedTokenType
     }
 

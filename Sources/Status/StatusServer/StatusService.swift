@@ -70,7 +70,7 @@ struct StatusService: ProtocolService {
         let registrations = Registrations(store.sealer)
         let rules = RegistrationRules(
             identity: identity, isIdempotent: configuration.idempotentRegistrations,
-            servesWebPush: node.delivery.routing.postsWebPush,
+            webPushKeys: node.delivery.routing.webPushKeys,
             serves: { [routing = node.delivery.routing] in routing.endpoint(for: $0, apnTopic: $1) != nil })
         let requestRules = RequestRules(maximumAge: configuration.requestAgeLimit)
         let versions = RecentVersions()
@@ -236,10 +236,23 @@ struct StatusService: ProtocolService {
     }
 
     func facts() async -> [ProtocolFact] {
-        [ProtocolFact("query topics", "\(topics.otherCount)")]
+        let use = node.delivery.routing.postsWebPush ? await figures.value().map(webPushKeyUse) : nil
+        return [ProtocolFact("query topics", "\(topics.otherCount)")] + (use.map { [$0.fact] } ?? [])
+    }
+
+    var findings: [Finding] {
+        guard node.delivery.routing.postsWebPush, let figures = figures.latest else { return [] }
+        return webPushKeyUse(figures).finding("Status").map { [$0] } ?? []
+    }
+
+    private func webPushKeyUse(_ figures: RegistrationFigures) -> WebPushKeyUse {
+        WebPushKeyUse(
+            total: figures.registered[.webPush] ?? 0, counts: figures.webPushKeys, keys: node.delivery.routing.webPushKeys)
     }
 }
 
 extension RegistrationFigures {
-    fileprivate var devices: DeviceFigures { DeviceFigures(registered: registered, inDoubt: inDoubt, unregistered: unregistered) }
+    fileprivate var devices: DeviceFigures {
+        DeviceFigures(registered: registered, inDoubt: inDoubt, unregistered: unregistered, webPushKeys: webPushKeys)
+    }
 }

@@ -124,6 +124,31 @@ struct PushReceiverServerTests {
         }
     }
 
+    @Test("After a change of the node's key, subscriptions are posted to with the key that they were made for")
+    func formerKey() async throws {
+        try await withServer { own, _, _ in
+            let configuration = WebPushClient.configuration(
+                trust: .file(path: folder.path + "/authority.pem"), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })
+            let changed = WebPushClient(
+                client: CurlClient(configuration: configuration), key: VAPIDKey(.generate()), formerKeys: [VAPIDKey(.generate()), key],
+                contact: "mailto:a@b.example", timeout: .seconds(60))
+            #expect(own.subscription.vapidKey == key.key.publicKey && changed.publicKeys.count == 3)
+            #expect(await changed.post(message(own.subscription)).answer == .accepted)
+            #expect(events.refusals.isEmpty)
+            // A subscription that names no key: the keys are tried, and the accepted one is remembered.
+            let unnamed = try #require(PushSubscription(endpoint: own.subscription.endpoint, keys: own.subscription.keys))
+            #expect(await changed.post(message(unnamed)).answer == .accepted)
+            #expect(events.refusals == [.wrongSignature, .wrongSignature])
+            #expect(await changed.post(message(unnamed)).answer == .accepted)
+            #expect(events.refusals.count == 2 && events.received.count == 3)
+            // A key that the node does not have does not keep it from trying its own.
+            let foreign = try #require(
+                PushSubscription(
+                    endpoint: own.subscription.endpoint, keys: own.subscription.keys, vapidKey: P256PrivateKey.generate().publicKey))
+            #expect(await changed.post(message(foreign)).answer == .accepted)
+        }
+    }
+
     @Test("A burst is answered 429 with the time to wait")
     func rate() async throws {
         var limits = PushInbox.Limits()

@@ -31,7 +31,7 @@ struct TrialCertificateTests {
         let (first, second) = (try #require(TrialCertificate(hosts: ["a"])), try #require(TrialCertificate(hosts: ["a"])))
         #expect(first.authority != second.authority && first.key != second.key)
         let identity = try #require(TLSIdentity(certificate: Array(first.certificate.utf8), key: Array(first.key.utf8)))
-        #expect((395...397).contains(identity.daysLeft))
+        #expect((395...397).contains(identity.daysLeft) && identity.names("a") && !identity.names("b") && !identity.names("127.0.0.1"))
         #expect(TLSIdentity(certificate: Array(first.certificate.utf8), key: Array(second.key.utf8)) == nil)
         #expect(TLSIdentity(certificate: [], key: []) == nil)
         #expect(TLSIdentity(certificate: Array(first.key.utf8), key: Array(first.certificate.utf8)) == nil)

@@ -6,12 +6,13 @@ import NodeAPI
 import NodeAssembly
 import NodeMetrics
 import PushClient
-import PushNode
 import StatusProtocol
 import TestSupport
 import Testing
 import Waku
 import WakuCrypto
+
+@testable import PushNode
 
 @Suite("Web Push, from the relay to the push service")
 struct WebPushNodeTests {
@@ -25,12 +26,13 @@ struct WebPushNodeTests {
         bob = TestClient(of: fixture.identity.publicKey)
     }
 
-    private func endpoint(_ service: PushServiceStandIn) -> WebPushEndpoint {
+    private func endpoint(_ service: PushServiceStandIn, former: [VAPIDKey] = []) -> WebPushEndpoint {
         let configuration = WebPushClient.configuration(
             trust: .file(path: service.authority), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })
         let client = WebPushClient(
-            client: CurlClient(configuration: configuration), key: key, contact: "mailto:operator@example.org", timeout: .seconds(60))
-        return WebPushEndpoint(client, publicKey: key.publicKey)
+            client: CurlClient(configuration: configuration), key: key, formerKeys: former, contact: "mailto:operator@example.org",
+            timeout: .seconds(60))
+        return WebPushEndpoint(client)
     }
 
     private func register(
@@ -65,6 +67,60 @@ struct WebPushNodeTests {
             #expect(try await node.notify(bob) == .notRegistered)
             let finding = try #require(node.node.findings.first { $0.check == "web push" })
             #expect(finding.text.contains(key.publicKey) && finding.text.contains("no gorush"))
+        }
+    }
+
+    @Test("After a change of the VAPID key, subscriptions for the former one are notified with it and counted")
+    func formerKey() async throws {
+        let service = try await PushServiceStandIn()
+        let former = VAPIDKey(.generate())
+        @Sendable func token(_ path: String, _ key: VAPIDKey) throws -> [UInt8] {
+            let keys = try #require(WebPushKeys(publicKey: receiver.key.publicKey, secret: receiver.secret))
+            return try #require(PushSubscription(endpoint: service.endpoint(path), keys: keys, vapidKey: key.key.publicKey)).json
+        }
+        try await fixture.withNode(
+            configure: { $0.node.webPush = endpoint(service, former: [former]) }, endpoints: [.none]
+        ) { node async throws in
+            #expect(try await register(node, token: try token("/a", VAPIDKey(.generate()))) == .malformedMessage)
+            #expect(try await register(node, token: try token("/a", former)) == nil)
+            #expect(try await node.notify(bob) == nil)
+            #expect(service.requests.last?.headers["authorization"]?.hasSuffix("k=\(former.publicKey)") == true)
+            func status() async -> (finding: String?, fact: String?) {
+                let status = await node.node.status()
+                return (
+                    status.findings.first { $0.check == "web push keys" }?.text,
+                    status.protocols?.flatMap(\.facts).first { $0.name == "Web Push subscriptions" }?.value
+                )
+            }
+            // The numbers may be some seconds old.
+            try await eventually {
+                let (finding, fact) = await status()
+                return finding == "Status: 1 Web Push subscriptions are for a former VAPID key"
+                    && fact == "0 for the current VAPID key, 1 for former keys, 0 name no key"
+            }
+            #expect(try await register(node, token: try token("/a", key), version: 2) == nil)
+            #expect(try await node.notify(bob) == nil)
+            #expect(service.requests.last?.headers["authorization"]?.hasSuffix("k=\(key.publicKey)") == true)
+        }
+    }
+
+    @Test("A notification that waits goes to the subscription that the device moved to")
+    func moved() async throws {
+        let service = try await PushServiceStandIn()
+        let (old, new) = (
+            try #require(receiver.subscription(service.endpoint("/status/503/1"))),
+            try #require(receiver.subscription(service.endpoint("/b")))
+        )
+        try await fixture.withNode(configure: { $0.node.webPush = endpoint(service) }, endpoints: [.none]) { node async throws in
+            #expect(try await register(node, token: old.json) == nil)
+            async let notified = node.notify(bob)
+            try await node.wait { node.count(.webPushLater) >= 1 }
+            #expect(try await register(node, token: new.json, version: 2) == nil)
+            try await node.wait { node.count(.webPushAccepted) == 1 }
+            #expect(service.requests.last?.path == "/b")
+            _ = try await notified
+            #expect(try await node.notify(bob) == nil)
+            #expect(service.requests.last?.path == "/b" && node.count(.webPushAccepted) == 2)
         }
     }
 

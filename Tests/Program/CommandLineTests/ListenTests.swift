@@ -15,7 +15,7 @@ struct ListenTests {
 
     private struct Event: Decodable {
         struct Content: Decodable {
-            let type: String
+            let type: String?
             let id: String
         }
         let event: String
@@ -77,6 +77,13 @@ struct ListenTests {
             desktop + "/subscription.json")
     }
 
+    /// The finding of `doctor --test-push`.
+    private func test(_ daemon: Daemon) async throws -> String? {
+        struct Finding: Decodable { let check, text: String }
+        let ended = try await run("doctor", "--data", folder.path + "/data", "--test-push", desktop + "/subscription.json", "--json")
+        return try ended.json([Finding].self).first { $0.check == "web push test" }?.text
+    }
+
     private func notify(_ daemon: Daemon) async throws -> Ended {
         try await run(
             "client", "notify", "--relay", daemon.relayURL, "--timeout", "60s", "--server", server.publicKey, "--registrant", bob.publicKey)
@@ -98,6 +105,8 @@ struct ListenTests {
         #expect(try await notify(daemon).status == 0)
         try await first.waitFor("notification")
         #expect(first.notifications.map(\.type) == ["message"])
+        #expect(try await test(daemon) == "accepted by the push service with status 201")
+        try await first.waitFor("notification", count: 2)
         await first.stop()
 
         // The subscription stays after a restart, in text as in JSON.
@@ -112,10 +121,12 @@ struct ListenTests {
         #expect(try await prepare(vapid, "--renew").status == 0)
         let third = try await listen()
         try await eventually { try await notify(daemon).failure?.contains("NOT_REGISTERED") == true }
-        #expect(third.notifications.isEmpty && third.events.contains { $0.event == "refused" && $0.status == "410" })
+        #expect(try await test(daemon) == "accepted by the push service with status 201")
+        #expect(
+            third.events.count { $0.event == "notification" } == 1 && third.events.contains { $0.event == "refused" && $0.status == "410" })
         #expect(try await register(daemon, vapid, version: 3).status == 0)
         #expect(try await notify(daemon).status == 0)
-        try await third.waitFor("notification")
+        try await third.waitFor("notification", count: 2)
         await third.stop()
         let ended = await daemon.stop()
         #expect(ended.status == 0)

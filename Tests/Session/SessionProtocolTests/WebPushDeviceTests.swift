@@ -22,6 +22,10 @@ struct WebPushDeviceTests {
         #expect(service == "webpush")
         let subscription = try #require(PushSubscription(json: Array(token.utf8)))
         #expect(subscription == Self.receiver.subscription("https://push.example/a"))
+        let named = try device(
+            #"{"endpoint":"https://push.example/a","p256dh":"\#(Self.point)","auth":"\#(Self.auth)","vapid":"\#(Self.point)"}"#)
+        #expect(PushSubscription(json: Array(named.token.utf8))?.vapidKey == Self.receiver.key.publicKey)
+        #expect(SubscriberDevice(service: .webPush, token: named.token).webPushKey == Self.receiver.key.publicKey)
         let other = try #require(WebPushReceiver().subscription("https://push.example/a"))
         let devices = [subscription, other].map {
             SubscriberDevice(service: .webPush, token: String(decoding: $0.json, as: UTF8.self))
@@ -37,6 +41,8 @@ struct WebPushDeviceTests {
             #"{"endpoint":"http://push.example/a","p256dh":"\#(Self.point)","auth":"\#(Self.auth)"}"#,
             #"{"endpoint":"https://push.example/a","p256dh":"\#(Self.auth)","auth":"\#(Self.auth)"}"#,
             #"{"endpoint":"https://push.example/a","p256dh":"\#(Self.point)","auth":1}"#,
+            #"{"endpoint":"https://push.example/a","p256dh":"\#(Self.point)","auth":"\#(Self.auth)","vapid":"\#(Self.auth)"}"#,
+            #"{"endpoint":"https://push.example/a","p256dh":"\#(Self.point)","auth":"\#(Self.auth)","vapid":1}"#,
         ] {
             #expect(throws: RequestError.self) { try device(info) }
         }

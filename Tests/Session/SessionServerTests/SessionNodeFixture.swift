@@ -134,6 +134,7 @@ struct SessionNodeFixture {
 
     func withNode<R: Sendable>(
         configure: (inout SessionPush.Configuration) -> Void = { _ in }, endpoints: [EndpointRule] = [EndpointRule()],
+        webPush: WebPushEndpoint? = nil,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, _ body: (Running) async throws -> R
     ) async throws -> R {
         var configuration = SessionPush.Configuration(
@@ -141,7 +142,8 @@ struct SessionNodeFixture {
         configuration.apnsTopic = "com.session"
         configure(&configuration)
         let session = SessionPush(configuration)
-        let nodeConfiguration = NodeConfiguration(identity: identity, dataPath: folder.path)
+        var nodeConfiguration = NodeConfiguration(identity: identity, dataPath: folder.path)
+        nodeConfiguration.webPush = webPush
         let cluster = shared.map { shared in
             var cluster = ClusterNode.Configuration(name: shared.name)
             // On a busy machine a node may be slow for a long time.

@@ -23,6 +23,11 @@ public struct VAPIDKey: Sendable {
     /// The public key in base64url: the parameter `k`, and the `applicationServerKey` of a subscription.
     public var publicKey: String { Base64URL.encode(key.publicKey.bytes) }
 
+    /// A number that stored subscriptions have in place of the key: the first 8 bytes of its SHA-256.
+    public static func mark(of key: P256PublicKey) -> Int64 {
+        SHA256.hash(key.bytes).prefix(8).reduce(0) { $0 << 8 | Int64($1) }
+    }
+
     /// The private key in base64url, for a key file.
     public var fileText: String { key.scalar.withBytes { Base64URL.encode(Array($0)) } }
 

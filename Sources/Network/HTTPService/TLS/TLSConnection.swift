@@ -38,7 +38,7 @@ final class TLSConnection {
 
     /// - Parameters:
     ///   - bytes: as they came from the network.
-    ///   - content: gets what they contain, decrypted.
+    ///   - content: receives the decrypted content, in pieces.
     func receive(_ bytes: UnsafeRawBufferPointer, _ content: (UnsafeRawBufferPointer) -> Void) -> Progress {
         guard bytes.isEmpty || BIO_write(input, bytes.baseAddress, Int32(clamping: bytes.count)) == bytes.count else { return .ended }
         if !isEstablished {

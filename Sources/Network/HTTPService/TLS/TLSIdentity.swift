@@ -35,6 +35,13 @@ package final class TLSIdentity: Sendable {
         SSL_CTX_free(context)
     }
 
+    /// Whether the certificate is for this host name or IP address.
+    package func names(_ host: String) -> Bool {
+        let certificate = SSL_CTX_get0_certificate(context)
+        defer { ERR_clear_error() }
+        return X509_check_ip_asc(certificate, host, 0) == 1 || X509_check_host(certificate, host, host.utf8.count, 0, nil) == 1
+    }
+
     /// The state of a new connection; nil when memory is short.
     func makeConnection() -> TLSConnection? { SSL_new(context).flatMap { TLSConnection(taking: $0) } }
 }

@@ -1,9 +1,12 @@
 package import Core
 package import CurlClient
 import Synchronization
-import WakuCrypto
+package import WakuCrypto
 
 /// Encrypts messages and posts them to push services, RFC 8030.
+///
+/// With several VAPID keys, a message is signed by the one that its subscription names. For others the keys are tried in order when a push service
+/// refuses one, and the key that was accepted is remembered.
 package final class WebPushClient: WebPushPosting {
     package static let standardTimeout = Duration.seconds(15)
     private static let connectTimeout = Duration.seconds(5)
@@ -13,6 +16,7 @@ package final class WebPushClient: WebPushPosting {
     /// A token is replaced this long before its end.
     private static let tokenMargin: Int64 = 3600
     private static let tokenCapacity = 1000
+    private static let rememberedKeyCapacity = 10_000
 
     private struct Token {
         let header: String
@@ -20,24 +24,30 @@ package final class WebPushClient: WebPushPosting {
     }
 
     private let client: CurlClient
-    private let key: VAPIDKey
+    /// The current one first.
+    private let keys: [VAPIDKey]
     private let contact: String
     private let timeout: Duration
     private let now: @Sendable () -> Timestamp
-    private let tokens = Mutex(GenerationalCache<WebPushOrigin, Token>(capacity: tokenCapacity))
+    /// For each of ``keys``.
+    private let tokens: Mutex<[GenerationalCache<WebPushOrigin, Token>]>
+    /// The places in ``keys`` that were accepted for subscriptions that name none, by a hash of the endpoint; only those that are not the first.
+    private let accepted = Mutex(GenerationalCache<Int, Int>(capacity: rememberedKeyCapacity))
 
     /// - Parameters:
     ///   - client: see ``configuration(trust:allowed:)``.
     ///   - key: the node's VAPID key.
+    ///   - formerKeys: former VAPID keys of the node that subscriptions may still be bound to.
     ///   - contact: the operator's address: see `VAPIDKey.isContact(_:)`.
     ///   - timeout: the time limit for the answer.
     ///   - now: the system's clock.
     package init(
-        client: CurlClient, key: VAPIDKey, contact: String, timeout: Duration = WebPushClient.standardTimeout,
+        client: CurlClient, key: VAPIDKey, formerKeys: [VAPIDKey] = [], contact: String, timeout: Duration = WebPushClient.standardTimeout,
         now: @escaping @Sendable () -> Timestamp = { .now() }
     ) {
         self.client = client
-        self.key = key
+        keys = [key] + formerKeys
+        tokens = Mutex(keys.map { _ in GenerationalCache(capacity: Self.tokenCapacity) })
         self.contact = contact
         self.timeout = timeout
         self.now = now
@@ -54,7 +64,23 @@ package final class WebPushClient: WebPushPosting {
         return configuration
     }
 
+    package var publicKeys: [P256PublicKey] { keys.map(\.key.publicKey) }
+
     package func post(_ message: WebPushMessage) async -> WebPushReply {
+        let endpointHash = message.subscription.endpoint.hashValue
+        if let named = message.subscription.vapidKey, let place = keys.firstIndex(where: { $0.key.publicKey == named }) {
+            return await post(message, signedBy: place)
+        }
+        let first = accepted.withLock { $0.value(of: endpointHash) } ?? 0
+        var reply = await post(message, signedBy: first)
+        for place in keys.indices where reply.answer == .keyRefused && place != first {
+            reply = await post(message, signedBy: place)
+            if reply.answer == .accepted { accepted.withLock { $0.set(place, of: endpointHash) } }
+        }
+        return reply
+    }
+
+    private func post(_ message: WebPushMessage, signedBy place: Int) async -> WebPushReply {
         let content = message.content
         let keys = message.subscription.keys
         guard let body = WebPushEncryption.seal(content.whole, to: keys) ?? WebPushEncryption.seal(content.truncated, to: keys) else {
@@ -67,7 +93,7 @@ package final class WebPushClient: WebPushPosting {
             headers: [
                 ("TTL", "\(max(0, left))"), ("Urgency", content.urgency.rawValue), ("Content-Encoding", "aes128gcm"),
                 ("Content-Type", "application/octet-stream"),
-                ("Authorization", authorization(for: message.subscription.origin, at: time.rawValue / 1_000_000_000)),
+                ("Authorization", authorization(for: message.subscription.origin, by: place, at: time.rawValue / 1_000_000_000)),
             ], body: body, connectTimeout: Self.connectTimeout, timeout: timeout,
             maximumResponseByteCount: Self.maximumReplyByteCount)
         do throws(HTTPError) {
@@ -80,22 +106,25 @@ package final class WebPushClient: WebPushPosting {
         }
     }
 
-    private func authorization(for origin: WebPushOrigin, at seconds: Int64) -> String {
-        if let token = tokens.withLock({ $0.value(of: origin) }), seconds < token.expires - Self.tokenMargin,
+    /// - Parameter place: of the key in ``keys``.
+    private func authorization(for origin: WebPushOrigin, by place: Int, at seconds: Int64) -> String {
+        if let token = tokens.withLock({ $0[place].value(of: origin) }), seconds < token.expires - Self.tokenMargin,
             token.expires - seconds <= Self.tokenLifetime
         {
             return token.header
         }
         let expires = seconds + Self.tokenLifetime
+        let key = keys[place]
         let header = key.authorization(key.token(for: origin, contact: contact, expires: expires))
-        tokens.withLock { $0.set(Token(header: header, expires: expires), of: origin) }
+        tokens.withLock { $0[place].set(Token(header: header, expires: expires), of: origin) }
         return header
     }
 
     private static func reason(_ code: HTTPError.Code) -> String {
         switch code {
         case .resolve: "its name could not be resolved"
-        case .connect: "no connection, or not to a public address"
+        case .connect: "no connection"
+        case .refusedAddress: "it is not at a public address"
         case .timeout: "timed out"
         case .tls: "no trusted connection"
         case .tooLarge: "the reply is too large"

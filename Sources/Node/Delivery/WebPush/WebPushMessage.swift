@@ -1,5 +1,6 @@
 package import Core
 import Waku
+import WakuCrypto
 
 /// A notification for a Web Push receiver. Prints only its id.
 package struct WebPushMessage: Sendable, CustomStringConvertible, CustomReflectable {
@@ -11,6 +12,19 @@ package struct WebPushMessage: Sendable, CustomStringConvertible, CustomReflecta
 
     package var description: String { "notification \(id)" }
     package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension WebPushMessage {
+    private static let testLifetime = Duration.seconds(60)
+
+    /// A notification by which operators test a subscription. It is of no protocol, so that apps ignore it.
+    package static func test(of subscription: PushSubscription, at now: Timestamp) -> WebPushMessage {
+        let id = "test-" + hexString(randomBytes(12))
+        let content = Array(#"{"v":1,"protocol":"test","id":"\#(id)"}"#.utf8)
+        return WebPushMessage(
+            id: id, subscription: subscription, content: WebPushContent(whole: content, truncated: content, urgency: .normal),
+            expires: now + testLifetime)
+    }
 }
 
 extension PostableDelivery {

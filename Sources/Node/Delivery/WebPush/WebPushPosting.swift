@@ -1,5 +1,11 @@
+import Core
+package import WakuCrypto
+
 /// Posts messages to push services and returns their answers.
 package protocol WebPushPosting: Sendable {
+    /// The VAPID keys that it signs with, the current one first, then those that subscriptions may still be bound to. At least one.
+    var publicKeys: [P256PublicKey] { get }
+
     func post(_ message: WebPushMessage) async -> WebPushReply
 }
 
@@ -21,14 +27,17 @@ package struct WebPushReply: Sendable {
 /// Web Push as a node does it.
 package struct WebPushEndpoint: Sendable {
     package let posting: any WebPushPosting
-    /// The VAPID public key in base64url, which clients need before they subscribe.
-    package let publicKey: String
     /// The maximum rate of posts to one push service, a second, and the burst.
     package let rate: (perSecond: Double, burst: Double)
 
-    package init(_ posting: any WebPushPosting, publicKey: String, rate: (perSecond: Double, burst: Double) = (100, 1000)) {
+    package init(_ posting: any WebPushPosting, rate: (perSecond: Double, burst: Double) = (100, 1000)) {
         self.posting = posting
-        self.publicKey = publicKey
         self.rate = rate
     }
+
+    /// See ``WebPushPosting/publicKeys``.
+    package var keys: [P256PublicKey] { posting.publicKeys }
+
+    /// The current key in base64url, which clients need before they subscribe.
+    package var publicKey: String { Base64URL.encode(keys[0].bytes) }
 }

@@ -58,6 +58,8 @@ struct AdminResponder: HTTPResponder {
         case .selfTest: return try Self.answer(await node.selfTest())
         case .inspectGorush: return try Self.answer(await node.inspectGorush())
         case .testPush: return try await Self.answer(request) { (push: AdminAPI.TestPush) in await node.testPush(push) }
+        case .testWebPush:
+            return try await Self.answer(request) { (test: AdminAPI.WebPushTest) in await node.testWebPush(test) }
         case .drain:
             return try await Self.answer(request) { (body: AdminAPI.Drain) in
                 await node.setDrain(body.isOn)

@@ -29,6 +29,7 @@ protocol AdminOperations: Sendable {
     func setup() -> AdminAPI.Setup
     /// Posts a test notification to the gorush server for its app, with the node's own settings and credentials.
     func testPush(_ push: AdminAPI.TestPush) async -> AdminAPI.TestedPush
+    func testWebPush(_ test: AdminAPI.WebPushTest) async -> AdminAPI.WebPushTested
     /// Inspects each gorush server.
     func inspectGorush() async -> [AdminAPI.InspectedGorush]
 }

@@ -55,12 +55,14 @@ extension NodeService: AdminOperations {
     /// Returns even if the disk hangs; the expiry of the first notification is unknown then.
     func status() async -> NodeStatus {
         let work = await work()
+        // Reads the figures that findings are about.
+        let protocols = await protocolStatus()
         return NodeStatus(
             process: NodeStatus.Process(
                 version: configuration.version, processID: ProcessInfo.processInfo.processIdentifier, started: started,
                 logLevel: configuration.logLevel?.current.rawValue),
             readiness: NodeStatus.Readiness(isDraining: drain.isOn, findings: findings), work: work,
-            publicKey: configuration.identity.publicKey.hex, protocols: await protocolStatus(), cluster: cluster.status)
+            publicKey: configuration.identity.publicKey.hex, protocols: protocols, cluster: cluster.status)
     }
 
     private func work() async -> NodeStatus.Work {
@@ -122,6 +124,16 @@ extension NodeService: AdminOperations {
 
     func setup() -> AdminAPI.Setup { configuration.setup() }
     func testPush(_ push: AdminAPI.TestPush) async -> AdminAPI.TestedPush { await configuration.testPush(push) }
+    func testWebPush(_ test: AdminAPI.WebPushTest) async -> AdminAPI.WebPushTested {
+        guard let posting = configuration.webPush?.posting else {
+            return AdminAPI.WebPushTested(problem: "the daemon runs without --web-push")
+        }
+        guard let subscription = PushSubscription(json: Array(test.subscription.utf8)) else {
+            return AdminAPI.WebPushTested(problem: "the subscription is not valid")
+        }
+        return AdminAPI.WebPushTested(await posting.post(.test(of: subscription, at: .now())))
+    }
+
     func inspectGorush() async -> [AdminAPI.InspectedGorush] { await configuration.inspectGorush() }
 
     /// Publishes a message to the node itself, on its first pubsub topic, and waits for it.

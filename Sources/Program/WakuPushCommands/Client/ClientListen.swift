@@ -20,7 +20,7 @@ extension Client {
                 DIR has the subscription's keys and the file that client register --web-push takes, and is kept: the next start receives for the \
                 same subscription. With --vapid, messages of other servers are refused.
 
-                Events are listening, notification and refused, a line each.
+                Events are prepared, listening, notification and refused, a line each.
 
                 EXAMPLES
                   waku-push client listen --folder desktop --vapid BN… --prepare
@@ -63,12 +63,12 @@ extension Client {
         func execute() async throws {
             let folder = try ReceiverFolder(folder)
             let subscription = try subscription(in: folder)
-            let certificate = publicURL == nil ? try folder.certificate(for: hosts, renewing: renew) : nil
-            let listening = ReceiverEventLine.listening(
-                origin: subscription.subscription.origin.description, file: folder.subscriptionFile, options: nodeOptions(folder))
+            let certificate = publicURL == nil ? try folder.certificate(for: hosts) : nil
+            let listening = ReceiverEventLine.receiver(
+                prepare ? .prepared : .listening, origin: subscription.subscription.origin.description, file: folder.subscriptionFile,
+                options: nodeOptions(folder))
             if prepare { return listening.print(asJSON: json) }
-            try await serve(
-                PushInbox([subscription], removed: Set(folder.removed())), certificate: certificate, listening)
+            try await serve(PushInbox([subscription], removed: Set(folder.removed())), certificate: certificate, listening)
         }
 
         private func subscription(in folder: ReceiverFolder) throws -> ReceiverSubscription {
@@ -117,7 +117,7 @@ extension Client {
             guard
                 let server = PushReceiverServer(
                     inbox, host: address.host, port: address.port, certificate: certificate, handle: { printed.print($0) })
-            else { throw CommandFailure(.data, "the certificate of \(folder) is damaged: make one with --renew") }
+            else { throw CommandFailure(.data, "the certificate in \(folder) can't be used: delete certificate.pem, and start again") }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
                     do {

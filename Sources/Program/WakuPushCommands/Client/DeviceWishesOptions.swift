@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import PushClient
 import Core
 import StatusProtocol
@@ -34,18 +33,7 @@ struct DeviceWishesOptions: ParsableArguments {
     /// - Throws: ``CommandFailure`` when the file has no subscription.
     func device() throws(CommandFailure) -> DeviceProfile {
         if let deviceToken { return DeviceProfile(platform: platform.platform, deviceToken: DeviceToken(deviceToken), apnTopic: apnTopic) }
-        let path = webPush ?? "-"
-        let file = path == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: path)
-        guard let content = try? file?.read(upToCount: PushSubscription.jsonByteLimit + 1) else {
-            throw CommandFailure(.data, "subscription \(path) can't be read: is it there, and may this user read it?")
-        }
-        guard let subscription = PushSubscription(json: Array(content)) else {
-            throw CommandFailure(
-                .data,
-                "subscription \(path) is not the JSON of a Web Push subscription: {\"endpoint\": \"https://…\", \"keys\": {\"p256dh\": …, \"auth\": …}}"
-            )
-        }
-        return DeviceProfile(webPush: subscription)
+        return DeviceProfile(webPush: try PushSubscription(file: webPush ?? "-"))
     }
 
     func profile() throws(CommandFailure) -> DeviceProfile {

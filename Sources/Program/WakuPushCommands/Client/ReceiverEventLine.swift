@@ -8,15 +8,19 @@ enum ReceiverEventLine {
     /// - Parameters:
     ///   - origin: of the endpoint; its path is secret.
     ///   - file: the subscription file.
-    ///   - options: those that the node needs; empty behind a proxy.
-    case listening(origin: String, file: String, options: String)
+    ///   - options: the options of `serve` that the node needs; empty behind a proxy.
+    case receiver(State, origin: String, file: String, options: String)
     case notification(ReceivedNotification, at: Date)
     case refused(PushInbox.Refusal)
 
+    enum State: String {
+        case prepared, listening
+    }
+
     func text(asJSON: Bool) -> String {
         switch self {
-        case .listening(let origin, let file, let options):
-            return Self.line("listening", [("origin", origin), ("subscription", file), ("nodeOptions", options)], asJSON)
+        case .receiver(let state, let origin, let file, let options):
+            return Self.line(state.rawValue, [("origin", origin), ("subscription", file), ("nodeOptions", options)], asJSON)
         case .notification(let notification, let date):
             return asJSON ? Self.json(of: notification, at: date) : Self.line("notification", Self.members(of: notification), false)
         case .refused(let refusal):

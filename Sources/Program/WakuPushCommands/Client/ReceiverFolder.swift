@@ -67,14 +67,19 @@ struct ReceiverFolder {
         try write(String(decoding: subscription.subscription.json, as: UTF8.self), to: subscriptionFile)
     }
 
-    /// The listener's certificate and key. Makes them, and their authority, if they are missing or expire soon.
+    /// The listener's certificate and key. Makes them, and their authority, if they are missing, damaged or for other hosts, or expire soon: only then
+    /// must nodes load another authority.
     ///
     /// - Parameter hosts: names and addresses of the listener.
-    func certificate(for hosts: [String], renewing: Bool) throws(CommandFailure) -> (chain: [UInt8], key: [UInt8]) {
-        if !renewing, FileManager.default.fileExists(atPath: certificateFile) {
+    func certificate(for hosts: [String]) throws(CommandFailure) -> (chain: [UInt8], key: [UInt8]) {
+        if FileManager.default.fileExists(atPath: certificateFile), FileManager.default.fileExists(atPath: certificateKeyFile) {
             let chain = try read("certificate", certificateFile)
             let key = try read("key file", certificateKeyFile)
-            if let identity = TLSIdentity(certificate: chain, key: key), identity.daysLeft >= Self.daysBeforeRenewal { return (chain, key) }
+            if let identity = TLSIdentity(certificate: chain, key: key), identity.daysLeft >= Self.daysBeforeRenewal,
+                hosts.allSatisfy(identity.names)
+            {
+                return (chain, key)
+            }
         }
         guard let made = TrialCertificate(hosts: hosts) else {
             throw CommandFailure(.usage, "no certificate can be made for \(hosts.joined(separator: ", "))")

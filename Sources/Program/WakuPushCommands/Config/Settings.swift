@@ -88,6 +88,10 @@ enum Settings {
         "web-push-key",
         "File with the VAPID key by which push services know this node: PEM, or 32 bytes in base64url. Made by waku-push identity new-vapid."
     )
+    static let webPushFormerKey = Setting<[String]>(
+        "web-push-former-key",
+        "File with a VAPID key that subscriptions may still be bound to, after a change of --web-push-key; repeat it for several, at most 3."
+    )
     static let webPushContact = Setting<String?>(
         "web-push-contact", "The operator's address for push services: mailto:… or https://….")
     static let webPushAllow = Setting<[String]>(
@@ -188,7 +192,7 @@ enum Settings {
         exemptNetwork.option, attach.option, fleet.option, peerCount.option, dns.option, pubsubTopic.option, pollInterval.option,
         gorush.option, payloadProfile.option, allowApnTopic.option, sandboxApnTopic.option, gorushConnections.option,
         gorushBatch.option, gorushTimeout.option, gorushCa.option, gorushUser.option, gorushPasswordFile.option, gorushTokenFile.option,
-        gorushHeader.option, feedbackSecretFile.option, webPush.option, webPushKey.option,
+        gorushHeader.option, feedbackSecretFile.option, webPush.option, webPushKey.option, webPushFormerKey.option,
         webPushContact.option, webPushAllow.option, webPushCa.option, maxRequestAge.option, replyDelay.option, deriveAhead.option,
         deriveAheadLimit.option, outboxLimit.option, unknownHold.option, silenceAlarm.option, idempotentRegistrations.option,
         statusV01.option, v01APNsTopic.option, sessionHttp.option, sessionProxy.option, sessionNodes.option, sessionOxend.option,

@@ -29,8 +29,7 @@ struct WebPushDemo: DemoSteps, Sendable {
         let contact = "mailto:operator@example.org"
         let stranger = WebPushClient(client: curl, key: VAPIDKey(.generate()), contact: contact)
         try await DemoStage.run(in: folder + "/data", receiver: { try await desktop.run() }) { configuration in
-            configuration.webPush = WebPushEndpoint(
-                WebPushClient(client: curl, key: key, contact: contact), publicKey: key.publicKey)
+            configuration.webPush = WebPushEndpoint(WebPushClient(client: curl, key: key, contact: contact))
             return ([.none], "a receiver of Web Push at https://127.0.0.1:\(try await desktop.port)")
         } _: { stage in
             try await WebPushDemo(stage: stage, desktop: desktop, key: key, stranger: stranger).run()

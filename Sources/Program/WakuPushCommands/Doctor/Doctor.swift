@@ -12,10 +12,15 @@ struct Doctor: ReportingCommand {
             serve, publishes the message itself and looks it up in the Waku node's store. No notification is delivered, and no message \
             is taken from the Waku node's cache.
 
+            --test-push posts a test notification to a Web Push subscription: by the daemon, or with the options of serve if they have \
+            --web-push. Apps ignore it, and waku-push client listen prints it.
+
             EXAMPLES
               waku-push doctor --data /var/lib/waku-push
               waku-push doctor --identity id.key --data /var/lib/waku-push \\
                 --relay http://127.0.0.1:8645 --gorush https://gorush.example
+              waku-push doctor --data /var/lib/waku-push \\
+                --test-push subscription.json
 
             EXIT CODES
               0   all checks passed
@@ -27,11 +32,14 @@ struct Doctor: ReportingCommand {
     @OptionGroup(title: "Options of serve")
     var options: Serve
 
+    @Option(help: "File with a Web Push subscription to post a test notification to, the JSON that browsers make; - for standard input.")
+    var testPush: String?
+
     @Flag(help: "Print JSON.")
     var json = false
 
     func execute() async throws {
-        let findings = NodeChecks.doctor(try await DoctorExamination(options: options).facts())
+        let findings = NodeChecks.doctor(try await DoctorExamination(options: options, testPush: testPush).facts())
         if json { try Output.json(findings) } else { findings.print() }
         switch findings.worst {
         case .ok: break

@@ -23,10 +23,13 @@ struct DoctorExamination {
     private static let databaseLimit = Duration.seconds(5)
 
     let options: Serve
+    /// A file with a Web Push subscription to test.
+    private let testPush: String?
     private let client = CurlClient()
 
-    init(options: Serve) {
+    init(options: Serve, testPush: String? = nil) {
         self.options = options
+        self.testPush = testPush
     }
 
     /// - Throws: ``CommandFailure`` for options that serve would reject.
@@ -55,6 +58,7 @@ struct DoctorExamination {
             takesFeedback: isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
         let examination = ProtocolExamination(
             daemon: setup?.protocols, daemonFindings: daemon?.findings ?? [], store: existingStore(setup))
+        facts.webPush = try await webPush(isDaemonRunning: daemon != nil)
         facts.protocols = options.protocols.all.flatMap { $0.findings(examination) }
         return facts
     }
@@ -220,6 +224,32 @@ struct DoctorExamination {
         } catch {
             return .notPublished("\(error)")
         }
+    }
+
+    // MARK: Web Push
+
+    /// The options are checked if they are given. The daemon's own are among its findings.
+    private func webPush(isDaemonRunning: Bool) async throws -> [Finding] {
+        let subscription = try testPush.map { try PushSubscription(file: $0) }
+        guard options.webPush.webPush else {
+            guard let subscription else { return [] }
+            guard isDaemonRunning else { throw CommandFailure(.usage, "--test-push needs a running daemon, or --web-push and its options") }
+            let test = AdminAPI.WebPushTest(subscription: String(decoding: subscription.json, as: UTF8.self))
+            return [NodeChecks.webPushTest(try await AdminClient(folder: options.data).post("/web-push/test", test))]
+        }
+        let endpoint: WebPushEndpoint?
+        do throws(CommandFailure) {
+            endpoint = try options.webPush.endpoint()
+        } catch {
+            return [NodeChecks.webPushSettings(problem: error.message)]
+        }
+        guard let endpoint else { return [] }
+        var findings = [NodeChecks.webPushSettings(key: endpoint.publicKey, contact: try options.webPush.checkedContact())]
+        if let subscription {
+            let reply = await endpoint.posting.post(.test(of: subscription, at: .now()))
+            findings.append(NodeChecks.webPushTest(AdminAPI.WebPushTested(reply)))
+        }
+        return findings
     }
 
     // MARK: gorush

@@ -67,4 +67,6 @@ struct DoctorFacts: Sendable {
     var takesFeedback: Bool
     /// Findings on the protocols, of their own checks.
     var protocols: [Finding] = []
+    /// Findings on the options of Web Push, and on a test notification.
+    var webPush: [Finding] = []
 }

@@ -13,7 +13,8 @@ extension NodeChecks {
         [key(problem: facts.keyProblem), folder(facts.folder)] + [freeDisk(bytes: facts.freeBytes), files(facts)]
             + [database(facts.database)] + facts.protocols + [daemon(facts.daemon)] + cluster(facts.daemon)
             + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts.daemon) + [selfTest(facts.selfTest)]
-            + facts.gorushes.flatMap { gorush($0, facts) } + clocks(facts)
+            + facts.gorushes.flatMap { gorush($0, facts) } + webPush(facts.daemon) + facts.webPush
+            + clocks(facts)
     }
 
     // MARK: This machine

@@ -9,9 +9,12 @@ import WakuCrypto
 struct WebPushOptions: ParsableArguments {
     @Flag(Settings.webPush) var webPush: Bool
     @Option(Settings.webPushKey) var webPushKey: String?
+    @Option(Settings.webPushFormerKey) var webPushFormerKey: [String]
     @Option(Settings.webPushContact) var webPushContact: String?
     @Option(Settings.webPushAllow) var webPushAllow: [String]
     @Option(Settings.webPushCa) var webPushCa: String?
+
+    private static let formerKeyLimit = 3
 
     private var keyFile: String? { webPushKey ?? Environment.string("web-push-key") }
     private var contact: String? { webPushContact ?? Environment.string("web-push-contact") }
@@ -21,6 +24,7 @@ struct WebPushOptions: ParsableArguments {
     func check(_ failures: ConfigurationFailures) {
         guard webPush else { return }
         failures.check("web-push-key") { try key() }
+        failures.check("web-push-former-key") { try formerKeys() }
         failures.check("web-push-contact") { try checkedContact() }
         failures.checkEach("web-push-allow", webPushAllow) { _ = try Self.network($0) }
         failures.check("web-push-ca") { try trust() }
@@ -31,18 +35,21 @@ struct WebPushOptions: ParsableArguments {
     /// - Throws: ``CommandFailure`` for a missing or invalid option.
     func endpoint() throws(CommandFailure) -> WebPushEndpoint? {
         guard webPush else {
-            let given = [("key", keyFile), ("contact", contact), ("allow", webPushAllow.first), ("ca", authorities)]
+            let given = [
+                ("key", keyFile), ("former-key", webPushFormerKey.first), ("contact", contact), ("allow", webPushAllow.first),
+                ("ca", authorities),
+            ]
             if let (name, _) = given.first(where: { $0.1 != nil }) {
                 throw CommandFailure(.usage, "--web-push-\(name) has no effect without --web-push")
             }
             return nil
         }
-        let (key, contact) = (try key(), try checkedContact())
+        let (key, formerKeys, contact) = (try key(), try formerKeys(), try checkedContact())
         var allowed: [IPNetwork] = []
         for text in webPushAllow { allowed.append(try Self.network(text)) }
         let trust = try trust()
         let client = CurlClient(configuration: WebPushClient.configuration(trust: trust, allowed: allowed))
-        return WebPushEndpoint(WebPushClient(client: client, key: key, contact: contact), publicKey: key.publicKey)
+        return WebPushEndpoint(WebPushClient(client: client, key: key, formerKeys: formerKeys, contact: contact))
     }
 
     private func key() throws(CommandFailure) -> VAPIDKey {
@@ -52,7 +59,25 @@ struct WebPushOptions: ParsableArguments {
         return try VAPIDKeyFile.read(keyFile)
     }
 
-    private func checkedContact() throws(CommandFailure) -> String {
+    private func formerKeys() throws(CommandFailure) -> [VAPIDKey] {
+        guard webPushFormerKey.count <= Self.formerKeyLimit else {
+            throw CommandFailure(.usage, "--web-push-former-key can be given at most \(Self.formerKeyLimit) times")
+        }
+        // An error of --web-push-key is reported for that option.
+        var known = (try? key()).map { [$0.publicKey] } ?? []
+        var keys: [VAPIDKey] = []
+        for file in webPushFormerKey {
+            let key = try VAPIDKeyFile.read(file)
+            guard !known.contains(key.publicKey) else {
+                throw CommandFailure(.usage, "--web-push-former-key \(file) is the key of --web-push-key, or given twice")
+            }
+            known.append(key.publicKey)
+            keys.append(key)
+        }
+        return keys
+    }
+
+    func checkedContact() throws(CommandFailure) -> String {
         guard let contact, VAPIDKey.isContact(contact) else {
             throw CommandFailure(
                 .usage,
@@ -74,6 +99,23 @@ struct WebPushOptions: ParsableArguments {
             throw CommandFailure(.data, "certificates \(authorities) can't be read: give --web-push-ca a PEM file")
         }
         return .file(path: authorities)
+    }
+}
+
+extension PushSubscription {
+    /// - Parameter path: a file with the JSON that browsers make; `-` for standard input.
+    init(file path: String) throws(CommandFailure) {
+        let file = path == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: path)
+        guard let content = try? file?.read(upToCount: Self.jsonByteLimit + 1) else {
+            throw CommandFailure(.data, "subscription \(path) can't be read: is it there, and may this user read it?")
+        }
+        guard let subscription = PushSubscription(json: Array(content)) else {
+            throw CommandFailure(
+                .data,
+                "subscription \(path) is not the JSON of a Web Push subscription: {\"endpoint\": \"https://…\", \"keys\": {\"p256dh\": …, \"auth\": …}}"
+            )
+        }
+        self = subscription
     }
 }
 

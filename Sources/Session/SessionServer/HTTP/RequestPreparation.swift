@@ -1,6 +1,7 @@
 import Foundation
 import Core
 import SessionProtocol
+import WakuCrypto
 
 /// The requests of a body after all checks that do not need the store.
 struct PreparedBody: Sendable {
@@ -54,10 +55,13 @@ struct RequestPreparation: Sendable {
     let verifier: SignatureVerifier
     /// Push services with a gorush endpoint.
     let services: Set<PushService>
+    /// The node's VAPID keys.
+    private let webPushKeys: [P256PublicKey]
     private let workers: FairWorkers
 
     /// - Parameter timeout: a request that has waited for this long is not begun.
-    init(_ verifier: SignatureVerifier, services: Set<PushService>, timeout: Duration) {
+    init(_ verifier: SignatureVerifier, services: Set<PushService>, webPushKeys: [P256PublicKey] = [], timeout: Duration) {
+        self.webPushKeys = webPushKeys
         self.verifier = verifier
         self.services = services
         workers = FairWorkers(threadCount: Self.threadCount, timeout: timeout)
@@ -121,6 +125,9 @@ struct RequestPreparation: Sendable {
             if isSubscription {
                 let form = try SubscriptionForm(value)
                 try rules.admit(form, at: now)
+                if let key = form.device.webPushKey, !webPushKeys.contains(key) {
+                    throw RequestError(.badInput, "service_info: vapid is not a key of this server")
+                }
                 request = .subscribe(form)
             } else {
                 let form = try UnsubscriptionForm(value)

@@ -10,8 +10,9 @@ package enum SessionStorage {
     package static let part = StorePart(
         "session", tables: [subscription, unsubscribedName, seen, aheadTime],
         migrations: [
-            [.create(subscription(with: [])), .create(unsubscribedName), .create(seen)], [.create(aheadTime)],
+            [.create(subscription(with: [], [])), .create(unsubscribedName), .create(seen)], [.create(aheadTime)],
             [.addColumn(deliveredAt, to: subscription)],
+            [.addColumn(webPushKey, to: subscription), .createIndex(webPushKeyIndex, on: subscription)],
         ])
 
     // MARK: Subscriptions
@@ -34,16 +35,22 @@ package enum SessionStorage {
     /// The time at which gorush first accepted a notification for it, Unix seconds; null: never, or before a release without this column.
     static let deliveredAt = Column("delivered_at", .integer, isOptional: true)
 
-    /// A row for each subscription. Rows whose `sig_ts` is 14 days old are expired, and are removed within a minute.
-    static let subscription = subscription(with: [deliveredAt])
+    /// `VAPIDKey.mark(of:)` of the key that a Web Push subscription was made for; null if it names none, for other services, and in rows of
+    /// releases without this column.
+    static let webPushKey = Column("web_push_key", .integer, isOptional: true)
+    private static let webPushKeyIndex = Index(
+        "session_subscription_web_push_key", on: [webPushKey, signedAt], where: .present(webPushKey))
 
-    private static func subscription(with added: [Column]) -> Table {
+    /// A row for each subscription. Rows whose `sig_ts` is 14 days old are expired, and are removed within a minute.
+    static let subscription = subscription(with: [deliveredAt, webPushKey], [webPushKeyIndex])
+
+    private static func subscription(with added: [Column], _ indexes: [Index]) -> Table {
         Table(
             "session_subscription", columns: [name, account, token, service, signedAt, entryByteCount, sealed] + added, unique: [name],
             indexes: [
                 Index("session_subscription_account", on: [account]), Index("session_subscription_token", on: [token]),
                 Index("session_subscription_signed", on: [signedAt, service]),
-            ], neverReusesIDs: true, sealed: SealedColumn(sealed, boundTo: [name, signedAt], label: "Session subscriptions"))
+            ] + indexes, neverReusesIDs: true, sealed: SealedColumn(sealed, boundTo: [name, signedAt], label: "Session subscriptions"))
     }
 
     // MARK: Names of ended subscriptions

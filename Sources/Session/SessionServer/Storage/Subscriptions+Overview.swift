@@ -14,6 +14,8 @@ package struct SubscriptionFigures: Hashable, Sendable {
     package var inDoubt = 0
     /// Number of names of ended subscriptions.
     package var leftNames = 0
+    /// Web Push subscriptions that are not expired and name a VAPID key, by `VAPIDKey.mark(of:)`.
+    package var webPushKeys: [Int64: Int] = [:]
 
     package var total: Int { services.values.reduce(0, +) }
 }
@@ -57,6 +59,9 @@ extension Subscriptions {
         group: SessionStorage.service)
     /// Includes subscriptions that expired in the last minute, so that only an index is read.
     private static let countAccounts = Query(SessionStorage.subscription, [.distinctCount(SessionStorage.account)])
+    private static let countByWebPushKey = Query(
+        SessionStorage.subscription, [.column(SessionStorage.webPushKey), .count],
+        where: [.present(SessionStorage.webPushKey), .atLeast(SessionStorage.signedAt)], group: SessionStorage.webPushKey)
     private static let countNames = Query(SessionStorage.unsubscribedName, [.count])
 
     /// Scans indexes of all subscriptions: about one second for a few million.
@@ -65,7 +70,7 @@ extension Subscriptions {
     package static func figures(at now: Int64) -> StoreCommand<SubscriptionFigures> {
         DeliveryStorage.doubtedDevices(of: SessionStorage.protocolNumber).then { doubted in
             let oldest = Value.integer(oldestSignature(at: now))
-            return .read([countByService(oldest), countAccounts(), countNames()]) { found in
+            return .read([countByService(oldest), countAccounts(), countNames(), countByWebPushKey(oldest)]) { found in
                 var figures = SubscriptionFigures()
                 for row in found[0] {
                     guard let service = try? PushService(stored: try row.integer(0)) else { continue }
@@ -73,6 +78,7 @@ extension Subscriptions {
                 }
                 figures.accounts = Int(try found[1][0].integer(0))
                 figures.leftNames = Int(try found[2][0].integer(0))
+                for row in found[3] { figures.webPushKeys[try row.integer(0)] = Int(try row.integer(1)) }
                 figures.inDoubt = doubted.count
                 return .done(figures)
             }

@@ -52,13 +52,13 @@ extension Subscriptions {
 
     private static let columns = [
         SessionStorage.name, SessionStorage.account, SessionStorage.token, SessionStorage.service, SessionStorage.signedAt,
-        SessionStorage.entryByteCount, SessionStorage.sealed,
+        SessionStorage.entryByteCount, SessionStorage.sealed, SessionStorage.webPushKey,
     ]
     private static let insert = Mutation(SessionStorage.subscription, .insert(columns))
     private static let replace = Mutation(
         SessionStorage.subscription,
         .update(
-            [SessionStorage.signedAt, SessionStorage.entryByteCount, SessionStorage.sealed],
+            [SessionStorage.signedAt, SessionStorage.entryByteCount, SessionStorage.sealed, SessionStorage.webPushKey],
             where: [.equal(.id), .equal(SessionStorage.signedAt)]))
     private static let removeRow = Mutation(SessionStorage.subscription, .delete(where: [.equal(.id)]))
     static let writeLeft = Mutation(
@@ -174,8 +174,8 @@ extension Subscriptions {
             if let row = state.row, !state.endsRow {
                 changes.append(
                     Self.replace(
-                        .integer(form.authority.signedAt), .integer(Int64(entryByteCount)), seal(record, named: name), .integer(row.id),
-                        .integer(row.signedAt)))
+                        .integer(form.authority.signedAt), .integer(Int64(entryByteCount)), seal(record, named: name),
+                        Self.webPushKey(form.device), .integer(row.id), .integer(row.signedAt)))
                 applied.monitoring.append(
                     .set(SubscriptionID(rawValue: row.id), form.authority.account, entryByteCount: entryByteCount))
             } else {
@@ -197,8 +197,11 @@ extension Subscriptions {
     ) -> Change {
         Self.insert(
             .bytes(name), .bytes(accountHash(record.authority.account)), .bytes(tokenHash(device)), .integer(device.service.storedValue),
-            .integer(record.authority.signedAt), .integer(Int64(entryByteCount)), seal(record, named: name))
+            .integer(record.authority.signedAt), .integer(Int64(entryByteCount)), seal(record, named: name),
+            Self.webPushKey(device))
     }
+
+    private static func webPushKey(_ device: SubscriberDevice) -> Value { Value(device.webPushKey.map(VAPIDKey.mark)) }
 
     /// Deletes rows and their pending notifications. These deliveries are remembered, because the device may subscribe again.
     ///

@@ -55,6 +55,8 @@ package struct RegistrationFigures: Hashable, Sendable {
     /// Registered installations with a doubtful token.
     package var inDoubt: [Platform: Int] = [:]
     package var unregistered = 0
+    /// Registered installations whose Web Push subscriptions name a VAPID key, by `VAPIDKey.mark(of:)`.
+    package var webPushKeys: [Int64: Int] = [:]
 }
 
 extension Registrations {
@@ -148,6 +150,10 @@ extension Registrations {
         StatusStorage.registration, [.column(StatusStorage.platform), .count], where: [.idAmong, .present(StatusStorage.platform)],
         group: StatusStorage.platform)
 
+    private static let countByWebPushKey = Query(
+        StatusStorage.registration, [.column(StatusStorage.webPushKey), .count], where: [.present(StatusStorage.webPushKey)],
+        group: StatusStorage.webPushKey)
+
     private static func counts(_ rows: [Row]) throws -> [Platform?: Int] {
         try rows.reduce(into: [:]) { counts, row in
             let platform = try row.optionalInteger(0).flatMap { Platform(rawValue: Int32(truncatingIfNeeded: $0)) }
@@ -172,12 +178,13 @@ extension Registrations {
     /// Reads all registrations: about one second per million.
     package static func figures() -> StoreCommand<RegistrationFigures> {
         DeliveryStorage.doubtedDevices(of: StatusStorage.protocolNumber).then { doubted in
-            .read([countByPlatform(), countAmong(ids: doubted)]) { found in
+            .read([countByPlatform(), countAmong(ids: doubted), countByWebPushKey()]) { found in
                 var figures = RegistrationFigures()
                 for (platform, count) in try counts(found[0]) {
                     if let platform { figures.registered[platform] = count } else { figures.unregistered += count }
                 }
                 for case (let platform?, let count) in try counts(found[1]) { figures.inDoubt[platform] = count }
+                for row in found[2] { figures.webPushKeys[try row.integer(0)] = Int(try row.integer(1)) }
                 return .done(figures)
             }
         }

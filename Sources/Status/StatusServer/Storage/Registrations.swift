@@ -88,13 +88,16 @@ package struct Registrations: Sendable {
         .insert([
             StatusStorage.keyHash, StatusStorage.installation, StatusStorage.version, StatusStorage.changedAt, StatusStorage.platform,
             StatusStorage.queryTopic, StatusStorage.publishedQueryTopic, StatusStorage.message, StatusStorage.sealed,
-            StatusStorage.unfounded, StatusStorage.neverAsked,
+            StatusStorage.unfounded, StatusStorage.neverAsked, StatusStorage.webPushKey,
         ]))
     /// Updates a registration without its topics, so that their indexes are not written.
     private static let renew = Mutation(
         StatusStorage.registration,
         .update(
-            [StatusStorage.version, StatusStorage.changedAt, StatusStorage.platform, StatusStorage.message, StatusStorage.sealed],
+            [
+                StatusStorage.version, StatusStorage.changedAt, StatusStorage.platform, StatusStorage.message, StatusStorage.sealed,
+                StatusStorage.webPushKey,
+            ],
             where: [.equal(.id), .equal(StatusStorage.version), .present(StatusStorage.sealed)]))
     private static let replace = Mutation(
         StatusStorage.registration,
@@ -102,7 +105,7 @@ package struct Registrations: Sendable {
             [
                 StatusStorage.version, StatusStorage.changedAt, StatusStorage.platform, StatusStorage.queryTopic,
                 StatusStorage.publishedQueryTopic, StatusStorage.message, StatusStorage.sealed, StatusStorage.unfounded,
-                StatusStorage.neverAsked,
+                StatusStorage.neverAsked, StatusStorage.webPushKey,
             ], where: [.equal(.id), .equal(StatusStorage.version), .absent(StatusStorage.sealed)]))
 
     /// - Parameters:
@@ -121,8 +124,9 @@ package struct Registrations: Sendable {
         let sealed = sealer.seal(bytes, in: StatusStorage.registration, boundTo: Self.binding(key, registration.version))
         let platform = Value(registration.platform.map { Int64($0.rawValue) })
         let time = Value.integer(now.rawValue)
+        let webPushKey = Value(registration.subscription?.vapidKey.map(VAPIDKey.mark))
         if let head, head.isRegistered {
-            return Self.renew(version, time, platform, Value(message?.rawValue), sealed, .integer(head.id), head.storedVersion)
+            return Self.renew(version, time, platform, Value(message?.rawValue), sealed, webPushKey, .integer(head.id), head.storedVersion)
         }
         let tags = QueryTopics(of: key.keyHash)
         let topics = (Value.integer(Int64(tags.deployed.rawValue)), Value.integer(Int64(tags.published.rawValue)))
@@ -131,12 +135,12 @@ package struct Registrations: Sendable {
         let neverAsked = isNeverAsked ? StatusStorage.NeverAsked.registered : .null
         if let head {
             return Self.replace(
-                version, time, platform, topics.0, topics.1, Value(message?.rawValue), sealed, .null, neverAsked, .integer(head.id),
-                head.storedVersion)
+                version, time, platform, topics.0, topics.1, Value(message?.rawValue), sealed, .null, neverAsked, webPushKey,
+                .integer(head.id), head.storedVersion)
         }
         return Self.insert(
             .bytes(key.keyHash.bytes), .bytes(key.installationID.bytes), version, time, platform, topics.0, topics.1,
-            Value(message?.rawValue), sealed, .null, neverAsked)
+            Value(message?.rawValue), sealed, .null, neverAsked, webPushKey)
     }
 
     /// Stores a registration, replacing any row of its installation.
@@ -150,7 +154,7 @@ package struct Registrations: Sendable {
 
     private static let endings: [Column] = [
         StatusStorage.version, StatusStorage.changedAt, StatusStorage.message, StatusStorage.platform, StatusStorage.queryTopic,
-        StatusStorage.publishedQueryTopic, StatusStorage.sealed, StatusStorage.neverAsked,
+        StatusStorage.publishedQueryTopic, StatusStorage.sealed, StatusStorage.neverAsked, StatusStorage.webPushKey,
     ]
     private static let end = Mutation(
         StatusStorage.registration, .update(endings, where: [.equal(.id), .equal(StatusStorage.version)]))
@@ -177,15 +181,14 @@ package struct Registrations: Sendable {
             return .change([
                 insert(
                     .bytes(key.keyHash.bytes), .bytes(key.installationID.bytes), version, time, .null, .null, .null,
-                    Value(message?.rawValue),
-                    .null, wasRegistered ? .null : .integer(1), .null)
+                    Value(message?.rawValue), .null, wasRegistered ? .null : .integer(1), .null, .null)
             ])
         }
         return leave(
             key, head,
             by: end(
                 version, time, Value(message?.rawValue), .null, .null, .null, .null,
-                head.isNeverAsked ? StatusStorage.NeverAsked.ended : .null, .integer(head.id), head.storedVersion))
+                head.isNeverAsked ? StatusStorage.NeverAsked.ended : .null, .null, .integer(head.id), head.storedVersion))
     }
 
     /// The change, and those of the device's and registrant's other rows.
@@ -270,7 +273,7 @@ package struct Registrations: Sendable {
             registration.key, head,
             by: displace(
                 head.storedVersion, .integer(now.rawValue), .null, .null, .null, .null, .null, StatusStorage.NeverAsked.ended,
-                .integer(head.id), head.storedVersion, StatusStorage.NeverAsked.registered))
+                .null, .integer(head.id), head.storedVersion, StatusStorage.NeverAsked.registered))
     }
 
     private static let countNeverAsked = Query(StatusStorage.registration, [.count], where: [.equal(StatusStorage.neverAsked)])

@@ -10,8 +10,9 @@ package enum StatusStorage {
     package static let part = StorePart(
         "status", tables: [registration, topicKey, answer],
         migrations: [
-            [.create(registration(with: [])), .create(topicKey), .create(answer)],
+            [.create(registration(with: [], [])), .create(topicKey), .create(answer)],
             [.addColumn(neverAsked, to: registration), .createIndex(neverAskedIndex, on: registration)],
+            [.addColumn(webPushKey, to: registration), .createIndex(webPushKeyIndex, on: registration)],
         ])
 
     // MARK: Registrations
@@ -43,20 +44,25 @@ package enum StatusStorage {
         static let ended = Value.integer(2)
     }
 
-    /// One row for each installation ever registered or unregistered. A tombstone has neither content, platform nor topics.
-    static let registration = registration(with: [neverAsked], [neverAskedIndex])
+    /// `VAPIDKey.mark(of:)` of the key that a Web Push subscription was made for; null for subscriptions that name none, for other platforms and
+    /// tombstones, and in rows of releases without this column.
+    static let webPushKey = Column("web_push_key", .integer, isOptional: true)
+    private static let webPushKeyIndex = Index("registration_web_push_key", on: [webPushKey], where: .present(webPushKey))
 
-    private static func registration(with added: [Column], _ addedIndexes: [Index] = []) -> Table {
+    /// One row for each installation ever registered or unregistered. A tombstone has neither content, platform nor topics.
+    static let registration = registration(with: [neverAsked, webPushKey], [neverAskedIndex, webPushKeyIndex])
+
+    private static func registration(with columns: [Column], _ indexes: [Index]) -> Table {
         Table(
             "registration",
             columns: [
                 keyHash, installation, version, changedAt, platform, queryTopic, publishedQueryTopic, sealed, message, unfounded,
-            ] + added, unique: [keyHash, installation],
+            ] + columns, unique: [keyHash, installation],
             indexes: [
                 Index(queryTopicIndex, on: [queryTopic], where: .present(queryTopic)),
                 Index(publishedQueryTopicIndex, on: [publishedQueryTopic], where: .present(publishedQueryTopic)),
                 Index("registration_unfounded", on: [changedAt], where: .equal(unfounded, 1)),
-            ] + addedIndexes, sealed: SealedColumn(sealed, boundTo: [keyHash, version, installation], label: "registrations"))
+            ] + indexes, sealed: SealedColumn(sealed, boundTo: [keyHash, version, installation], label: "registrations"))
     }
     static let queryTopicIndex = "registration_query_topic"
     static let publishedQueryTopicIndex = "registration_published_query_topic"

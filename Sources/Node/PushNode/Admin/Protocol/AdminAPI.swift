@@ -17,6 +17,7 @@ package import Waku
 /// | `POST /self-test` | | ``SelfTest`` |
 /// | `GET /setup` | | ``Setup`` |
 /// | `POST /gorush/test-push` | ``TestPush`` | ``TestedPush``, posted or written as the node itself would |
+/// | `POST /web-push/test` | ``WebPushTest`` | ``WebPushTested`` |
 /// | `POST /gorush/inspect` | | a list of ``InspectedGorush``, one for each endpoint, inspected with the node's own credentials |
 ///
 /// Responses with a status other than 200 have ``Problem`` as body.

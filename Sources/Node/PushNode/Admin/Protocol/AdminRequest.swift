@@ -17,6 +17,7 @@ enum AdminRequest: String, CaseIterable, Sendable {
     case setup
     case testPush = "gorush/test-push"
     case inspectGorush = "gorush/inspect"
+    case testWebPush = "web-push/test"
 
     /// - Parameter path: with or without leading and trailing slashes.
     init?(path: String) {
@@ -26,7 +27,9 @@ enum AdminRequest: String, CaseIterable, Sendable {
     var method: HTTPRequest.Method {
         switch self {
         case .status, .health, .peers, .limits, .setup: .get
-        case .drain, .logLevel, .outboxRetry, .outboxDrop, .registrationsChanged, .selfTest, .testPush, .inspectGorush: .post
+        case .drain, .logLevel, .outboxRetry, .outboxDrop, .registrationsChanged, .selfTest, .testPush, .inspectGorush,
+            .testWebPush:
+            .post
         }
     }
 
@@ -39,7 +42,7 @@ enum AdminRequest: String, CaseIterable, Sendable {
         case .outboxRetry: .outboxRetry
         case .outboxDrop: .outboxDrop
         case .registrationsChanged: .registrationsChanged
-        case .testPush: .testPush
+        case .testPush, .testWebPush: .testPush
         }
     }
 }

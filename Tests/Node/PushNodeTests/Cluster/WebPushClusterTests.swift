@@ -1,0 +1,61 @@
+import Core
+import CurlClient
+import Delivery
+import Foundation
+import NodeAssembly
+import NodeMetrics
+import StatusProtocol
+import StatusServer
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import PushNode
+
+@Suite("Web Push: several nodes", .timeLimit(.minutes(10)))
+struct WebPushClusterTests {
+    private let receiver = WebPushReceiver()
+    private let key = VAPIDKey(.generate())
+
+    private func endpoint(_ service: PushServiceStandIn) -> WebPushEndpoint {
+        let configuration = WebPushClient.configuration(
+            trust: .file(path: service.authority), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })
+        return WebPushEndpoint(
+            WebPushClient(
+                client: CurlClient(configuration: configuration), key: key, contact: "mailto:operator@example.org", timeout: .seconds(60)))
+    }
+
+    @Test("Three nodes on PostgreSQL divide the notifications, post each once, and end a subscription that is gone")
+    func threeNodes() async throws {
+        let fixture = try await ClusterFixture()
+        let service = try await PushServiceStandIn()
+        let clients = (0..<30).map { _ in TestClient(of: fixture.identity.publicKey) }
+        @Sendable func registration(_ client: TestClient, _ path: String) throws -> [WakuMessage] {
+            let token = DeviceToken(bytes: try #require(receiver.subscription(service.endpoint(path))).json)
+            let registration = client.registration { ($0.tokenType, $0.deviceToken, $0.apnTopic) = (Platform.webPushTokenType, token, "") }
+            return EnvelopeSealing.seal(
+                client.envelope(registration), to: .personal(fixture.identity.publicKey), wakuSigner: client.identity, at: .now())
+        }
+        let gone = TestClient(of: fixture.identity.publicKey)
+        try await fixture.withNodes(["a", "b", "c"], configure: { $0.node.webPush = endpoint(service) }) { members in
+            try await members.waitUntilShared()
+            for (number, client) in clients.enumerated() { await members.feed(try registration(client, "/\(number)")) }
+            await members.feed(try registration(gone, "/status/410"))
+            try await members.wait { $0.count(.registrationStored) == 31 }
+
+            await members.feed(clients.enumerated().flatMap { fixture.request($1, id: "\($0)") })
+            try await members.wait { $0.count(.webPushAccepted) >= 30 && $0.count(.requestAnswered) == 30 }
+            #expect(Set(service.requests.map(\.path)) == Set((0..<30).map { "/\($0)" }) && service.requests.count == 30)
+            #expect(members.count(.webPushAccepted) == 30 && members.allSatisfy { $0.fed.count(.webPushAccepted) > 2 })
+            for request in service.requests { _ = try receiver.open(request.body) }
+
+            await members.feed(fixture.request(gone, id: "gone"))
+            try await members.wait { $0.count(.tokenRemoved) == 1 }
+            let posted = service.requests.count
+            await members.feed(fixture.request(gone, id: "later"))
+            try await members.wait { $0.count(.requestAnswered) == 32 }
+            #expect(service.requests.count == posted)
+        }
+    }
+}

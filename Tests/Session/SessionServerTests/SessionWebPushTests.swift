@@ -1,0 +1,82 @@
+import Core
+import CurlClient
+import Delivery
+import Foundation
+import NodeAPI
+import NodeMetrics
+import SessionProtocol
+import StorePostgreSQL
+import TestSupport
+import Testing
+import WakuCrypto
+
+@testable import PushNode
+@testable import SessionServer
+
+@Suite("Session: Web Push devices", .timeLimit(.minutes(10)))
+struct SessionWebPushTests {
+    enum Engine: CaseIterable {
+        case sqlite, postgreSQL
+    }
+
+    private let key = VAPIDKey(.generate())
+
+    private func fixture(_ engine: Engine) async throws -> SessionNodeFixture {
+        let fixture = try SessionNodeFixture()
+        guard engine == .postgreSQL else { return fixture }
+        let address = try PostgreSQLAddress(try await PostgreSQLServer.shared().makeDatabase())
+        return try SessionNodeFixture("a", of: fixture, sharing: address)
+    }
+
+    private func endpoint(_ service: PushServiceStandIn) -> WebPushEndpoint {
+        let configuration = WebPushClient.configuration(
+            trust: .file(path: service.authority), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })
+        return WebPushEndpoint(
+            WebPushClient(
+                client: CurlClient(configuration: configuration), key: key, contact: "mailto:operator@example.org", timeout: .seconds(60)))
+    }
+
+    private func device(_ receiver: WebPushReceiver, _ endpoint: String, for key: VAPIDKey? = nil) throws -> SessionDevice {
+        let keys = try #require(WebPushKeys(publicKey: receiver.key.publicKey, secret: receiver.secret))
+        let subscription = try #require(PushSubscription(endpoint: endpoint, keys: keys, vapidKey: key?.key.publicKey))
+        return SessionDevice(.webPush, token: String(decoding: subscription.json, as: UTF8.self))
+    }
+
+    @Test(
+        "Messages are posted encrypted; a renewed subscription gets them with its new keys; one that is gone ends",
+        arguments: Engine.allCases)
+    func notified(_ engine: Engine) async throws {
+        let service = try await PushServiceStandIn()
+        let fixture = try await fixture(engine)
+        let account = try SessionAccount.sessionID()
+        let (first, second) = (WebPushReceiver(), WebPushReceiver())
+        try await fixture.withNode(webPush: endpoint(service)) { node async throws in
+            #expect(try await node.subscribe(account, device(first, service.endpoint("/a"), for: key)).contains("\"success\":true"))
+            try await eventually { fixture.monitor.accounts == [account.id] }
+            await fixture.monitor.report([message(for: account)])
+            try await eventually { service.requests.count == 1 }
+            let content = try #require(
+                try JSONSerialization.jsonObject(with: Data(first.open(service.requests[0].body))) as? [String: Any])
+            #expect(content["protocol"] as? String == "session" && content["enc_payload"] is String && content["spns"] as? Int == 1)
+
+            // The same endpoint: the device moved to other keys.
+            let renewed = try await node.subscribe(account, device(second, service.endpoint("/a"), for: key), at: .now + 1)
+            #expect(renewed.contains("\"success\":true"), "\(renewed)")
+            await fixture.monitor.report([message(for: account)])
+            try await eventually { service.requests.count == 2 }
+            _ = try second.open(service.requests[1].body)
+            #expect(node.node.counters.count(.webPushAccepted) == 2)
+
+            let refused = try await node.subscribe(account, device(first, service.endpoint("/b"), for: VAPIDKey(.generate())))
+            #expect(refused.contains("vapid is not a key of this server"), "\(refused)")
+
+            let other = try SessionAccount.sessionID()
+            #expect(try await node.subscribe(other, device(first, service.endpoint("/status/410"))).contains("\"success\":true"))
+            try await eventually { fixture.monitor.accounts.count == 2 }
+            await fixture.monitor.report([message(for: other)])
+            try await eventually { node.node.counters.count(.tokenRemoved) == 1 }
+            let fact = try #require(await node.service?.facts().first { $0.name == "Web Push subscriptions" }?.value)
+            #expect(fact.hasPrefix("1 for the current VAPID key, 0 for former keys"), "\(fact)")
+        }
+    }
+}
