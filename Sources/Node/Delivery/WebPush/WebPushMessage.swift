@@ -10,6 +10,13 @@ package struct WebPushMessage: Sendable, CustomStringConvertible, CustomReflecta
     /// The time at which it is given up.
     package let expires: Timestamp
 
+    package init(id: String, subscription: PushSubscription, content: WebPushContent, expires: Timestamp) {
+        self.id = id
+        self.subscription = subscription
+        self.content = content
+        self.expires = expires
+    }
+
     package var description: String { "notification \(id)" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -8,7 +8,7 @@ import Waku
 import WakuCrypto
 
 extension Admin {
-    struct Trace: AsyncParsableCommand {
+    struct Trace: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Shows the state of a notification: waiting, accepted, or unknown.",
             discussion: """
@@ -23,22 +23,20 @@ extension Admin {
         @OptionGroup var admin: AdminOptions
         @Argument(help: "The notif_id.") var id: String
 
-        func run() async throws {
-            try await reportingFailures {
-                let prefix = try deliveryPrefix()
-                let store = try admin.openStore(of: command)
-                let rows = try rows(of: prefix, in: store)
-                guard !rows.isEmpty else {
-                    throw CommandFailure(
-                        .data,
-                        "nothing is stored about this notification: it was accepted more than 24 hours ago, was dropped, or is not from this node"
-                    )
-                }
-                if admin.json { return try Output.json(rows) }
-                for (index, row) in rows.enumerated() {
-                    if index > 0 { Output.line("") }
-                    Output.fields(row.fields)
-                }
+        func execute() async throws {
+            let prefix = try deliveryPrefix()
+            let store = try openStore()
+            let rows = try rows(of: prefix, in: store)
+            guard !rows.isEmpty else {
+                throw CommandFailure(
+                    .data,
+                    "nothing is stored about this notification: it was accepted more than 24 hours ago, was dropped, or is not from this node"
+                )
+            }
+            if admin.json { return try Output.json(rows) }
+            for (index, row) in rows.enumerated() {
+                if index > 0 { Output.line("") }
+                Output.fields(row.fields)
             }
         }
 

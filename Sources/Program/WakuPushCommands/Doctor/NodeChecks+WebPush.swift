@@ -1,6 +1,6 @@
-package import NodeAPI
+import NodeAPI
 import NodeMetrics
-package import PushNode
+import PushNode
 
 /// Findings on Web Push.
 extension NodeChecks {
@@ -12,13 +12,13 @@ extension NodeChecks {
     /// - Parameters:
     ///   - key: the VAPID public key.
     ///   - contact: the operator's address.
-    package static func webPushSettings(key: String, contact: String) -> Finding {
+    static func webPushSettings(key: String, contact: String) -> Finding {
         Finding("web push settings", .ok, "VAPID public key \(key), contact \(contact)")
     }
 
-    package static func webPushSettings(problem: String) -> Finding { Finding("web push settings", .fail, problem) }
+    static func webPushSettings(problem: String) -> Finding { Finding("web push settings", .fail, problem) }
 
-    package static func webPushTest(_ tested: AdminAPI.WebPushTested) -> Finding {
+    static func webPushTest(_ tested: AdminAPI.WebPushTested) -> Finding {
         let check = "web push test"
         guard let outcome = tested.outcome.flatMap({ WebPushAnswerLabel(rawValue: $0) }) else {
             return Finding(check, .fail, tested.problem ?? "nothing was posted")
