@@ -33,9 +33,12 @@
 #ifndef FAILURES
 #define FAILURES 1
 #endif
-/* How many heartbeats may be slow. */
+/* How many heartbeats may be slow, and of which node: the first one is the owner in the beginning. */
 #ifndef SLOW
 #define SLOW 1
+#endif
+#ifndef SLOW_NODE
+#define SLOW_NODE 0
 #endif
 /* Whether a node joins again after its lease has ended. */
 #ifndef REJOINS
@@ -478,7 +481,7 @@ inline join(me) {
 #define STEPS(me) \
     :: d_step { REJOINS && !isUp[me] && lease[me] == 3 && slowNode != me && post[me] == 0 -> join(me) } \
     :: d_step { isUp[me] && IS_IDLE(me) && MAY_BEAT(me) -> beatAtOnce(me); BEATEN(me) } \
-    :: d_step { isUp[me] && slows < SLOW && slowNode == NOBODY && MAY_BEAT(me) && FAULTS_ALLOWED -> slows++; sendSlowly(me) } \
+    :: d_step { isUp[me] && me == SLOW_NODE && slows < SLOW && slowNode == NOBODY && MAY_BEAT(me) && FAULTS_ALLOWED -> slows++; sendSlowly(me) } \
     :: d_step { slowNode == me && slowPhase != 2 -> executeSlowly(me) } \
     :: d_step { isUp[me] && slowNode == me && slowPhase == 2 -> receiveSlowly(me) } \
     :: d_step { isUp[me] && slowNode == me && slowPhase != 3 && unknowns < UNKNOWNS -> unknowns++; giveUp(me) } \
