@@ -165,14 +165,15 @@ struct StatusService: ProtocolService {
 
     var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.standings.hasher, at: node.now()) }
 
-    var findings: [Finding] {
-        guard let limit = limits.limiter.exhausted() else { return [] }
+    var findings: [Finding] { [roomFinding, webPushFinding].compactMap(\.self) }
+
+    /// Whether a limit of rows is reached.
+    private var roomFinding: Finding? {
+        guard let limit = limits.limiter.exhausted() else { return nil }
         let name = limit == .storeMiB ? "store-mib" : "registration-count"
-        return [
-            Finding(
-                "registrations", .warn, "\(name) is reached: a new device displaces one that no one has asked for",
-                remedy: "raise \(name) (--limit), or see waku-push admin limits for the cause")
-        ]
+        return Finding(
+            "registrations", .warn, "\(name) is reached: a new device displaces one that no one has asked for",
+            remedy: "raise \(name) (--limit), or see waku-push admin limits for the cause")
     }
 
     /// Removes registrations that were not renewed, as if the client had unregistered, so that old messages don't restore them.
@@ -240,9 +241,10 @@ struct StatusService: ProtocolService {
         return [ProtocolFact("query topics", "\(topics.otherCount)")] + (use.map { [$0.fact] } ?? [])
     }
 
-    var findings: [Finding] {
-        guard node.delivery.routing.postsWebPush, let figures = figures.latest else { return [] }
-        return webPushKeyUse(figures).finding("Status").map { [$0] } ?? []
+    /// Which VAPID keys the subscriptions name.
+    private var webPushFinding: Finding? {
+        guard node.delivery.routing.postsWebPush, let figures = figures.latest else { return nil }
+        return webPushKeyUse(figures).finding("Status")
     }
 
     private func webPushKeyUse(_ figures: RegistrationFigures) -> WebPushKeyUse {
