@@ -1,4 +1,4 @@
-import Cluster
+@testable import Cluster
 import Core
 import TestSupport
 import Testing

@@ -163,7 +163,7 @@ struct AdminRegistrationsTests {
         let removed = try await fixture.admin("registrations", "remove", "0x" + bob.identity.publicKey.hex, "--yes", "--json")
         #expect(try removed.json() == [RegistrationRow(bob), RegistrationRow(fixture.bobsOther)])
         let statistics = try await fixture.admin("registrations", "stats", "--json").json(Statistics.self)
-        #expect(statistics == Statistics(registrants: 1, apn: 1, firebase: 0, tombstones: 3, waiting: 0))
+        #expect(statistics == Statistics(registrants: 1, apn: 1, firebase: 0, webPush: 0, tombstones: 3, waiting: 0))
 
         let again = try await fixture.admin("registrations", "remove", hash, "--yes")
         #expect(again.status == 65)
