@@ -23,13 +23,13 @@ package struct CostBench: Sendable {
     }
 
     package func run() async throws -> [BenchResult] {
-        // A registration of an old version is opened and refused: nothing is stored.
-        let opening = try await cpu(of: .stale)
         let messages: [(kind: MessageBench.Kind, work: [WorkKind])] = [
-            (.registration, [.registration]), (.query, [.query, .answer]), (.request, [.request, .notification]),
+            // A registration of an old version is opened and refused: nothing is stored.
+            (.stale, [.openMessage]), (.registration, [.openMessage, .registration]), (.query, [.openMessage, .query, .answer]),
+            (.request, [.openMessage, .request, .notification]),
         ]
-        var results = [Self.result([.openMessage], cpuMicroseconds: opening)]
-        for (kind, work) in messages { results.append(Self.result(work, cpuMicroseconds: try await cpu(of: kind) - opening)) }
+        var results: [BenchResult] = []
+        for (kind, work) in messages { results.append(Self.result(work, cpuMicroseconds: try await cpu(of: kind))) }
         results.append(try await deriving())
         results += try await session()
         for (work, byteCount) in try await storedBytes() {
@@ -80,7 +80,7 @@ package struct CostBench: Sendable {
         let identity = PrivateKey.generate()
         let clients = await makeInParallel(Self.rowCount, cores: settings.cores) { _ in BenchClient(deviceToken: DeviceToken("device")) }
         return try await settings.withFolder { folder in
-            let store = try NodeAssembly.store(in: folder + "/data", of: identity)
+            let store = try NodeAssembly.store(in: folder, of: identity)
             defer { try? store.close() }
             func growth(_ commands: [StoreCommand<Void>]) async throws -> Int {
                 await store.maintain()
