@@ -20,7 +20,7 @@ public struct ReceiverSubscription: Sendable, CustomStringConvertible, CustomRef
     ///   - vapidKey: the key of the only server that may post; nil: every server may.
     /// - Returns: nil for a base that is not valid: see `WebPushOrigin`.
     public init?(base: String, vapidKey: P256PublicKey?) {
-        guard !base.contains("?") else { return nil }
+        guard !base.contains("?"), WebPushOrigin(endpoint: base) != nil else { return nil }
         let token = Base64URL.encode(randomBytes(Self.tokenByteCount))
         self.init(
             endpoint: base + (base.hasSuffix("/") ? "" : "/") + token, key: .generate(), secret: randomBytes(WebPushKeys.secretByteCount),
