@@ -47,7 +47,7 @@ struct WebPushClusterTests {
             await members.feed(clients.enumerated().flatMap { fixture.request($1, id: "\($0)") })
             try await members.wait { $0.count(.webPushAccepted) >= 30 && $0.count(.requestAnswered) == 30 }
             #expect(Set(service.requests.map(\.path)) == Set((0..<30).map { "/\($0)" }) && service.requests.count == 30)
-            #expect(members.count(.webPushAccepted) == 30 && members.allSatisfy { $0.fed.count(.webPushAccepted) > 2 })
+            #expect(members.count(.webPushAccepted) == 30 && members.count(where: { $0.fed.count(.webPushAccepted) > 0 }) > 1)
             for request in service.requests { _ = try receiver.open(request.body) }
 
             await members.feed(fixture.request(gone, id: "gone"))
