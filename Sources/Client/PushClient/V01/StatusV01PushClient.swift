@@ -180,7 +180,7 @@ public final class StatusV01PushClient: Sendable {
     // MARK: Others
 
     /// Watches a registrant's advertisements from now on, looks up the latest one in the relay's store, and queries servers if it contains no access
-    /// token. Returns what is known at once, and continues in the background.
+    /// token.
     ///
     /// - Parameters:
     ///   - registrant: The owner of the devices.
@@ -194,12 +194,10 @@ public final class StatusV01PushClient: Sendable {
         let start = ContinuousClock.now
         turn { $0.discover(registrant, at: $1) }
         turn { $0.refresh(registrant, also: servers, at: $1) }
-        let known = devices(of: registrant)
-        if known.contains(where: \.isTokenKnown) { return known }
-        _ = await runner.wait(timeout) { !$0.directory.rows(of: registrant).isEmpty || !$0.isDiscovering(registrant) ? true : nil }
+        _ = await runner.wait(timeout / 2) { $0.isDiscovering(registrant) ? nil : true }
         // An advertisement that was found may name servers to query.
         turn { $0.refresh(registrant, also: [], at: $1) }
-        _ = await runner.wait(max(timeout - (ContinuousClock.now - start), .zero)) { $0.queries.isUnderWay(about: registrant) ? nil : true }
+        _ = await runner.wait(timeout - (ContinuousClock.now - start)) { $0.queries.isUnderWay(about: registrant) ? nil : true }
         return devices(of: registrant)
     }
 
