@@ -47,14 +47,13 @@ extension ClientMachine {
     }
 
     mutating func lookedUp(_ registrants: [PublicKey], at now: Timestamp) -> ClientOutput {
-        for registrant in registrants { directory.lookedUp(registrant) }
-        lookUpsEnded.formUnion(registrants)
+        directory.endLookUps(of: registrants, isDone: true)
         return settle(at: now)
     }
 
     /// Records that no store can be queried: the registrants' earlier advertisements stay unknown.
     mutating func lookUpImpossible(_ registrants: [PublicKey], at now: Timestamp) -> ClientOutput {
-        lookUpsEnded.formUnion(registrants)
+        directory.endLookUps(of: registrants, isDone: false)
         return settle(at: now)
     }
 

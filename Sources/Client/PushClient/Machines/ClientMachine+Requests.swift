@@ -57,12 +57,12 @@ extension ClientMachine {
 
     /// Whether no advertisement of the registrant is known or can be looked up, and no server can be queried.
     func isServerless(_ registrant: PublicKey) -> Bool {
-        lookUpsEnded.contains(registrant) && !isAskable(registrant)
+        directory.lookUpsEnded.contains(registrant) && !isAskable(registrant)
     }
 
     /// Whether a look-up or a query for the registrant is under way.
     func isDiscovering(_ registrant: PublicKey) -> Bool {
-        !lookUpsEnded.contains(registrant) || queries.isUnderWay(about: registrant)
+        !directory.lookUpsEnded.contains(registrant) || queries.isUnderWay(about: registrant)
     }
 
     /// Ends the registrations with all servers, retrying until they answer.
@@ -102,12 +102,7 @@ extension ClientMachine {
         let isNew = directory.watch(registrant)
         guard isStarted else { return }
         if isNew { actions.append(.watch([registrant])) }
-        if directory.registrants[registrant]?.wasLookedUp == true {
-            lookUpsEnded.insert(registrant)
-        } else if isNew || lookUpsEnded.contains(registrant) {
-            lookUpsEnded.remove(registrant)
-            actions.append(.lookUp([registrant]))
-        }
+        if directory.beginLookUp(of: registrant, isNew: isNew) { actions.append(.lookUp([registrant])) }
     }
 
     /// Removes all state about a registrant. The subscription to its advertisements ends at the next start.

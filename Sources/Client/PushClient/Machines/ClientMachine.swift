@@ -18,8 +18,6 @@ struct ClientMachine: ClientStateMachine {
     var advertisementFlaws: [PublicKey: AdvertisementFlaw] = [:]
     /// Servers to query about others besides those that this client is registered with. Set by the application at each start.
     var contactServers: [PushServer] = []
-    /// Registrants whose look-up ended in this run, or can't be made because no peer has a store.
-    var lookUpsEnded: Set<PublicKey> = []
     private(set) var isStarted = false
     let cryptography: any ClientCryptography
     var jitter: Jitter
@@ -77,7 +75,7 @@ struct ClientMachine: ClientStateMachine {
             notifications.resume()
         }
         isStarted = true
-        lookUpsEnded = []
+        directory.resetLookUps()
         registrations.resume()
         // If the device was unregistered meanwhile, the last advertisement must be withdrawn.
         let isActive = own.isReceiving ? hasSomethingToAdvertise(at: now) : own.nextAdvertisement != nil
@@ -113,7 +111,7 @@ struct ClientMachine: ClientStateMachine {
             notifications.queried = Set(queries.queries.values.lazy.filter { !$0.isEnded && $0.ownCheckAt == nil }.map(\.registrant))
             let directory = directory
             let listsServers = !queryServers.isEmpty
-            notifications.serverless = listsServers ? [] : lookUpsEnded.filter { directory.servers(of: $0).isEmpty }
+            notifications.serverless = listsServers ? [] : directory.lookUpsEnded.filter { directory.servers(of: $0).isEmpty }
             notifications.wake(
                 directory, askable: { listsServers || !directory.servers(of: $0).isEmpty },
                 own: (cryptography.publicKey, own.installationID), at: now, jitter: &jitter)

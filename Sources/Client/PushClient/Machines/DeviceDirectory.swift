@@ -13,6 +13,7 @@ protocol DeviceDirectory: Sendable {
 struct RegistrantBook: Sendable {
     private(set) var registrants: [PublicKey: RegistrantRecord] = [:]
     fileprivate var changed: Set<PublicKey> = []
+    fileprivate var lookUpsEnded: Set<PublicKey> = []
 
     init(restoring records: [RegistrantRecord] = []) {
         for record in records { registrants[record.registrant] = record }
@@ -60,8 +61,31 @@ extension DeviceDirectory {
         book.remove(registrant)
     }
 
-    mutating func lookedUp(_ registrant: PublicKey) {
-        book.update(registrant) { $0.wasLookedUp = true }
+    // MARK: Looking up advertisements
+
+    /// Registrants for which the look-up of the latest advertisement ended in this run, with or without a result.
+    var lookUpsEnded: Set<PublicKey> { book.lookUpsEnded }
+
+    /// Begins a run.
+    mutating func resetLookUps() { book.lookUpsEnded = [] }
+
+    /// - Parameters:
+    ///   - registrant: The owner of the advertisement.
+    ///   - isNew: Whether the registrant was not watched before.
+    /// - Returns: Whether a look-up is to begin: not after a successful one, and not while one is under way.
+    mutating func beginLookUp(of registrant: PublicKey, isNew: Bool) -> Bool {
+        if registrants[registrant]?.wasLookedUp == true {
+            book.lookUpsEnded.insert(registrant)
+            return false
+        }
+        return book.lookUpsEnded.remove(registrant) != nil || isNew
+    }
+
+    /// - Parameter isDone: false if no store can be queried: the registrants' earlier advertisements stay unknown.
+    mutating func endLookUps(of registrants: [PublicKey], isDone: Bool) {
+        book.lookUpsEnded.formUnion(registrants)
+        guard isDone else { return }
+        for registrant in registrants { book.update(registrant) { $0.wasLookedUp = true } }
     }
 
     /// Records that a message came from this device.

@@ -2,7 +2,7 @@ import CTLS
 
 /// A server's certificate and its private key. TLS 1.2 and 1.3.
 package final class TLSIdentity: Sendable {
-    /// Not changed after `init`, so connections on several threads may share it.
+    /// Configured by `init` only, and libssl locks what connections change in it, so connections on several threads may share it.
     private nonisolated(unsafe) let context: OpaquePointer
     /// The whole days until the certificate expires; negative afterwards.
     package let daysLeft: Int

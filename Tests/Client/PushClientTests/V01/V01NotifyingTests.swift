@@ -55,6 +55,17 @@ import WakuCrypto
 
     // MARK: Discovering
 
+    /// Over libp2p no peer has a store: the search does not wait for a look-up that can't end, and the next one tries it again.
+    @Test func lookUpThatIsImpossibleEndsTheSearch() {
+        var bench = V01MachineBench()
+        bench.take(bench.machine.discover(friend.publicKey, at: bench.now))
+        #expect(bench.machine.isDiscovering(friend.publicKey))
+        bench.take(bench.machine.lookUpImpossible([friend.publicKey], at: bench.now))
+        #expect(!bench.machine.isDiscovering(friend.publicKey))
+        let again = bench.machine.discover(friend.publicKey, at: bench.now).actions
+        #expect(again == [.lookUp([friend.publicKey])] && bench.machine.isDiscovering(friend.publicKey))
+    }
+
     @Test func contactCodeTopicIsListenedToAndLookedUpAtFirst() throws {
         var bench = V01MachineBench()
         bench.take(bench.machine.discover(friend.publicKey, at: bench.now))

@@ -45,17 +45,12 @@ extension V01Machine {
         let isNew = directory.watch(registrant)
         guard isStarted else { return }
         if isNew { actions.append(.watch([registrant])) }
-        if directory.registrants[registrant]?.wasLookedUp == true {
-            lookUpsEnded.insert(registrant)
-        } else if isNew || lookUpsEnded.contains(registrant) {
-            lookUpsEnded.remove(registrant)
-            actions.append(.lookUp([registrant]))
-        }
+        if directory.beginLookUp(of: registrant, isNew: isNew) { actions.append(.lookUp([registrant])) }
     }
 
     /// Whether a look-up or a query for the registrant is under way.
     func isDiscovering(_ registrant: PublicKey) -> Bool {
-        !lookUpsEnded.contains(registrant) || queries.isUnderWay(about: registrant)
+        !directory.lookUpsEnded.contains(registrant) || queries.isUnderWay(about: registrant)
     }
 
     /// Queries the servers about a registrant without a known usable token.
@@ -138,14 +133,13 @@ extension V01Machine {
     }
 
     mutating func lookedUp(_ registrants: [PublicKey], at now: Timestamp) -> V01Output {
-        for registrant in registrants { directory.lookedUp(registrant) }
-        lookUpsEnded.formUnion(registrants)
+        directory.endLookUps(of: registrants, isDone: true)
         return settle(at: now)
     }
 
     /// No peer has a store: advertisements are known only from now on.
     mutating func lookUpImpossible(_ registrants: [PublicKey], at now: Timestamp) -> V01Output {
-        lookUpsEnded.formUnion(registrants)
+        directory.endLookUps(of: registrants, isDone: false)
         return settle(at: now)
     }
 

@@ -32,8 +32,6 @@ struct V01Machine: ClientStateMachine {
     var advertising: AdvertisingMachine
     /// Registrants whose latest advertisement was rejected, wholly or in part.
     var advertisementFlaws: [PublicKey: AdvertisementFlaw] = [:]
-    /// Registrants for which the look-up of their advertisement ended in this run, with or without a result.
-    var lookUpsEnded: Set<PublicKey> = []
     private(set) var isStarted = false
     let identity: PrivateKey
     var jitter: Jitter
@@ -83,7 +81,7 @@ struct V01Machine: ClientStateMachine {
             notifications.resume()
         }
         isStarted = true
-        lookUpsEnded = []
+        directory.resetLookUps()
         registrations.resume()
         // If the device was unregistered meanwhile, the last advertisement must be withdrawn.
         let isActive = own.isReceiving && !registrations.advertisedRows.isEmpty || own.nextAdvertisement != nil
