@@ -19,9 +19,11 @@ PUBSUB = "/waku/2/rs/16/32"
 class World:
     """The node or nodes under test with all neighbours, in a folder of their own."""
 
-    def __init__(self, binary, row, folder):
+    def __init__(self, binary, row, folder, former=None):
         self.row, self.folder = row, folder
         self.command = Command(binary, folder)
+        # What the nodes run until they are upgraded.
+        self.former = Command(former, folder) if former else None
         self.endpoints, self.nodes, self.ends = [], [], []
         self.identity = ["--identity", folder / "node.key"]
         self.store, self.databases = None, 0  # the connection string; None for SQLite
@@ -51,7 +53,7 @@ class World:
             self.hub = self.network(Daemon(self.command, "hub", []))
             self.peer = self.multiaddr(self.hub)
         for number in range(row["nodes"]):
-            node = Daemon(self.command, f"node-{number + 1}", [*self.identity, *options])
+            node = Daemon(self.former or self.command, f"node-{number + 1}", [*self.identity, *options])
             self.nodes.append(node)
             node.arguments += self.network_options(node)
             if self.speaks("session"):
@@ -177,6 +179,16 @@ def restart(world, notify):
         node.stop()
         node.start()
         node.await_ready()
+
+
+def upgrade(world, notify):
+    """One node after the other, so that several nodes of two releases share the database meanwhile."""
+    for node in world.nodes:
+        node.stop()
+        node.command = world.command
+        node.start()
+        node.await_ready()
+        notify()
 
 
 def kill(world, notify):
@@ -333,13 +345,13 @@ class Network:
 
 
 class Journey:
-    def __init__(self, binary, row):
-        self.row, self.binary = row, binary
+    def __init__(self, binary, row, former=None):
+        self.row, self.binary, self.former = row, binary, former
 
     def run(self):
         """Raises Failed if something doesn't hold."""
         self.folder = Path(tempfile.mkdtemp(prefix="waku-push-journey-"))
-        self.world = world = World(self.binary, self.row, self.folder)
+        self.world = world = World(self.binary, self.row, self.folder, self.former)
         try:
             world.start()
             self.travel(world)
@@ -363,7 +375,8 @@ class Journey:
 
         for one in self.clients:
             one.register()
-        self.check_counted(world)
+        if not self.former:
+            self.check_counted(world)
         network = Network(world, row["adversity"])
         mode = {"endpoint away": "away", "endpoint refuses": "refuses", "endpoint slow": "slow"}.get(row["adversity"], "works")
         for endpoint in world.endpoints:
@@ -375,6 +388,8 @@ class Journey:
         self.notify()
         if row["life"] == "export":
             self.await_all()
+        if self.former:
+            upgrade(world, self.notify)
         LIVES[row["life"]](world, self.notify)
         for endpoint in world.endpoints:
             endpoint.set("works" if mode != "slow" else "slow")
