@@ -155,9 +155,12 @@ package final class Counters: Sendable {
 
     /// Cumulative numbers of answers since the start for each bound; the last is the total.
     package var answerTimes: [Int64] {
-        protocols.flatMap { $0?.answers ?? [] }.map(\.cumulativeCounts).reduce([]) { sum, counts in
-            sum.isEmpty ? counts : zip(sum, counts).map(+)
+        var sums: [Int64] = []
+        for histogram in protocols.compactMap({ $0?.answers }).joined() {
+            let counts: [Int64] = histogram.cumulativeCounts
+            sums = sums.isEmpty ? counts : zip(sums, counts).map { $0 + $1 }
         }
+        return sums
     }
 
     /// The median and the 99th percentile of the time to answer, in seconds, between two such lists; infinite beyond the last bound.

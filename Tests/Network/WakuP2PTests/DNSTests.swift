@@ -72,14 +72,20 @@ final class DNSServer: Sendable {
     static func answer(to question: [UInt8], _ texts: [String]?) -> [UInt8] {
         let name = name(in: question)
         let end = 12 + name.utf8.count + 2 + 4
-        var bytes = Array(question[..<2]) + [0x81, texts == nil ? 0x83 : 0x80, 0, 1, 0, UInt8(texts?.count ?? 0), 0, 0, 0, 0]
+        let responseCode: UInt8 = texts == nil ? 0x83 : 0x80
+        var bytes: [UInt8] = [question[0], question[1], 0x81, responseCode, 0, 1, 0, UInt8(texts?.count ?? 0), 0, 0, 0, 0]
         bytes += question[12..<end]
         for text in texts ?? [] {
-            let content = Array(text.utf8)
-            let parts = stride(from: 0, to: max(content.count, 1), by: 255).flatMap { start in
-                [UInt8(min(255, content.count - start))] + content[start..<min(start + 255, content.count)]
-            }
-            bytes += [0xC0, 12, 0, 16, 0, 1, 0, 0, 0, 60, UInt8(parts.count >> 8), UInt8(parts.count & 255)] + parts
+            var content = ArraySlice(text.utf8)
+            var parts: [UInt8] = []
+            repeat {
+                let part = content.prefix(255)
+                parts.append(UInt8(part.count))
+                parts += part
+                content = content.dropFirst(255)
+            } while !content.isEmpty
+            let head: [UInt8] = [0xC0, 12, 0, 16, 0, 1, 0, 0, 0, 60, UInt8(parts.count >> 8), UInt8(parts.count & 255)]
+            bytes += head + parts
         }
         return bytes
     }

@@ -189,13 +189,16 @@ struct FaultTests {
         let insert = Mutation(table, .insert([key]))
         let store = try PostgreSQLStore(
             fixture.address(), storageKey: fixture.storageKey, parts: [Counters.part, StorePart("taken", tables: [table])])
-        let commands = [3, 1, 2].map { number in
-            StoreCommand<[Int64]>.apply(
-                [insert(.bytes([UInt8(number), 7])), Counters.insert(.integer(number), .integer(0), .null)], { $0 })
+        let commands = [3, 1, 2].map { (number: Int64) -> StoreCommand<[Int64]> in
+            let changes: [Change] = [insert(.bytes([UInt8(number), 7])), Counters.insert(.integer(number), .integer(0), .null)]
+            return .apply(changes) { $0 }
         }
         let ids = try await store.commitEach(commands).map { try $0.get() }
         let rows = try store.read(.find(Query(table, [.id, key], order: [.ascending(key)])()) { .done($0) })
-        #expect(rows.map(\.values) == zip([1, 2, 0], 1...3).map { [.integer(ids[$0][0]), .bytes([UInt8($1), 7])] })
+        let expected: [[Value]] = [1, 2, 0].enumerated().map { place, command in
+            [.integer(ids[command][0]), .bytes([UInt8(place + 1), 7])]
+        }
+        #expect(rows.map(\.values) == expected)
         #expect(ids[1][0] < ids[2][0] && ids[2][0] < ids[0][0])
         // Other inserts keep their order.
         #expect(ids[0][1] < ids[1][1] && ids[1][1] < ids[2][1])

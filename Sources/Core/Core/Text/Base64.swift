@@ -28,9 +28,11 @@ package enum Base64 {
             [UInt8](unsafeUninitializedCapacity: groupCount * 3) { output, count in
                 var seen: UInt32 = 0
                 for group in 0..<groupCount - (padCount > 0 ? 1 : 0) {
-                    let word =
-                        values[Int(text[4 * group])] | values[256 + Int(text[4 * group + 1])] | values[512 + Int(text[4 * group + 2])]
-                        | values[768 + Int(text[4 * group + 3])]
+                    let start = 4 * group
+                    var word: UInt32 = values[Int(text[start])]
+                    word |= values[256 + Int(text[start + 1])]
+                    word |= values[512 + Int(text[start + 2])]
+                    word |= values[768 + Int(text[start + 3])]
                     seen |= word
                     output[3 * group] = UInt8(truncatingIfNeeded: word >> 16)
                     output[3 * group + 1] = UInt8(truncatingIfNeeded: word >> 8)
@@ -38,9 +40,9 @@ package enum Base64 {
                 }
                 if padCount > 0 {
                     let start = text.count - 4
-                    let word =
-                        values[Int(text[start])] | values[256 + Int(text[start + 1])]
-                        | (padCount == 1 ? values[512 + Int(text[start + 2])] : 0)
+                    var word: UInt32 = values[Int(text[start])]
+                    word |= values[256 + Int(text[start + 1])]
+                    if padCount == 1 { word |= values[512 + Int(text[start + 2])] }
                     seen |= word
                     output[byteCount - (2 - padCount) - 1] = UInt8(truncatingIfNeeded: word >> 16)
                     if padCount == 1 { output[byteCount - 1] = UInt8(truncatingIfNeeded: word >> 8) }

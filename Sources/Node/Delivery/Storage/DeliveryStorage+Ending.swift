@@ -40,12 +40,15 @@ extension DeliveryStorage {
         _ devices: [DeviceID], _ note: @escaping @Sendable (DeliveryID) -> Change
     ) -> StoreCommand<[Change]> {
         .read(devices.map { findOfDevice(.integer($0.protocol.rawValue), .integer($0.row)) }) { found in
-            .done(
-                try zip(devices, found).flatMap { device, rows in
-                    try rows.flatMap { row in
-                        [removeID(.integer(try row.integer(0)))] + (delivery(in: row).map { [note($0)] } ?? [])
-                    } + [setDoubt(nil, of: device)]
-                })
+            var changes: [Change] = []
+            for (device, rows) in zip(devices, found) {
+                for row in rows {
+                    changes.append(removeID(.integer(try row.integer(0))))
+                    if let delivery = delivery(in: row) { changes.append(note(delivery)) }
+                }
+                changes.append(setDoubt(nil, of: device))
+            }
+            return .done(changes)
         }
     }
 

@@ -45,8 +45,10 @@ struct OpenLoop {
     ///   - relay: the relay of the node.
     static func measure(_ questions: [Question], amid flood: [Question] = [], rate: Double, relay: BenchRelay) async throws -> OpenLoop {
         let share = flood.count / max(questions.count, 1)
-        let messages = questions.indices.flatMap { index in
-            [questions[index].message] + flood[index * share..<(index + 1) * share].map(\.message)
+        var messages: [WakuMessage] = []
+        for (index, question) in questions.enumerated() {
+            messages.append(question.message)
+            messages += flood[index * share..<(index + 1) * share].map(\.message)
         }
         let answered = relay.answers
         var due: [UInt64] = []
