@@ -33,25 +33,19 @@ public final class StatusPushClient: Sendable {
     /// One-shot requests that wait for an answer.
     let waiting = Mutex(WaitingAsks())
     let runner: MachineRunner<ClientMachine>
-    let routes = Mutex(Routes())
+    let routes: AnswerRoutes<Question>
 
-    /// The subscribed topics, and the pending question or registrant that each belongs to.
-    struct Routes: Sendable {
-        struct Question: Sendable {
-            enum Kind: Sendable {
-                /// `messageID`: the id of the query's envelope.
-                case query(QueryTable.Ticket, messageID: [UInt8])
-                case request(NotificationMachine.Ticket)
+    /// What an answer on a topic belongs to, with the key that it is encrypted to.
+    enum Question: Sendable {
+        /// `messageID`: the id of the query's envelope.
+        case query(QueryTable.Ticket, PrivateKey, messageID: [UInt8])
+        case request(NotificationMachine.Ticket, PrivateKey)
+
+        var key: PrivateKey {
+            switch self {
+            case .query(_, let key, _), .request(_, let key): key
             }
-
-            /// The key that the answer is encrypted to.
-            let key: PrivateKey
-            let kind: Kind
         }
-
-        var tickets = AnswerTickets<Question>()
-        /// Contact code topics that the client subscribes to.
-        var contactCodes: [ContentTopic: PublicKey] = [:]
     }
 
     /// Creates a client that keeps its state in memory only. Registrations belong to `identity`, and lists of allowed keys are sealed to its key;
@@ -65,6 +59,7 @@ public final class StatusPushClient: Sendable {
     private init(identity: PrivateKey, relay: any Relay, store: any ClientStore, records: [ClientRecord], _ configuration: Configuration) {
         self.identity = identity
         network = ClientNetwork(relay: relay, pubsubTopic: configuration.pubsubTopic)
+        routes = AnswerRoutes(network)
         bundles = configuration.bundles
         var kept: Timestamp?
         for case .own(let record) in records { kept = record.time }
@@ -73,7 +68,7 @@ public final class StatusPushClient: Sendable {
         var machine = ClientMachine(
             records: records, installationID: InstallationID(bytes: cryptography.makeAccessToken().bytes), cryptography: cryptography,
             at: clock.time(at: SteadyClock.uptime))
-        machine.setDeviceLimit(configuration.deviceLimit)
+        machine.notifications.deviceLimit = configuration.deviceLimit
         machine.contactServers = configuration.servers
         runner = MachineRunner(machine, clock: clock, store: store)
     }
@@ -89,10 +84,7 @@ public final class StatusPushClient: Sendable {
     public static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: Configuration = Configuration()
     ) async throws(ClientStoreError) -> StatusPushClient {
-        var records: [ClientRecord] = []
-        for (name, value) in try await store.load().sorted(by: { $0.key < $1.key }) where !V01Record.isName(name) {
-            records.append(try RecordCoding.decode(name, value))
-        }
+        let records = try await ClientRecord.load(from: store)
         let relay = relays.count == 1 ? relays[0] : RelaySet(relays)
         return StatusPushClient(identity: identity, relay: relay, store: store, records: records, configuration)
     }

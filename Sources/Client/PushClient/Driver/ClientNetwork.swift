@@ -30,11 +30,6 @@ struct ClientNetwork: Sendable {
         for message in messages { try await relay.publish(message, on: pubsubTopic) }
     }
 
-    /// Subscribes to the contact code topics of these registrants.
-    func watchContactCodes(of registrants: [PublicKey]) {
-        watching.keep(registrants.map(Self.contactCodeTopic))
-    }
-
     static func contactCodeTopic(_ registrant: PublicKey) -> ContentTopic {
         ContentTopic(TopicTag(of: StatusTopics.contactCode(registrant)))
     }

@@ -1,7 +1,5 @@
 public import StatusProtocol
-import Synchronization
 import Core
-import Waku
 public import WakuCrypto
 
 /// The state of the registration with one server.
@@ -26,6 +24,15 @@ public struct KnownDevice: Hashable, Sendable {
 }
 
 extension StatusPushClient {
+    /// Runs until cancelled: registers, advertises, sends requests, and receives answers.
+    ///
+    /// After a cancellation, as after a kill, unfinished work resumes with the next call or the next start of the process.
+    /// If another call is running, waits for it to end first.
+    public func run() async { await runMachine() }
+
+    /// Events from now on. Beyond a thousand unread events, the oldest are dropped.
+    public var events: AsyncStream<PushClientEvent> { runner.events }
+
     // MARK: Opting in
 
     /// Whether the client keeps its device registered: false in a new client, and stored.
@@ -60,19 +67,11 @@ extension StatusPushClient {
     public func register(
         _ profile: DeviceProfile, with servers: [PushServer], enablesReceiving: Bool = false, timeout: Duration = .seconds(30)
     ) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
-        guard !servers.isEmpty else { throw PushClientError(code: .invalid, message: "there is no server to register with") }
         guard profile.platform != .webPush || servers.allSatisfy({ $0.vapidKey != nil }) else { throw .notForWebPush }
         if let flaw = profile.flaw { throw PushClientError(code: .invalid, message: "the device can't be registered: \(flaw)") }
-        guard enablesReceiving || isReceiving else { throw .receivingIsOff }
-        try await runner.waitUntilRunning()
-        let isReceiving = runner.turn { machine, now in
-            guard enablesReceiving || machine.own.isReceiving else { return (ClientOutput(), false) }
-            return (machine.register(profile, with: servers, at: now), true)
+        return try await register(with: servers.map(\.key), enablesReceiving: enablesReceiving, timeout: timeout) {
+            $0.register(profile, with: servers, at: $1)
         }
-        guard isReceiving else { throw .receivingIsOff }
-        let keys = servers.map(\.key)
-        _ = await runner.wait(timeout) { $0.isSettled(keys) ? true : nil }
-        return registrations.filter { keys.contains($0.key) }
     }
 
     /// Ends the registrations with all servers. Servers that don't answer within the timeout are retried.
@@ -80,29 +79,19 @@ extension StatusPushClient {
     /// - Returns: The state at each server.
     @discardableResult
     public func unregister(timeout: Duration = .seconds(30)) async -> [PublicKey: RegistrationStatus] {
-        let keys = Array(registrations.keys)
-        turn { $0.setReceiving(false, at: $1) }
-        _ = await runner.wait(timeout) { $0.isSettled(keys) ? true : nil }
-        return registrations
+        await endRegistrations(timeout: timeout)
     }
 
     /// The state at each server.
-    public var registrations: [PublicKey: RegistrationStatus] {
-        runner.read { machine, _ in machine.registrations.servers.mapValues(\.status) }
-    }
+    public var registrations: [PublicKey: RegistrationStatus] { states }
 
     /// The servers of the last `register`, also after the device was unregistered, without servers that are being left.
-    package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.servers.map(\.key) } }
+    package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.serverKeys } }
     /// The same, with their VAPID keys.
     package var namedServers: [PushServer] { runner.read { machine, _ in machine.own.servers } }
 
     /// The time until a server that did not answer, or failed, is retried; nil when no retry is scheduled.
-    public func nextTry(at server: PublicKey) -> Duration? {
-        runner.read { machine, now in
-            guard case .paused(let until) = machine.registrations.servers[server]?.attempt?.state else { return nil }
-            return max(until.time.since(now), .zero)
-        }
-    }
+    public func nextTry(at server: PublicKey) -> Duration? { pause(at: server) }
 
     /// Sets an encoded ChatIdentity to include in advertisements; empty for none.
     public func setChatIdentity(_ chatIdentity: [UInt8]) {
@@ -110,14 +99,10 @@ extension StatusPushClient {
     }
 
     /// Waits until all changes were stored.
-    package func waitUntilStored(timeout: Duration) async {
-        _ = await runner.wait(timeout) { _ in true }
-    }
+    package func waitUntilStored(timeout: Duration) async { await waitUntilSettled(timeout: timeout) }
 
     /// Waits until the current advertisement was published or failed.
-    package func waitUntilAdvertised(timeout: Duration) async {
-        _ = await runner.wait(timeout) { $0.advertising.isUnderWay ? nil : true }
-    }
+    package func waitUntilAdvertised(timeout: Duration) async { await waitForAdvertisement(timeout: timeout) }
 
     // MARK: Others
 
@@ -137,36 +122,11 @@ extension StatusPushClient {
     /// - Throws: ``PushClientError`` with `notRunning`, `cancelled`, or `noServerKnown` as soon as there is nothing left to ask
     @discardableResult
     public func discover(_ registrant: PublicKey, timeout: Duration = .seconds(10)) async throws(PushClientError) -> [KnownDevice] {
-        try await runner.waitUntilRunning()
-        let start = ContinuousClock.now
-        turn { $0.discover(registrant, at: $1) }
-        turn { $0.refresh(registrant, at: $1) }
-        if let known = known(registrant) { return known }
-        _ = await runner.wait(timeout) { !$0.directory.servers(of: registrant).isEmpty || !$0.isDiscovering(registrant) ? true : nil }
-        // An advertisement that was found may name servers to query.
-        turn { $0.refresh(registrant, at: $1) }
-        _ = await runner.wait(max(timeout - (ContinuousClock.now - start), .zero)) { $0.queries.isUnderWay(about: registrant) ? nil : true }
-        if Task.isCancelled { throw .cancelled }
-        let found = devices(of: registrant)
-        if found.isEmpty, runner.read({ machine, _ in machine.isServerless(registrant) && machine.advertisementFlaws[registrant] == nil }) {
-            report(.noServerKnown(registrant))
-            throw .noServerKnown
-        }
-        return found
-    }
-
-    private func known(_ registrant: PublicKey) -> [KnownDevice]? {
-        let found = devices(of: registrant)
-        return found.contains(where: \.isTokenKnown) ? found : nil
+        try await discover(registrant, timeout: timeout, returnsKnown: true) { $0.refresh(registrant, at: $1) }
     }
 
     /// The known devices of a registrant.
-    public func devices(of registrant: PublicKey) -> [KnownDevice] {
-        runner.read { machine, _ in machine.directory.rows(of: registrant) }.map { row in
-            KnownDevice(
-                installationID: row.installationID, server: row.server, version: row.version, isTokenKnown: row.accessToken != nil)
-        }
-    }
+    public func devices(of registrant: PublicKey) -> [KnownDevice] { knownDevices(of: registrant) }
 
     /// Why the registrant's latest advertisement of this run was rejected, wholly or from some row on; nil when it was accepted, or none arrived.
     public func advertisementFlaw(of registrant: PublicKey) -> AdvertisementFlaw? {
@@ -177,12 +137,7 @@ extension StatusPushClient {
     public var contacts: [PublicKey] { runner.read { machine, _ in machine.directory.watched } }
 
     /// Removes all state about a registrant.
-    public func forget(_ registrant: PublicKey) {
-        turn { $0.forget(registrant, at: $1) }
-        let topic = ClientNetwork.contactCodeTopic(registrant)
-        _ = routes.withLock { $0.contactCodes.removeValue(forKey: topic) }
-        network.watching.drop([topic])
-    }
+    public func forget(_ registrant: PublicKey) { removeAll(about: registrant) }
 
     /// Records that a message came from this device: the most recently active devices are notified first.
     public func noteActivity(of installationID: InstallationID, of registrant: PublicKey) {
@@ -198,47 +153,8 @@ extension StatusPushClient {
     /// - Returns: The outcome for each device, after ten minutes at the latest.
     /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`
     public func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome] {
-        guard isSending else {
-            throw PushClientError(code: .notEnabled, message: "sending is switched off: switch it on with setSending(true)")
-        }
-        guard (1...OutgoingNotification.messageIDByteLimit).contains(message.messageID.count) else { throw .unusableMessageID }
-        guard message.content.count + KeyHash.byteCount <= PushNotification.contentByteLimit else {
-            throw PushClientError(code: .invalid, message: "the message is longer than a notification can be")
-        }
-        try await runner.waitUntilRunning()
-        let author = StatusHashes.author(identity.publicKey)
-        turn { $0.notify(message, author: author, at: $1) }
-        let id = message.messageID
-        let outcomes = await withTaskCancellationHandler {
-            await runner.wait(nil) { machine -> [DeviceOutcome]? in
-                guard let record = machine.notifications.messages[id] else { return [] }
-                return record.isFinished ? record.outcomes : nil
-            }
-        } onCancel: {
-            turn { $0.cancel(id, at: $1) }
-        }
-        return outcomes ?? runner.read { machine, _ in machine.notifications.messages[id]?.outcomes ?? [] }
-    }
-}
-
-extension ClientMachine {
-    /// Whether each of these servers gave a final answer.
-    func isSettled(_ servers: [PublicKey]) -> Bool {
-        servers.allSatisfy { server in
-            guard let record = registrations.servers[server] else { return true }
-            if case .pending = record.phase { return false }
-            return true
-        }
-    }
-}
-
-extension ServerRegistration {
-    var status: RegistrationStatus {
-        switch phase {
-        case .idle: accepted.map { .registered(version: $0.version) } ?? .unregistered
-        case .pending(let attempt): .pending(tries: attempt.tries)
-        case .refused(let reason, _): .refused(reason)
-        case .left: .unregistered
-        }
+        try await notify(
+            message, contentByteLimit: PushNotification.contentByteLimit - KeyHash.byteCount, chat: StatusHashes.chat(message.chatID),
+            author: StatusHashes.author(identity.publicKey))
     }
 }

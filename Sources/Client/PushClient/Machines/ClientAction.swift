@@ -3,12 +3,12 @@ import Core
 import Waku
 import WakuCrypto
 
-/// An action for the driver, to perform after the accompanying changes were stored.
-enum ClientAction: Hashable, Sendable {
-    case register(server: PublicKey, dialect: PushServer.Dialect?, requestID: [UInt8], sealed: [UInt8])
-    case query(QueryTable.Ticket, registrant: PublicKey, dialects: Set<PushServer.Dialect>)
-    case request(NotificationMachine.Ticket, server: PublicKey, PushNotificationRequest)
-    case advertise(ContactCodeAdvertisement)
+/// An action for the driver of a machine, to perform after the accompanying changes were stored.
+enum MachineAction<Version: ClientVersion>: Hashable, Sendable {
+    case register(server: PublicKey, Version.Registration)
+    case query(QueryTable.Ticket, registrant: PublicKey, Version.QueryRoute)
+    case request(NotificationMachine.Ticket, server: PublicKey, NotificationRequest)
+    case advertise(Version.Advertisement)
     /// Subscribe to the contact code topics of these registrants.
     case watch([PublicKey])
     /// Look up the latest advertisements of these registrants in the relay's store.
@@ -16,5 +16,3 @@ enum ClientAction: Hashable, Sendable {
     case report(PushClientEvent)
     case finished(messageID: [UInt8])
 }
-
-typealias ClientOutput = MachineOutput<ClientRecord, ClientAction>

@@ -16,47 +16,6 @@ extension ClientMachine {
         return settle(at: now)
     }
 
-    mutating func queryPublished(_ ticket: QueryTable.Ticket, isPublished: Bool, at now: Timestamp) -> ClientOutput {
-        if isPublished {
-            queries.published(ticket, at: now)
-        } else if let query = queries.end(ticket) {
-            ended(query, row: nil, at: now)
-        }
-        return settle(at: now)
-    }
-
-    mutating func requestPublished(_ ticket: NotificationMachine.Ticket, isPublished: Bool, at now: Timestamp) -> ClientOutput {
-        if isPublished {
-            notifications.published(ticket, at: now)
-        } else {
-            notifications.notPublished(ticket, at: now, jitter: &jitter)
-        }
-        return settle(at: now)
-    }
-
-    mutating func advertisementPublished(rowCount: Int, isPublished: Bool, at now: Timestamp) -> ClientOutput {
-        if isPublished {
-            advertising.published(goesOn: own.isReceiving && hasSomethingToAdvertise(at: now), at: now, jitter: jitter.next())
-            own.nextAdvertisement = advertising.nextWakeUp
-            isOwnChanged = true
-            actions.append(.report(.advertised(rowCount: rowCount)))
-        } else {
-            advertising.notPublished(at: now, jitter: jitter.next())
-        }
-        return settle(at: now)
-    }
-
-    mutating func lookedUp(_ registrants: [PublicKey], at now: Timestamp) -> ClientOutput {
-        directory.endLookUps(of: registrants, isDone: true)
-        return settle(at: now)
-    }
-
-    /// Records that no store can be queried: the registrants' earlier advertisements stay unknown.
-    mutating func lookUpImpossible(_ registrants: [PublicKey], at now: Timestamp) -> ClientOutput {
-        directory.endLookUps(of: registrants, isDone: false)
-        return settle(at: now)
-    }
-
     // MARK: Answers
 
     /// Handles a registration response signed by `server`.
@@ -72,18 +31,22 @@ extension ClientMachine {
     ) -> ClientOutput {
         guard let query = queries.answered(ticket, by: server) else { return ClientOutput() }
         if query.ownCheckAt != nil {
-            let hash = KeyHash(of: cryptography.publicKey).bytes
+            let hash = KeyHash(of: publicKey).bytes
             let row = rows.first { $0.publicKey == hash && $0.installationID == own.installationID }
             if let query = queries.end(ticket) { ended(query, row: row.map { ($0.version, $0.grant) }, at: now) }
         } else {
-            if directory.learn(answered: rows, about: query.registrant, by: server, at: now) { discovered(query.registrant, at: now) }
+            if directory.learn(answered: rows, about: query.registrant, by: server, at: now) { discovered(query.registrant) }
             let isEnough = queries.isComplete(ticket) || notifications.knowsAll(of: query.registrant, directory, since: query.begun)
-            if isEnough, let query = queries.end(ticket) { ended(query, row: nil, at: now) }
+            if isEnough, let query = queries.end(ticket) { ended(query, at: now) }
         }
         return settle(at: now)
     }
 
-    mutating func ended(_ query: QueryTable.Query, row: (version: UInt64, grant: [UInt8])?, at now: Timestamp) {
+    mutating func ended(_ query: QueryTable.Query, at now: Timestamp) {
+        ended(query, row: nil, at: now)
+    }
+
+    private mutating func ended(_ query: QueryTable.Query, row: (version: UInt64, grant: [UInt8])?, at now: Timestamp) {
         guard let server = query.ownCheckAt else { return }
         registrations.checked(server, row: row, own, at: now, jitter: &jitter)
     }
@@ -92,16 +55,11 @@ extension ClientMachine {
         _ ticket: NotificationMachine.Ticket, by server: PublicKey, _ response: PushNotificationResponse, at now: Timestamp
     ) -> ClientOutput {
         guard notifications.isAwaiting(ticket, from: server, about: response.messageID) else { return ClientOutput() }
-        let refusals = notifications.answered(ticket, by: server, at: now) { device in
+        return requestAnswered(ticket, by: server, at: now) { device in
             let hash = KeyHash(of: device.registrant).bytes
             return response.reports.first { $0.publicKey == hash && $0.installationID == device.installationID }.map(
                 NotificationVerdict.init)
         }
-        for refused in refusals {
-            directory.forgetToken(
-                of: refused.device.installationID, of: refused.device.registrant, at: refused.server, token: refused.token)
-        }
-        return settle(at: now)
     }
 
     /// Handles an advertisement signed by its owner.
@@ -115,30 +73,11 @@ extension ClientMachine {
     mutating func advertised(
         by owner: PublicKey, from installationID: InstallationID?, rows: [PushNotificationQueryInfo], age: Duration, at now: Timestamp
     ) -> ClientOutput {
-        let isOwn = owner == cryptography.publicKey
+        let isOwn = owner == publicKey
         guard isOwn ? installationID != own.installationID : directory.registrants[owner]?.isWatched == true else { return ClientOutput() }
         let rows = isOwn ? rows.filter { $0.installationID != own.installationID } : rows
         let reading = directory.learn(advertised: rows, by: owner, from: installationID, sentAt: now - max(age, .zero))
-        if reading.isNews { discovered(owner, at: now) }
-        if reading.isWhole { advertisementFlaws[owner] = nil } else { reject(owner, .badRow) }
-        return settle(at: now)
-    }
-
-    /// Records that a message on a registrant's topic was not a valid advertisement of that registrant.
-    mutating func advertisementRejected(of registrant: PublicKey, _ flaw: AdvertisementFlaw, at now: Timestamp) -> ClientOutput {
-        guard directory.registrants[registrant]?.isWatched == true else { return ClientOutput() }
-        reject(registrant, flaw)
-        return settle(at: now)
-    }
-
-    private mutating func reject(_ registrant: PublicKey, _ flaw: AdvertisementFlaw) {
-        advertisementFlaws[registrant] = flaw
-        actions.append(.report(.advertisementRejected(registrant, flaw)))
-    }
-
-    private mutating func discovered(_ registrant: PublicKey, at now: Timestamp) {
-        let count = Set(directory.rows(of: registrant).map(\.installationID)).count
-        actions.append(.report(.discovered(registrant, deviceCount: count)))
+        return learned(from: owner, reading, at: now)
     }
 }
 

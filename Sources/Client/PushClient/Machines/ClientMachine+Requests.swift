@@ -20,7 +20,7 @@ extension ClientMachine {
         }
         isOwnChanged = true
         registrations.reconcile(own, at: now)
-        actions.append(.watch([cryptography.publicKey]))
+        actions.append(.watch([publicKey]))
         return settle(at: now)
     }
 
@@ -33,11 +33,9 @@ extension ClientMachine {
             allowedKeyList: profile.contactsOnly ? contacts.map { StoredData(cryptography.seal(token, for: $0)) } : [])
     }
 
-    /// Enables receiving with the last registered profile, or disables it, which ends all registrations.
     mutating func setReceiving(_ isReceiving: Bool, at now: Timestamp) -> ClientOutput {
         guard own.isReceiving != isReceiving else { return ClientOutput() }
-        guard isReceiving else { return unregister(at: now) }
-        own.isReceiving = true
+        own.isReceiving = isReceiving
         isOwnChanged = true
         registrations.reconcile(own, at: now)
         return settle(at: now)
@@ -46,39 +44,7 @@ extension ClientMachine {
     /// Queries the servers about a registrant without a known usable token.
     mutating func refresh(_ registrant: PublicKey, at now: Timestamp) -> ClientOutput {
         let isKnown = !directory.activeInstallations(of: registrant, limit: 1, at: now).isEmpty
-        if !isKnown, isAskable(registrant) { query(registrant, ownCheckAt: nil, at: now) }
-        return settle(at: now)
-    }
-
-    /// Whether any server can be queried about the registrant.
-    private func isAskable(_ registrant: PublicKey) -> Bool {
-        !queryServers.isEmpty || !directory.servers(of: registrant).isEmpty
-    }
-
-    /// Whether no advertisement of the registrant is known or can be looked up, and no server can be queried.
-    func isServerless(_ registrant: PublicKey) -> Bool {
-        directory.lookUpsEnded.contains(registrant) && !isAskable(registrant)
-    }
-
-    /// Whether a look-up or a query for the registrant is under way.
-    func isDiscovering(_ registrant: PublicKey) -> Bool {
-        !directory.lookUpsEnded.contains(registrant) || queries.isUnderWay(about: registrant)
-    }
-
-    /// Ends the registrations with all servers, retrying until they answer.
-    mutating func unregister(at now: Timestamp) -> ClientOutput {
-        own.isReceiving = false
-        isOwnChanged = true
-        registrations.reconcile(own, at: now)
-        return settle(at: now)
-    }
-
-    /// Enables or disables sending. When disabled, nothing more is sent for any message.
-    mutating func setSending(_ isSending: Bool, at now: Timestamp) -> ClientOutput {
-        guard own.isSending != isSending else { return ClientOutput() }
-        own.isSending = isSending
-        isOwnChanged = true
-        if !isSending { notifications.cancelAll() }
+        if !isKnown, isAskable(registrant) { query(registrant, at: now) }
         return settle(at: now)
     }
 
@@ -91,52 +57,8 @@ extension ClientMachine {
         return settle(at: now)
     }
 
-    /// Subscribes to a registrant's advertisements.
-    mutating func discover(_ registrant: PublicKey, at now: Timestamp) -> ClientOutput {
-        watch(registrant)
-        return settle(at: now)
-    }
-
-    private mutating func watch(_ registrant: PublicKey) {
-        // Before the start, there is nothing to do: the start looks up all watched registrants at once.
-        let isNew = directory.watch(registrant)
-        guard isStarted else { return }
-        if isNew { actions.append(.watch([registrant])) }
-        if directory.beginLookUp(of: registrant, isNew: isNew) { actions.append(.lookUp([registrant])) }
-    }
-
-    /// Removes all state about a registrant. The subscription to its advertisements ends at the next start.
-    mutating func forget(_ registrant: PublicKey, at now: Timestamp) -> ClientOutput {
-        directory.forget(registrant)
-        queries.forget(registrant)
-        advertisementFlaws[registrant] = nil
-        return settle(at: now)
-    }
-
-    mutating func noteActivity(of installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> ClientOutput {
-        directory.noteActivity(of: installationID, of: registrant, at: now)
-        return settle(at: now)
-    }
-
     mutating func setContactServers(_ servers: [PushServer], at now: Timestamp) -> ClientOutput {
         contactServers = servers
-        return settle(at: now)
-    }
-
-    mutating func setDeviceLimit(_ limit: Int) {
-        notifications.deviceLimit = limit
-    }
-
-    /// Requests notifications for a message. Sending must be enabled.
-    mutating func notify(_ message: OutgoingNotification, author: [UInt8], at now: Timestamp) -> ClientOutput {
-        for recipient in message.recipients where recipient.registrant != cryptography.publicKey { watch(recipient.registrant) }
-        notifications.notify(
-            message, chat: StatusHashes.chat(message.chatID), author: author, own: (cryptography.publicKey, own.installationID), at: now)
-        return settle(at: now)
-    }
-
-    mutating func cancel(_ messageID: [UInt8], at now: Timestamp) -> ClientOutput {
-        notifications.cancel(messageID)
         return settle(at: now)
     }
 }

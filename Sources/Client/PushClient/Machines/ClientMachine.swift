@@ -3,18 +3,36 @@ import Core
 import Waku
 import WakuCrypto
 
-/// A complete client without I/O or clock. Input: requests, answers and time. Output: changes to store, messages to publish, and the next wake-up
-/// time.
-///
-/// It combines four parts: registration, advertising, the directory with its queries, and notification.
-struct ClientMachine: ClientStateMachine {
+typealias ClientRecord = MachineRecord<DeployedVersion>
+typealias ClientAction = MachineAction<DeployedVersion>
+typealias ClientOutput = MachineOutput<ClientRecord, ClientAction>
+
+enum DeployedVersion: ClientVersion {
+    /// A registration for one server, encrypted to it.
+    struct Registration: Hashable, Sendable {
+        let dialect: PushServer.Dialect?
+        let requestID: [UInt8]
+        let sealed: [UInt8]
+    }
+
+    typealias QueryRoute = Set<PushServer.Dialect>
+    typealias Advertisement = ContactCodeAdvertisement
+    typealias Own = OwnRecord
+    typealias Server = ServerRegistration
+
+    static let recordPrefix = ""
+}
+
+/// The client of the deployed protocol.
+struct ClientMachine: PushClientMachine {
+    typealias Version = DeployedVersion
+
     var own: OwnRecord
     var registrations: RegistrationMachine
     var directory: Directory
     var queries = QueryTable()
     var notifications: NotificationMachine
     var advertising: AdvertisingMachine
-    /// Registrants whose latest advertisement was rejected, wholly or in part.
     var advertisementFlaws: [PublicKey: AdvertisementFlaw] = [:]
     /// Servers to query about others besides those that this client is registered with. Set by the application at each start.
     var contactServers: [PushServer] = []
@@ -57,31 +75,21 @@ struct ClientMachine: ClientStateMachine {
 
     // MARK: Time
 
-    /// The latest time to call ``wake(at:)``; nil when no deadline is pending.
-    var nextWakeUp: Timestamp? {
-        var earliest = registrations.nextWakeUp
-        for time in [notifications.nextWakeUp, queries.nextWakeUp, advertising.nextWakeUp] {
-            guard let time else { continue }
-            earliest = min(earliest ?? time, time)
-        }
-        return earliest
-    }
-
     /// Called at the beginning of each run: resumes unfinished work, advertises the client's devices, and looks up advertisements published
     /// meanwhile.
     mutating func start(at now: Timestamp) -> ClientOutput {
         if isStarted {
-            for query in queries.endAll() where query.ownCheckAt == nil { self.query(query.registrant, ownCheckAt: nil, at: now) }
+            for query in queries.endAll() where query.ownCheckAt == nil { self.query(query.registrant, at: now) }
             notifications.resume()
         }
         isStarted = true
         directory.resetLookUps()
         registrations.resume()
         // If the device was unregistered meanwhile, the last advertisement must be withdrawn.
-        let isActive = own.isReceiving ? hasSomethingToAdvertise(at: now) : own.nextAdvertisement != nil
+        let isActive = own.isReceiving ? hasSomethingToAdvertise : own.nextAdvertisement != nil
         advertising = AdvertisingMachine(isActive: isActive, at: now)
         var watched = directory.watched
-        if own.isReceiving, !watched.contains(cryptography.publicKey) { watched.append(cryptography.publicKey) }
+        if own.isReceiving, !watched.contains(publicKey) { watched.append(publicKey) }
         watched.sort { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
         if !watched.isEmpty {
             actions.append(.watch(watched))
@@ -90,113 +98,56 @@ struct ClientMachine: ClientStateMachine {
         return wake(at: now)
     }
 
-    static func isReport(_ action: ClientAction) -> Bool {
-        if case .report = action { true } else { false }
-    }
-
     mutating func wake(at now: Timestamp) -> ClientOutput {
         registrations.wake(own, at: now, jitter: &jitter)
-        for query in queries.expire(at: now) { ended(query, row: nil, at: now) }
+        for query in queries.expire(at: now) { ended(query, at: now) }
         return settle(at: now)
     }
 
-    /// Lets every machine act, and collects their output. This terminates because each message queries once per round.
-    mutating func settle(at now: Timestamp) -> ClientOutput {
-        // The output of one machine may unblock another: a query that can't be sent ends at once.
-        while true {
-            guard notifications.isActive else {
-                _ = collect(at: now)
-                break
-            }
-            notifications.queried = Set(queries.queries.values.lazy.filter { !$0.isEnded && $0.ownCheckAt == nil }.map(\.registrant))
-            let directory = directory
-            let listsServers = !queryServers.isEmpty
-            notifications.serverless = listsServers ? [] : directory.lookUpsEnded.filter { directory.servers(of: $0).isEmpty }
-            notifications.wake(
-                directory, askable: { listsServers || !directory.servers(of: $0).isEmpty },
-                own: (cryptography.publicKey, own.installationID), at: now, jitter: &jitter)
-            guard collect(at: now) else { break }
-        }
-        if isStarted, advertising.wake(at: now) { actions.append(.advertise(advertisement(at: now))) }
-        var output = ClientOutput(actions: actions)
-        actions = []
-        for key in registrations.takeChanges() {
-            output.changes[.server(key)] = .some(registrations.servers[key].map(ClientRecord.server))
-        }
-        for key in directory.takeChanges() {
-            output.changes[.registrant(key)] = .some(directory.registrants[key].map(ClientRecord.registrant))
-        }
-        for id in notifications.takeChanges() {
-            output.changes[.message(id)] = .some(notifications.messages[id].map(ClientRecord.message))
-        }
-        if isOwnChanged || !output.changes.isEmpty {
-            own.time = max(own.time, now)
-            output.changes[.own] = .own(own)
-            isOwnChanged = false
-        }
-        return output
-    }
-
-    /// - Returns: Whether a change may let the machines continue.
-    private mutating func collect(at now: Timestamp) -> Bool {
-        var goesOn = false
+    mutating func collectRegistrations(at now: Timestamp) {
         for action in registrations.takeActions() {
             switch action {
-            case .send(let server, let dialect, let requestID, let sealed):
+            case .send(let server, let registration):
                 // Before the start nothing is sent: the start sends every unpublished registration.
-                if isStarted { actions.append(.register(server: server, dialect: dialect, requestID: requestID, sealed: sealed)) }
-            case .checkOwn(let server): query(cryptography.publicKey, ownCheckAt: server, at: now)
+                if isStarted { actions.append(.register(server: server, registration)) }
+            case .checkOwn(let server): query(publicKey, ownCheckAt: server, at: now)
             case .rowsChanged: advertising.rowsChanged(at: now)
             case .report(let event): actions.append(.report(event))
             }
         }
-        for action in notifications.takeActions() {
-            switch action {
-            case .query(let registrant):
-                query(registrant, ownCheckAt: nil, at: now)
-                goesOn = true
-            case .request(let ticket, let server, let request):
-                actions.append(.request(ticket, server: server, PushNotificationRequest(request)))
-            case .report(let event): actions.append(.report(event))
-            case .finished(let id): actions.append(.finished(messageID: id))
-            }
-        }
-        return goesOn
     }
+
+    mutating func takeServerChanges() -> Set<PublicKey> { registrations.takeChanges() }
+
+    var publicKey: PublicKey { cryptography.publicKey }
+
+    // MARK: Queries
 
     /// The servers that can be queried about any registrant.
     var queryServers: [PushServer] { own.servers + contactServers }
 
-    mutating func query(_ registrant: PublicKey, ownCheckAt server: PublicKey?, at now: Timestamp) {
+    var listsServers: Bool { !queryServers.isEmpty }
+
+    mutating func query(_ registrant: PublicKey, at now: Timestamp) {
+        query(registrant, ownCheckAt: nil, at: now)
+    }
+
+    private mutating func query(_ registrant: PublicKey, ownCheckAt server: PublicKey?, at now: Timestamp) {
         let listed = queryServers
         let servers = server.map { [$0] } ?? directory.servers(of: registrant).union(listed.map(\.key))
         guard let ticket = queries.begin(registrant, servers: servers, ownCheckAt: server, at: now) else { return }
         let known = servers.map { server in listed.first { $0.key == server }?.dialect }
         let dialects = known.contains(nil) ? Set(PushServer.Dialect.allCases) : Set(known.compactMap { $0 })
-        actions.append(.query(ticket, registrant: registrant, dialects: dialects))
+        actions.append(.query(ticket, registrant: registrant, dialects))
     }
 
     // MARK: Advertising
 
-    func hasSomethingToAdvertise(at now: Timestamp) -> Bool {
-        !own.chatIdentity.isEmpty || !registrations.advertisedRows(own).isEmpty
-    }
+    var hasSomethingToAdvertise: Bool { !own.chatIdentity.isEmpty || !registrations.advertisedRows(own).isEmpty }
 
-    private func advertisement(at now: Timestamp) -> ContactCodeAdvertisement {
+    func advertisement(at now: Timestamp) -> ContactCodeAdvertisement {
         let rows = registrations.advertisedRows(own)
         return ContactCodeAdvertisement(
             pushNotificationInfo: rows + directory.pairedRows(besides: own.installationID, at: now), chatIdentity: own.chatIdentity)
-    }
-}
-
-extension PushNotificationRequest {
-    fileprivate init(_ request: NotificationRequest) {
-        let entries = request.entries.map { entry in
-            PushNotification(
-                accessToken: entry.token, chatID: request.chatHash, publicKey: KeyHash(of: entry.device.registrant).bytes,
-                installationID: entry.device.installationID, message: request.content, kind: NotificationKind(rawValue: request.kind),
-                author: request.authorHash)
-        }
-        self.init(requests: entries, messageID: request.messageID)
     }
 }

@@ -44,8 +44,13 @@ struct QueryTable: Sendable {
 
     var nextWakeUp: Timestamp? { queries.values.lazy.filter { !$0.isEnded }.compactMap(\.deadline).min() }
 
+    /// The registrants of the pending queries, apart from those about this client's own registration.
+    var registrants: Set<PublicKey> {
+        Set(queries.values.lazy.filter { !$0.isEnded && $0.ownCheckAt == nil }.map(\.registrant))
+    }
+
     func isUnderWay(about registrant: PublicKey) -> Bool {
-        queries.values.contains { $0.registrant == registrant && $0.ownCheckAt == nil && !$0.isEnded }
+        registrants.contains(registrant)
     }
 
     mutating func published(_ ticket: Ticket, at now: Timestamp) {

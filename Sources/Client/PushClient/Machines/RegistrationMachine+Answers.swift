@@ -132,7 +132,7 @@ extension RegistrationMachine {
         }
         // The first higher version is sent at once. After a repeated refusal, the client pauses as if the server had not answered.
         guard attempt.mismatches > 1, servers[server]?.attempt != nil else { return }
-        actions.removeAll { if case .send(server, _, _, _) = $0 { true } else { false } }
+        actions.removeAll { if case .send(server, _) = $0 { true } else { false } }
         pause(server, at: now, jitter: jitter.next())
     }
 }

@@ -6,7 +6,7 @@ import WakuCrypto
 /// Keeps one device registered with several servers, with the same content. Input: settings, answers and time. Output: registrations to send.
 ///
 /// Each server has at most one pending registration, until its answer or for 10 s; ``ServerRegistration`` shows the states.
-struct RegistrationMachine: Sendable {
+struct RegistrationMachine: RegistrationStates {
     static let answerDeadline = Duration.seconds(10)
     static let ownQueryDeadline = Duration.seconds(4)
     static let pauseBase = Duration.seconds(15)
@@ -16,7 +16,7 @@ struct RegistrationMachine: Sendable {
     static let relayFailureLimit = 5
 
     enum Action: Hashable, Sendable {
-        case send(server: PublicKey, dialect: PushServer.Dialect?, requestID: [UInt8], sealed: [UInt8])
+        case send(server: PublicKey, DeployedVersion.Registration)
         /// Query the server for this client's own registration.
         case checkOwn(server: PublicKey)
         /// The registration with a server changed: the advertisement must be updated.
@@ -169,7 +169,8 @@ struct RegistrationMachine: Sendable {
 
     mutating func send(_ key: PublicKey) {
         guard let record = servers[key], let attempt = record.attempt, attempt.state == .unsent else { return }
-        actions.append(.send(server: key, dialect: record.dialect, requestID: attempt.requestID, sealed: attempt.sealed))
+        let registration = DeployedVersion.Registration(dialect: record.dialect, requestID: attempt.requestID, sealed: attempt.sealed)
+        actions.append(.send(server: key, registration))
     }
 
     mutating func refuse(_ key: PublicKey, _ reason: RegistrationRefusal, _ contentVersion: UInt64?) {

@@ -9,7 +9,7 @@ import WakuCrypto
 ///                                        │ ▲
 ///                                (refused)▼ │(something changed)
 ///                                       refused
-struct ServerRegistration: Codable, Hashable, Sendable {
+struct ServerRegistration: RegistrationState {
     enum Phase: Codable, Hashable, Sendable {
         case idle
         case pending(Attempt)
@@ -90,6 +90,18 @@ struct ServerRegistration: Codable, Hashable, Sendable {
         switch attempt?.state {
         case .sent(let time), .paused(let time), .checking(let time): time.time
         case .unsent, nil: nil
+        }
+    }
+
+    var isPending: Bool { attempt != nil }
+    var pausedUntil: Timestamp? { if case .paused(let until) = attempt?.state { until.time } else { nil } }
+
+    var status: RegistrationStatus {
+        switch phase {
+        case .idle: accepted.map { .registered(version: $0.version) } ?? .unregistered
+        case .pending(let attempt): .pending(tries: attempt.tries)
+        case .refused(let reason, _): .refused(reason)
+        case .left: .unregistered
         }
     }
 }

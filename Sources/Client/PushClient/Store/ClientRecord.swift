@@ -5,20 +5,17 @@ import Waku
 import WakuCrypto
 
 /// A record of the client's state, stored under one key. The machines change whole records.
-enum ClientRecord: StoredRecord, Hashable {
-    case own(OwnRecord)
-    case server(ServerRegistration)
+///
+/// A store may hold the records of several machines, with different prefixes; none touches those of another.
+enum MachineRecord<Version: ClientVersion>: StoredRecord, Hashable {
+    case own(Version.Own)
+    case server(Version.Server)
     case registrant(RegistrantRecord)
     case message(MessageRecord)
 
-    enum Key: Hashable, Sendable {
-        case own
-        case server(PublicKey)
-        case registrant(PublicKey)
-        case message([UInt8])
-    }
+    typealias Key = RecordKey
 
-    var key: Key {
+    var key: RecordKey {
         switch self {
         case .own: .own
         case .server(let record): .server(record.server)
@@ -27,12 +24,80 @@ enum ClientRecord: StoredRecord, Hashable {
         }
     }
 
-    static func name(of key: Key) -> String { RecordCoding.name(of: key) }
-    func encoded() throws -> [UInt8] { try RecordCoding.encode(self) }
+    static func name(of key: RecordKey) -> String { Version.recordPrefix + key.name }
+
+    func encoded() throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        let body =
+            switch self {
+            case .own(let record): try encoder.encode(record)
+            case .server(let record): try encoder.encode(record)
+            case .registrant(let record): try encoder.encode(record)
+            case .message(let record): try encoder.encode(record)
+            }
+        return [recordFormat] + Array(body)
+    }
+
+    /// - Throws: ``ClientStoreError`` with `damaged` or `newer`
+    init(_ name: String, _ bytes: [UInt8]) throws(ClientStoreError) {
+        guard let first = bytes.first, first <= recordFormat else {
+            throw ClientStoreError(code: .newer, message: "the client's state was written by a later version: use that one")
+        }
+        let body = Data(bytes.dropFirst())
+        let decoder = JSONDecoder()
+        do {
+            switch name.dropFirst(Version.recordPrefix.count).prefix(while: { $0 != "/" }) {
+            case "own": self = .own(try decoder.decode(Version.Own.self, from: body))
+            case "server": self = .server(try decoder.decode(Version.Server.self, from: body))
+            case "registrant": self = .registrant(try decoder.decode(RegistrantRecord.self, from: body))
+            case "message": self = .message(try decoder.decode(MessageRecord.self, from: body))
+            default: throw CocoaError(.coderReadCorrupt)
+            }
+        } catch {
+            // The decoder's error message may quote the record's contents.
+            throw ClientStoreError(code: .damaged, message: "the client's state can't be read: its record \(name) is damaged")
+        }
+    }
+
+    /// The machine's records in a store.
+    ///
+    /// - Throws: ``ClientStoreError``
+    static func load(from store: any ClientStore) async throws(ClientStoreError) -> [Self] {
+        var records: [Self] = []
+        for (name, value) in try await store.load().sorted(by: { $0.key < $1.key }) where isName(name) {
+            records.append(try Self(name, value))
+        }
+        return records
+    }
+
+    /// Whether a record of this name belongs to the machine. Those of the deployed protocol have no prefix.
+    static func isName(_ name: String) -> Bool {
+        Version.recordPrefix.isEmpty ? !name.hasPrefix(Version01.recordPrefix) : name.hasPrefix(Version.recordPrefix)
+    }
+}
+
+/// The format of the records' values, in their first byte.
+private let recordFormat: UInt8 = 1
+
+/// The identity of a record.
+enum RecordKey: Hashable, Sendable {
+    case own
+    case server(PublicKey)
+    case registrant(PublicKey)
+    case message([UInt8])
+
+    fileprivate var name: String {
+        switch self {
+        case .own: "own"
+        case .server(let server): "server/" + hexString(server.compressed)
+        case .registrant(let registrant): "registrant/" + hexString(registrant.compressed)
+        case .message(let id): "message/" + hexString(id)
+        }
+    }
 }
 
 /// The client's own settings and the state of its installation, independent of servers.
-struct OwnRecord: Codable, Hashable, Sendable {
+struct OwnRecord: OwnState {
     @Stored var installationID: InstallationID
     var isReceiving = false
     var isSending = false
@@ -51,6 +116,13 @@ struct OwnRecord: Codable, Hashable, Sendable {
         set { storedProfile = newValue.map(StoredProfile.init) }
     }
 
+    var serverKeys: [PublicKey] { servers.map(\.key) }
+
+    var advertisesAt: Timestamp? {
+        get { nextAdvertisement }
+        set { nextAdvertisement = newValue }
+    }
+
     init(installationID: InstallationID, time: Timestamp) {
         _installationID = Stored(wrappedValue: installationID)
         _time = Stored(wrappedValue: time)
@@ -64,53 +136,6 @@ struct RegistrationContent: Codable, Hashable, Sendable {
     @Stored var accessToken: AccessToken
     /// The token sealed to each contact, when only contacts receive it.
     @Stored var allowedKeyList: [StoredData]
-}
-
-/// The name of a record in the store, and the encoding of its value.
-enum RecordCoding {
-    private static let format: UInt8 = 1
-
-    static func name(of key: ClientRecord.Key) -> String {
-        switch key {
-        case .own: "own"
-        case .server(let server): "server/" + hexString(server.compressed)
-        case .registrant(let registrant): "registrant/" + hexString(registrant.compressed)
-        case .message(let id): "message/" + hexString(id)
-        }
-    }
-
-    /// - Throws: `EncodingError`
-    static func encode(_ record: ClientRecord) throws -> [UInt8] {
-        let encoder = JSONEncoder()
-        let body =
-            switch record {
-            case .own(let record): try encoder.encode(record)
-            case .server(let record): try encoder.encode(record)
-            case .registrant(let record): try encoder.encode(record)
-            case .message(let record): try encoder.encode(record)
-            }
-        return [format] + Array(body)
-    }
-
-    /// - Throws: ``ClientStoreError`` with `damaged` or `newer`
-    static func decode(_ name: String, _ bytes: [UInt8]) throws(ClientStoreError) -> ClientRecord {
-        guard let first = bytes.first, first <= format else {
-            throw ClientStoreError(code: .newer, message: "the client's state was written by a later version: use that one")
-        }
-        let body = Data(bytes.dropFirst())
-        let decoder = JSONDecoder()
-        do {
-            switch name.prefix(while: { $0 != "/" }) {
-            case "own": return .own(try decoder.decode(OwnRecord.self, from: body))
-            case "server": return .server(try decoder.decode(ServerRegistration.self, from: body))
-            case "registrant": return .registrant(try decoder.decode(RegistrantRecord.self, from: body))
-            case "message": return .message(try decoder.decode(MessageRecord.self, from: body))
-            default: break
-            }
-        } catch {}
-        // The decoder's error message may quote the record's contents.
-        throw ClientStoreError(code: .damaged, message: "the client's state can't be read: its record \(name) is damaged")
-    }
 }
 
 extension PushServer: Codable {

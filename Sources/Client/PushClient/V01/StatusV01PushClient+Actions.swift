@@ -1,45 +1,10 @@
 import StatusProtocol
-import Synchronization
 import Core
 import Waku
 import WakuCrypto
 
-extension StatusV01PushClient {
-    func begin(_ action: V01Action, in group: inout DiscardingTaskGroup) {
-        switch action {
-        case .report(let event): runner.report(event)
-        case .finished: break
-        case .watch(let registrants):
-            routes.withLock { routes in
-                for registrant in registrants { routes.contactCodes[ClientNetwork.contactCodeTopic(registrant)] = registrant }
-            }
-            network.watchContactCodes(of: registrants)
-        case .register(let server, let register):
-            group.addTask { [self] in await send(register, to: server) }
-        case .query(let ticket, let registrant, let servers):
-            group.addTask { [self] in await query(ticket, registrant, servers) }
-        case .request(let ticket, let server, let request):
-            group.addTask { [self] in await send(request, ticket, to: server) }
-        case .advertise(let advertisement):
-            group.addTask { [self] in await advertise(advertisement) }
-        case .lookUp(let registrants):
-            group.addTask { [self] in await lookUp(registrants) }
-        }
-    }
-
+extension StatusV01PushClient: ClientDriver {
     // MARK: Publishing
-
-    /// - Returns: Whether a node accepted the messages; nil when the run was cancelled and the result is unknown, as after a kill.
-    private func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?) async -> Bool? {
-        do throws(RelayError) {
-            try await network.publish(messages, answersOn: topic)
-            return true
-        } catch {
-            guard !Task.isCancelled else { return nil }
-            runner.report(.relayFailed(reason: error.message))
-            return false
-        }
-    }
 
     private static func seal(
         _ type: V01.MessageType, _ payload: [UInt8], to server: PublicKey, signedBy key: PrivateKey
@@ -48,90 +13,61 @@ extension StatusV01PushClient {
         return EnvelopeSealing.seal(envelope, to: .key(server, topic: V01.serverTopic(server)), wakuSigner: key, at: .now())
     }
 
-    private func send(_ register: V01.Register, to server: PublicKey) async {
+    func register(_ register: V01.Register, with server: PublicKey) async {
         guard runner.read({ machine, _ in machine.registrations.isAwaitingPublication(register, to: server) }) else { return }
-        let topic = StatusPushClient.answerTopic(identity.publicKey)
-        network.watching.keep([topic])
-        guard let isPublished = await publish(Self.seal(.register, register.encoded(), to: server, signedBy: identity), answersOn: topic)
-        else { return }
+        network.watching.keep([ownTopic])
+        let messages = Self.seal(.register, register.encoded(), to: server, signedBy: identity)
+        guard let isPublished = await publish(messages, answersOn: ownTopic) else { return }
         turn { $0.registerPublished(register, to: server, isPublished: isPublished, at: $1) }
     }
 
-    private func query(_ ticket: QueryTable.Ticket, _ registrant: PublicKey, _ servers: [PublicKey]) async {
+    func query(_ registrant: PublicKey, _ ticket: QueryTable.Ticket, by servers: [PublicKey]) async {
         let key = PrivateKey.generate()
         let query = V01.Query([V01.KeyHash(of: registrant)]).encoded()
         let messages = servers.flatMap { Self.seal(.query, query, to: $0, signedBy: key) }
-        let answers = add(.query(ticket, key), on: StatusPushClient.answerTopic(key.publicKey))
+        let answers = StatusPushClient.answerTopic(key.publicKey)
+        routes.add(.query(ticket, key), on: answers)
         guard let isPublished = await publish(messages, answersOn: answers) else { return }
         turn { $0.queryPublished(ticket, isPublished: isPublished, at: $1) }
     }
 
-    private func send(_ request: NotificationRequest, _ ticket: NotificationMachine.Ticket, to server: PublicKey) async {
+    func send(_ request: NotificationRequest, _ ticket: NotificationMachine.Ticket, to server: PublicKey) async {
         // A key has 32 bytes.
         guard let ackKey = V01.AckKey(randomBytes(SymmetricKey.byteCount)) else { return }
         let encoded = V01.Request(request, ackKey: ackKey).encoded()
-        let answers = add(.request(ticket, ackKey), on: ackKey.topic)
-        guard let isPublished = await publish(Self.seal(.request, encoded, to: server, signedBy: .generate()), answersOn: answers) else {
-            return
-        }
+        routes.add(.request(ticket, ackKey), on: ackKey.topic)
+        let messages = Self.seal(.request, encoded, to: server, signedBy: .generate())
+        guard let isPublished = await publish(messages, answersOn: ackKey.topic) else { return }
         turn { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
     }
 
-    /// - Returns: The answer topic.
-    private func add(_ question: Routes.Question, on topic: ContentTopic) -> ContentTopic {
-        network.watching.retain(topic)
-        let dropped = routes.withLock { $0.tickets.add(question, on: topic, at: .now) }
-        network.watching.release(dropped)
-        return topic
-    }
-
-    /// Ends a question; further answers are not expected.
-    private func end(_ ticket: Int) {
-        let topic = routes.withLock { $0.tickets.remove(ticket) }
-        network.watching.release(topic.map { [$0] } ?? [])
-    }
-
-    private func advertise(_ advertisement: V01.ContactCodeAdvertisement) async {
+    func advertise(_ advertisement: V01.ContactCodeAdvertisement) async {
         let envelope = V01.Envelope.encode(.contactCodeAdvertisement, payload: advertisement.encoded(), signedBy: identity)
-        let topic = StatusTopics.contactCode(identity.publicKey)
-        guard let isPublished = await publish(network.seal(envelope, toTopic: topic, wakuSigner: identity), answersOn: nil) else { return }
-        turn { $0.advertisementPublished(rowCount: advertisement.info.count, isPublished: isPublished, at: $1) }
-    }
-
-    private func lookUp(_ registrants: [PublicKey]) async {
-        do throws(RelayError) {
-            let isDone = try await network.lookUpContactCodes(of: registrants) { take($0) }
-            turn { isDone ? $0.lookedUp(registrants, at: $1) : $0.lookUpImpossible(registrants, at: $1) }
-        } catch {
-            if Task.isCancelled { return }
-            if error.code == .unavailable { return runner.report(.relayFailed(reason: error.message)) }
-            turn { $0.lookUpImpossible(registrants, at: $1) }
-        }
+        await advertise(envelope, rowCount: advertisement.info.count)
     }
 
     // MARK: Coming in
 
-    /// Handles a message from the network. Messages on unknown topics cost only a dictionary look-up.
     func take(_ message: WakuMessage) {
         let topic = message.contentTopic
-        let (tickets, owner) = routes.withLock { ($0.tickets.tickets(on: topic), $0.contactCodes[topic]) }
+        let (tickets, owner) = routes[topic]
         if let owner { takeAdvertisement(message, of: owner) }
         for ticket in tickets where takeAnswer(message, to: ticket.question, ticket.id) { return }
-        guard topic == StatusPushClient.answerTopic(identity.publicKey), let envelope = envelope(in: message, for: identity),
+        guard topic == ownTopic, let envelope = envelope(in: message, for: identity),
             envelope.type == .registrationResponse, let response = try? V01.RegistrationResponse(parsing: envelope.payload)
         else { return }
         turn { $0.registerAnswered(by: envelope.signer, response, at: $1) }
     }
 
     /// - Returns: Whether the message was an answer to this question.
-    private func takeAnswer(_ message: WakuMessage, to question: Routes.Question, _ ticket: Int) -> Bool {
+    private func takeAnswer(_ message: WakuMessage, to question: Question, _ ticket: Int) -> Bool {
         switch question {
         case .query(let number, let key):
             guard let envelope = envelope(in: message, for: key) else { return false }
             guard envelope.type == .queryResponse, let response = try? V01.QueryResponse(parsing: envelope.payload) else { return true }
             turn { $0.queryAnswered(number, by: envelope.signer, rows: response.info, at: $1) }
             // Other servers may answer as well.
-            if runner.read({ machine, _ in machine.queries.isComplete(number) }) { end(ticket) }
+            if runner.read({ machine, _ in machine.queries.isComplete(number) }) { routes.end(ticket) }
         case .request(let number, let ackKey):
             guard let opened = try? EnvelopeSealing.open(message, identity: nil, topicKeys: [ackKey.key]) else { return false }
             guard let envelope = try? V01.Envelope(parsing: opened.data, wakuSigner: opened.signer), envelope.sender == opened.signer,
@@ -140,7 +76,7 @@ extension StatusV01PushClient {
             else { return true }
             let isAwaited = runner.read { machine, _ in machine.notifications.requests[number]?.server == opened.signer }
             turn { $0.requestAcknowledged(number, by: opened.signer, acknowledgement.error, at: $1) }
-            if isAwaited { end(ticket) }
+            if isAwaited { routes.end(ticket) }
         }
         return true
     }

@@ -1,6 +1,5 @@
 import Core
 public import StatusProtocol
-import Synchronization
 public import Waku
 public import WakuCrypto
 
@@ -17,19 +16,13 @@ public final class StatusV01PushClient: Sendable {
     let identity: PrivateKey
     let network: ClientNetwork
     let runner: MachineRunner<V01Machine>
-    let routes = Mutex(Routes())
+    let routes: AnswerRoutes<Question>
 
-    /// The subscribed topics, and the pending question or registrant that each belongs to.
-    struct Routes: Sendable {
-        enum Question: Sendable {
-            /// The key that the answers are encrypted to.
-            case query(QueryTable.Ticket, PrivateKey)
-            case request(NotificationMachine.Ticket, V01.AckKey)
-        }
-
-        var tickets = AnswerTickets<Question>()
-        /// Contact code topics that the client subscribes to.
-        var contactCodes: [ContentTopic: PublicKey] = [:]
+    /// What an answer on a topic belongs to.
+    enum Question: Sendable {
+        /// The key that the answers are encrypted to.
+        case query(QueryTable.Ticket, PrivateKey)
+        case request(NotificationMachine.Ticket, V01.AckKey)
     }
 
     private init(
@@ -38,6 +31,7 @@ public final class StatusV01PushClient: Sendable {
     ) {
         self.identity = identity
         network = ClientNetwork(relay: relay, pubsubTopic: configuration.pubsubTopic)
+        routes = AnswerRoutes(network)
         var kept: Timestamp?
         for case .own(let record) in records { kept = record.time }
         let clock = SteadyClock(kept: kept, clock: .now(), uptime: SteadyClock.uptime)
@@ -60,10 +54,7 @@ public final class StatusV01PushClient: Sendable {
         identity: PrivateKey, relays: [any Relay], store: any ClientStore,
         configuration: StatusPushClient.Configuration = StatusPushClient.Configuration()
     ) async throws(ClientStoreError) -> StatusV01PushClient {
-        var records: [V01Record] = []
-        for (name, value) in try await store.load().sorted(by: { $0.key < $1.key }) where V01Record.isName(name) {
-            records.append(try V01Record(name, value))
-        }
+        let records = try await V01Record.load(from: store)
         let relay = relays.count == 1 ? relays[0] : RelaySet(relays)
         return StatusV01PushClient(identity: identity, relay: relay, store: store, records: records, configuration)
     }
@@ -78,19 +69,10 @@ public final class StatusV01PushClient: Sendable {
     ///
     /// After a cancellation, as after a kill, unfinished work resumes with the next call or the next start of the process.
     /// If another call is running, waits for it to end first.
-    public func run() async {
-        // Answers to earlier requests may still arrive.
-        let isAwaiting = runner.read { machine, _ in machine.registrations.servers.values.contains { $0.attempt != nil } }
-        if isAwaiting { network.watching.keep([StatusPushClient.answerTopic(identity.publicKey)]) }
-        await runner.run(network.relay, deliver: { [self] in take($0) }, perform: { [self] in begin($0, in: &$1) })
-    }
+    public func run() async { await runMachine() }
 
     /// Events from now on. Beyond a thousand unread events, the oldest are dropped.
     public var events: AsyncStream<PushClientEvent> { runner.events }
-
-    func turn(_ body: (inout V01Machine, Timestamp) -> V01Output) {
-        runner.turn { (body(&$0, $1), ()) }
-    }
 
     // MARK: Opting in
 
@@ -121,22 +103,17 @@ public final class StatusV01PushClient: Sendable {
     ///     previous profile before this one.
     ///   - timeout: How long to wait for the servers.
     /// - Returns: The state at each of these servers, once all answered or the timeout passed.
-    /// - Throws: ``PushClientError`` with `notEnabled` or `invalid`
+    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`
     @discardableResult
     public func register(
         _ profile: V01DeviceProfile, with servers: [PublicKey], enablesReceiving: Bool = false, timeout: Duration = .seconds(30)
     ) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
-        guard !servers.isEmpty else { throw PushClientError(code: .invalid, message: "there is no server to register with") }
         guard !profile.deviceToken.isEmpty else {
             throw PushClientError(code: .invalid, message: "the device can't be registered: the device token is empty")
         }
-        let isReceiving = runner.turn { machine, now in
-            guard enablesReceiving || machine.own.isReceiving else { return (V01Output(), false) }
-            return (machine.register(profile, with: servers, at: now), true)
+        return try await register(with: servers, enablesReceiving: enablesReceiving, timeout: timeout) {
+            $0.register(profile, with: servers, at: $1)
         }
-        guard isReceiving else { throw .receivingIsOff }
-        _ = await runner.wait(timeout) { $0.isSettled(servers) ? true : nil }
-        return registrations.filter { servers.contains($0.key) }
     }
 
     /// Removes the device from the account's record at all servers; if it was the only device, that ends the account's registration. Servers that
@@ -145,37 +122,23 @@ public final class StatusV01PushClient: Sendable {
     /// - Returns: The state at each server.
     @discardableResult
     public func unregister(timeout: Duration = .seconds(30)) async -> [PublicKey: RegistrationStatus] {
-        let servers = Array(registrations.keys)
-        turn { $0.setReceiving(false, at: $1) }
-        _ = await runner.wait(timeout) { $0.isSettled(servers) ? true : nil }
-        return registrations
+        await endRegistrations(timeout: timeout)
     }
 
     /// The state at each server.
-    public var registrations: [PublicKey: RegistrationStatus] {
-        runner.read { machine, _ in machine.registrations.servers.mapValues(\.status) }
-    }
+    public var registrations: [PublicKey: RegistrationStatus] { states }
 
     /// The servers of the last `register`, also after the device was unregistered, without servers that are being left.
-    package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.servers } }
+    package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.serverKeys } }
 
     /// The time until a server that did not answer, or failed, is retried; nil when no retry is scheduled.
-    public func nextTry(at server: PublicKey) -> Duration? {
-        runner.read { machine, now in
-            guard case .paused(let until) = machine.registrations.servers[server]?.attempt?.state else { return nil }
-            return max(until.time.since(now), .zero)
-        }
-    }
+    public func nextTry(at server: PublicKey) -> Duration? { pause(at: server) }
 
     /// Waits until all changes were stored.
-    package func waitUntilStored(timeout: Duration) async {
-        _ = await runner.wait(timeout) { _ in true }
-    }
+    package func waitUntilStored(timeout: Duration) async { await waitUntilSettled(timeout: timeout) }
 
     /// Waits until the current advertisement was published or failed.
-    package func waitUntilAdvertised(timeout: Duration) async {
-        _ = await runner.wait(timeout) { $0.advertising.isUnderWay ? nil : true }
-    }
+    package func waitUntilAdvertised(timeout: Duration) async { await waitForAdvertisement(timeout: timeout) }
 
     // MARK: Others
 
@@ -185,28 +148,20 @@ public final class StatusV01PushClient: Sendable {
     /// - Parameters:
     ///   - registrant: The owner of the devices.
     ///   - servers: Servers to query in any case, besides the known ones.
-    ///   - timeout: How long to wait for servers.
+    ///   - timeout: How long to wait for the look-up and for servers.
     /// - Returns: The devices known by then. Version 0.1 has no version per device.
+    /// - Throws: ``PushClientError`` with `notRunning`, `cancelled`, or `noServerKnown` as soon as there is nothing left to ask
     @discardableResult
-    public func discover(_ registrant: PublicKey, askingAlso servers: [PublicKey] = [], timeout: Duration = .seconds(10)) async
-        -> [KnownDevice]
-    {
-        let start = ContinuousClock.now
-        turn { $0.discover(registrant, at: $1) }
-        turn { $0.refresh(registrant, also: servers, at: $1) }
-        _ = await runner.wait(timeout / 2) { $0.isDiscovering(registrant) ? nil : true }
-        // An advertisement that was found may name servers to query.
-        turn { $0.refresh(registrant, also: [], at: $1) }
-        _ = await runner.wait(timeout - (ContinuousClock.now - start)) { $0.queries.isUnderWay(about: registrant) ? nil : true }
-        return devices(of: registrant)
+    public func discover(
+        _ registrant: PublicKey, askingAlso servers: [PublicKey] = [], timeout: Duration = .seconds(10)
+    ) async throws(PushClientError) -> [KnownDevice] {
+        try await discover(registrant, timeout: timeout, returnsKnown: servers.isEmpty) {
+            $0.refresh(registrant, also: servers, at: $1)
+        }
     }
 
     /// The known devices of a registrant.
-    public func devices(of registrant: PublicKey) -> [KnownDevice] {
-        runner.read { machine, _ in machine.directory.rows(of: registrant) }.map { row in
-            KnownDevice(installationID: row.installationID, server: row.server, version: 0, isTokenKnown: row.accessToken != nil)
-        }
-    }
+    public func devices(of registrant: PublicKey) -> [KnownDevice] { knownDevices(of: registrant) }
 
     /// Why the registrant's latest advertisement of this run was rejected, wholly or in part; nil when it was accepted, or none arrived.
     public func advertisementFlaw(of registrant: PublicKey) -> AdvertisementFlaw? {
@@ -217,12 +172,7 @@ public final class StatusV01PushClient: Sendable {
     public var contacts: [PublicKey] { runner.read { machine, _ in machine.directory.watched } }
 
     /// Removes all state about a registrant.
-    public func forget(_ registrant: PublicKey) {
-        turn { $0.forget(registrant, at: $1) }
-        let topic = ClientNetwork.contactCodeTopic(registrant)
-        _ = routes.withLock { $0.contactCodes.removeValue(forKey: topic) }
-        network.watching.drop([topic])
-    }
+    public func forget(_ registrant: PublicKey) { removeAll(about: registrant) }
 
     /// Records that a message came from this device: the most recently active devices are notified first.
     public func noteActivity(of installationID: InstallationID, of registrant: PublicKey) {
@@ -238,32 +188,9 @@ public final class StatusV01PushClient: Sendable {
     ///
     /// - Parameter message: Its kind is ignored: version 0.1 has none.
     /// - Returns: The outcome for each device, after ten minutes at the latest.
-    /// - Throws: ``PushClientError`` with `notEnabled` or `invalid`
+    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`
     public func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome] {
-        guard isSending else {
-            throw PushClientError(code: .notEnabled, message: "sending is switched off: switch it on with setSending(true)")
-        }
-        guard (1...OutgoingNotification.messageIDByteLimit).contains(message.messageID.count) else { throw .unusableMessageID }
-        guard message.content.count + V01.KeyHash.byteCount <= V01.Request.contentByteLimit else {
-            throw PushClientError(code: .invalid, message: "the message is longer than a notification can be")
-        }
-        turn { $0.notify(message, at: $1) }
-        let id = message.messageID
-        let outcomes = await withTaskCancellationHandler {
-            await runner.wait(nil) { machine -> [DeviceOutcome]? in
-                guard let record = machine.notifications.messages[id] else { return [] }
-                return record.isFinished ? record.outcomes : nil
-            }
-        } onCancel: {
-            turn { $0.cancel(id, at: $1) }
-        }
-        return outcomes ?? runner.read { machine, _ in machine.notifications.messages[id]?.outcomes ?? [] }
-    }
-}
-
-extension V01Machine {
-    /// Whether each of these servers gave a final answer.
-    fileprivate func isSettled(_ servers: [PublicKey]) -> Bool {
-        servers.allSatisfy { registrations.servers[$0]?.attempt == nil }
+        try await notify(
+            message, contentByteLimit: V01.Request.contentByteLimit - V01.KeyHash.byteCount, chat: V01.chatHash(message.chatID), author: [])
     }
 }

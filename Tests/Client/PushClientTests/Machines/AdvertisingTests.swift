@@ -58,7 +58,7 @@ import WakuCrypto
 
     @Test func noRowsAfterUnregistering() throws {
         var (bench, _) = registered()
-        bench.take(bench.machine.unregister(at: bench.now))
+        bench.take(bench.machine.setReceiving(false, at: bench.now))
         bench.answer(try #require(bench.publishAll().registrations.first))
         #expect(bench.publishAll().advertisements.map(\.pushNotificationInfo) == [[]])
         bench.pass(.seconds(7 * 24 * 3600))
@@ -67,7 +67,7 @@ import WakuCrypto
 
     @Test func rowsAreTakenBackAfterAKillBetweenUnregisteringAndAdvertising() throws {
         var (bench, _) = registered()
-        bench.take(bench.machine.unregister(at: bench.now))
+        bench.take(bench.machine.setReceiving(false, at: bench.now))
         bench.answer(try #require(bench.publishAll().registrations.first))
         bench.restart()
         #expect(bench.publishAll().advertisements.map(\.pushNotificationInfo) == [[]])

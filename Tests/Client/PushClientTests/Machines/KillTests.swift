@@ -51,9 +51,10 @@ import WakuCrypto
 
         private mutating func handle(_ action: ClientAction) throws {
             switch action {
-            case .register(let server, _, let requestID, let sealed):
+            case .register(let server, let sent):
+                let requestID = sent.requestID
                 step { $0.registrationPublished(requestID, to: server, isPublished: true, at: $1) }
-                let registration = try bench.registration(sealed)
+                let registration = try bench.registration(sent.sealed)
                 let isNewer = registration.version > versions[server] ?? 0
                 if isNewer {
                     versions[server] = registration.version
@@ -78,7 +79,7 @@ import WakuCrypto
             case .request(let ticket, let server, let request):
                 step { $0.requestPublished(ticket, isPublished: true, at: $1) }
                 notified.insert(request.messageID)
-                let reports = request.requests.map {
+                let reports = PushNotificationRequest(request).requests.map {
                     PushNotificationReport(error: nil, publicKey: $0.publicKey, installationID: $0.installationID)
                 }
                 let response = PushNotificationResponse(messageID: request.messageID, reports: reports)
@@ -86,7 +87,7 @@ import WakuCrypto
             case .advertise(let advertisement):
                 let count = advertisement.pushNotificationInfo.count
                 step { $0.advertisementPublished(rowCount: count, isPublished: true, at: $1) }
-            case .lookUp(let registrants): step { $0.lookedUp(registrants, at: $1) }
+            case .lookUp(let registrants): step { $0.lookUpEnded(registrants, isDone: true, at: $1) }
             case .watch, .report, .finished: break
             }
         }
@@ -111,12 +112,12 @@ import WakuCrypto
             }
             let message = OutgoingNotification(messageID: [1], chatID: "chat", kind: .message, recipients: [.init(friend.key)])
             for _ in 0..<2 {
-                step { $0.notify(message, author: [1], at: $1) }
+                step { $0.notify(message, chat: StatusHashes.chat(message.chatID), author: [1], at: $1) }
                 try settle(for: .seconds(120))
             }
             #expect(notified == [[1]] && bench.machine.notifications.messages[[1]]?.outcomes.count == 1)
             for _ in 0..<2 {
-                step { $0.unregister(at: $1) }
+                step { $0.setReceiving(false, at: $1) }
                 try settle(for: .seconds(600))
             }
             #expect(registered.isEmpty && bench.machine.isSettled(servers))
@@ -148,8 +149,8 @@ import WakuCrypto
         world.step { $0.register(profile, with: [server], at: $1) }
         #expect(world.bench.kept.count >= 4)
         for (key, record) in world.bench.kept {
-            let name = RecordCoding.name(of: key)
-            let decoded = try RecordCoding.decode(name, RecordCoding.encode(record))
+            let name = ClientRecord.name(of: key)
+            let decoded = try ClientRecord(name, record.encoded())
             #expect(decoded == record && decoded.key == key)
         }
     }
@@ -157,7 +158,7 @@ import WakuCrypto
     @Test func recordsThatCanNotBeReadAreTold() {
         for bytes in [[], [1], [1, 2, 3], Array("\u{1}{}".utf8), Array("\u{2}{}".utf8)] as [[UInt8]] {
             for name in ["own", "server/x", "registrant/x", "message/x", "what"] {
-                #expect(throws: ClientStoreError.self) { try RecordCoding.decode(name, bytes) }
+                #expect(throws: ClientStoreError.self) { try ClientRecord(name, bytes) }
             }
         }
     }

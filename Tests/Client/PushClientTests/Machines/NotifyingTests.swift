@@ -25,7 +25,7 @@ import WakuCrypto
     private func notify(_ bench: inout MachineBench, _ installations: [String] = [], of registrant: PublicKey? = nil) {
         let recipient = OutgoingNotification.Recipient(registrant ?? friend.key, installations: installations.map { InstallationID($0) })
         let message = OutgoingNotification(messageID: messageID, chatID: "chat", kind: .message, recipients: [recipient])
-        bench.take(bench.machine.notify(message, author: [9], at: bench.now))
+        bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
     }
 
     private func answer(
@@ -68,7 +68,7 @@ import WakuCrypto
 
     @Test func atMostFiveWhoeverAsksForMore() throws {
         var bench = knowing(1, (0..<9).map { "device-\($0)" })
-        bench.machine.setDeviceLimit(20)
+        bench.machine.notifications.deviceLimit = 20
         notify(&bench)
         #expect(try #require(bench.publishAll().requests.first).request.requests.count == 5)
     }
@@ -88,7 +88,7 @@ import WakuCrypto
         #expect(named.request.requests.map(\.installationID.string) == ["own-tablet"])
         let other = OutgoingNotification(
             messageID: [4], chatID: "chat", kind: .message, recipients: [.init(bench.identity)])
-        bench.take(bench.machine.notify(other, author: [9], at: bench.now))
+        bench.take(bench.machine.notify(other, chat: StatusHashes.chat(other.chatID), author: [9], at: bench.now))
         let chosen = try #require(bench.publishAll().requests.first)
         #expect(chosen.request.requests.map(\.installationID.string) == ["own-tablet"])
     }
@@ -450,7 +450,7 @@ import WakuCrypto
         var bench = knowing(1)
         let message = OutgoingNotification(
             messageID: messageID, chatID: "chat", kind: .message, content: [1, 2, 3], recipients: [.init(friend.key)])
-        bench.take(bench.machine.notify(message, author: [9], at: bench.now))
+        bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
         let sent = try #require(bench.publishAll().requests.first)
         #expect(sent.request.requests.first?.message == [1, 2, 3])
         answer(&bench, sent)

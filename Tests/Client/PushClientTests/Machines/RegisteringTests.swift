@@ -359,7 +359,7 @@ import WakuCrypto
 
     @Test func unregistersFromAllServersUntilAnswered() throws {
         var bench = registered(3)
-        bench.take(bench.machine.unregister(at: bench.now))
+        bench.take(bench.machine.setReceiving(false, at: bench.now))
         let sent = bench.publishAll().registrations
         #expect(Set(sent.map(\.server)) == Set(servers))
         for one in sent { #expect(try bench.registration(one.sealed).unregister && bench.registration(one.sealed).version == 2) }
@@ -383,7 +383,7 @@ import WakuCrypto
 
     @Test func registrationAfterUnregisteringHasAHigherVersion() throws {
         var bench = registered()
-        bench.take(bench.machine.unregister(at: bench.now))
+        bench.take(bench.machine.setReceiving(false, at: bench.now))
         bench.answer(try #require(bench.publishAll().registrations.first))
         _ = bench.publishAll()
         bench.restart()
@@ -394,7 +394,7 @@ import WakuCrypto
 
     @Test func serverThatWasNeverSentAnythingIsNotUnregisteredFrom() {
         var bench = MachineBench()
-        bench.take(bench.machine.unregister(at: bench.now))
+        bench.take(bench.machine.setReceiving(false, at: bench.now))
         #expect(bench.publishAll().isEmpty)
     }
 
@@ -402,10 +402,10 @@ import WakuCrypto
         var bench = MachineBench()
         let server = PushServer(key: servers[0], dialect: .published)
         bench.take(bench.machine.register(.phone, with: [server], at: bench.now))
-        guard case .register(_, let dialect, _, _) = bench.actions.first(where: { if case .register = $0 { true } else { false } }) else {
+        guard case .register(_, let registration) = bench.actions.first(where: { if case .register = $0 { true } else { false } }) else {
             Issue.record("no registration")
             return
         }
-        #expect(dialect == .published)
+        #expect(registration.dialect == .published)
     }
 }

@@ -214,7 +214,7 @@ struct ClientSimulation {
         case .register(let client): register(client)
         case .unregister(let client):
             clients[client].isRegistered = false
-            turn(client) { $0.unregister(at: $1) }
+            turn(client) { $0.setReceiving(false, at: $1) }
         case .kill(let client): restart(client)
         case .relay(let client, let isUp): clients[client].isRelayUp = isUp || isHealed
         case .server(let server, let isUp): servers[server].isUp = isUp || (isHealed && server == 0)
@@ -320,14 +320,15 @@ struct ClientSimulation {
         messages[id] = (sender, SentMessage(id: id, to: recipient, mustArrive: mustArrive))
         let message = OutgoingNotification(
             messageID: id, chatID: "chat", kind: .message, recipients: [.init(Self.clientKeys[recipient])])
-        turn(sender) { $0.notify(message, author: [1], at: $1) }
+        turn(sender) { $0.notify(message, chat: StatusHashes.chat(message.chatID), author: [1], at: $1) }
     }
 
     // MARK: The network
 
     private mutating func act(_ action: ClientAction, _ client: Int) {
         switch action {
-        case .register(let server, _, let requestID, _):
+        case .register(let server, let registration):
+            let requestID = registration.requestID
             if let until = clients[client].rests[requestID], now + .milliseconds(1) < until {
                 findings.append("client \(client) does not rest as long as it said")
             }
@@ -344,7 +345,7 @@ struct ClientSimulation {
             }
             turn(client) { $0.queryPublished(ticket, isPublished: isPublished, at: $1) }
         case .request(let ticket, let server, let request):
-            checkTokens(request, to: server, from: client)
+            checkTokens(PushNotificationRequest(request), to: server, from: client)
             let isPublished = publish(client)
             if isPublished, let number = Self.serverNumbers[server] { send(action, to: number, from: client) }
             turn(client) { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
@@ -363,7 +364,7 @@ struct ClientSimulation {
                 guard let owner = Self.clientNumbers[registrant], let stored = latest[owner] else { continue }
                 queue.add(.advertisement(from: owner, to: client, stored.rows, sentAt: stored.sentAt), at: now)
             }
-            turn(client) { $0.lookedUp(registrants, at: $1) }
+            turn(client) { $0.lookUpEnded(registrants, isDone: true, at: $1) }
         case .report(let event): note(event, client)
         case .watch, .finished: break
         }
@@ -403,9 +404,9 @@ struct ClientSimulation {
     private mutating func arrive(at server: Int, _ action: ClientAction, from client: Int, _ life: Int) {
         guard servers[server].isUp else { return }
         switch action {
-        case .register(_, _, let requestID, let bytes):
-            guard let (owner, registration) = sealed.open(bytes) else { return }
-            let response = servers[server].register(owner, Self.clientHashes[client], registration, requestID: requestID)
+        case .register(_, let sent):
+            guard let (owner, registration) = sealed.open(sent.sealed) else { return }
+            let response = servers[server].register(owner, Self.clientHashes[client], registration, requestID: sent.requestID)
             for time in arrivals() { queue.add(.registrationAnswer(client: client, server: server, response), at: time) }
         case .query(let ticket, let registrant, _):
             guard let owner = Self.clientNumbers[registrant],
@@ -415,7 +416,8 @@ struct ClientSimulation {
                 queue.add(.queryAnswer(client: client, life: life, ticket: ticket, server: server, rows), at: time)
             }
         case .request(let ticket, _, let request):
-            let response = PushNotificationResponse(messageID: request.messageID, reports: servers[server].report(request))
+            let reports = servers[server].report(PushNotificationRequest(request))
+            let response = PushNotificationResponse(messageID: request.messageID, reports: reports)
             let times = arrivals()
             if times.min().map({ $0 - now > Self.lateness - .milliseconds(1200) }) ?? true {
                 messages[request.messageID]?.sent.mayBeDoubled = true

@@ -72,14 +72,14 @@ struct MachineBench {
 
     mutating func publish(_ action: ClientAction, isPublished: Bool) {
         switch action {
-        case .register(let server, _, let requestID, _):
-            take(machine.registrationPublished(requestID, to: server, isPublished: isPublished, at: now))
+        case .register(let server, let registration):
+            take(machine.registrationPublished(registration.requestID, to: server, isPublished: isPublished, at: now))
         case .query(let ticket, _, _): take(machine.queryPublished(ticket, isPublished: isPublished, at: now))
         case .request(let ticket, _, _): take(machine.requestPublished(ticket, isPublished: isPublished, at: now))
         case .advertise(let advertisement):
             let count = advertisement.pushNotificationInfo.count
             take(machine.advertisementPublished(rowCount: count, isPublished: isPublished, at: now))
-        case .lookUp(let registrants): take(machine.lookedUp(registrants, at: now))
+        case .lookUp(let registrants): take(machine.lookUpEnded(registrants, isDone: true, at: now))
         case .watch, .report, .finished: break
         }
     }
@@ -117,8 +117,8 @@ struct SentQuery {
 extension [ClientAction] {
     var registrations: [SentRegistration] {
         compactMap { action in
-            guard case .register(let server, _, let requestID, let sealed) = action else { return nil }
-            return SentRegistration(server: server, requestID: requestID, sealed: sealed)
+            guard case .register(let server, let registration) = action else { return nil }
+            return SentRegistration(server: server, requestID: registration.requestID, sealed: registration.sealed)
         }
     }
 
@@ -132,7 +132,7 @@ extension [ClientAction] {
     var requests: [SentRequest] {
         compactMap { action in
             guard case .request(let ticket, let server, let request) = action else { return nil }
-            return SentRequest(ticket: ticket, server: server, request: request)
+            return SentRequest(ticket: ticket, server: server, request: PushNotificationRequest(request))
         }
     }
 

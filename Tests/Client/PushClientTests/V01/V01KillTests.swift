@@ -79,7 +79,7 @@ import WakuCrypto
                 try step { $0.requestAcknowledged(ticket, by: server, error, at: $1) }
             case .advertise(let advertisement):
                 try step { $0.advertisementPublished(rowCount: advertisement.info.count, isPublished: true, at: $1) }
-            case .lookUp(let registrants): try step { $0.lookedUp(registrants, at: $1) }
+            case .lookUp(let registrants): try step { $0.lookUpEnded(registrants, isDone: true, at: $1) }
             case .watch, .report, .finished: break
             }
         }
@@ -104,7 +104,7 @@ import WakuCrypto
             }
             let message = OutgoingNotification(messageID: [1], chatID: "chat", kind: .message, recipients: [.init(friend.publicKey)])
             for _ in 0..<2 {
-                try step { $0.notify(message, at: $1) }
+                try step { $0.notify(message, chat: V01.chatHash(message.chatID), author: [], at: $1) }
                 try settle(for: .seconds(120))
             }
             #expect(servers.map { nodes[$0]?.notified.count } == [1, 0])

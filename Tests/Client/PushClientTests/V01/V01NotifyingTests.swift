@@ -38,7 +38,7 @@ import WakuCrypto
     private func notify(_ bench: inout V01MachineBench, _ installations: [String] = []) {
         let recipient = OutgoingNotification.Recipient(friend.publicKey, installations: installations.map { InstallationID($0) })
         let message = OutgoingNotification(messageID: messageID, chatID: "chat", kind: .message, content: [7], recipients: [recipient])
-        bench.take(bench.machine.notify(message, at: bench.now))
+        bench.take(bench.machine.notify(message, chat: V01.chatHash(message.chatID), author: [], at: bench.now))
     }
 
     private func acknowledge(_ bench: inout V01MachineBench, _ sent: SentV01Request, _ error: V01.Acknowledgement.ErrorType? = nil) {
@@ -60,7 +60,7 @@ import WakuCrypto
         var bench = V01MachineBench()
         bench.take(bench.machine.discover(friend.publicKey, at: bench.now))
         #expect(bench.machine.isDiscovering(friend.publicKey))
-        bench.take(bench.machine.lookUpImpossible([friend.publicKey], at: bench.now))
+        bench.take(bench.machine.lookUpEnded([friend.publicKey], isDone: false, at: bench.now))
         #expect(!bench.machine.isDiscovering(friend.publicKey))
         let again = bench.machine.discover(friend.publicKey, at: bench.now).actions
         #expect(again == [.lookUp([friend.publicKey])] && bench.machine.isDiscovering(friend.publicKey))

@@ -11,7 +11,6 @@ extension V01Machine {
         return settle(at: now)
     }
 
-    /// Enables receiving with the last registered profile, or disables it, which ends the device's registrations.
     mutating func setReceiving(_ isReceiving: Bool, at now: Timestamp) -> V01Output {
         guard own.isReceiving != isReceiving else { return V01Output() }
         if !isReceiving {
@@ -25,34 +24,6 @@ extension V01Machine {
         return settle(at: now)
     }
 
-    /// Enables or disables sending. When disabled, nothing more is sent for any message.
-    mutating func setSending(_ isSending: Bool, at now: Timestamp) -> V01Output {
-        guard own.isSending != isSending else { return V01Output() }
-        registrations.own.isSending = isSending
-        registrations.isOwnChanged = true
-        if !isSending { notifications.cancelAll() }
-        return settle(at: now)
-    }
-
-    /// Subscribes to a registrant's advertisements.
-    mutating func discover(_ registrant: PublicKey, at now: Timestamp) -> V01Output {
-        watch(registrant)
-        return settle(at: now)
-    }
-
-    private mutating func watch(_ registrant: PublicKey) {
-        // Before the start, there is nothing to do: the start looks up all watched registrants at once.
-        let isNew = directory.watch(registrant)
-        guard isStarted else { return }
-        if isNew { actions.append(.watch([registrant])) }
-        if directory.beginLookUp(of: registrant, isNew: isNew) { actions.append(.lookUp([registrant])) }
-    }
-
-    /// Whether a look-up or a query for the registrant is under way.
-    func isDiscovering(_ registrant: PublicKey) -> Bool {
-        !directory.lookUpsEnded.contains(registrant) || queries.isUnderWay(about: registrant)
-    }
-
     /// Queries the servers about a registrant without a known usable token.
     ///
     /// - Parameters:
@@ -62,32 +33,6 @@ extension V01Machine {
     mutating func refresh(_ registrant: PublicKey, also others: [PublicKey], at now: Timestamp) -> V01Output {
         let isKnown = !directory.activeInstallations(of: registrant, limit: 1, at: now).isEmpty
         if !isKnown || !others.isEmpty { query(registrant, also: others, at: now) }
-        return settle(at: now)
-    }
-
-    /// Removes all state about a registrant, and ends the subscription to its advertisements.
-    mutating func forget(_ registrant: PublicKey, at now: Timestamp) -> V01Output {
-        directory.forget(registrant)
-        queries.forget(registrant)
-        advertisementFlaws[registrant] = nil
-        return settle(at: now)
-    }
-
-    mutating func noteActivity(of installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> V01Output {
-        directory.noteActivity(of: installationID, of: registrant, at: now)
-        return settle(at: now)
-    }
-
-    /// Requests notifications for a message. Sending must be enabled.
-    mutating func notify(_ message: OutgoingNotification, at now: Timestamp) -> V01Output {
-        for recipient in message.recipients where recipient.registrant != identity.publicKey { watch(recipient.registrant) }
-        notifications.notify(
-            message, chat: V01.chatHash(message.chatID), author: [], own: (identity.publicKey, own.installationID), at: now)
-        return settle(at: now)
-    }
-
-    mutating func cancel(_ messageID: [UInt8], at now: Timestamp) -> V01Output {
-        notifications.cancel(messageID)
         return settle(at: now)
     }
 }
@@ -100,46 +45,6 @@ extension V01Machine {
         } else {
             registrations.notPublished(register, to: server, at: now, jitter: jitter.next())
         }
-        return settle(at: now)
-    }
-
-    mutating func queryPublished(_ ticket: QueryTable.Ticket, isPublished: Bool, at now: Timestamp) -> V01Output {
-        if isPublished { queries.published(ticket, at: now) } else { _ = queries.end(ticket) }
-        return settle(at: now)
-    }
-
-    mutating func requestPublished(_ ticket: NotificationMachine.Ticket, isPublished: Bool, at now: Timestamp) -> V01Output {
-        if isPublished {
-            notifications.published(ticket, at: now)
-        } else {
-            notifications.notPublished(ticket, at: now, jitter: &jitter)
-        }
-        return settle(at: now)
-    }
-
-    mutating func advertisementPublished(rowCount: Int, isPublished: Bool, at now: Timestamp) -> V01Output {
-        if isPublished {
-            // Not repeated once this device is unregistered: the account's other devices advertise themselves, and its knowledge of them becomes
-            // outdated.
-            let goesOn = own.isReceiving && !registrations.advertisedRows.isEmpty
-            advertising.published(goesOn: goesOn, at: now, jitter: jitter.next())
-            registrations.own.nextAdvertisement = advertising.nextWakeUp.map(StoredTime.init)
-            registrations.isOwnChanged = true
-            actions.append(.report(.advertised(rowCount: rowCount)))
-        } else {
-            advertising.notPublished(at: now, jitter: jitter.next())
-        }
-        return settle(at: now)
-    }
-
-    mutating func lookedUp(_ registrants: [PublicKey], at now: Timestamp) -> V01Output {
-        directory.endLookUps(of: registrants, isDone: true)
-        return settle(at: now)
-    }
-
-    /// No peer has a store: advertisements are known only from now on.
-    mutating func lookUpImpossible(_ registrants: [PublicKey], at now: Timestamp) -> V01Output {
-        directory.endLookUps(of: registrants, isDone: false)
         return settle(at: now)
     }
 
@@ -173,11 +78,7 @@ extension V01Machine {
             case .internalError: .failed
             case .unknown: .otherError
             }
-        for refused in notifications.answered(ticket, by: server, at: now, verdict: { _ in verdict }) {
-            directory.forgetToken(
-                of: refused.device.installationID, of: refused.device.registrant, at: refused.server, token: refused.token)
-        }
-        return settle(at: now)
+        return requestAnswered(ticket, by: server, at: now) { _ in verdict }
     }
 
     /// Handles an advertisement signed by its owner.
@@ -189,26 +90,6 @@ extension V01Machine {
     ///   - now: The client's time.
     mutating func advertised(by owner: PublicKey, rows: [V01.AdvertisementInfo], age: Duration, at now: Timestamp) -> V01Output {
         guard directory.registrants[owner]?.isWatched == true else { return V01Output() }
-        let reading = directory.learn(advertised: rows, by: owner, sentAt: now - max(age, .zero))
-        if reading.isNews { discovered(owner) }
-        if reading.isWhole { advertisementFlaws[owner] = nil } else { reject(owner, .badRow) }
-        return settle(at: now)
-    }
-
-    /// Records that a message on a registrant's topic was not a valid advertisement of that registrant.
-    mutating func advertisementRejected(of registrant: PublicKey, _ flaw: AdvertisementFlaw, at now: Timestamp) -> V01Output {
-        guard directory.registrants[registrant]?.isWatched == true else { return V01Output() }
-        reject(registrant, flaw)
-        return settle(at: now)
-    }
-
-    private mutating func reject(_ registrant: PublicKey, _ flaw: AdvertisementFlaw) {
-        advertisementFlaws[registrant] = flaw
-        actions.append(.report(.advertisementRejected(registrant, flaw)))
-    }
-
-    private mutating func discovered(_ registrant: PublicKey) {
-        let count = Set(directory.rows(of: registrant).map(\.installationID)).count
-        actions.append(.report(.discovered(registrant, deviceCount: count)))
+        return learned(from: owner, directory.learn(advertised: rows, by: owner, sentAt: now - max(age, .zero)), at: now)
     }
 }

@@ -1,72 +1,10 @@
-import Foundation
 import Core
 import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// A stored record of a version 0.1 client. Names begin with `v0.1/`: a store may also hold the records of the deployed protocol's client, and
-/// neither client touches the other's records.
-enum V01Record: StoredRecord, Hashable {
-    case own(V01OwnRecord)
-    case server(V01ServerRecord)
-    case registrant(RegistrantRecord)
-    case message(MessageRecord)
-
-    typealias Key = ClientRecord.Key
-
-    private static let prefix = "v0.1/"
-    private static let format: UInt8 = 1
-
-    var key: Key {
-        switch self {
-        case .own: .own
-        case .server(let record): .server(record.server)
-        case .registrant(let record): .registrant(record.registrant)
-        case .message(let record): .message(record.messageID)
-        }
-    }
-
-    /// Whether a record of this name belongs to version 0.1.
-    static func isName(_ name: String) -> Bool { name.hasPrefix(prefix) }
-
-    static func name(of key: Key) -> String { prefix + RecordCoding.name(of: key) }
-
-    func encoded() throws -> [UInt8] {
-        let encoder = JSONEncoder()
-        let body =
-            switch self {
-            case .own(let record): try encoder.encode(record)
-            case .server(let record): try encoder.encode(record)
-            case .registrant(let record): try encoder.encode(record)
-            case .message(let record): try encoder.encode(record)
-            }
-        return [Self.format] + Array(body)
-    }
-
-    /// - Throws: ``ClientStoreError`` with `damaged` or `newer`
-    init(_ name: String, _ bytes: [UInt8]) throws(ClientStoreError) {
-        guard let first = bytes.first, first <= Self.format else {
-            throw ClientStoreError(code: .newer, message: "the client's state was written by a later version: use that one")
-        }
-        let body = Data(bytes.dropFirst())
-        let decoder = JSONDecoder()
-        do {
-            switch name.dropFirst(Self.prefix.count).prefix(while: { $0 != "/" }) {
-            case "own": self = .own(try decoder.decode(V01OwnRecord.self, from: body))
-            case "server": self = .server(try decoder.decode(V01ServerRecord.self, from: body))
-            case "registrant": self = .registrant(try decoder.decode(RegistrantRecord.self, from: body))
-            case "message": self = .message(try decoder.decode(MessageRecord.self, from: body))
-            default: throw CocoaError(.coderReadCorrupt)
-            }
-        } catch {
-            // The decoder's error message may quote the record's contents.
-            throw ClientStoreError(code: .damaged, message: "the client's state can't be read: its record \(name) is damaged")
-        }
-    }
-}
-
 /// The client's own settings, and the target state of the account's record at every server.
-struct V01OwnRecord: Codable, Hashable, Sendable {
+struct V01OwnRecord: OwnState {
     @Stored var installationID: InstallationID
     var isReceiving = false
     var isSending = false
@@ -92,6 +30,13 @@ struct V01OwnRecord: Codable, Hashable, Sendable {
     var nextAdvertisement: StoredTime?
     /// The client's time when this was written. It never goes back, even if the system clock does.
     @Stored var time: Timestamp
+
+    var serverKeys: [PublicKey] { servers }
+
+    var advertisesAt: Timestamp? {
+        get { nextAdvertisement?.time }
+        set { nextAdvertisement = newValue.map(StoredTime.init) }
+    }
 
     init(installationID: InstallationID, time: Timestamp) {
         _installationID = Stored(wrappedValue: installationID)
@@ -134,7 +79,7 @@ struct V01Content: Codable, Hashable, Sendable {
 ///                                        │ ▲
 ///                                (refused)▼ │(the application changed something)
 ///                                       refused
-struct V01ServerRecord: Codable, Hashable, Sendable {
+struct V01ServerRecord: RegistrationState {
     enum Phase: Codable, Hashable, Sendable {
         case idle
         case pending(Attempt)
@@ -201,6 +146,9 @@ struct V01ServerRecord: Codable, Hashable, Sendable {
         case .unsent, nil: nil
         }
     }
+
+    var isPending: Bool { attempt != nil }
+    var pausedUntil: Timestamp? { if case .paused(let until) = attempt?.state { until.time } else { nil } }
 
     mutating func resetCounters() {
         (tries, mismatches, relayFailures, hasTriedNewToken) = (0, 0, 0, false)

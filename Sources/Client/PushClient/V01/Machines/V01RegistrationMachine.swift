@@ -7,7 +7,7 @@ import WakuCrypto
 ///
 /// A record lists all devices of the account. This client changes only its own device's part, and keeps the others as a server returned them with
 /// VERSION_MISMATCH: version 0.1 has no other way to learn of them, and no signature of theirs. Devices invented by a server would be kept too.
-struct V01RegistrationMachine: Sendable {
+struct V01RegistrationMachine: RegistrationStates {
     static let answerDeadline = RegistrationMachine.answerDeadline
     static let pauseBase = RegistrationMachine.pauseBase
     static let tryLimit = RegistrationMachine.tryLimit

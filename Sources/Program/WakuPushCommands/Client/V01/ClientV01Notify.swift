@@ -26,7 +26,7 @@ struct V01ContactOptions: ParsableArguments {
     ) async throws -> R {
         let (timeout, key) = (client.timeout.duration, try registrant.required().key)
         let discover: @Sendable (V01ClientSession) async throws -> R = { [servers] session in
-            let devices = await session.client.discover(key, askingAlso: servers.map(\.key), timeout: timeout)
+            let devices = try await session.client.discover(key, askingAlso: servers.map(\.key), timeout: timeout)
             return try await body(session, devices)
         }
         if let folder = state.folder { return try await V01ClientSession.run(folder, client, body: discover) }

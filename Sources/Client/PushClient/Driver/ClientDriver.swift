@@ -1,0 +1,195 @@
+import StatusProtocol
+import Core
+import Waku
+import WakuCrypto
+
+/// Performs the actions of a machine on the network, and passes it what the network brings: the part that the versions of the protocol share.
+protocol ClientDriver: AnyObject, Sendable {
+    associatedtype Machine: PushClientMachine
+    /// What an answer on a topic belongs to.
+    associatedtype Question: Sendable
+
+    var identity: PrivateKey { get }
+    var network: ClientNetwork { get }
+    var routes: AnswerRoutes<Question> { get }
+    var runner: MachineRunner<Machine> { get }
+
+    func register(_ registration: Machine.Version.Registration, with server: PublicKey) async
+    func query(_ registrant: PublicKey, _ ticket: QueryTable.Ticket, by route: Machine.Version.QueryRoute) async
+    func send(_ request: NotificationRequest, _ ticket: NotificationMachine.Ticket, to server: PublicKey) async
+    func advertise(_ advertisement: Machine.Version.Advertisement) async
+    /// Handles a message from the network. Messages on unknown topics cost only a dictionary look-up.
+    func take(_ message: WakuMessage)
+}
+
+extension ClientDriver {
+    /// The topic of answers to registrations.
+    var ownTopic: ContentTopic { StatusPushClient.answerTopic(identity.publicKey) }
+
+    func turn(_ body: (inout Machine, Timestamp) -> Machine.Output) {
+        runner.turn { (body(&$0, $1), ()) }
+    }
+
+    func runMachine() async {
+        // Answers to earlier requests may still arrive.
+        let isAwaiting = runner.read { machine, _ in machine.registrations.servers.values.contains(where: \.isPending) }
+        if isAwaiting { network.watching.keep([ownTopic]) }
+        await runner.run(network.relay, deliver: { [self] in take($0) }, perform: { [self] in begin($0, in: &$1) })
+    }
+
+    private func begin(_ action: Machine.Action, in group: inout DiscardingTaskGroup) {
+        switch action {
+        case .report(let event): runner.report(event)
+        case .finished: break
+        case .watch(let registrants): routes.watch(registrants)
+        case .register(let server, let registration): group.addTask { [self] in await register(registration, with: server) }
+        case .query(let ticket, let registrant, let route): group.addTask { [self] in await query(registrant, ticket, by: route) }
+        case .request(let ticket, let server, let request): group.addTask { [self] in await send(request, ticket, to: server) }
+        case .advertise(let advertisement): group.addTask { [self] in await advertise(advertisement) }
+        case .lookUp(let registrants): group.addTask { [self] in await lookUp(registrants) }
+        }
+    }
+
+    /// - Returns: Whether a node accepted the messages; nil when the run was cancelled and the result is unknown, as after a kill.
+    func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?) async -> Bool? {
+        do throws(RelayError) {
+            try await network.publish(messages, answersOn: topic)
+            return true
+        } catch {
+            guard !Task.isCancelled else { return nil }
+            runner.report(.relayFailed(reason: error.message))
+            return false
+        }
+    }
+
+    /// Publishes an encoded advertisement.
+    func advertise(_ data: [UInt8], rowCount: Int) async {
+        let messages = network.seal(data, toTopic: StatusTopics.contactCode(identity.publicKey), wakuSigner: identity)
+        guard let isPublished = await publish(messages, answersOn: nil) else { return }
+        turn { $0.advertisementPublished(rowCount: rowCount, isPublished: isPublished, at: $1) }
+    }
+
+    private func lookUp(_ registrants: [PublicKey]) async {
+        do throws(RelayError) {
+            let isDone = try await network.lookUpContactCodes(of: registrants) { take($0) }
+            turn { $0.lookUpEnded(registrants, isDone: isDone, at: $1) }
+        } catch {
+            if Task.isCancelled { return }
+            if error.code == .unavailable { return runner.report(.relayFailed(reason: error.message)) }
+            // No peer has a store: advertisements are known only from now on.
+            turn { $0.lookUpEnded(registrants, isDone: false, at: $1) }
+        }
+    }
+}
+
+// MARK: - What applications ask for
+
+extension ClientDriver {
+    /// Changes what is registered, and waits for the servers' final answers.
+    ///
+    /// - Returns: The state at each server, once all answered or the timeout passed.
+    func register(
+        with servers: [PublicKey], enablesReceiving: Bool, timeout: Duration,
+        _ change: @escaping @Sendable (inout Machine, Timestamp) -> Machine.Output
+    ) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
+        guard !servers.isEmpty else { throw PushClientError(code: .invalid, message: "there is no server to register with") }
+        guard enablesReceiving || runner.read({ machine, _ in machine.own.isReceiving }) else { throw .receivingIsOff }
+        try await runner.waitUntilRunning()
+        let isReceiving = runner.turn { machine, now in
+            guard enablesReceiving || machine.own.isReceiving else { return (Machine.Output(), false) }
+            return (change(&machine, now), true)
+        }
+        guard isReceiving else { throw .receivingIsOff }
+        _ = await runner.wait(timeout) { $0.isSettled(servers) ? true : nil }
+        return states.filter { servers.contains($0.key) }
+    }
+
+    func endRegistrations(timeout: Duration) async -> [PublicKey: RegistrationStatus] {
+        let servers = Array(states.keys)
+        turn { $0.setReceiving(false, at: $1) }
+        _ = await runner.wait(timeout) { $0.isSettled(servers) ? true : nil }
+        return states
+    }
+
+    var states: [PublicKey: RegistrationStatus] {
+        runner.read { machine, _ in machine.registrations.servers.mapValues(\.status) }
+    }
+
+    func pause(at server: PublicKey) -> Duration? {
+        runner.read { machine, now in machine.registrations.servers[server]?.pausedUntil.map { max($0.since(now), .zero) } }
+    }
+
+    func waitUntilSettled(timeout: Duration) async {
+        _ = await runner.wait(timeout) { _ in true }
+    }
+
+    func waitForAdvertisement(timeout: Duration) async {
+        _ = await runner.wait(timeout) { $0.advertising.isUnderWay ? nil : true }
+    }
+
+    /// - Parameters:
+    ///   - returnsKnown: Whether devices that are known already are returned at once.
+    ///   - refresh: Queries servers about the registrant if that is needed.
+    func discover(
+        _ registrant: PublicKey, timeout: Duration, returnsKnown: Bool,
+        refresh: @Sendable (inout Machine, Timestamp) -> Machine.Output
+    ) async throws(PushClientError) -> [KnownDevice] {
+        try await runner.waitUntilRunning()
+        let start = ContinuousClock.now
+        turn { $0.discover(registrant, at: $1) }
+        turn(refresh)
+        let known = knownDevices(of: registrant)
+        if returnsKnown, known.contains(where: \.isTokenKnown) { return known }
+        _ = await runner.wait(timeout) { !$0.directory.servers(of: registrant).isEmpty || !$0.isDiscovering(registrant) ? true : nil }
+        // An advertisement that was found may name servers to query.
+        turn(refresh)
+        _ = await runner.wait(max(timeout - (ContinuousClock.now - start), .zero)) { $0.queries.isUnderWay(about: registrant) ? nil : true }
+        if Task.isCancelled { throw .cancelled }
+        let found = knownDevices(of: registrant)
+        if found.isEmpty, runner.read({ machine, _ in machine.isServerless(registrant) && machine.advertisementFlaws[registrant] == nil }) {
+            runner.report(.noServerKnown(registrant))
+            throw .noServerKnown
+        }
+        return found
+    }
+
+    func knownDevices(of registrant: PublicKey) -> [KnownDevice] {
+        runner.read { machine, _ in machine.directory.rows(of: registrant) }.map { row in
+            KnownDevice(
+                installationID: row.installationID, server: row.server, version: row.version, isTokenKnown: row.accessToken != nil)
+        }
+    }
+
+    func removeAll(about registrant: PublicKey) {
+        turn { $0.forget(registrant, at: $1) }
+        routes.forget(registrant)
+    }
+
+    /// - Parameters:
+    ///   - contentByteLimit: The longest content of a notification, encrypted.
+    ///   - chat: The hash of the message's chat.
+    ///   - author: The hash of its author; empty if the protocol has none.
+    func notify(
+        _ message: OutgoingNotification, contentByteLimit: Int, chat: [UInt8], author: [UInt8]
+    ) async throws(PushClientError) -> [DeviceOutcome] {
+        guard runner.read({ machine, _ in machine.own.isSending }) else {
+            throw PushClientError(code: .notEnabled, message: "sending is switched off: switch it on with setSending(true)")
+        }
+        let id = message.messageID
+        guard (1...OutgoingNotification.messageIDByteLimit).contains(id.count) else { throw .unusableMessageID }
+        guard message.content.count <= contentByteLimit else {
+            throw PushClientError(code: .invalid, message: "the message is longer than a notification can be")
+        }
+        try await runner.waitUntilRunning()
+        turn { $0.notify(message, chat: chat, author: author, at: $1) }
+        let outcomes = await withTaskCancellationHandler {
+            await runner.wait(nil) { machine -> [DeviceOutcome]? in
+                guard let record = machine.notifications.messages[id] else { return [] }
+                return record.isFinished ? record.outcomes : nil
+            }
+        } onCancel: {
+            turn { $0.cancel(id, at: $1) }
+        }
+        return outcomes ?? runner.read { machine, _ in machine.notifications.messages[id]?.outcomes ?? [] }
+    }
+}
