@@ -137,7 +137,7 @@ package.targets += room(
         library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", logging, nio, nioSockets]),
         library("LoopbackRelay", ["Core", "Waku"]),
         library("LoopbackServer", ["Core", "HTTPService", "LoopbackRelay", "Waku", "WakuCrypto", hummingbird, logging, nio]),
-        library("NIOSupport", [logging, nio]),
+        library("NIOSupport", ["Core", logging, nio]),
         library("NwakuRelay", ["Core", "CurlClient", "Waku", "WakuCrypto", logging]),
         library("Waku", ["CPushMessages", "Core", "WakuCrypto"]),
         library("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", logging, nio, nioSockets]),
@@ -212,7 +212,7 @@ package.targets += room(
         library(
             "SessionServer",
             [
-                "Core", "Delivery", "HTTPService", "LibP2P", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "Storage",
+                "Core", "Delivery", "HTTPService", "NIOSupport", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "Storage",
                 "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
             ]),
         library("SessionStandIns", ["Core", "SessionProtocol", "WakuCrypto"]),
@@ -316,7 +316,7 @@ package.targets += tests(
 package.targets += tests(
     of: "Network",
     [
-        tests("CurlClient"),
+        tests("CurlClient", ["Core"]),
         tests("GossipSub", ["Core", "WakuCrypto"]),
         tests("HTTPService", [httpTypes, hummingbird, logging, nio, nioEmbedded, nioHTTPTypes]),
         tests("LibP2P", ["Core", "WakuCrypto", nio, nioEmbedded, nioSockets]),
@@ -392,7 +392,7 @@ package.targets += tests(
         tests(
             "SessionServer",
             [
-                "Cluster", "Core", "CurlClient", "Delivery", "LibP2P", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
+                "Cluster", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
                 "RateLimits", "SessionProtocol", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", grdb, lifecycle, logging, nio,
             ]),

@@ -1,3 +1,5 @@
+package import Core
+
 /// The settings for all requests of a client. libcurl takes proxies from the environment, except as ``Destinations-swift.enum`` says.
 package struct CurlConfiguration: Sendable, CustomStringConvertible, CustomReflectable {
     /// The certificate authorities that are trusted.
@@ -13,7 +15,7 @@ package struct CurlConfiguration: Sendable, CustomStringConvertible, CustomRefle
         case all
         /// For URLs that strangers choose: https only, without a proxy, only to public addresses and these networks. Checked at each connection, after
         /// the name's resolution, so that neither a name nor a notation of an address evades it.
-        case publicAddresses(and: [IPNetwork])
+        case publicAddresses(and: [AddressRange])
     }
 
     package var trust: Trust

@@ -18,7 +18,7 @@ final class CurlTransfer {
     private var body: [UInt8] = []
     private var isTooLarge = false
     /// See ``CurlConfiguration/Destinations-swift.enum``.
-    private var networks: [IPNetwork] = []
+    private var networks: [AddressRange] = []
     private var hasRefusedAddress = false
 
     init(task: CurlTask, handle: CurlHandle, deadline: Instant) {

@@ -1,4 +1,3 @@
-import LibP2P
 import NodeAPI
 import NodeMetrics
 import SessionProtocol
@@ -48,7 +47,7 @@ package final class SessionLimits: Sendable {
 
     /// The payer of requests: an HTTP source is not made for nothing, and there are not as many as keys.
     func charge(of network: ClientNetwork) -> Charge {
-        Charge(hasher.payer(.source, Array((network.block?.description ?? "").utf8)), .familiar)
+        Charge(hasher.payer(.source, network.block), .familiar)
     }
 
     /// Counts a request, for the list of the greatest payers.

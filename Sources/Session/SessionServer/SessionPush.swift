@@ -1,8 +1,7 @@
 package import NodeAPI
 package import Delivery
-package import LibP2P
 package import NodeMetrics
-import Core
+package import Core
 package import SessionProtocol
 package import RateLimits
 package import Storage

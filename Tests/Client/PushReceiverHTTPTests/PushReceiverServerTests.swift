@@ -63,7 +63,7 @@ struct PushReceiverServerTests {
 
     private var node: WebPushClient {
         let configuration = WebPushClient.configuration(
-            trust: .file(path: folder.path + "/authority.pem"), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })
+            trust: .file(path: folder.path + "/authority.pem"), allowed: ["127.0.0.0/8"].compactMap { AddressRange($0) })
         return WebPushClient(
             client: CurlClient(configuration: configuration), key: key, contact: "mailto:operator@example.org", timeout: .seconds(60))
     }
@@ -116,7 +116,7 @@ struct PushReceiverServerTests {
     func otherServer() async throws {
         try await withServer { own, _, _ in
             let configuration = WebPushClient.configuration(
-                trust: .file(path: folder.path + "/authority.pem"), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })
+                trust: .file(path: folder.path + "/authority.pem"), allowed: ["127.0.0.0/8"].compactMap { AddressRange($0) })
             let other = WebPushClient(
                 client: CurlClient(configuration: configuration), key: VAPIDKey(.generate()), contact: "mailto:a@b.example")
             let reply = await other.post(message(own.subscription))
@@ -128,7 +128,7 @@ struct PushReceiverServerTests {
     func formerKey() async throws {
         try await withServer { own, _, _ in
             let configuration = WebPushClient.configuration(
-                trust: .file(path: folder.path + "/authority.pem"), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })
+                trust: .file(path: folder.path + "/authority.pem"), allowed: ["127.0.0.0/8"].compactMap { AddressRange($0) })
             let changed = WebPushClient(
                 client: CurlClient(configuration: configuration), key: VAPIDKey(.generate()), formerKeys: [VAPIDKey(.generate()), key],
                 contact: "mailto:a@b.example", timeout: .seconds(60))
@@ -188,7 +188,7 @@ struct PushReceiverServerTests {
             let silent = try RawConnection(port: port, sending: "\u{16}\u{3}\u{1}")
             let stranger = WebPushClient(
                 client: CurlClient(
-                    configuration: WebPushClient.configuration(trust: .system, allowed: ["127.0.0.1"].compactMap { IPNetwork($0) })),
+                    configuration: WebPushClient.configuration(trust: .system, allowed: ["127.0.0.1"].compactMap { AddressRange($0) })),
                 key: key, contact: "mailto:a@b.example")
             #expect(await stranger.post(message(own.subscription)).answer == .unanswered)
             #expect(await node.post(message(own.subscription)).answer == .accepted)

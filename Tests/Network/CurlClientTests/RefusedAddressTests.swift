@@ -1,3 +1,4 @@
+import Core
 import TestSupport
 import Testing
 
@@ -7,7 +8,7 @@ import Testing
 struct RefusedAddressTests {
     private static func client(allowed: [String] = []) -> CurlClient {
         var configuration = CurlConfiguration()
-        configuration.destinations = .publicAddresses(and: allowed.compactMap { IPNetwork($0) })
+        configuration.destinations = .publicAddresses(and: allowed.compactMap { AddressRange($0) })
         return CurlClient(configuration: configuration)
     }
 
@@ -22,10 +23,10 @@ struct RefusedAddressTests {
     }
 
     /// The first and the last address of a network.
-    private static func ends(_ network: IPNetwork) -> [[UInt8]] {
-        let first = network.address.bytes
+    private static func ends(_ network: AddressRange) -> [[UInt8]] {
+        let first = network.bytes
         let last = first.indices.map { index in
-            let kept = max(0, min(8, network.prefix - 8 * index))
+            let kept = max(0, min(8, network.prefixLength - 8 * index))
             return first[index] | UInt8(truncatingIfNeeded: 0xFF >> kept)
         }
         return [first, last]
@@ -50,7 +51,7 @@ struct RefusedAddressTests {
     }
 
     @Test("No socket is opened to an address of a refused range, in any notation", arguments: IPAddress.refused)
-    func refused(_ network: IPNetwork) async {
+    func refused(_ network: AddressRange) async {
         let client = Self.client()
         for end in Self.ends(network) {
             let forms =

@@ -1,4 +1,5 @@
 import class Foundation.Thread
+import Core
 import Glibc
 import NIOCore
 import NIOPosix

@@ -15,7 +15,7 @@ struct WebPushClientTests {
         _ trust: CurlConfiguration.Trust, allowed: [String] = ["127.0.0.0/8"], timeout: Duration = .seconds(60),
         key: VAPIDKey = VAPIDKey(.generate())
     ) -> WebPushClient {
-        let configuration = WebPushClient.configuration(trust: trust, allowed: allowed.compactMap { IPNetwork($0) })
+        let configuration = WebPushClient.configuration(trust: trust, allowed: allowed.compactMap { AddressRange($0) })
         return WebPushClient(
             client: CurlClient(configuration: configuration), key: key, contact: "mailto:operator@example.org", timeout: timeout)
     }

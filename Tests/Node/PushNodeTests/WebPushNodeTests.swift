@@ -28,7 +28,7 @@ struct WebPushNodeTests {
 
     private func endpoint(_ service: PushServiceStandIn, former: [VAPIDKey] = []) -> WebPushEndpoint {
         let configuration = WebPushClient.configuration(
-            trust: .file(path: service.authority), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })
+            trust: .file(path: service.authority), allowed: ["127.0.0.0/8"].compactMap { AddressRange($0) })
         let client = WebPushClient(
             client: CurlClient(configuration: configuration), key: key, formerKeys: former, contact: "mailto:operator@example.org",
             timeout: .seconds(60))

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Core
 import LibP2P
 import RateLimits
 import StatusRules

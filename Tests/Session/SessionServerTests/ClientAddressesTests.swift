@@ -1,5 +1,4 @@
 import CurlClient
-import LibP2P
 import NodeAPI
 import RateLimits
 import SessionProtocol

@@ -1,5 +1,4 @@
 import Core
-import LibP2P
 import SessionProtocol
 import TestSupport
 import Testing

@@ -1,3 +1,4 @@
+import Core
 import Logging
 import NIOCore
 import NIOPosix

@@ -1,3 +1,4 @@
+public import Core
 public import NIOCore
 
 /// The settings of a ``Host``.

@@ -1,3 +1,4 @@
+import Core
 import NIOCore
 
 /// Decides which inbound connections are admitted and which are evicted. Pure: the host carries the decisions out.

@@ -58,7 +58,7 @@ package final class WebPushClient: WebPushPosting {
     /// - Parameters:
     ///   - trust: the certificate authorities that are trusted.
     ///   - allowed: networks that may be connected to although they are not public.
-    package static func configuration(trust: CurlConfiguration.Trust, allowed: [IPNetwork]) -> CurlConfiguration {
+    package static func configuration(trust: CurlConfiguration.Trust, allowed: [AddressRange]) -> CurlConfiguration {
         var configuration = CurlConfiguration(trust: trust, maximumConnectionsPerHost: 8)
         configuration.destinations = .publicAddresses(and: allowed)
         return configuration

@@ -1,4 +1,4 @@
-import Foundation
+package import Core
 package import WakuCrypto
 
 /// The party that pays for a piece of work. Shares of a bounded resource are divided among payers.
@@ -61,21 +61,6 @@ package struct PayerHasher: Sendable {
         Payer(kind, hash: key.authenticationCode(of: [kind.rawValue] + bytes))
     }
 
-    /// - Parameter address: an IPv4 or IPv6 address in text, without a port. Texts that are not addresses are payers of their own.
-    package func source(_ address: String) -> Payer { payer(.source, Self.network(of: address) ?? Array(address.utf8)) }
-
-    package func peer(_ address: String) -> Payer { payer(.peer, Self.network(of: address) ?? Array(address.utf8)) }
-
-    /// The network of an address: 3 bytes for IPv4 (/24, including IPv4-mapped IPv6), 8 bytes for IPv6 (/64); nil for other texts.
-    static func network(of address: String) -> [UInt8]? {
-        // A zone, as in fe80::1%eth0, is not part of the address.
-        let text = String(address.prefix { $0 != "%" })
-        var short = in_addr()
-        if inet_pton(AF_INET, text, &short) == 1 { return withUnsafeBytes(of: &short) { Array($0.prefix(3)) } }
-        var long = in6_addr()
-        guard inet_pton(AF_INET6, text, &long) == 1 else { return nil }
-        let bytes = withUnsafeBytes(of: &long) { Array($0) }
-        let isMapped = bytes.prefix(10).allSatisfy { $0 == 0 } && bytes[10] == 0xFF && bytes[11] == 0xFF
-        return Array(isMapped ? bytes[12..<15] : bytes[0..<8])
-    }
+    /// - Parameter block: the network of an address; nil if the address is unknown.
+    package func payer(_ kind: Payer.Kind, _ block: AddressRange?) -> Payer { payer(kind, block?.bytes ?? []) }
 }

@@ -23,7 +23,7 @@ struct WebPushDemo: DemoSteps, Sendable {
     static func run(in folder: String) async throws {
         let desktop = try Desktop(in: folder)
         let key = VAPIDKey(.generate())
-        let allowed = ["127.0.0.1"].compactMap { IPNetwork($0) }
+        let allowed = ["127.0.0.1"].compactMap { AddressRange($0) }
         let curl = CurlClient(
             configuration: WebPushClient.configuration(trust: .file(path: desktop.authorityFile), allowed: allowed))
         let contact = "mailto:operator@example.org"

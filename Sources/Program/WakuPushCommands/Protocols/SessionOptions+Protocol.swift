@@ -1,5 +1,5 @@
+import Core
 import Foundation
-import LibP2P
 import NodeAPI
 import NodeAssembly
 import SessionProtocol

@@ -1,8 +1,8 @@
 import NodeAPI
 import ArgumentParser
+import Core
 import Foundation
 import HTTPService
-import LibP2P
 import PushNode
 import SessionProtocol
 import SessionServer

@@ -45,7 +45,7 @@ struct WebPushOptions: ParsableArguments {
             return nil
         }
         let (key, formerKeys, contact) = (try key(), try formerKeys(), try checkedContact())
-        var allowed: [IPNetwork] = []
+        var allowed: [AddressRange] = []
         for text in webPushAllow { allowed.append(try Self.network(text)) }
         let trust = try trust()
         let client = CurlClient(configuration: WebPushClient.configuration(trust: trust, allowed: allowed))
@@ -86,8 +86,8 @@ struct WebPushOptions: ParsableArguments {
         return contact
     }
 
-    private static func network(_ text: String) throws(CommandFailure) -> IPNetwork {
-        guard let network = IPNetwork(text) else {
+    private static func network(_ text: String) throws(CommandFailure) -> AddressRange {
+        guard let network = AddressRange(exactly: text) else {
             throw CommandFailure(.usage, "--web-push-allow \(text) is not a network: give one such as 192.168.7.0/24 or fd00:1::/32")
         }
         return network

@@ -1,4 +1,4 @@
-import LibP2P
+import Core
 import NodeAPI
 
 /// Finds the network that a request comes from: that of the connection or, if the connection is that of a trusted proxy, of the address in

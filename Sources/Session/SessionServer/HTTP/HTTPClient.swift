@@ -1,6 +1,7 @@
+import Core
 import Hummingbird
-import LibP2P
 import NIOCore
+import NIOSupport
 
 /// The network of a client: the first 24 bits of an IPv4 address, or the first 64 bits of an IPv6 address, as they are given to one customer.
 struct ClientNetwork: Hashable, Sendable {

@@ -20,7 +20,7 @@ struct WebPushClusterTests {
 
     private func endpoint(_ service: PushServiceStandIn) -> WebPushEndpoint {
         let configuration = WebPushClient.configuration(
-            trust: .file(path: service.authority), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })
+            trust: .file(path: service.authority), allowed: ["127.0.0.0/8"].compactMap { AddressRange($0) })
         return WebPushEndpoint(
             WebPushClient(
                 client: CurlClient(configuration: configuration), key: key, contact: "mailto:operator@example.org", timeout: .seconds(60)))
