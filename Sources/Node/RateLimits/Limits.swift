@@ -49,11 +49,11 @@ package struct Limits: Hashable, Sendable {
         limits.requestsBySender = RateLimit(20, per: .second, burst: 500)
         limits.queriesByTarget = RateLimit(100, per: .second, burst: 1_000)
         limits.notificationsByTarget = RateLimit(20, per: .second, burst: 500)
-        limits.newRegistrations = RateLimit(1_000, per: .second, burst: 10_000)
+        limits.newRegistrations = .affordable(.openMessage, .registration)
         limits.answerKiBByTarget = RateLimit(1_024, per: .second, burst: 65_536)
         limits.answerKiB = RateLimit(4_096, per: .second, burst: 65_536)
         limits.wholeAnswersByTarget = RateLimit(6, per: .hour, burst: 1)
-        limits.notifications = RateLimit(4_000, per: .second, burst: 40_000)
+        limits.notifications = .affordable(.notification)
         limits.installationsByKey = 100
         limits.registrationCount = 10_000_000
         return limits

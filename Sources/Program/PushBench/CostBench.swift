@@ -11,7 +11,7 @@ import StoreSQLite
 import Waku
 import WakuCrypto
 
-/// Measures the price of each kind of work beside ``WorkKind/cost``, the table in code. Run it after a change of the work, and correct the table where it
+/// Measures the price of each kind of work beside ``WorkKind/cpuMicroseconds``, the table in code. Run it after a change of the work, and correct the table where it
 /// is off by more than a factor of two.
 package struct CostBench: Sendable {
     private static let rowCount = 5_000
@@ -35,8 +35,7 @@ package struct CostBench: Sendable {
         for (work, byteCount) in try await storedBytes() {
             guard let index = results.firstIndex(where: { $0.name.contains(work.rawValue) }) else { continue }
             results[index].details["storedBytes"] = Double(byteCount)
-            results[index].details["storedBytesInTable"] = Double(work.cost.storedByteCount)
-            results[index].note = (results[index].note ?? "") + "; stored \(byteCount) bytes, \(work.cost.storedByteCount) in the table"
+            results[index].note = (results[index].note ?? "") + "; stored \(byteCount) bytes"
         }
         return results
     }
@@ -115,7 +114,7 @@ package struct CostBench: Sendable {
     private static func name(_ work: [WorkKind]) -> String { "cost: " + work.map(\.rawValue).joined(separator: " + ") }
 
     private static func result(_ work: [WorkKind], cpuMicroseconds: Double) -> BenchResult {
-        let table = work.reduce(0) { $0 + $1.cost.cpuMicroseconds }
+        let table = work.reduce(0) { $0 + $1.cpuMicroseconds }
         var result = BenchResult(name: name(work))
         result.cpuMicroseconds = cpuMicroseconds
         result.details["cpuMicrosecondsInTable"] = Double(table)

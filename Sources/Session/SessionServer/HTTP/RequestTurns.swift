@@ -1,7 +1,8 @@
 import Core
+import RateLimits
 import SessionProtocol
 
-/// Requests waiting for a thread. Client networks take turns by the cost of their requests, and so do the connections of a network: a client that
+/// Requests waiting for a thread. Client networks take turns by the CPU time of their requests, and so do the connections of a network: a client that
 /// sends many or large requests delays only itself. A value without I/O.
 struct RequestTurns<Request: Sendable>: Sendable {
     struct Limits: Hashable, Sendable {
@@ -9,13 +10,14 @@ struct RequestTurns<Request: Sendable>: Sendable {
         var networkCount = 512
         /// Waiting requests of all networks.
         var totalCount = 4_096
-        /// The cost of a small request in bytes.
-        var baseCost = 1_024
-        /// The cost that a turn pays for.
-        var quantum = 16 << 10
-        /// The highest cost of a request: a body with subscriptions is not larger.
-        var costLimit = 128 << 10
+        /// The CPU time that a turn pays for, in microseconds.
+        var quantum = 10_000
+        /// Larger bodies have the price of this size: a body with subscriptions is not larger.
+        var byteLimit = 128 << 10
     }
+
+    /// The size of the smallest signed entry of a body.
+    private static var signedByteCount: Int { 384 }
 
     private struct Waiting: Sendable {
         let request: Request
@@ -29,10 +31,15 @@ struct RequestTurns<Request: Sendable>: Sendable {
 
     init(limits: Limits = Limits()) {
         self.limits = limits
-        networks = DeficitTurns(quantum: limits.quantum, costLimit: limits.costLimit)
+        networks = DeficitTurns(quantum: limits.quantum, costLimit: Self.price(byteCount: limits.byteLimit))
     }
 
     var count: Int { networks.count }
+
+    /// The CPU time of the most costly body of this size, in microseconds: one with as many signatures as it has room for.
+    private static func price(byteCount: Int) -> Int {
+        WorkKind.onionRequest.cpuMicroseconds + WorkKind.checkSignature.cpuMicroseconds * (1 + byteCount / signedByteCount)
+    }
 
     /// - Parameters:
     ///   - request: a request.
@@ -42,9 +49,9 @@ struct RequestTurns<Request: Sendable>: Sendable {
     /// - Returns: false if too many requests wait.
     mutating func append(_ request: Request, from client: HTTPClient, byteCount: Int, deadline: Instant) -> Bool {
         guard networks.count < limits.totalCount, networks.count(of: client.network) < limits.networkCount else { return false }
-        let cost = limits.baseCost + min(byteCount, limits.costLimit)
+        let cost = Self.price(byteCount: min(byteCount, limits.byteLimit))
         networks.append((), cost: cost, of: client.network)
-        lines[client.network, default: DeficitTurns(quantum: limits.quantum, costLimit: limits.costLimit)]
+        lines[client.network, default: DeficitTurns(quantum: limits.quantum, costLimit: .max)]
             .append(Waiting(request: request, deadline: deadline), cost: cost, of: client)
         return true
     }

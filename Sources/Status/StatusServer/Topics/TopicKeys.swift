@@ -11,7 +11,7 @@ import WakuCrypto
 
 /// The symmetric keys of query topics: derived when a message first needs them, and stored.
 ///
-/// A derivation takes about 7 ms. Derivations run on half of the cores, and once per topic, because the key is stored: a flood of invalid messages on
+/// A derivation is the most costly work (``WorkKind/deriveTopicKey``). Derivations run on half of the cores, and once per topic, because the key is stored: a flood of invalid messages on
 /// a topic costs a single derivation. Known registrants have their share of the turns; among strangers the newest has the next turn, so that under a
 /// flood of registrants some are answered in time, instead of all of them too late.
 final class TopicKeys: Sendable {

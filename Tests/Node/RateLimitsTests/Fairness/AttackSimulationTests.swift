@@ -48,7 +48,7 @@ import WakuCrypto
         }
         #expect(known.share >= 0.999)
         let total = try #require(Limits.standard.newRegistrations).count
-        let priced = rate * (WorkKind.openMessage.cost.cpuMicroseconds + WorkKind.registration.cost.cpuMicroseconds)
+        let priced = rate * (WorkKind.openMessage.cpuMicroseconds + WorkKind.registration.cpuMicroseconds)
         #expect(priced <= Self.cpu)
         #expect(strangers.share >= (rate < total ? 0.999 : 0.7), "\(strangers.share)")
     }
@@ -63,7 +63,7 @@ import WakuCrypto
             let sentAt: Int
         }
         var queue = FairQueue<Query>(capacity: 2_000, newPayersFirst: true, seed: 1)
-        let work = WorkKind.deriveTopicKey.cost.cpuMicroseconds
+        let work = WorkKind.deriveTopicKey.cpuMicroseconds
         var (asked, served) = ([Standing: Int](), [Standing: Int]())
         var worst = 0
         // One of two cores derives. Times in microseconds.
@@ -200,7 +200,7 @@ import WakuCrypto
         }
         #expect(known.share >= 0.999, "\(known.share)")
         #expect(strangers.share >= 0.8, "\(strangers.share)")
-        let cpu = attack * WorkKind.notification.cost.cpuMicroseconds / 20
+        let cpu = attack * WorkKind.notification.cpuMicroseconds / 20
         // The burst counts too.
         #expect(cpu <= Self.cpu * 3 / 4)
     }

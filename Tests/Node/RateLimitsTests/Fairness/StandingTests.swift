@@ -60,9 +60,9 @@ import TestSupport
         }
     }
 
-    @Test func costsSaturate() {
-        #expect((WorkKind.deriveTopicKey.cost * 2).cpuMicroseconds == 24_000)
-        #expect((WorkKind.connection.cost * .max).heldByteCount == .max)
-        for kind in WorkKind.allCases { #expect(kind.cost.cpuMicroseconds > 0) }
+    @Test func totalsAreThoseThatThePricesAfford() {
+        #expect(Limits.standard.newRegistrations == RateLimit(1_000, per: .second, burst: 10_000))
+        #expect(Limits.standard.notifications == RateLimit(4_000, per: .second, burst: 40_000))
+        for kind in WorkKind.allCases { #expect(kind.cpuMicroseconds > 0) }
     }
 }
