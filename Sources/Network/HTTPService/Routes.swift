@@ -3,7 +3,7 @@ package import Hummingbird
 
 /// Fixed paths with their methods. Other methods of these paths, and other paths, are answered by ``MethodRouting``.
 package struct Routes {
-    private let router = Router()
+    private let router = Router(context: PeerContext.self)
     private var methods: [String: [HTTPRequest.Method]] = [:]
 
     package init() {}
@@ -12,7 +12,7 @@ package struct Routes {
     ///   - path: without leading and trailing slashes.
     ///   - handler: answers a request for it.
     package mutating func get(
-        _ path: String, _ handler: @escaping @Sendable (Request, BasicRequestContext) async throws -> some ResponseGenerator
+        _ path: String, _ handler: @escaping @Sendable (Request, PeerContext) async throws -> some ResponseGenerator
     ) {
         router.on(RouterPath(path), method: .get, use: handler)
         methods[path, default: []].append(.get)
@@ -22,13 +22,13 @@ package struct Routes {
     ///   - path: without leading and trailing slashes.
     ///   - handler: answers a request for it.
     package mutating func post(
-        _ path: String, _ handler: @escaping @Sendable (Request, BasicRequestContext) async throws -> some ResponseGenerator
+        _ path: String, _ handler: @escaping @Sendable (Request, PeerContext) async throws -> some ResponseGenerator
     ) {
         router.on(RouterPath(path), method: .post, use: handler)
         methods[path, default: []].append(.post)
     }
 
-    package var responder: MethodRouting<RouterResponder<BasicRequestContext>> {
+    package var responder: MethodRouting<RouterResponder<PeerContext>> {
         MethodRouting(router.buildResponder()) { [methods] path in methods[path.split(separator: "/").joined(separator: "/")] ?? [] }
     }
 }

@@ -10,6 +10,9 @@ package protocol DeliverySource: Sendable {
     /// the second the version of the registration.
     var devices: Query { get }
 
+    /// Selects the ids of a registrant's devices by ``DeviceOwner/keyHash``, its only argument; nil when operators can't look for registrants.
+    var devicesOfRegistrant: Query? { get }
+
     /// The push address of a device. Throws when the row can't be decoded.
     func address(of device: Row) throws -> DeviceAddress
 
@@ -34,6 +37,7 @@ extension DeliverySource {
     package func noteGivenUp(_ delivery: DeliveryID, at now: Timestamp) -> Change? { nil }
     package func noteAccepted(_ row: Int64, at now: Timestamp) -> Change? { nil }
     package func owner(of device: Row) throws -> DeviceOwner? { nil }
+    package var devicesOfRegistrant: Query? { nil }
 }
 
 /// The owner of a device, for operators.
@@ -87,6 +91,17 @@ package struct DeliverySources: Sendable {
     /// The rows of the registered devices among these, of all protocols, with the columns of their sources.
     func rows(of devices: some Sequence<DeviceID>) -> StoreCommand<[DeviceID: Row]> {
         find(devices, by: { sources[$0]?.devices }) { $0 }
+    }
+
+    /// The devices of a registrant with any protocol, some of which may not be registered.
+    ///
+    /// - Parameter keyHashes: the hashes of the registrant's key, one for each way in which protocols hash keys.
+    package func devices(ofRegistrant keyHashes: [[UInt8]]) -> StoreCommand<[DeviceID]> {
+        let queries = sources.values.compactMap { source in source.devicesOfRegistrant.map { (source.number, $0) } }
+        let reads = queries.flatMap { number, query in keyHashes.map { (number: number, read: query(.bytes($0))) } }
+        return .read(reads.map(\.read)) { found in
+            .done(try zip(reads, found).flatMap { read, rows in try rows.map { DeviceID(read.number, row: try $0.integer(0)) } })
+        }
     }
 
     /// The versions of the current registrations.

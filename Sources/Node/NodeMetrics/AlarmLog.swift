@@ -51,6 +51,18 @@ package enum AlarmKind: String, MetricLabel {
         }
     }
 
+    /// The section of the article Troubleshooting that describes the alarm and its remedy.
+    package var section: TroubleshootingSection {
+        switch self {
+        case .silence, .relayDetached: .messages
+        case .gap, .answersUnconfirmed: .missed
+        case .gorushGivenUp, .gorushSlow, .gorushMisconfigured, .pushServiceCredentials, .webPushKeyRefused, .tokensHeldOff, .underAttack,
+            .registrationsDisplaced:
+            .notifications
+        case .storeFails, .clock: .machine
+        }
+    }
+
     /// An alarm without a defined end is over if it is not raised again within this time; nil for alarms that are cleared.
     var expiry: Duration? {
         switch self {
@@ -61,6 +73,17 @@ package enum AlarmKind: String, MetricLabel {
         case .tokensHeldOff: .seconds(3600)
         }
     }
+}
+
+/// A heading of the article Troubleshooting.
+package enum TroubleshootingSection: String, CaseIterable, Sendable {
+    case messages = "No messages come in"
+    case missed = "Messages are missed"
+    case notifications = "Notifications do not arrive"
+    case machine = "The database, the disk, the machine"
+
+    /// The fragment of the section's address in documentation that DocC makes.
+    package var anchor: String { rawValue.replacing(",", with: "").replacing(" ", with: "-") }
 }
 
 package struct Alarm: Hashable, Sendable {

@@ -7,6 +7,7 @@ import Foundation
 import HTTPService
 import Logging
 import NodeAssembly
+import NodeMetrics
 import ServiceLifecycle
 import StatusServer
 import UnixSignals
@@ -78,6 +79,7 @@ struct Serve: ReportingCommand {
 
     @Option(Settings.http) var http: AddressArgument
     @Option(Settings.httpHost) var httpHost: [String]
+    @Option(Settings.documentation) var documentation: String?
     @Option(Settings.logLevel) var logLevel: Logger.Level
     @Option(Settings.logFormat) var logFormat: LogFormat
 
@@ -121,6 +123,7 @@ struct Serve: ReportingCommand {
         configuration.httpAddress = http.address
         failures.checkEach("http-host", httpHost) { try Self.checkHost($0) }
         configuration.httpHosts = httpHost
+        configuration.documentation = failures.check("documentation") { try documentationAddress() } ?? nil
         configuration.servesAdmin = true
         configuration.version = Version.current
         configuration.hasRelay = hasRelay
@@ -205,7 +208,8 @@ struct Serve: ReportingCommand {
         var plan = try plan()
         let level = LogLevel(logLevel)
         plan.configuration.logLevel = level
-        let logger = Logger(label: "waku-push") { [logFormat] _ in LineLogHandler(format: logFormat, level: level) }
+        let logger = plan.configuration.recentErrors.counting(
+            Logger(label: "waku-push") { [logFormat] _ in LineLogHandler(format: logFormat, level: level) })
 
         let attachment = try attachment(of: plan.configuration.identity, logger: logger)
         let posters = try plan.gorush.map { try ReplaceableGorush($0) }

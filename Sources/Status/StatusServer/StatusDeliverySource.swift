@@ -21,6 +21,11 @@ package struct StatusDeliverySource: DeliverySource {
         [.id, StatusStorage.version, StatusStorage.keyHash, StatusStorage.installation, StatusStorage.sealed],
         where: [.idAmong, .present(StatusStorage.sealed)])
 
+    package var devicesOfRegistrant: Query? { Self.findOfRegistrant }
+
+    private static let findOfRegistrant = Query(
+        StatusStorage.registration, [.id], where: [.equal(StatusStorage.keyHash), .present(StatusStorage.sealed)])
+
     package func address(of device: Row) throws -> DeviceAddress {
         let version = try device.unsigned(1)
         let key = try RegistrationKey(device, at: 2)

@@ -23,6 +23,10 @@ package struct V01DeliverySource: DeliverySource {
         [.id, V01Storage.version, V01Storage.keyHash, V01Storage.installation, V01Storage.platform, V01Storage.sealedToken],
         where: [.idAmong])
 
+    package var devicesOfRegistrant: Query? { Self.findOfRegistrant }
+
+    private static let findOfRegistrant = Query(V01Storage.device, [.id], where: [.equal(V01Storage.keyHash)])
+
     package func address(of device: Row) throws -> DeviceAddress {
         let version = try device.unsigned(1)
         let (keyHash, installation) = try Self.identity(of: device)

@@ -18,7 +18,7 @@ import Testing
         let method = try #require(HTTPRequest.Method(rawValue: method))
         let request = Request(
             head: HTTPRequest(method: method, scheme: "http", authority: "localhost", path: path), body: RequestBody(buffer: ByteBuffer()))
-        let context = BasicRequestContext(
+        let context = PeerContext(
             source: ApplicationRequestContextSource(channel: EmbeddedChannel(), logger: Logger(label: "") { _ in SwiftLogNoOpLogHandler() })
         )
         let response = try await routes.responder.respond(to: request, context: context)

@@ -170,6 +170,21 @@ package enum DeliveryStorage {
         }
     }
 
+    private static let countOfDevices = Query(
+        outbox, [.column(device), .count], where: [.equal(protocolNumber), .among(device)], group: device)
+
+    /// The number of waiting deliveries of each device that has some.
+    package static func waitingCounts(of devices: [DeviceID]) -> StoreCommand<[DeviceID: Int]> {
+        let byProtocol = Array(Dictionary(grouping: devices, by: \.protocol))
+        return .read(byProtocol.map { countOfDevices(.integer($0.key.rawValue), ids: $0.value.map(\.row)) }) { found in
+            var counts: [DeviceID: Int] = [:]
+            for ((number, _), rows) in zip(byProtocol, found) {
+                for row in rows { counts[DeviceID(number, row: try row.integer(0))] = Int(try row.integer(1)) }
+            }
+            return .done(counts)
+        }
+    }
+
     /// The outbox rows with these ids; ids without a row are left out.
     package static func stored(_ ids: [Int64]) -> StoreCommand<[StoredDelivery]> {
         .find(contents(ids: ids)) { rows in

@@ -16,6 +16,7 @@ import NodeMetrics
 /// | `GET /`, `GET /status.json` | `StatusDocument`, and the same as JSON |
 /// | `GET /web-push` | the VAPID public key, as JSON: `{"key":"…"}`; 404 when the node does not post to Web Push services |
 /// | `POST /feedback` | ``FeedbackEndpoint`` |
+/// | `POST /search` | ``SearchEndpoint`` |
 ///
 /// Other methods: see `MethodRouting`.
 struct HealthServer {
@@ -34,6 +35,7 @@ struct HealthServer {
     /// The body of `GET /metrics`.
     let metrics: @Sendable (ExpositionFormat) async -> String
     let status: @Sendable () async -> StatusFigures
+    let search: SearchEndpoint
     /// Called with the port once the server listens.
     let bound: @Sendable (Int) -> Void
     let logger: Logger
@@ -79,6 +81,7 @@ struct HealthServer {
                     body: .init(byteBuffer: ByteBuffer(string: "{\"key\":\"\(webPushKey)\"}\n")))
             }
         }
+        routes.post("search") { [search] in try await search.answer($0, $1) }
         if let feedback {
             routes.post("feedback") { request, _ in await feedback.answer(request) }
         }
@@ -105,7 +108,7 @@ struct HealthServer {
     }
 
     /// Adds headers that keep pages of other origins from embedding or misinterpreting a response.
-    private static func guarded(_ fields: HTTPFields) -> HTTPFields {
+    static func guarded(_ fields: HTTPFields) -> HTTPFields {
         var fields = fields
         fields[.xContentTypeOptions] = "nosniff"
         add(["Cross-Origin-Resource-Policy": "same-origin"], to: &fields)

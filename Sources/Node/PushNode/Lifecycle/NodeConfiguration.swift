@@ -1,5 +1,6 @@
 package import Delivery
 package import NodeAPI
+package import NodeMetrics
 import Core
 package import Waku
 package import WakuCrypto
@@ -55,6 +56,10 @@ package struct NodeConfiguration: Sendable {
     package var servesAdmin = false
     /// The log level that `admin log-level` changes; nil if it can't be changed.
     package var logLevel: LogLevel?
+    /// The warnings and errors that the node's logger counts, for the status page.
+    package var recentErrors = RecentErrors()
+    /// The address below which the articles are, for links of the status page; nil: it names them.
+    package var documentation: String?
     /// The version of the program, for display.
     package var version = ""
     /// The current configuration for `doctor`. It must not contain secrets.

@@ -10,11 +10,14 @@ extension NodeService {
     func serveHealth() async throws {
         guard let address = configuration.httpAddress else { return }
         let endpoint = configuration.feedbackSecret.map { FeedbackEndpoint(secret: $0, feedback: delivery.feedback, counters: counters) }
+        let lookup = StatusSearch(
+            store: store, protocols: protocols, ids: NotificationIDCipher(identity: configuration.identity))
+        let search = SearchEndpoint { question async throws(StoreError) in try await lookup.lines(for: question) }
         let server = HealthServer(
             address: address, hostNames: configuration.httpHosts, webPushKey: configuration.webPush?.publicKey,
             feedback: endpoint, obstacles: { self.obstacles },
             metrics: { await self.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) },
-            status: { await self.statusSource.status(obstacles: self.obstacles) },
+            status: { await self.statusSource.status(self.findings) }, search: search,
             bound: { port in self.boundPort.withLock { $0 = port } }, logger: logger)
         do {
             try await server.run()

@@ -71,6 +71,13 @@ extension StatusDocument {
             tr.old b{font-weight:500}
             em{font-style:normal;font-size:11px;font-weight:650;color:var(--bad);background:var(--badback);border-radius:6px;padding:1px 7px;margin-left:4px}
             .none{margin:0;color:var(--quiet)}
+            .health li span{font-size:12.5px;color:var(--quiet)}
+            .health a{color:inherit}
+            form{display:flex;gap:8px}
+            input{flex:1;min-width:0;font:inherit;font-size:13.5px;color:inherit;background:var(--back);border:1px solid var(--rule);border-radius:8px;padding:7px 10px}
+            button{font:inherit;font-size:13.5px;font-weight:600;color:var(--card);background:var(--one);border:0;border-radius:8px;padding:7px 14px}
+            #found:not(:empty){grid-template-columns:auto 1fr;margin-top:10px}
+            #found dd{overflow-wrap:anywhere}
             footer{margin-top:18px;font-size:12.5px;color:var(--quiet)}
             a{color:var(--one)}
             @media(max-width:900px){.cards{grid-template-columns:1fr 1fr}.charts,.columns{grid-template-columns:1fr}}
@@ -123,6 +130,78 @@ extension StatusDocument {
                 const box = plot ? plot.getBoundingClientRect() : null;
                 pointer = plot ? { chart: plot.closest("figure").dataset.live, share: (event.clientX - box.left) / box.width } : null;
                 read();
+              });
+
+              // SHAKE-256 and SHA3-256 of up to 135 bytes: one block of 136 bytes.
+              function keccak(bytes, suffix, length) {
+                const mask = (1n << 64n) - 1n, lanes = new Array(25).fill(0n), block = new Uint8Array(136);
+                const rotate = (lane, count) => count ? ((lane << BigInt(count)) | (lane >> BigInt(64 - count))) & mask : lane;
+                block.set(bytes);
+                block[bytes.length] ^= suffix;
+                block[135] ^= 0x80;
+                block.forEach((byte, index) => { lanes[index >> 3] |= BigInt(byte) << BigInt(8 * (index & 7)); });
+                for (let round = 0, feedback = 1; round < 24; round++) {
+                  const parity = [0, 1, 2, 3, 4].map(x => lanes[x] ^ lanes[x + 5] ^ lanes[x + 10] ^ lanes[x + 15] ^ lanes[x + 20]);
+                  for (let index = 0; index < 25; index++) lanes[index] ^= parity[(index + 4) % 5] ^ rotate(parity[(index + 1) % 5], 1);
+                  for (let step = 0, x = 1, y = 0, moved = lanes[1]; step < 24; step++) {
+                    [x, y] = [y, (2 * x + 3 * y) % 5];
+                    const next = lanes[x + 5 * y];
+                    lanes[x + 5 * y] = rotate(moved, ((step + 1) * (step + 2) / 2) % 64);
+                    moved = next;
+                  }
+                  for (let y = 0; y < 25; y += 5) {
+                    const row = lanes.slice(y, y + 5);
+                    for (let x = 0; x < 5; x++) lanes[y + x] = row[x] ^ (~row[(x + 1) % 5] & mask & row[(x + 2) % 5]);
+                  }
+                  for (let bit = 0; bit < 7; bit++) {
+                    feedback = ((feedback << 1) ^ ((feedback >> 7) * 0x71)) % 256;
+                    if (feedback & 2) lanes[0] ^= 1n << BigInt((1 << bit) - 1);
+                  }
+                }
+                return Array.from({ length }, (_, index) => Number((lanes[index >> 3] >> BigInt(8 * (index & 7))) & 255n).toString(16).padStart(2, "0")).join("");
+              }
+
+              // The question about a public key has its hashes only. Throws for text that is neither a key nor a hash nor a notif_id.
+              function question(text) {
+                const wanted = text.trim().toLowerCase().replace(/^0x/, "");
+                if (/^([0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.test(wanted)) {
+                  return { body: { notification: wanted }, command: "waku-push admin trace " + wanted };
+                }
+                let hashes = null;
+                if (/^(04[0-9a-f]{128}|0[23][0-9a-f]{64})$/.test(wanted)) {
+                  const isOdd = parseInt(wanted.slice(-1), 16) % 2;
+                  const short = wanted.length === 66 ? wanted : (isOdd ? "03" : "02") + wanted.slice(2, 66);
+                  const bytes = Uint8Array.from(short.match(/../g), digits => parseInt(digits, 16));
+                  hashes = [keccak(bytes, 0x1f, 64), keccak(bytes, 0x06, 32)];
+                } else if (/^([0-9a-f]{64}|[0-9a-f]{128})$/.test(wanted)) {
+                  hashes = [wanted];
+                }
+                if (!hashes) throw new Error("This is neither a public key nor a key hash nor a notif_id.");
+                return { body: { registrant: hashes }, command: "waku-push admin registrations show " + hashes[0].slice(0, 16) };
+              }
+
+              async function search(text) {
+                const { body, command } = question(text);
+                const answer = await fetch("search", { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
+                if (!answer.ok) throw new Error(await answer.text());
+                const lines = (await answer.json()).lines;
+                const nothing = body.registrant ? "no device is registered"
+                  : "nothing: it was accepted more than 24 hours ago, was dropped, or is not from this node";
+                return (lines.length ? lines : [{ name: "stored", value: nothing }]).concat([{ name: "details", value: command }]);
+              }
+
+              document.getElementById("search").hidden = false;
+              document.querySelector("#search form").addEventListener("submit", async event => {
+                event.preventDefault();
+                let lines;
+                try { lines = await search(document.getElementById("wanted").value); } catch (error) {
+                  lines = [{ name: "error", value: error.message }];
+                }
+                document.getElementById("found").replaceChildren(...lines.flatMap(line => ["name", "value"].map((part, index) => {
+                  const element = document.createElement(index ? "dd" : "dt");
+                  element.textContent = line[part];
+                  return element;
+                })));
               });
 
               async function update() {

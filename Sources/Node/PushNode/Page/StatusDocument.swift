@@ -51,8 +51,10 @@ package struct StatusDocument {
         \(charts)
         </div>
         <div class="columns">
-        \(losses)
         \(alarms)
+        \(losses)
+        \(errors)
+        \(Self.search)
         </div>
         </main>
         <footer>Figures for programs: <a href="metrics">metrics</a>, <a href="status.json">status.json</a>, <a href="readyz">readyz</a></footer>
@@ -66,24 +68,44 @@ package struct StatusDocument {
     // MARK: Health
 
     private var health: HTML {
-        let warnings = status.alarms.filter { $0.isActive(at: status.time) }.map(\.kind)
+        let warnings = status.alarms.filter { $0.isActive(at: status.time) }
         guard status.isReady else {
+            let obstacles: [HTML] = status.obstacles.map { obstacle in
+                "<li>\(obstacle.text)\(obstacle.remedy.map { ["<br><span>\($0)</span>"] } ?? [])</li>"
+            }
             return """
                 <section class="health bad" data-live="health"><h2>Not ready</h2>
-                <ul>\(status.obstacles.map { "<li>\($0)</li>" as HTML })</ul></section>
+                <ul>\(obstacles)</ul></section>
                 """
         }
         guard warnings.isEmpty else {
+            let alarms: [HTML] = warnings.map { "<li>\($0.kind.title): \($0.reason)<br><span>\(article(about: $0.kind))</span></li>" }
             return """
                 <section class="health warn" data-live="health"><h2>Working, with warnings</h2>
-                <ul>\(warnings.map { "<li>\($0.title)</li>" as HTML })</ul></section>
+                <ul>\(alarms)</ul></section>
                 """
         }
         return """
             <section class="health good" data-live="health"><h2>Healthy</h2>
-            <ul><li>Messages come in, the database keeps them, gorush takes notifications</li></ul></section>
+            <ul><li>\(success)</li></ul></section>
             """
     }
+
+    /// What works, or what a new node waits for.
+    private var success: HTML {
+        if status.hasRelay, hasNoMessage {
+            return "The relay is attached, the database works, gorush takes notifications. No message has come in yet"
+        }
+        if let figures = status.registrations, figures.apn + figures.firebase + figures.webPush == 0 {
+            return """
+                Messages come in, the database keeps them, gorush takes notifications\
+                <br><span>no device is registered: clients need the public key, see waku-push identity show</span>
+                """
+        }
+        return "Messages come in, the database keeps them, gorush takes notifications"
+    }
+
+    private var hasNoMessage: Bool { status.messages.first.map { $0.total == 0 } ?? false }
 
     // MARK: Flow
 
@@ -144,7 +166,7 @@ package struct StatusDocument {
         return card(
             "relay", title: "Relay", state: state, isWell: isWell,
             rows: [
-                ("last message", "\(status.silence.inWords) ago"), ("gaps", "\(status.gaps.grouped)"),
+                ("last message", hasNoMessage ? "none yet" : "\(status.silence.inWords) ago"), ("gaps", "\(status.gaps.grouped)"),
                 ("found only in its store", "\(status.recovered.grouped)"),
             ], note: status.relayObstacle)
     }
@@ -271,7 +293,8 @@ package struct StatusDocument {
             let end = isActive ? status.time : alarm.ended ?? alarm.last
             let mark: HTML = isActive ? " <em>now</em>" : ""
             return """
-                <tr class="\(isActive ? "fresh" : "old")"><td><b>\(alarm.kind.title)</b>\(mark)<br><span>\(alarm.reason)</span></td>\
+                <tr class="\(isActive ? "fresh" : "old")"><td><b>\(alarm.kind.title)</b>\(mark)<br><span>\(alarm.reason)</span>\
+                <br><span>\(article(about: alarm.kind))</span></td>\
                 <td class="number"><time>\(alarm.since.clock)</time><br><span>\(isActive ? "for" : "lasted") \
                 \(end.since(alarm.since).inWords)</span></td></tr>
                 """
@@ -282,6 +305,41 @@ package struct StatusDocument {
         let none: HTML = "<p class=\"none\">None since the start.</p>"
         return "<section data-live=\"alarms\"><h2>Last alarms</h2>\(rows.isEmpty ? none : table)</section>"
     }
+
+    /// The section that describes an alarm: linked if the address of the documentation is configured, else named.
+    private func article(about kind: AlarmKind) -> HTML {
+        let title = "Troubleshooting, section \u{201C}\(kind.section.rawValue)\u{201D}"
+        guard let address = status.documentation else { return "remedy: article \(title)" }
+        return "remedy: <a href=\"\(address)/troubleshooting#\(kind.section.anchor)\" rel=\"noreferrer\">\(title)</a>"
+    }
+
+    private var errors: HTML {
+        let rows: [HTML] = status.errors.prefix(12).map { error in
+            let reason: [HTML] = error.reason.map { ["<br><span>\($0)</span>"] } ?? []
+            return """
+                <tr><td>\(error.message)\(reason)</td><td class="number">\(error.count.grouped)</td>\
+                <td class="number"><time>\(error.last.clock)</time></td></tr>
+                """
+        }
+        let table: HTML = """
+            <table><thead><tr><th>warning or error</th><th class="number">count</th><th class="number">last (UTC)</th></tr></thead>
+            <tbody>\(rows)</tbody></table>
+            """
+        let none: HTML = "<p class=\"none\">None since the start.</p>"
+        return "<section data-live=\"errors\"><h2>Last errors <small>of the log</small></h2>\(rows.isEmpty ? none : table)</section>"
+    }
+
+    // MARK: Search
+
+    /// Shown by the script, which computes the hashes. Not replaced by updates.
+    private static let search = HTML(
+        trusted: """
+            <section id="search" hidden><h2>Search <small>answered on this machine only</small></h2>
+            <form autocomplete="off"><input id="wanted" aria-label="Public key, key hash or notif_id" placeholder="public key, key hash or notif_id" \
+            maxlength="200" spellcheck="false" autocapitalize="off"><button>Search</button></form>
+            <p class="hint">A key is hashed in this browser: only its hashes are sent, in the body of a request.</p>
+            <dl id="found"></dl></section>
+            """)
 }
 
 extension StatusFigures {

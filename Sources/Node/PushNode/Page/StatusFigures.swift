@@ -55,10 +55,26 @@ package struct StatusFigures: Sendable {
         package let waiting: Int
     }
 
+    /// A reason why the node is not ready.
+    package struct Obstacle: Sendable {
+        package let text: String
+        /// How to remove it; nil if that is unknown, or the text says it.
+        package let remedy: String?
+
+        package init(_ text: String, remedy: String? = nil) {
+            self.text = text
+            self.remedy = remedy
+        }
+
+        init(_ finding: Finding) {
+            self.init("\(finding.check): \(finding.text)", remedy: finding.remedy)
+        }
+    }
+
     package var time = Timestamp(rawValue: 0)
     /// Since the start of the node.
     package var uptime = Duration.zero
-    package var obstacles: [String] = []
+    package var obstacles: [Obstacle] = []
 
     /// Whether the node is attached to a Waku network, or is to be.
     package var hasRelay = true
@@ -104,6 +120,10 @@ package struct StatusFigures: Sendable {
     /// The median and 99th percentile of the time to answer; nil without answers. Infinite beyond the last bucket.
     package var answerTimes: (half: Double, most: Double)?
     package var alarms: [Alarm] = []
+    /// Warnings and errors of the log, latest first.
+    package var errors: [ErrorTally.Entry] = []
+    /// See ``NodeConfiguration/documentation``.
+    package var documentation: String?
     /// The time span of the charts.
     package var span = Duration.zero
     package var chartTimes: [Timestamp] = []
@@ -128,6 +148,7 @@ extension StatusFigures: Encodable {
         case attached, lastMessageSeconds, silent, gaps, recovered, breaker, failure, delay, endpoints, waiting, oldestSeconds, posts,
             bytes,
             topics, cluster, leaseFailure, answerSeconds, half, most, replyDelaySeconds, elsewhere
+        case remedies, article, errors, message
         case times, lines, kind, reason, since, last, count, active
     }
 
@@ -136,7 +157,8 @@ extension StatusFigures: Encodable {
         try root.encode(time.seconds, forKey: .time)
         try root.encode(uptime.seconds, forKey: .uptimeSeconds)
         try root.encode(isReady, forKey: .ready)
-        try root.encode(obstacles, forKey: .obstacles)
+        try root.encode(obstacles.map(\.text), forKey: .obstacles)
+        try root.encode(obstacles.map(\.remedy), forKey: .remedies)
 
         var relay = root.nestedContainer(keyedBy: Key.self, forKey: .relay)
         try relay.encode(hasRelay && relayObstacle == nil, forKey: .attached)
@@ -181,6 +203,16 @@ extension StatusFigures: Encodable {
             try item.encode(alarm.last.seconds, forKey: .last)
             try item.encode(alarm.count, forKey: .count)
             try item.encode(alarm.isActive(at: time), forKey: .active)
+            try item.encode(alarm.kind.section.rawValue, forKey: .article)
+        }
+
+        var tally = root.nestedUnkeyedContainer(forKey: .errors)
+        for error in errors {
+            var item = tally.nestedContainer(keyedBy: Key.self)
+            try item.encode(error.message, forKey: .message)
+            try item.encode(error.reason, forKey: .reason)
+            try item.encode(error.last.seconds, forKey: .last)
+            try item.encode(error.count, forKey: .count)
         }
 
         var charts = root.nestedContainer(keyedBy: Key.self, forKey: .charts)

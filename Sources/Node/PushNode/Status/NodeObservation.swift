@@ -21,6 +21,7 @@ struct NodeObservation {
         statusSource = StatusSource(
             counters: base.counters, gauges: gauges, watch: watch, relay: base.configuration.hasRelay ? path.relay : nil,
             store: base.store, delivery: path.delivery, protocols: base.protocols, services: path.services, cluster: base.cluster,
-            now: base.now, started: .now, replyDelay: base.configuration.replyDelay)
+            now: base.now, started: .now, replyDelay: base.configuration.replyDelay, errors: base.configuration.recentErrors,
+            documentation: base.configuration.documentation)
     }
 }

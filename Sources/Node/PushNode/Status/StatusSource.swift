@@ -23,13 +23,16 @@ struct StatusSource: Sendable {
     let started: ContinuousClock.Instant
     /// See ``NodeConfiguration/replyDelay``.
     let replyDelay: Duration
+    let errors: RecentErrors
+    /// See ``NodeConfiguration/documentation``.
+    let documentation: String?
 
-    /// - Parameter obstacles: why the node is not ready.
-    func status(obstacles: [String]) async -> StatusFigures {
+    /// - Parameter findings: of all checks. The failed ones are why the node is not ready.
+    func status(_ findings: [Finding]) async -> StatusFigures {
         var status = StatusFigures()
         status.time = now()
         status.uptime = started.duration(to: .now)
-        status.obstacles = obstacles
+        status.obstacles = findings.filter { $0.verdict == .fail }.map { StatusFigures.Obstacle($0) }
         status.hasRelay = relay != nil
         if case .detached(let reason)? = relay?.state { status.relayObstacle = reason }
         status.silence = counters.silence
@@ -72,6 +75,8 @@ struct StatusSource: Sendable {
         status.leaseFailure = cluster.isShared ? cluster.failure : nil
         status.replyDelay = replyDelay
         status.alarms = watch.alarms.all
+        status.errors = errors.all
+        status.documentation = documentation
         addFlow(to: &status)
         return status
     }

@@ -35,6 +35,17 @@ extension Serve {
         }
     }
 
+    /// Without a slash at the end.
+    func documentationAddress() throws(CommandFailure) -> String? {
+        guard let address = documentation ?? Environment.string("documentation") else { return nil }
+        guard let parts = URLComponents(string: address), ["https", "http"].contains(parts.scheme), parts.host?.isEmpty == false,
+            parts.query == nil, parts.fragment == nil, parts.user == nil
+        else {
+            throw CommandFailure(.usage, "--documentation \(address) is not an address such as https://docs.example/documentation/pushnode")
+        }
+        return address.hasSuffix("/") ? String(address.dropLast()) : address
+    }
+
     func checkRanges(of configuration: ServerConfiguration, _ failures: ConfigurationFailures) {
         func require(_ isValid: Bool, _ message: String) {
             guard !isValid else { return }

@@ -166,6 +166,10 @@ enum Settings {
         "http-host",
         "A host name that requests to --http and --loopback-listen may use, for instance Prometheus's; repeat it for several. Requests for other names than localhost get 421. IP addresses are always allowed."
     )
+    static let documentation = Setting<String?>(
+        "documentation",
+        "The https address below which this documentation is, as DocC makes it: the status page links to the section about each alarm. Without it the page names the section."
+    )
     static let logLevel = Setting<Logger.Level>(
         "log-level", .info, "Minimum level of log records: trace, debug, info, notice, warning, error or critical.")
     static let logFormat = Setting<LogFormat>("log-format", .text, "Format of log records, one per line on standard error: text or json.")
@@ -197,7 +201,8 @@ enum Settings {
         deriveAheadLimit.option, outboxLimit.option, unknownHold.option, silenceAlarm.option, idempotentRegistrations.option,
         statusV01.option, v01APNsTopic.option, sessionHttp.option, sessionProxy.option, sessionNodes.option, sessionOxend.option,
         sessionOnionKey.option,
-        sessionApnsTopic.option, sessionRenewal.option, http.option, httpHost.option, logLevel.option, logFormat.option, limit.option,
+        sessionApnsTopic.option, sessionRenewal.option, http.option, httpHost.option, documentation.option, logLevel.option,
+        logFormat.option, limit.option,
         allowKeys.option, denyKeys.option, registrationLifetime.option,
     ]
 }

@@ -2,6 +2,9 @@ import Foundation
 import NodeAPI
 @testable import NodeMetrics
 import Core
+import Logging
+import Synchronization
+import TestSupport
 import Testing
 import Waku
 
@@ -20,7 +23,7 @@ struct StatusPageTests {
     @Test("A relay's reason that is markup stays text, on the page and in JSON")
     func hostileReasons() throws {
         var status = StatusFigures()
-        status.obstacles = ["relay: <img src=x onerror=alert(1)>"]
+        status.obstacles = [StatusFigures.Obstacle("relay: <img src=x onerror=alert(1)>", remedy: "<u>restart</u>")]
         status.relayObstacle = "<b>bad</b>"
         status.gorushFailure = "</p><script>"
         status.breaker = .open
@@ -34,8 +37,11 @@ struct StatusPageTests {
         for markup in ["<img", "<b>bad", "<i>x", "</p><script>", "'\"&"] { #expect(!text.contains(markup), "\(markup)") }
         #expect(text.contains("relay: &lt;img src=x onerror=alert(1)&gt;"))
         #expect(text.contains("NOT READY"))
+        #expect(text.contains("<span>&lt;u&gt;restart&lt;/u&gt;</span>"))
         let json = try JSONSerialization.jsonObject(with: Data(status.json)) as? [String: Any]
         #expect(json?["ready"] as? Bool == false)
+        #expect(json?["obstacles"] as? [String] == ["relay: <img src=x onerror=alert(1)>"])
+        #expect(json?["remedies"] as? [String] == ["<u>restart</u>"])
         #expect((json?["relay"] as? [String: Any])?["attached"] as? Bool == false)
         #expect((json?["alarms"] as? [[String: Any]])?.first?["reason"] as? String == "<i>x</i>")
     }
@@ -102,6 +108,80 @@ struct StatusPageTests {
                 "answers to queries and requests leave no earlier than 500 ms after the receipt (--reply-delay)"))
     }
 
+    @Test("An alarm names the section about it, and links to it where the address of the documentation is known")
+    func articles() {
+        var status = StatusFigures()
+        status.time = .now()
+        var log = AlarmLog()
+        _ = log.raise(.storeFails, "disk full", at: status.time)
+        status.alarms = log.alarms
+        let named = StatusDocument(status: status).text
+        #expect(named.contains("remedy: article Troubleshooting, section \u{201C}The database, the disk, the machine\u{201D}"))
+        #expect(!named.contains("/troubleshooting#"))
+        status.documentation = "https://docs.example/\"x"
+        #expect(
+            StatusDocument(status: status).text.contains(
+                "<a href=\"https://docs.example/&quot;x/troubleshooting#The-database-the-disk-the-machine\" rel=\"noreferrer\">"))
+    }
+
+    @Test("The article has each alarm in the section that the page names", arguments: AlarmKind.allCases)
+    func sections(kind: AlarmKind) throws {
+        let article = Repository.file("Sources/Node/PushNode/PushNode.docc/Troubleshooting.md")
+        let sections = try String(contentsOf: article, encoding: .utf8).components(separatedBy: "\n## ")
+        let section = try #require(sections.first { $0.hasPrefix(kind.section.rawValue + "\n") })
+        #expect(section.contains("alarm `\(kind.rawValue)`"))
+    }
+
+    @Test("Warnings and errors are counted by message, the latest first, and bounded")
+    func errorTally() throws {
+        var tally = ErrorTally()
+        let start = Timestamp(rawValue: 1_735_689_600_000_000_000)
+        tally.add("failed to store message", reason: "disk full", count: 3, at: start)
+        tally.add("peer <b>lost</b>", reason: nil, count: 1, at: start + .seconds(1))
+        tally.add("failed to store message", reason: "<i>", count: 4, at: start + .seconds(2))
+        #expect(tally.entries.map(\.count) == [7, 1])
+        var status = StatusFigures()
+        #expect(StatusDocument(status: status).text.contains("None since the start."))
+        status.errors = tally.entries
+        let text = StatusDocument(status: status).text
+        #expect(
+            text.contains(
+                "<tr><td>failed to store message<br><span>&lt;i&gt;</span></td><td class=\"number\">7</td><td class=\"number\"><time>2025-01-01 00:00:02"
+            ))
+        #expect(text.contains("peer &lt;b&gt;lost"))
+        let json = try JSONSerialization.jsonObject(with: Data(status.json)) as? [String: Any]
+        #expect((json?["errors"] as? [[String: Any]])?.map { $0["count"] as? Int } == [7, 1])
+        for number in 0..<100 { tally.add("\(number)", reason: nil, count: 1, at: start) }
+        #expect(tally.entries.count == ErrorTally.limit && tally.entries.first?.message == "99")
+    }
+
+    @Test("A logger counts its warnings and errors, and writes all records as before")
+    func countingLogger() {
+        let (errors, log) = (RecentErrors(), RecordedLog())
+        let logger = errors.counting(Logger(label: "test") { _ in log })
+        logger.info("node started")
+        logger.warning("relay detached", metadata: ["reason": "no answer"])
+        logger.error("failed to store message", metadata: ["count": .stringConvertible(5), "reason": "disk full"])
+        #expect(errors.all.map(\.message) == ["failed to store message", "relay detached"])
+        #expect(errors.all.map(\.count) == [5, 1] && errors.all.map(\.reason) == ["disk full", "no answer"])
+        #expect(log.messages.withLock(\.self) == ["node started", "relay detached", "failed to store message"])
+    }
+
+    @Test("What a search may ask for")
+    func searchQuestions() {
+        func question(_ text: String) -> SearchQuestion? { SearchQuestion(parsing: Array(text.utf8)) }
+        let (long, short) = (String(repeating: "0a", count: 64), String(repeating: "0b", count: 32))
+        let hashes = [[UInt8](repeating: 10, count: 64), [UInt8](repeating: 11, count: 32)]
+        #expect(question(#"{"registrant":["\#(long)","\#(short)"]}"#) == .registrant(hashes))
+        #expect(question(#"{"notification":"x"}"#) == .notification("x"))
+        for text in [
+            "", "[]", "{}", #"{"registrant":[]}"#, #"{"registrant":["0a"]}"#, #"{"registrant":["\#(long)","zz"]}"#,
+            #"{"registrant":"\#(long)"}"#,
+            #"{"registrant":["\#(long)","\#(long)","\#(long)"]}"#, #"{"registrant":["\#(long)"],"notification":"x"}"#,
+            #"{"notification":7}"#,
+        ] { #expect(question(text) == nil, "\(text)") }
+    }
+
     @Test("Figures as they are read")
     func figures() {
         #expect([0, 7, 999, 1000, 1_234_567, -1000].map(\.grouped) == ["0", "7", "999", "1,000", "1,234,567", "-1,000"])
@@ -137,4 +217,23 @@ struct StatusPageTests {
         #expect(history.points.count == StatusHistory.limit)
     }
 
+}
+
+private final class RecordedLog: LogHandler, Sendable {
+    let messages = Mutex<[String]>([])
+    var logLevel: Logger.Level {
+        get { .info }
+        set {}
+    }
+    var metadata: Logger.Metadata {
+        get { [:] }
+        set {}
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { nil }
+        set {}
+    }
+
+    func log(event: LogEvent) { messages.withLock { $0.append(event.message.description) } }
 }

@@ -95,6 +95,67 @@ struct StatusBrowserTests {
         }
     }
 
+    @Test("It finds a registrant by key and a notification by id, without sending a key or putting one into an address")
+    func search() async throws {
+        try await fixture.withNode(configure: serving) { node async throws in
+            #expect(try await node.register(bob) == nil)
+            #expect(try await node.notify(bob) == nil)
+            let browser = try await Browser()
+            try await browser.look(width: 390, height: 900, isDark: false)
+            try await browser.open(url: try await node.url + "/")
+            _ = try await browser.text(
+                "(window.sent = [], window.plain = fetch, window.fetch = (url, options) => { sent.push(url + ' ' + (options.body || '')); return plain(url, options); })"
+            )
+            @Sendable func found(_ text: String) async throws -> String {
+                _ = try await browser.text(
+                    "(document.getElementById('found').replaceChildren(), document.getElementById('wanted').value = '\(text)')")
+                _ = try await browser.text("document.querySelector('#search form').requestSubmit()")
+                try await eventually { try await browser.text("document.getElementById('found').textContent") != "" }
+                return try await browser.text("document.getElementById('found').textContent")
+            }
+            let key = bob.identity.publicKey
+            for form in [key.uncompressed, key.compressed] {
+                #expect(
+                    try await found("0x" + hexString(form)).contains("1 device registered, 0 with a token in doubt; 0 notifications wait"))
+            }
+            let sent = try await browser.text("sent.filter(one => one.startsWith('search ')).join()")
+            let (hash, other) = (KeyHash(of: key).hex, V01.KeyHash(of: key).hex)
+            #expect(sent == [1, 2].map { _ in #"search {"registrant":["\#(hash)","\#(other)"]}"# }.joined(separator: ","))
+            #expect(try await found(hash).contains("1 device registered"))
+            #expect(try await found(hexString(PrivateKey.generate().publicKey.compressed)).contains("no device is registered"))
+            #expect(try await found("bob").contains("neither a public key nor a key hash nor a notif_id"))
+            let id = try #require(node.gorush.accepted.first).id
+            #expect(try await found(id).contains("accepted at "))
+            #expect(try await found(String(repeating: "0", count: 32)).contains("nothing: it was accepted more than 24 hours ago"))
+            let addresses = try await browser.text("performance.getEntries().map(entry => entry.name).join() + location.href").lowercased()
+            #expect(!addresses.contains(hexString(key.compressed.dropFirst())) && !addresses.contains(hash))
+            #expect(try await browser.text("document.documentElement.scrollWidth <= 390") == "true")
+        }
+    }
+
+    @Test("Searches from other machines, proxies and pages are refused, and what is not a question is")
+    func searchRefusals() async throws {
+        try await fixture.withNode(configure: serving) { node async throws in
+            let url = try await node.url
+            let question = #"{"notification":"00000000000000000000000000000000"}"#
+            @Sendable func status(_ body: String, _ headers: [(String, String)] = []) async throws -> Int {
+                try await CurlClient().send(
+                    HTTPRequest(method: "POST", url: url + "/search", headers: headers, body: Array(body.utf8), timeout: .seconds(60))
+                ).status
+            }
+            #expect(try await status(question) == 200)
+            #expect(try await status(question, [("Origin", url)]) == 200)
+            for headers in [
+                ("Origin", "https://attacker.example"), ("Origin", "null"), ("X-Forwarded-For", "192.0.2.1"), ("Forwarded", "for=x"),
+                ("Via", "1.1 proxy"),
+            ] {
+                #expect(try await status(question, [headers]) == 403, "\(headers)")
+            }
+            #expect(try await status("{}") == 400)
+            #expect(try await status(String(repeating: " ", count: 1025) + question) == 413)
+        }
+    }
+
     /// `WAKU_PUSH_SCREENSHOTS=folder` saves the screenshots.
     @Test("It fits wide and narrow windows in light and dark mode, healthy and failing, without horizontal overflow")
     func pictures() async throws {

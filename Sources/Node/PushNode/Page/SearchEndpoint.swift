@@ -1,0 +1,106 @@
+import Foundation
+import HTTPService
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import Storage
+import Synchronization
+import WakuCrypto
+
+/// `POST /search`: what is stored about a registrant or a notification, for the status page.
+///
+/// | status | when |
+/// |---|---|
+/// | 200 | `{"lines":[{"name":"…","value":"…"}]}`; no lines: nothing is stored |
+/// | 400 | not a ``SearchQuestion`` |
+/// | 403 | the connection comes from another machine or through a proxy, or the request from another page |
+/// | 413 | body over 1 KiB |
+/// | 503 | too many searches at once, or the database can't be read |
+///
+/// Bodies are neither logged nor stored.
+struct SearchEndpoint: Sendable {
+    static let byteLimit = 1 << 10
+    /// Maximum number of searches at once: a database that hangs must not gather them.
+    private static let searchLimit = 4
+
+    let search: @Sendable (SearchQuestion) async throws(StoreError) -> [StatusFigures.ProtocolLines.Line]
+    private let running = Running()
+
+    private final class Running: Sendable {
+        private let count = Mutex(0)
+
+        func begin() -> Bool {
+            count.withLock { count in
+                guard count < searchLimit else { return false }
+                count += 1
+                return true
+            }
+        }
+
+        func end() { count.withLock { $0 -= 1 } }
+    }
+
+    init(search: @escaping @Sendable (SearchQuestion) async throws(StoreError) -> [StatusFigures.ProtocolLines.Line]) {
+        self.search = search
+    }
+
+    func answer(_ request: Request, _ context: PeerContext) async throws -> Response {
+        guard context.isLocal(request), Self.isOwnPage(request) else {
+            return Self.text("searches are answered on this machine only: use an SSH tunnel, or waku-push admin", .forbidden)
+        }
+        guard let body = try? await request.body.collect(upTo: Self.byteLimit) else { return Self.text("too long", .contentTooLarge) }
+        guard let question = SearchQuestion(parsing: Array(body.readableBytesView)) else {
+            return Self.text("expected the hashes of a key, or a notif_id", .badRequest)
+        }
+        guard running.begin() else { return Self.text("too many searches at once", .serviceUnavailable) }
+        defer { running.end() }
+        do throws(StoreError) {
+            let lines = try await search(question)
+            return Response(
+                status: .ok, headers: Self.headers(type: "application/json; charset=utf-8"),
+                body: .init(byteBuffer: ByteBuffer(bytes: (try? JSONEncoder().encode(["lines": lines])) ?? Data("{}".utf8))))
+        } catch {
+            return Self.text("the database can't be read", .serviceUnavailable)
+        }
+    }
+
+    /// Whether the request comes from the page of this address, or not from a browser: browsers name the page that posts. Names of other machines
+    /// don't count: a page under such a name comes through a proxy.
+    private static func isOwnPage(_ request: Request) -> Bool {
+        guard let origin = request.headers[.origin] else { return true }
+        guard let authority = request.head.authority, HostPolicy().permits(authority) else { return false }
+        return origin == "http://" + authority || origin == "https://" + authority
+    }
+
+    private static func text(_ text: String, _ status: HTTPResponse.Status) -> Response {
+        Response(
+            status: status, headers: headers(type: "text/plain; charset=utf-8"), body: .init(byteBuffer: ByteBuffer(string: text + "\n")))
+    }
+
+    private static func headers(type: String) -> HTTPFields { HealthServer.guarded([.contentType: type, .cacheControl: "no-store"]) }
+}
+
+/// What a search asks for. The page computes the hashes of a key itself, so that keys are not sent.
+enum SearchQuestion: Hashable, Sendable {
+    /// `{"registrant":["…"]}`: hashes of a public key in hex, of 64 (SHAKE-256) or 32 bytes (SHA3-256), at most two.
+    case registrant([[UInt8]])
+    /// `{"notification":"…"}`: gorush's notif_id.
+    case notification(String)
+
+    private struct Body: Decodable {
+        let registrant: [String]?
+        let notification: String?
+    }
+
+    init?(parsing body: [UInt8]) {
+        guard let body = try? JSONDecoder().decode(Body.self, from: Data(body)) else { return nil }
+        switch (body.registrant, body.notification) {
+        case (let digits?, nil):
+            let hashes = digits.compactMap { bytes(hex: $0) }.filter { [32, 64].contains($0.count) }
+            guard hashes.count == digits.count, (1...2).contains(hashes.count) else { return nil }
+            self = .registrant(hashes)
+        case (nil, let id?): self = .notification(id)
+        default: return nil
+        }
+    }
+}
