@@ -60,10 +60,14 @@ class World:
                 node.session = free_port()
                 node.arguments += ["--session-http", f"127.0.0.1:{node.session}"]
         self.use(self.store)
+        self.fill_store()
         started(self)
         if row["network"] == "inside":
             self.hub = self.nodes[0]
             self.peer = self.multiaddr(self.hub)
+
+    def fill_store(self):
+        """Called before the nodes start for the first time: by default they start with an empty store."""
 
     def end(self):
         for node in self.nodes:
