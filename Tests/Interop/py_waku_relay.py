@@ -1,7 +1,7 @@
-"""A Waku node made of py-libp2p: gossips on a shard, serves metadata, a store of what it saw, and lightpush.
+"""A Waku node made of py-libp2p: gossips on a shard, serves metadata, a store of what it saw, lightpush and filter.
 
 Prints its address, and a line for what happens: `received <hex>`, `pushed <hex>`, `queried <count>`, `metadata <cluster>`, `subscribed <peers>`,
-`mesh <peers>`. Does what is appended to a file, a line each: `dial <multiaddr>`, `publish <hex>`.
+`mesh <peers>`, `filter <topics>` for a light client's subscription. Does what is appended to a file, a line each: `dial <multiaddr>`, `publish <hex>`.
 
     py_waku_relay.py <pubsub topic> <file of commands> [--count]
 
@@ -31,6 +31,8 @@ RELAY = TProtocol("/vac/waku/relay/2.0.0")
 METADATA = TProtocol("/vac/waku/metadata/1.0.0")
 STORE = TProtocol("/vac/waku/store-query/3.0.0")
 LIGHTPUSH = TProtocol("/vac/waku/lightpush/3.0.0")
+FILTER_SUBSCRIBE = TProtocol("/vac/waku/filter-subscribe/2.0.0-beta1")
+FILTER_PUSH = TProtocol("/vac/waku/filter-push/2.0.0-beta1")
 TOPIC, COMMANDS = sys.argv[1:3]
 IS_COUNTING = "--count" in sys.argv
 CLUSTER, SHARD = (int(part) for part in TOPIC.split("/")[-2:])
@@ -102,7 +104,11 @@ class Message:
 class Node:
     def __init__(self, host, pubsub):
         self.host, self.pubsub, self.kept, self.count = host, pubsub, [], 0
-        for name, handler in {METADATA: self.metadata, STORE: self.store, LIGHTPUSH: self.lightpush}.items():
+        # The content topics of each light client.
+        self.subscriptions = {}
+        self.pushing, self.pushed = trio.open_memory_channel(1000)
+        handlers = {METADATA: self.metadata, STORE: self.store, LIGHTPUSH: self.lightpush, FILTER_SUBSCRIBE: self.filter}
+        for name, handler in handlers.items():
             host.set_stream_handler(name, self.answering(handler))
 
     def answering(self, handler):
@@ -113,17 +119,17 @@ class Node:
                 size, at = read_varint(data + b"\0", 0)
                 if len(data) >= at + size:
                     break
-            answer = await handler(fields(data[at : at + size]))
+            answer = await handler(fields(data[at : at + size]), stream.muxed_conn.peer_id)
             await stream.write(varint(len(answer)) + answer)
             await stream.close()
 
         return serve
 
-    async def metadata(self, request):
+    async def metadata(self, request, client):
         say("metadata", request[1][0])
         return field(1, CLUSTER) + field(2, SHARD) + field(3, varint(SHARD))
 
-    async def store(self, request):
+    async def store(self, request, client):
         say("queried", len(self.kept))
         hashes, topics = request.get(20, []), [topic.decode() for topic in request.get(11, [])]
         start = zigzag(request[12][0]) if 12 in request else 0
@@ -136,10 +142,44 @@ class Node:
             answer += field(20, field(1, message.hash) + body)
         return answer + (field(51, (first + size).to_bytes(32, "big")) if first + size < len(found) else b"")
 
-    async def lightpush(self, request):
+    async def lightpush(self, request, client):
         say("pushed", request[21][0].hex())
         await self.publish(request[21][0])
         return field(1, request[1][0]) + field(10, 200) + field(12, len(self.pubsub.peer_topics.get(TOPIC, ())))
+
+    async def filter(self, request, client):
+        kind, topics = request.get(2, [0])[0], {topic.decode() for topic in request.get(11, [])}
+        known, status = self.subscriptions.get(client, set()), 200
+        if kind == 1:
+            known = known | topics
+        elif not known:
+            status = 404
+        elif kind == 2:
+            known = known - topics
+        elif kind == 3:
+            known = set()
+        self.subscriptions[client] = known
+        say("filter", len(known))
+        return field(1, request.get(1, [b""])[0]) + field(10, status) + field(11, "OK" if status == 200 else "no subscription")
+
+    async def push(self, client, message):
+        try:
+            with trio.fail_after(5):
+                stream = await self.host.new_stream(client, [FILTER_PUSH])
+                push = field(1, message.data) + field(2, TOPIC)
+                await stream.write(varint(len(push)) + push)
+                await stream.close()
+        except Exception as error:
+            # Its client is gone.
+            self.subscriptions.pop(client, None)
+            say("unpushed", type(error).__name__)
+
+    async def push_all(self, messages):
+        async with trio.open_nursery() as nursery:
+            async for message in messages:
+                for client, topics in self.subscriptions.items():
+                    if message.topic in topics:
+                        nursery.start_soon(self.push, client, message)
 
     async def publish(self, data):
         # Without sender, number and signature.
@@ -152,7 +192,9 @@ class Node:
                 self.count += 1
                 continue
             try:
-                self.kept.append(Message(data))
+                message = Message(data)
+                self.kept.append(message)
+                await self.pushing.send(message)
             except (KeyError, AssertionError, IndexError):
                 say("unreadable", data.hex())
             say("received", data.hex())
@@ -205,6 +247,7 @@ async def main():
             say("address", host.get_addrs()[0])
             nursery.start_soon(node.listen, subscription)
             nursery.start_soon(node.tell_peers)
+            nursery.start_soon(node.push_all, node.pushed)
             await node.obey()
 
 

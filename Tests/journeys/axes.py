@@ -5,60 +5,100 @@ import random
 
 AXES = {
     # How the node is connected to the network: a Waku node's REST API, gossip with another waku-push or with py-libp2p, or the network in its own
-    # process. Filter is not among them: no filter node can be installed here.
+    # process.
     "network": ["rest", "gossip", "py-libp2p", "inside"],
     # How clients are; those of Session use HTTP instead.
     "clients over": ["rest", "gossip"],
-    "store": ["sqlite", "postgresql"],
+    "store": ["sqlite", "postgresql", "postgresql with standby"],
     "nodes": [1, 3],
     # Beside Status' deployed protocol.
     "protocols": ["status", "v0.1", "session", "all"],
-    "client": ["remembered", "one-shot", "v0.1", "session"],
-    "endpoint": ["gorush", "two gorush", "web push", "gorush and web push"],
-    "life": ["none", "restart", "kill", "migrate", "backup", "export", "rotate", "drain", "reload", "database restart", "pause"],
-    "adversity": ["none", "endpoint away", "endpoint refuses", "endpoint slow", "junk", "replay"],
+    # light: --attach filter, at a node of py-libp2p. recorded: messages that status-go's client once published.
+    "client": ["remembered", "one-shot", "light", "recorded", "v0.1", "session", "session by onion"],
+    "endpoint": ["gorush", "gorush 2019", "two gorush", "web push", "gorush and web push"],
+    "life": ["none", "restart", "kill", "migrate", "backup", "export", "rotate", "drain", "reload", "database restart", "failover", "pause"],
+    "adversity": ["none", "endpoint away", "endpoint refuses", "endpoint slow", "junk", "replay", "lossy relay", "full disk", "clock step"],
 }
+
+# Pairs of values that the product, or a journey, does not have.
+EXCLUDED = [
+    ({"nodes": [3]}, {"store": ["sqlite"], "network": ["inside"]}),
+    # Journeys publish and read by a REST API.
+    ({"network": ["py-libp2p"]}, {"clients over": ["rest"], "adversity": ["junk", "replay"], "client": ["recorded"]}),
+    # Nothing lies between the node and its network.
+    ({"network": ["inside"]}, {"adversity": ["lossy relay"]}),
+    # The filter node joins a node that does not restart.
+    ({"client": ["light"]}, {"clients over": ["rest"], "network": ["inside"]}),
+    ({"client": ["recorded"]}, {"clients over": ["gossip"], "endpoint": ["web push"]}),
+    # Version 0.1 has no such devices.
+    ({"client": ["v0.1"]}, {"endpoint": ["web push"], "protocols": ["status", "session"]}),
+    ({"client": ["session", "session by onion"]}, {"protocols": ["status", "v0.1"]}),
+    ({"life": ["database restart"]}, {"store": ["sqlite"]}),
+    ({"life": ["failover"]}, {"store": ["sqlite", "postgresql"]}),
+    ({"life": ["pause"]}, {"nodes": [1]}),
+    # The disk is that of the node's data folder.
+    ({"adversity": ["full disk"]}, {"store": ["postgresql", "postgresql with standby"]}),
+]
+
+
+def excluded_values():
+    """For each value, all values of other axes with which it does not occur."""
+    found = {(name, value): set() for name, values in AXES.items() for value in values}
+    for some, others in EXCLUDED:
+        for first in ((name, value) for name in some for value in some[name]):
+            for second in ((name, value) for name in others for value in others[name]):
+                found[first].add(second)
+                found[second].add(first)
+    return found
+
+
+CONFLICTS = excluded_values()
 
 
 def exists(row):
-    """Whether the product has this combination."""
-    if row["nodes"] == 3 and (row["store"] == "sqlite" or row["network"] == "inside"):
-        return False
-    if row["network"] == "py-libp2p" and (row["clients over"] == "rest" or row["adversity"] in ("junk", "replay")):
-        return False
-    if row["life"] == "database restart" and row["store"] == "sqlite":
-        return False
-    if row["life"] == "pause" and row["nodes"] == 1:
-        return False
-    if row["client"] in ("v0.1", "session") and row["protocols"] not in (row["client"], "all"):
-        return False
-    if row["client"] == "v0.1" and row["endpoint"] == "web push":  # version 0.1 has no such devices
-        return False
-    return True
+    """Whether the product has this combination; it may lack axes."""
+    return all(CONFLICTS[one].isdisjoint(row.items()) for one in row.items())
+
+
+def completed(row, chance=None):
+    """A row with these values that exists, drawn at random if a source is given; None if there is none."""
+    if not exists(row):
+        return None
+    left = [name for name in AXES if name not in row]
+    if not left:
+        return row
+    # The axis with the fewest possible values is decided first.
+    possible = {name: [value for value in AXES[name] if CONFLICTS[name, value].isdisjoint(row.items())] for name in left}
+    if chance:
+        chance.shuffle(left)
+    name = min(left, key=lambda name: len(possible[name]))
+    if chance:
+        chance.shuffle(possible[name])
+    return next(filter(None, (completed({**row, name: value}, chance) for value in possible[name])), None)
 
 
 def parts(row, chosen):
-    return [frozenset((name, row[name]) for name in some) for some in chosen]
+    return [tuple((name, row[name]) for name in some) for some in chosen]
 
 
 def rows(strength=2, seed=0):
     """A table in which each combination of `strength` values that exists occurs, as a list of rows. The same for the same arguments."""
     chance = random.Random(seed)
-    names = list(AXES)
-    everything = [row for values in itertools.product(*AXES.values()) if exists(row := dict(zip(names, values)))]
-    chosen = list(itertools.combinations(names, strength))
-    missing = {part for row in everything for part in parts(row, chosen)}
-    table = []
-    for wanted in sorted(missing, key=lambda part: sorted(map(str, part))):
+    chosen = list(itertools.combinations(AXES, strength))
+    every = [part for some in chosen for part in itertools.product(*([(name, value) for value in AXES[name]] for name in some))]
+    order = [part for part in every if completed(dict(part))]
+    missing, table = set(order), []
+    chance.shuffle(order)
+    for wanted in order:
         if wanted not in missing:
             continue
-        fitting = [row for row in everything if wanted <= row.items()]
-        best, gain = None, frozenset()
-        for row in chance.sample(fitting, min(len(fitting), 60)):
+        best, gain = None, set()
+        for _ in range(60):
+            row = completed(dict(wanted), chance)
             covered = missing.intersection(parts(row, chosen))
             if len(covered) > len(gain):
                 best, gain = row, covered
-        table.append(best)
+        table.append({name: best[name] for name in AXES})
         missing -= gain
     return table
 

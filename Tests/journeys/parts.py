@@ -8,10 +8,13 @@ import http.server
 import ipaddress
 import json
 import os
+import random
+import select
 import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
@@ -26,6 +29,10 @@ PYTHON_PEERS = Path(__file__).resolve().parents[1] / "Interop"
 
 class Failed(Exception):
     """An invariant doesn't hold."""
+
+
+class Skipped(Exception):
+    """This machine lacks something that the journey needs."""
 
 
 def free_port():
@@ -68,7 +75,11 @@ def get(url, timeout=3):
 
 
 def post(url, content, timeout=10):
-    request = urllib.request.Request(url, json.dumps(content).encode(), {"Content-Type": "application/json"})
+    return post_bytes(url, json.dumps(content).encode(), timeout, "application/json")
+
+
+def post_bytes(url, body, timeout=10, kind="application/octet-stream"):
+    request = urllib.request.Request(url, body, {"Content-Type": kind})
     try:
         with urllib.request.urlopen(request, timeout=timeout) as answer:
             return answer.status, answer.read()
@@ -155,6 +166,41 @@ class Gorush(Endpoint):
         return 200, json.dumps({"success": "ok", "counts": counts, "logs": []}).encode()
 
 
+class Gorush2019(Gorush):
+    """gorush 1.12: it parses requests into its own types as Go does, and names a failed notification only by its token without beginning and end."""
+
+    # JSON types of the fields that it knows; anything else is ignored.
+    FIELDS = {
+        "tokens": list, "platform": int, "message": str, "title": str, "priority": str, "content_available": bool, "mutable_content": bool,
+        "sound": (str, dict), "data": dict, "retry": int, "topic": str, "api_key": str, "to": str, "collapse_key": str, "delay_while_idle": bool,
+        "time_to_live": int, "restricted_package_name": str, "dry_run": bool, "condition": str, "notification": dict, "expiration": int,
+        "apns_id": str, "collapse_id": str, "badge": int, "category": str, "thread-id": str, "url-args": list, "alert": dict, "production": bool,
+        "development": bool, "name": str, "volume": (int, float)}
+    # The push service's answer to one device's first notification: an error that says nothing about the token.
+    ERRORS = {1: ("ios", "InternalServerError"), 2: ("android", "internal server error")}
+
+    def take(self, path, headers, body):
+        notifications = json.loads(body)["notifications"]
+        for one in notifications:
+            for name, kind in self.FIELDS.items():
+                value = one.get(name)
+                if value is not None and (not isinstance(value, kind) or isinstance(value, bool) != (kind is bool)):
+                    return 400, json.dumps({"code": 400, "message": f"json: cannot unmarshal into field {name}"}).encode()
+            if one["platform"] not in self.ERRORS:
+                return 400, json.dumps({"code": 400, "message": "the platform is unknown"}).encode()
+        logs = []
+        for one in notifications:
+            platform, error = self.ERRORS[one["platform"]]
+            for token in one["tokens"]:
+                is_first = not self.to(token)
+                self.note(token, one["notif_id"])
+                if is_first:
+                    hidden = token.replace(token[-10:], "*" * 10).replace(token[:10], "*" * 10)
+                    logs.append({"type": "failed-push", "platform": platform, "token": hidden, "message": one.get("message", ""), "error": error})
+        counts = sum(len(one["tokens"]) for one in notifications)
+        return 200, json.dumps({"counts": counts, "logs": logs, "success": "ok"}, separators=(",", ":")).encode()
+
+
 class PushService(Endpoint):
     """Subscriptions with their private keys, and what arrives for them, decrypted by http-ece."""
 
@@ -215,17 +261,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class PostgreSQL:
-    """A server of Debian's package in a folder of its own, on a Unix socket."""
+    """A server of Debian's package in a folder of its own, on a Unix socket. With `primary` it is that one's synchronous standby."""
 
-    def __init__(self):
+    def __init__(self, primary=None):
         self.programs = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
         # Paths of sockets are short.
         self.folder = Path(tempfile.mkdtemp(prefix="waku-push-pg-", dir="/tmp"))
         self.user = "postgres" if os.getuid() == 0 else None
+        self.standby = None
         if self.user:
             shutil.chown(self.folder, self.user)
-        self.run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+        if primary:
+            self.run("pg_basebackup", "-D", self.data, "-d", primary.address("postgres"), "-R", "-c", "fast")
+        else:
+            self.run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
         self.up()
+        if primary:
+            # The copy of the settings in the standby was made before, so that it waits for nobody once it is promoted.
+            primary.run("psql", "-qX", "-d", primary.address("postgres"), "-c", "ALTER SYSTEM SET synchronous_standby_names = '*'",
+                        "-c", "SELECT pg_reload_conf()")
+            until("a synchronous standby", lambda: primary.ask("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1")
+            primary.standby = self
 
     @property
     def data(self):
@@ -235,6 +291,10 @@ class PostgreSQL:
         with open(self.folder / "log", "ab") as log:
             subprocess.run([self.programs / program, *arguments], user=self.user, cwd=self.folder, check=True, stdout=log, stderr=log)
 
+    def ask(self, statement):
+        return subprocess.run([self.programs / "psql", "-AtX", "-d", self.address("postgres"), "-c", statement], user=self.user, cwd=self.folder,
+                              check=True, capture_output=True, text=True).stdout.strip()
+
     def up(self):
         options = f"-c listen_addresses= -c unix_socket_directories={self.folder} -c shared_buffers=32MB"
         self.run("pg_ctl", "-D", self.data, "-l", self.folder / "server.log", "-o", options, "-w", "start")
@@ -242,15 +302,110 @@ class PostgreSQL:
     def down(self, how="immediate"):
         self.run("pg_ctl", "-D", self.data, "-w", "-m", how, "stop")
 
+    def fail_over(self):
+        """Ends this server as a power cut does, and promotes the standby."""
+        self.down()
+        self.standby.run("pg_ctl", "-D", self.standby.data, "-w", "promote")
+
+    def address(self, database):
+        """A connection string; it names both servers if there is a standby."""
+        if self.standby:
+            return f"host={self.folder},{self.standby.folder} user=postgres dbname={database} target_session_attrs=read-write"
+        return f"host={self.folder} user=postgres dbname={database}"
+
     def database(self, name):
         """A new, empty database. Returns its connection string."""
         self.run("createdb", "-h", self.folder, "-U", "postgres", name)
-        return f"host={self.folder} user=postgres dbname={name}"
+        return self.address(name)
 
     def end(self):
         with contextlib.suppress(subprocess.CalledProcessError):
             self.down()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class SmallDisk:
+    """A file system of its own that can be filled."""
+
+    BYTE_COUNT = 48 << 20
+
+    def __init__(self, folder):
+        self.folder, self.filler = folder, folder / "filler"
+        folder.mkdir()
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.BYTE_COUNT}", "tmpfs", folder], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Skipped(f"a file system can't be mounted: {done.stderr.strip()}")
+
+    def fill(self):
+        with open(self.filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+
+    def free(self):
+        self.filler.unlink(missing_ok=True)
+
+    def end(self):
+        subprocess.run(["umount", "-l", self.folder], check=False)
+
+
+class Clock:
+    """The wall clock of processes that are started with `environment`, which can be set. Their monotonic clock goes on."""
+
+    def __init__(self, folder):
+        compiler = shutil.which("cc") or shutil.which("clang")
+        if not compiler:
+            raise Skipped("clock.c can't be compiled: there is no cc")
+        self.file, library = folder / "clock", folder / "clock.so"
+        subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, Path(__file__).with_name("clock.c")], check=True)
+        self.environment = {"LD_PRELOAD": str(library), "JOURNEY_CLOCK": str(self.file)}
+        self.file.write_bytes(bytes(8))
+
+    def step(self, seconds):
+        """Sets it to the real time and so many seconds."""
+        with open(self.file, "r+b", buffering=0) as file:
+            file.write(struct.pack("=q", seconds))
+
+
+class LossyRelay:
+    """A TCP proxy before a Waku node whose connections do not last: it cuts each after a while, with all that is on its way."""
+
+    def __init__(self, target, seed=0):
+        self.target, self.chance, self.is_lossy = target, random.Random(seed), False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                inward, _ = self.listener.accept()
+                threading.Thread(target=self.serve, args=(inward,), daemon=True).start()
+
+    def serve(self, inward):
+        try:
+            outward = socket.create_connection(("127.0.0.1", self.target))
+        except OSError:
+            return inward.close()
+        # Bytes in both directions, or seconds, until it is cut.
+        left, deadline = self.chance.randrange(500, 30_000), time.monotonic() + self.chance.uniform(0.3, 4)
+        peers = {inward: outward, outward: inward}
+        with inward, outward:
+            while True:
+                readable, _, _ = select.select(list(peers), [], [], 0.1)
+                if self.is_lossy and (left <= 0 or time.monotonic() > deadline):
+                    return
+                for one in readable:
+                    try:
+                        data = one.recv(65536)
+                        peers[one].sendall(data[:max(left, 0)] if self.is_lossy else data)
+                    except OSError:
+                        return
+                    if not data:
+                        return
+                    left -= len(data) if self.is_lossy else 0
+
+    def end(self):
+        self.listener.close()
 
 
 class StorageServer:
@@ -292,14 +447,20 @@ class PyLibP2P:
     """A Waku node of py-libp2p: Tests/Interop/py_waku_relay.py."""
 
     def __init__(self, folder, pubsub_topic):
-        commands = folder / "relay.commands"
-        commands.touch()
-        self.process = subprocess.Popen([sys.executable, PYTHON_PEERS / "py_waku_relay.py", pubsub_topic, commands],
+        self.commands = folder / "relay.commands"
+        self.commands.touch()
+        self.process = subprocess.Popen([sys.executable, PYTHON_PEERS / "py_waku_relay.py", pubsub_topic, self.commands],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.lines = []
         threading.Thread(target=self.read, daemon=True).start()
         said = until("py-libp2p's address", lambda: next((line for line in list(self.lines) if line.startswith("address ")), None))
         self.address = said.split()[1]
+
+    def join(self, peer):
+        """Gossips with another node from now on."""
+        with open(self.commands, "a", encoding="ascii") as file:
+            file.write(f"dial {peer}\n")
+        until("a mesh with py-libp2p", lambda: any(line.startswith("mesh ") and line != "mesh 0\n" for line in list(self.lines)))
 
     def read(self):
         for line in self.process.stdout:
@@ -335,13 +496,14 @@ class Daemon:
         self.command, self.name = command, name
         self.http, self.rest, self.gossip = (free_port() for _ in range(3))
         self.data, self.log = command.folder / name, command.folder / f"{name}.log"
-        self.arguments, self.store, self.process = arguments, [], None
+        self.arguments, self.store, self.process, self.environment = arguments, [], None, {}
 
     def start(self):
         with open(self.log, "ab") as log:
             arguments = ["serve", "--data", self.data, "--http", f"127.0.0.1:{self.http}", *self.arguments, *self.store]
             self.process = subprocess.Popen([self.command.binary, *map(str, arguments)], cwd=self.command.folder,
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.command.environment)
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env=self.command.environment | self.environment)
 
     def await_ready(self):
         def ready():
