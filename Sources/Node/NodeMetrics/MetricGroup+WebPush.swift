@@ -1,7 +1,7 @@
 extension MetricGroup {
     /// Posts to Web Push services. No label names a push service.
     package static let webPush = MetricGroup(
-        metrics: [.webPushPosts, .webPushPostTime, .webPushOrigins, .webPushWaiting, .webPushPaused],
+        metrics: [.webPushPosts, .webPushPostTime, .webPushOrigins, .webPushWaiting, .webPushPaused, .webPushSubscriptions],
         counters: [
             .webPushAccepted, .webPushGone, .webPushRefused, .webPushKeyRefused, .webPushLater, .webPushUnanswered, .webPushOriginPaused,
         ])
@@ -18,6 +18,9 @@ extension Metric {
     package static let webPushWaiting = Metric("waku_push_web_push_waiting", help: "Notifications that wait for Web Push services.")
     package static let webPushPaused = Metric(
         "waku_push_web_push_paused_total", help: "How often a push service was paused because it refused too many subscriptions in a row.")
+    package static let webPushSubscriptions = Metric(
+        "waku_push_web_push_subscriptions", ProtocolLabel.self, WebPushKeyLabel.self,
+        help: "Web Push subscriptions, by protocol and by the VAPID key that they were made for.")
 }
 
 extension Counter {
@@ -54,4 +57,13 @@ package enum WebPushOriginLabel: String, MetricLabel {
     /// With notifications that wait, and a circuit breaker that is not closed, or a pause.
     case unavailable
     case waiting
+}
+
+package enum WebPushKeyLabel: String, MetricLabel {
+    package static let labelName = "key"
+    case current, former
+    /// Of no key that the node has.
+    case foreign
+    /// The subscription does not tell.
+    case unnamed
 }

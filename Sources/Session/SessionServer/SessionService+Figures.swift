@@ -29,6 +29,7 @@ extension SessionService {
         for service in PushService.allCases {
             registry.set(.sessionSubscriptions, SessionServiceLabel(service), to: stored.map { Double($0.services[service] ?? 0) })
         }
+        if node.delivery.routing.postsWebPush { registry.set(stored.flatMap(webPushKeyUse), of: .session) }
         registry.set(.sessionAccounts, to: stored.map { Double($0.accounts) })
         let monitored = monitor.figures
         registry.set(.sessionServers, SessionReachLabel.known, to: Double(monitored.knownServers))

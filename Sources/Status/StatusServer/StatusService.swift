@@ -230,6 +230,7 @@ struct StatusService: ProtocolService {
         registry.set(.topics, to: Double(topics.otherCount))
         let figures = await figures.value()
         registry.set(figures?.devices, of: .status)
+        if node.delivery.routing.postsWebPush { registry.set(figures.map(webPushKeyUse), of: .status) }
     }
 
     func registrations() async -> RegistrationCounts? {

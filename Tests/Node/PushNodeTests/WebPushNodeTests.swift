@@ -98,6 +98,11 @@ struct WebPushNodeTests {
                 return finding == "Status: 1 Web Push subscriptions are for a former VAPID key"
                     && fact == "0 for the current VAPID key, 1 for former keys, 0 name no key"
             }
+            let exposition = await node.node.gauges.exposition(as: .text, isReady: true)
+            for (role, count) in [("current", 0), ("former", 1), ("foreign", 0), ("unnamed", 0)] {
+                #expect(exposition.contains("waku_push_web_push_subscriptions{protocol=\"status\",key=\"\(role)\"} \(count)\n"), "\(role)")
+            }
+            #expect(!exposition.contains(former.publicKey))
             #expect(try await register(node, token: try token("/a", key), version: 2) == nil)
             #expect(try await node.notify(bob) == nil)
             #expect(service.requests.last?.headers["authorization"]?.hasSuffix("k=\(key.publicKey)") == true)

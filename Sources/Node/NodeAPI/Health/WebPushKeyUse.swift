@@ -1,4 +1,5 @@
 import Core
+package import NodeMetrics
 package import WakuCrypto
 
 /// The number of a protocol's Web Push subscriptions by the VAPID key that they were made for.
@@ -49,5 +50,18 @@ package struct WebPushKeyUse: Hashable, Sendable {
         }
         let rest = unnamed > 0 ? "; \(unnamed) do not name theirs" : ""
         return Finding(check, .ok, "\(protocolName): no Web Push subscription names a former VAPID key\(rest)")
+    }
+}
+
+extension MetricRegistry {
+    /// Sets the gauges of a protocol's Web Push subscriptions.
+    ///
+    /// - Parameters:
+    ///   - use: the numbers; nil when they can't be read now.
+    package func set(_ use: WebPushKeyUse?, of label: ProtocolLabel) {
+        set(.webPushSubscriptions, label, WebPushKeyLabel.current, to: use.map { Double($0.current) })
+        set(.webPushSubscriptions, label, WebPushKeyLabel.former, to: use.map { Double($0.former) })
+        set(.webPushSubscriptions, label, WebPushKeyLabel.foreign, to: use.map { Double($0.foreign) })
+        set(.webPushSubscriptions, label, WebPushKeyLabel.unnamed, to: use.map { Double($0.unnamed) })
     }
 }
