@@ -244,7 +244,7 @@ package.targets += room(
         library(
             "PushBench",
             [
-                "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "Cluster", "Core", "CurlClient",
+                "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "CTLS", "Cluster", "Core", "CurlClient",
                 "Delivery", "GossipSub", "HTTPService", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay",
                 "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "StatusProtocol",

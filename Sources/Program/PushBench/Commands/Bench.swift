@@ -29,6 +29,7 @@ struct Bench: ReportingCommand {
               waku-push-bench costs --seconds 3
               waku-push-bench endurance --duration 1h
               waku-push-bench session session-start session-renewals --seconds 5
+              waku-push-bench web-push --seconds 5 --duration 10m
               waku-push-bench session-demo
 
             EXIT CODES
@@ -81,7 +82,7 @@ struct Bench: ReportingCommand {
     @Option(help: "Poll interval of the node attached over REST, for end-to-end.")
     var pollInterval = DurationArgument("300ms", .milliseconds(300))
 
-    @Option(help: "Duration of end-to-end and endurance. [default: 5s and 10m]")
+    @Option(help: "Duration of end-to-end and endurance, and of the latencies of web-push. [default: 5s, 10m, and --seconds]")
     var duration: DurationArgument?
 
     @Flag(help: "Print JSON.")
@@ -94,6 +95,10 @@ struct Bench: ReportingCommand {
     /// Runs the second process of the shard benchmark, with this many peers.
     @Option(help: .hidden)
     var shardPeers: Int?
+
+    /// Runs the second process of the Web Push benchmark, with this many push services.
+    @Option(help: .hidden)
+    var webPushOrigins: Int?
 
     func validate() throws {
         guard seconds > 0, seconds <= 3600 else { throw ValidationError("--seconds must be above 0 and at most 3600") }
@@ -112,6 +117,7 @@ struct Bench: ReportingCommand {
     func execute() async throws {
         if relaySink { return try await RelayBenchSink().run() }
         if let shardPeers { return try await ShardPeers(count: shardPeers, rate: rate ?? 100).run() }
+        if let webPushOrigins { return try await WebPushOrigins(folder: data, count: webPushOrigins).run() }
         let location = try store.map { StoreLocation.postgreSQL(try PostgreSQLAddress($0)) } ?? .dataFolder
         let progress = ProgressBar()
         defer { progress.clear() }
@@ -192,6 +198,8 @@ struct Bench: ReportingCommand {
         case .session: return try await SessionBench(settings: settings).measureRequests()
         case .sessionStart: return [try await SessionBench(settings: settings).measureStart()]
         case .sessionRenewals: return [try await SessionBench(settings: settings).measureRenewals()]
+        case .webPush:
+            return try await WebPushBench(settings: settings, executable: try Self.executable(), duration: duration?.duration).run()
         case .costs: return try await CostBench(settings: settings).run()
         case .endurance:
             let duration = duration?.duration ?? .seconds(600)
@@ -220,6 +228,7 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case session
     case sessionStart = "session-start"
     case sessionRenewals = "session-renewals"
+    case webPush = "web-push"
     case costs
 
     /// Whether it can be measured with a store other than SQLite.
@@ -227,7 +236,7 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
         switch self {
         case .registration, .query, .request, .v01, .nodes: true
         case .primitives, .firstQuery, .foreign, .endToEnd, .relay, .shard, .flood, .startup, .endurance, .session, .sessionStart,
-            .sessionRenewals, .costs:
+            .sessionRenewals, .webPush, .costs:
             false
         }
     }
@@ -235,7 +244,7 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     /// Whether it runs only when it is named.
     var isLong: Bool {
         switch self {
-        case .firstQuery, .nodes, .shard, .endurance, .session, .sessionStart, .sessionRenewals, .costs: true
+        case .firstQuery, .nodes, .shard, .endurance, .session, .sessionStart, .sessionRenewals, .webPush, .costs: true
         case .primitives, .registration, .query, .request, .v01, .foreign, .endToEnd, .relay, .flood, .startup: false
         }
     }

@@ -73,14 +73,16 @@ struct BenchNode: Sendable {
 
     /// Stores registrations directly in a database, many in a transaction.
     static func seed(
-        _ clients: [BenchClient], identity: PrivateKey, folder: String, at location: StoreLocation = .dataFolder
+        _ clients: [BenchClient], identity: PrivateKey, folder: String, at location: StoreLocation = .dataFolder,
+        _ change: (inout PushNotificationRegistration) -> Void = { _ in }
     ) async throws {
         let store = try NodeAssembly.store(at: location, in: folder, of: identity)
         let server = identity.publicKey
         for start in stride(from: 0, to: clients.count, by: 5_000) {
             let part = clients[start..<min(start + 5_000, clients.count)]
             let records = part.map { client in
-                let registration = client.registration(version: 1, server: server)
+                var registration = client.registration(version: 1, server: server)
+                change(&registration)
                 return RegistrationRecord(
                     key: client.key, version: registration.version, changedAt: .now(), registration: registration.encoded())
             }

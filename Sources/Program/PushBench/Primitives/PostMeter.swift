@@ -11,9 +11,22 @@ enum PostMeter {
         try await GorushLoopback.running(latency: .zero) { server in
             let url = server.url + "/api/push"
             return try await CoreRun.measure(cores: 1, for: duration) {
-                let posts = BarePosts(url: url, count: inFlight)
+                let posts = BarePosts(urls: [url], count: inFlight)
                 return { posts.perform() }
             }
+        }
+    }
+
+    /// POSTs over TLS, 64 in flight, to several servers.
+    ///
+    /// - Parameter authority: PEM file of the certificate authority.
+    static func measure(urls: [String], authority: String, for duration: Duration) async throws -> CoreRun {
+        try await CoreRun.measure(cores: 1, for: duration) {
+            let posts = BarePosts(urls: urls, count: 64, authority: authority)
+            // Makes the connections.
+            var ended = 0
+            while ended < 256 { ended += posts.perform() }
+            return { posts.perform() }
         }
     }
 }
@@ -22,14 +35,16 @@ enum PostMeter {
 private final class BarePosts {
     private let multi = curl_multi_init()
     private var handles: [UnsafeMutableRawPointer] = []
-    private let body = [UInt8](repeating: 120, count: 600)
     private let headers = curl_slist_append(nil, "Content-Type: application/json")
 
-    init(url: String, count: Int) {
+    /// - Parameter authority: for TLS, with the body of a Web Push message.
+    init(urls: [String], count: Int, authority: String? = nil) {
+        let body = [UInt8](repeating: 120, count: authority == nil ? 600 : 1_127)
         _ = waku_curl_global_init()
-        for _ in 0..<count {
+        for number in 0..<count {
             guard let handle = curl_easy_init() else { preconditionFailure("libcurl has no memory") }
-            waku_curl_set_string(handle, CURLOPT_URL, url)
+            waku_curl_set_string(handle, CURLOPT_URL, urls[number % urls.count])
+            if let authority { waku_curl_set_string(handle, CURLOPT_CAINFO, authority) }
             waku_curl_set_string(handle, CURLOPT_PROXY, "")
             waku_curl_set_long(handle, CURLOPT_POSTFIELDSIZE, body.count)
             waku_curl_set_string(handle, CURLOPT_COPYPOSTFIELDS, String(decoding: body, as: UTF8.self))

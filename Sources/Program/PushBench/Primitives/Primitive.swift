@@ -19,6 +19,10 @@ package enum Primitive: String, CaseIterable, Sendable, Encodable {
     case keccak65 = "Keccak-256, 65 B"
     case keccak600 = "Keccak-256, 600 B"
     case hmac = "HMAC-SHA256, 600 B"
+    case p256ECDH = "ECDH, P-256"
+    case p256KeyGeneration = "key generation, P-256"
+    case hkdf = "HKDF-SHA256"
+    case aes128Seal = "AES-128-GCM seal, 1,024 B"
     case topicKey = "topic key, PBKDF2"
     case protobufDecode = "protobuf decode, a registration"
     case protobufEncode = "protobuf encode, a registration"
@@ -52,6 +56,6 @@ package enum Primitive: String, CaseIterable, Sendable, Encodable {
 
     static let cryptographic: [Primitive] = [
         .ecdh, .recover, .verify, .sign, .keyGeneration, .eciesOpen, .eciesSeal, .aesOpen, .aesSeal, .shake256, .sha256, .keccak65,
-        .keccak600, .hmac, .topicKey, .protobufDecode, .protobufEncode,
+        .keccak600, .hmac, .p256ECDH, .p256KeyGeneration, .hkdf, .aes128Seal, .topicKey, .protobufDecode, .protobufEncode,
     ]
 }

@@ -120,6 +120,10 @@ package struct PrimitiveMeter: Sendable {
         case .keccak65: return { BareKeccak.hash(head) }
         case .keccak600: return { BareKeccak.hash(input) }
         case .hmac: return { ciphers.hmac() }
+        case .p256ECDH: return BareP256().ecdh
+        case .p256KeyGeneration: return BareP256().generate
+        case .hkdf: return BareP256().hkdf
+        case .aes128Seal: return BareP256().seal
         case .topicKey: return ciphers.topicKey
         case .protobufDecode, .protobufEncode, .select, .upsert1, .upsert10, .upsert100, .upsert1000, .post:
             preconditionFailure("\(primitive) is not a cryptographic primitive")

@@ -11,31 +11,19 @@ struct SessionFloor: Sendable {
         case subscribe, onion, notify
     }
 
-    struct Measurement: Sendable {
-        var parts: [BenchResult.FloorPart] = []
-        var total = FloorCost()
-
-        mutating func add(_ name: String, _ cost: FloorCost, times count: Double = 1, _ reason: String) {
-            parts.append(BenchResult.FloorPart(name: name, count: count, microseconds: cost.cpuMicroseconds, reason: reason))
-            total.cpuMicroseconds += count * cost.cpuMicroseconds
-            total.coreMicroseconds += count * cost.coreMicroseconds
-            total.writerMicroseconds += count * cost.writerMicroseconds
-        }
-    }
-
     let settings: BenchSettings
     let sodium: Sodium
     let library: ZeroMQLibrary
     /// The folder of the database of ``PrimitiveMeter``.
     let folder: String
 
-    func measure(_ kind: Kind) async throws -> Measurement {
+    func measure(_ kind: Kind) async throws -> FloorMeasurement {
         let meter = PrimitiveMeter(folder: folder, slice: settings.slice)
         try meter.prepare()
         let primitives: [Primitive] = kind == .notify ? [.upsert100, .select, .aesSeal, .aesOpen, .sha256] : [.select, .aesSeal]
         let costs = try await meter.costs(of: primitives, cores: settings.cores)
         func known(_ primitive: Primitive) -> FloorCost { costs[primitive] ?? FloorCost() }
-        var sum = Measurement()
+        var sum = FloorMeasurement()
         if kind == .notify {
             sum.add("ZeroMQ message with CURVE, 400 B", try await curveMessage(), "report, sent and received")
             sum.add(

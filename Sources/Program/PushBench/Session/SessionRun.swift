@@ -48,7 +48,7 @@ struct SessionRun: Sendable {
         let count = max(64, Int(before.total.rate(cores: settings.cores) * settings.seconds))
         // Warm-up of caches and pools, not measured.
         _ = try await round(min(count, 2 * SessionBench.inFlight))
-        var (rounds, ratios, floors): ([FullSpeed], [Double], [SessionFloor.Measurement]) = ([], [], [before])
+        var (rounds, ratios, floors): ([FullSpeed], [Double], [FloorMeasurement]) = ([], [], [before])
         for number in 0..<settings.rounds {
             settings.progress("\(name): round \(number + 1)", Double(number + 1) / Double(settings.rounds + 1))
             let speed = try await round(count)

@@ -1,0 +1,177 @@
+import Core
+import CurlClient
+import Delivery
+import Foundation
+import HTTPService
+import NodeAssembly
+import NodeMetrics
+import PushNode
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// Web Push: requests for 20 devices each, as a message to a group is, up to the push services' answers and the commits after them. The services are
+/// TLS servers in another process, which shares the cores: rates are of both.
+package struct WebPushBench: Sendable {
+    private static let originCount = 8
+    private static let deviceCount = 2000
+    /// Notifications in a request.
+    private static let fanOut = 20
+
+    let settings: BenchSettings
+    let executable: String
+    /// Time for which latencies are measured; nil for that of a round.
+    var duration: Duration?
+
+    package func run() async throws -> [BenchResult] {
+        try await settings.withFolder { folder in
+            guard let certificate = TrialCertificate(hosts: (0..<Self.originCount).map(WebPushOrigins.address)) else {
+                throw BenchError.disk
+            }
+            for (name, text) in [
+                ("authority.pem", certificate.authority), ("server.pem", certificate.certificate), ("server.key", certificate.key),
+            ] {
+                guard FileManager.default.createFile(atPath: "\(folder)/\(name)", contents: Data(text.utf8)) else { throw BenchError.disk }
+            }
+            let services = try BenchChild(
+                executable, ["run", "--web-push-origins", "\(Self.originCount)", "--data", folder], output: folder + "/ports")
+            defer { services.end() }
+            let ports = try await services.line { line in
+                line.hasPrefix("ports ") ? line.split(separator: " ").dropFirst().map(String.init) : nil
+            }
+            let origins = ports.enumerated().map { "https://\(WebPushOrigins.address($0)):\($1)" }
+            return [try await measure(origins, folder)]
+        }
+    }
+
+    private func measure(_ origins: [String], _ folder: String) async throws -> BenchResult {
+        settings.progress("web push: registrants", 0)
+        let identity = PrivateKey.generate()
+        let clients = await makeInParallel(Self.deviceCount, cores: settings.cores) { number in
+            BenchClient(deviceToken: Self.token("\(origins[number % origins.count])/push/\(number)"))
+        }
+        let data = folder + "/data"
+        guard (try? FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: false)) != nil else {
+            throw BenchError.disk
+        }
+        try await BenchNode.seed(clients, identity: identity, folder: data) { registration in
+            registration.tokenType = UInt32(Platform.webPush.rawValue)
+            registration.apnTopic = ""
+        }
+        var configuration = BenchNode.configuration(identity, data)
+        let client = WebPushClient(
+            client: CurlClient(
+                configuration: WebPushClient.configuration(
+                    trust: .file(path: folder + "/authority.pem"), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })),
+            key: VAPIDKey(.generate()), contact: "mailto:bench@example.org")
+        configuration.node.webPush = WebPushEndpoint(client, rate: (perSecond: 1e6, burst: 1e6))
+        let relay = BenchRelay()
+        let floor = WebPushFloor(
+            settings: settings, folder: folder, urls: origins.map { $0 + "/floor" }, authority: folder + "/authority.pem",
+            share: 1 / Double(Self.fanOut))
+        return try await BenchNode.withServer(
+            configuration, gorush: PostingStandIn(latency: .zero), makeRelay: { _ in relay }
+        ) { [self] server in
+            let run = Run(server: server.node, relay: relay, clients: clients, identity: identity)
+            return try await measure(run, floor)
+        }
+    }
+
+    private struct Run: Sendable {
+        let server: NodeService
+        let relay: BenchRelay
+        let clients: [BenchClient]
+        let identity: PrivateKey
+
+        var accepted: Int { server.counters.count(.notificationAccepted) }
+    }
+
+    /// Rounds, with the floor measured in between.
+    private func measure(_ run: Run, _ floor: WebPushFloor) async throws -> BenchResult {
+        settings.progress("web push: floor", 0)
+        var before = try await floor.measure()
+        let count = max(16, Int(before.total.rate(cores: settings.cores) * settings.seconds / 2)) / Self.fanOut + 1
+        // Warm-up of connections, caches and pools, not measured.
+        _ = try await round(min(count, 100), run)
+        var (rounds, ratios, floors): ([FullSpeed], [Double], [FloorMeasurement]) = ([], [], [before])
+        for number in 0..<settings.rounds {
+            settings.progress("web push: round \(number + 1)", Double(number + 1) / Double(settings.rounds + 2))
+            let speed = try await round(count, run)
+            let after = try await floor.measure()
+            rounds.append(speed)
+            ratios.append(2 * speed.rate / (before.total.rate(cores: settings.cores) + after.total.rate(cores: settings.cores)))
+            floors.append(after)
+            before = after
+        }
+        var result = BenchResult(name: "web push")
+        result.add(rounds: rounds)
+        result.ratioToFloor = median(ratios)
+        result.floorMicroseconds = median(floors.map(\.total.cpuMicroseconds))
+        result.floorRate = median(floors.map { $0.total.rate(cores: settings.cores) })
+        result.floor = floors[0].parts
+        let bare = median(floors.map(\.withoutHTTPMicroseconds))
+        if let cpu = result.cpuMicroseconds, cpu > 0 {
+            result.details = [
+                "floorWithoutHTTPMicroseconds": bare, "cpuRatioWithoutHTTP": bare / cpu,
+                "lowestRate": rounds.map(\.rate).min() ?? 0, "highestRate": rounds.map(\.rate).max() ?? 0,
+            ]
+            result.note =
+                "\(Int(bare)) µs of the floor, \(Int(100 * bare / cpu)) % of CPU, without libcurl's part of the post; rates of the rounds "
+                + "from \(Int(rounds.map(\.rate).min() ?? 0)) to \(Int(rounds.map(\.rate).max() ?? 0)); latencies are those of whole requests"
+        }
+        settings.progress("web push: latencies", Double(settings.rounds + 1) / Double(settings.rounds + 2))
+        if let rate = result.rate, rate > 0 {
+            let requestRate = rate / 2 / Double(Self.fanOut)
+            let seconds = duration?.seconds ?? settings.seconds
+            let questions = await make(max(32, Int(requestRate * seconds)), run)
+            result.add(try await OpenLoop.measure(questions, rate: requestRate, relay: run.relay))
+            result.latencyRate = rate / 2
+        }
+        result.residentBytes = ProcessMemory.residentBytes()
+        return result
+    }
+
+    private func round(_ count: Int, _ run: Run) async throws -> FullSpeed {
+        let questions = await make(count, run)
+        let (total, accepted) = (count * Self.fanOut, run.accepted)
+        let batches = stride(from: 0, to: count, by: settings.batch).map { start in
+            questions[start..<min(start + settings.batch, count)].map(\.message)
+        }
+        let (cpu, start) = (Clock.process(), Clock.uptime())
+        await run.relay.feed(batches)
+        var (last, end) = (accepted, start)
+        var deadline = ContinuousClock.now + BenchRelay.timeout
+        while last < accepted + total, ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(2))
+            let now = run.accepted
+            if now != last { (last, end, deadline) = (now, Clock.uptime(), .now + BenchRelay.timeout) }
+        }
+        // Work after an acceptance is part of its cost.
+        try await Task.sleep(for: .milliseconds(20))
+        return FullSpeed(
+            rate: end > start ? Double(last - accepted) * 1e9 / Double(end - start) : 0,
+            cpuMicroseconds: Double(Clock.process() - cpu) / 1000 / Double(total), count: total, unanswered: max(0, accepted + total - last)
+        )
+    }
+
+    private func make(_ count: Int, _ run: Run) async -> [Question] {
+        await makeInParallel(count, cores: settings.cores) { _ in
+            let first = Int.random(in: 0..<run.clients.count)
+            let notifications = (0..<Self.fanOut).map { offset in
+                let client = run.clients[(first + offset) % run.clients.count]
+                return PushNotification(
+                    accessToken: client.accessToken, chatID: randomBytes(64), publicKey: client.keyHash.bytes,
+                    installationID: client.installationID, message: randomBytes(150), kind: .message, author: randomBytes(64))
+            }
+            let request = PushNotificationRequest(requests: notifications, messageID: randomBytes(32)).encoded()
+            return Question(.request, request, to: .partitioned(run.identity.publicKey), signedBy: .generate())
+        }
+    }
+
+    private static func token(_ endpoint: String) -> DeviceToken {
+        guard let keys = WebPushKeys(publicKey: P256PrivateKey.generate().publicKey, secret: randomBytes(WebPushKeys.secretByteCount)),
+            let subscription = PushSubscription(endpoint: endpoint, keys: keys)
+        else { preconditionFailure("an endpoint of the benchmark is not valid") }
+        return DeviceToken(bytes: subscription.json)
+    }
+}
