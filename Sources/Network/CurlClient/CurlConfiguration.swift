@@ -28,6 +28,9 @@ package struct CurlConfiguration: Sendable, CustomStringConvertible, CustomRefle
     package var userAgent: String
     /// A Unix socket to connect to instead of the host of a request; at most 107 bytes. nil connects to the host.
     package var unixSocketPath: String?
+    /// The addresses of names, each `host:port:address,address`, in place of the resolver's; asked for each request. For tests of names whose addresses
+    /// change.
+    package var resolve: (@Sendable () -> [String])?
 
     package init(
         trust: Trust = .system, credentials: HTTPCredentials = .none, headers: [(name: String, value: String)] = [],

@@ -22,6 +22,7 @@ extension CurlHandle {
             // Debian's libcurl additionally trusts a folder by default.
             set(CURLOPT_CAPATH, nil)
         }
+        if let resolve = configuration.resolve { setResolved(resolve()) }
         if case .publicAddresses = configuration.destinations {
             set(CURLOPT_PROTOCOLS_STR, "https")
             set(CURLOPT_PROXY, "")

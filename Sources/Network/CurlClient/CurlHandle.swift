@@ -4,6 +4,7 @@ import CCurl
 final class CurlHandle {
     let pointer: UnsafeMutableRawPointer
     private var headers: UnsafeMutablePointer<curl_slist>?
+    private var resolved: UnsafeMutablePointer<curl_slist>?
     private let errorText: UnsafeMutablePointer<CChar>
 
     init() {
@@ -16,6 +17,7 @@ final class CurlHandle {
     deinit {
         curl_easy_cleanup(pointer)
         curl_slist_free_all(headers)
+        curl_slist_free_all(resolved)
         errorText.deallocate()
     }
 
@@ -24,6 +26,8 @@ final class CurlHandle {
         curl_easy_reset(pointer)
         curl_slist_free_all(headers)
         headers = nil
+        curl_slist_free_all(resolved)
+        resolved = nil
         errorText.pointee = 0
     }
 
@@ -72,6 +76,20 @@ final class CurlHandle {
     func useHeaders() {
         guard let headers else { return }
         set(CURLOPT_HTTPHEADER, UnsafeMutableRawPointer(headers))
+    }
+
+    /// Sets the addresses of names: see ``CurlConfiguration/resolve``.
+    func setResolved(_ entries: [String]) {
+        for entry in entries { resolved = curl_slist_append(resolved, entry) ?? resolved }
+        guard let resolved else { return }
+        set(CURLOPT_RESOLVE, UnsafeMutableRawPointer(resolved))
+    }
+
+    /// The address of the last connection.
+    var address: IPAddress? {
+        var text: UnsafeMutableRawPointer?
+        waku_curl_get_pointer(pointer, CURLINFO_PRIMARY_IP, &text)
+        return text.flatMap { IPAddress(String(cString: $0.assumingMemoryBound(to: CChar.self))) }
     }
 
     var responseStatus: Int {

@@ -20,6 +20,7 @@ final class CurlLoop {
     private var activeCounts: [Substring: Int] = [:]
     private var queues: [Substring: ArraySlice<Waiting>] = [:]
     private var idle: [CurlHandle] = []
+    private let connections = ConnectionPace()
     /// Not later than any deadline. It may be earlier: then a check finds nothing overdue and corrects it.
     private var earliestDeadline: Instant?
 
@@ -84,7 +85,8 @@ final class CurlLoop {
 
     private func begin(_ waiting: Waiting) -> Bool {
         let task = waiting.task
-        let transfer = CurlTransfer(task: task, handle: idle.popLast() ?? CurlHandle(), deadline: waiting.deadline)
+        let transfer = CurlTransfer(
+            task: task, handle: idle.popLast() ?? CurlHandle(), deadline: waiting.deadline, connections: connections)
         do throws(HTTPError) {
             try transfer.prepare(configuration)
         } catch {

@@ -19,9 +19,13 @@ final class CurlTransfer {
     private var isTooLarge = false
     /// See ``CurlConfiguration/Destinations-swift.enum``.
     private var networks: [AddressRange] = []
+    private var isPaced = false
     private var hasRefusedAddress = false
+    private let connections: ConnectionPace
+    private var hasBusyAddress = false
 
-    init(task: CurlTask, handle: CurlHandle, deadline: Instant) {
+    init(task: CurlTask, handle: CurlHandle, deadline: Instant, connections: ConnectionPace) {
+        self.connections = connections
         self.task = task
         self.handle = handle
         self.deadline = deadline
@@ -50,6 +54,7 @@ final class CurlTransfer {
         handle.set(CURLOPT_HEADERDATA, context)
         if case .publicAddresses(let networks) = configuration.destinations {
             self.networks = networks
+            isPaced = true
             waku_curl_set_pointer(handle.pointer, CURLOPT_OPENSOCKETDATA, context)
             waku_curl_set_opensocket(handle.pointer) { context, _, address in
                 guard let context, let address else { return waku_curl_socket_bad }
@@ -73,8 +78,13 @@ final class CurlTransfer {
         if hasRefusedAddress, result == CURLE_COULDNT_CONNECT {
             return .failure(HTTPError(.refusedAddress, "the host has an address that must not be connected to"))
         }
+        if hasBusyAddress, result == CURLE_COULDNT_CONNECT {
+            return .failure(HTTPError(.busyAddress, "too many new connections to this address"))
+        }
         guard result == CURLE_OK else { return .failure(HTTPError(result, detail: handle.detail)) }
-        return .success(HTTPResponse(status: handle.responseStatus, headers: headers, body: body))
+        let address = handle.address
+        if isPaced, let address { connections.worked(task.request.origin, at: address) }
+        return .success(HTTPResponse(status: handle.responseStatus, headers: headers, body: body, address: address))
     }
 
     /// Opens a socket for an address unless it must not be connected to.
@@ -83,6 +93,10 @@ final class CurlTransfer {
         let ip = IPAddress(socketAddress: UnsafeRawBufferPointer(start: waku_curl_socket_address(address), count: length))
         guard let ip, ip.isPublic || networks.contains(where: { $0.contains(ip) }) else {
             hasRefusedAddress = true
+            return waku_curl_socket_bad
+        }
+        guard connections.admits(task.request.origin, to: ip, at: .now) else {
+            hasBusyAddress = true
             return waku_curl_socket_bad
         }
         return socket(address.pointee.family, address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue), address.pointee.protocol)

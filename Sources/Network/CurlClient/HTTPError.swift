@@ -7,6 +7,8 @@ package struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
         case connect
         /// The host has no address that ``CurlConfiguration/Destinations-swift.enum`` allows, and nothing accepted the connection at another.
         case refusedAddress
+        /// Too many connections were made to the address lately: see ``ConnectionPace``.
+        case busyAddress
         /// ``HTTPRequest/connectTimeout`` or ``HTTPRequest/timeout`` passed.
         case timeout
         /// The server's certificate is not trusted, or the handshake failed.

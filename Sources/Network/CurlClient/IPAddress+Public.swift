@@ -11,6 +11,13 @@ extension IPAddress {
         return bytes[0] & 0xE0 == 0x20
     }
 
+    /// What limits count by: IPv4 addresses singly, also in their IPv6 forms, and IPv6 addresses by their first 64 bits, of which one customer has all.
+    package var site: IPAddress {
+        if let carried { return carried }
+        guard bytes.count == 16 else { return self }
+        return IPAddress(bytes: Array(bytes[..<8]) + [UInt8](repeating: 0, count: 8)) ?? self
+    }
+
     /// The IPv4 address that an IPv6 address carries, where a router or the kernel would use it.
     private var carried: IPAddress? {
         guard bytes.count == 16 else { return nil }

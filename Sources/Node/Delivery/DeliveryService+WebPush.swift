@@ -16,7 +16,8 @@ extension DeliveryService {
         let origin = message.subscription.origin
         let now = steadyNow
         let isPaused = table.withLock {
-            $0.noteAnswer(reply.answer, endpointHash: message.subscription.endpoint.hashValue, at: place, now: now)
+            $0.noteAnswer(
+                reply.answer, endpointHash: message.subscription.endpoint.hashValue, from: reply.address, at: place, now: now)
         }
         if isPaused {
             counters.add(.webPushOriginPaused)

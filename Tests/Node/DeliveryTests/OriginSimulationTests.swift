@@ -1,4 +1,5 @@
 import Core
+import CurlClient
 import TestSupport
 import Testing
 import Waku
@@ -30,6 +31,7 @@ struct OriginSimulationTests {
         var maximumOpenCount = 0
         var maximumPlaceCount = 0
         var maximumInFlightOfOne = 0
+        var maximumInFlight = 0
         var posts: [WebPushOrigin: Int] = [:]
     }
 
@@ -40,8 +42,11 @@ struct OriginSimulationTests {
     }
 
     /// Runs deliveries at given times to their ends, or until `until`.
+    ///
+    /// - Parameter address: the number of the address of an origin.
     private static func run(
-        _ manners: [Manner], arrivals: [(at: Duration, origin: Int)], openLimit: Int = 1000, until: Duration = .seconds(600)
+        _ manners: [Manner], arrivals: [(at: Duration, origin: Int)], openLimit: Int = 1000, until: Duration = .seconds(600),
+        address: (Int) -> Int = { $0 }
     ) throws -> (Result, DeliveryTable) {
         var configuration = DeliveryTable.Origins.Configuration()
         configuration.openLimit = openLimit
@@ -89,7 +94,10 @@ struct OriginSimulationTests {
                     }
                 let outcome = answer.result(id: "", status: nil, reason: nil).outcome
                 _ = table.answered(last.batch, outcome, by: last.place, now: now)
-                _ = table.noteAnswer(answer, endpointHash: Int(last.batch.deliveries[0]), at: last.place, now: now)
+                // Dead ones were never heard of.
+                _ = table.noteAnswer(
+                    answer, endpointHash: Int(last.batch.deliveries[0]), from: answer == .unanswered ? nil : Self.address(address(number)),
+                    at: last.place, now: now)
                 let finished = table.finished(last.batch, outcome, by: last.place, except: [], now: now)
                 for id in last.batch.deliveries where answer == .accepted {
                     result.accepted.append(id)
@@ -121,6 +129,7 @@ struct OriginSimulationTests {
                     for id in ids { _ = table.end(id, as: .failed) }
                 }
             }
+            result.maximumInFlight = max(result.maximumInFlight, inFlight.values.reduce(0, +))
             result.maximumOpenCount = max(result.maximumOpenCount, table.origins.openCount)
             result.maximumPlaceCount = max(result.maximumPlaceCount, table.endpoints.count)
             let times = [answers.map(\.at).min(), step.next, next < arrivals.count ? start + arrivals[next].at : nil].compactMap(\.self)
@@ -128,6 +137,10 @@ struct OriginSimulationTests {
             now = max(now + .milliseconds(1), soonest)
         }
         return (result, table)
+    }
+
+    private static func address(_ number: Int) -> IPAddress? {
+        IPAddress(bytes: [9, 9, UInt8(number >> 8), UInt8(truncatingIfNeeded: number)])
     }
 
     private static func percentile(_ delays: [Duration]) -> Duration { delays.sorted()[delays.count * 99 / 100] }
@@ -189,6 +202,63 @@ struct OriginSimulationTests {
         #expect(soon.accepted.count <= 1100)
         let (later, _) = try Self.run([.honest], arrivals: arrivals, until: .seconds(60))
         #expect(later.accepted.count == 1500)
+    }
+
+    @Test("Many names of one address share a pace, in turns, and give it few posts at once")
+    func sharedAddress() throws {
+        // 50 names, of which one has a queue as long as all others together.
+        let arrivals = (0..<6000).map { (at: Duration.zero, origin: $0.isMultiple(of: 2) ? 0 : 1 + $0 / 2 % 49) }
+        let manners = Array(repeating: Manner.honest, count: 50)
+        let (result, table) = try Self.run(manners, arrivals: arrivals, until: .seconds(30), address: { _ in 0 })
+        // The burst of 1,000, the rate of 100/s, and a post of each name before its address is known.
+        #expect((3900...4100).contains(result.accepted.count), "\(result.accepted.count)")
+        #expect(result.maximumInFlight <= AddressPace.sharedInFlightLimit + 50)
+        let posts = try (1..<50).map { result.posts[try Self.origin($0), default: 0] }
+        #expect(posts.allSatisfy { $0 >= 50 }, "\(posts)")
+        #expect(table.origins.addresses.count == 1)
+        // Of 50 addresses each has its own.
+        let (apart, _) = try Self.run(manners, arrivals: arrivals.filter { $0.origin > 0 }, until: .seconds(30))
+        #expect(apart.accepted.count == 3000)
+    }
+
+    @Test("A service at another address is not held up by names that strangers gave to one")
+    func otherAddress() throws {
+        let arrivals = (0..<6000).map { (at: Duration.milliseconds($0), origin: $0 % 100) }
+        let manners = Array(repeating: Manner.honest, count: 100)
+        let (result, _) = try Self.run(manners, arrivals: arrivals, until: .seconds(10), address: { $0 == 0 ? 1 : 0 })
+        #expect(result.posts[try Self.origin(0), default: 0] == 60)
+    }
+
+    @Test("Turns are given in order, one to a service, and the allowance returns after the last")
+    func addressTurns() {
+        var pace = AddressPace(rate: 10, burst: 2, now: Self.start)
+        var none: Timestamp?
+        let atOnce = pace.allowance(turn: &none, ownInFlight: 0, at: Self.start).count
+        #expect(atOnce == 2 && none == nil)
+        pace.posted(2, turn: &none, at: Self.start)
+        var turns: [Timestamp?] = [nil, nil, nil]
+        for index in turns.indices {
+            let count = pace.allowance(turn: &turns[index], ownInFlight: 0, at: Self.start).count
+            #expect(count == 0)
+        }
+        let delays = turns.compactMap { $0?.since(Self.start) }
+        #expect(delays.count == 3 && zip(delays, [100, 200, 300]).allSatisfy { $0 >= .milliseconds($1) && $0 < .milliseconds($1 + 1) })
+        // The first turn comes; the next is behind the others.
+        let first = Self.start + .milliseconds(101)
+        let inTurn = pace.allowance(turn: &turns[0], ownInFlight: 0, at: first).count
+        #expect(inTurn == 1)
+        pace.posted(1, turn: &turns[0], at: first)
+        #expect(turns[0] == nil)
+        let afterTurn = pace.allowance(turn: &turns[0], ownInFlight: 0, at: first).count
+        #expect(afterTurn == 0 && turns[0].map { $0.since(Self.start) >= .milliseconds(400) } == true)
+        let isForgettable = pace.isForgettable(at: Self.start + .seconds(1))
+        #expect(isForgettable)
+        // With many posts in flight, a service has one at a time.
+        pace.inFlight = AddressPace.sharedInFlightLimit
+        let late = Self.start + .seconds(1)
+        let another = pace.allowance(turn: &none, ownInFlight: 1, at: late)
+        let only = pace.allowance(turn: &none, ownInFlight: 0, at: late).count
+        #expect(another == DeliveryQueue.Allowance(count: 0) && only == 1)
     }
 
     @Test("Beyond the limit of the outbox, the longest queue loses deliveries")

@@ -1,5 +1,6 @@
 import Core
 import CurlClient
+import Synchronization
 import TestSupport
 import Testing
 import Waku
@@ -116,6 +117,60 @@ struct WebPushClientTests {
             try await curl.send(HTTPRequest(method: "POST", url: "http://127.0.0.1:\(service.port)/", body: [], timeout: .seconds(60)))
         }
         #expect(service.requests.isEmpty)
+    }
+
+    /// 127.0.0.1 stands for a public address, 127.0.0.2 for a private one; nothing else differs for the check.
+    @Test("A name whose address changes is connected to at allowed addresses only, whichever came first")
+    func changingAddresses() async throws {
+        let service = try await PushServiceStandIn()
+        let answer = Mutex("127.0.0.1")
+        var configuration = WebPushClient.configuration(
+            trust: .file(path: service.authority), allowed: ["127.0.0.1"].compactMap { IPNetwork($0) })
+        let port = service.port
+        configuration.resolve = { ["localhost:\(port):" + answer.withLock { $0 }] }
+        let curl = CurlClient(configuration: configuration)
+        func post(_ addresses: String) async -> (status: Int?, failure: HTTPError.Code?, address: IPAddress?) {
+            answer.withLock { $0 = addresses }
+            do throws(HTTPError) {
+                // No connection is kept, so that each post uses the present answer.
+                let request = HTTPRequest(
+                    method: "POST", url: service.endpoint("/", host: "localhost"), headers: [("Connection", "close")], body: [],
+                    timeout: .seconds(60))
+                let response = try await curl.send(request)
+                return (response.status, nil, response.address)
+            } catch {
+                return (nil, error.code, nil)
+            }
+        }
+        let expected: [(addresses: String, status: Int?)] = [
+            ("127.0.0.1", 201), ("127.0.0.2", nil), ("127.0.0.1", 201), ("10.0.0.1", nil), ("169.254.169.254", nil), ("::1", nil),
+            ("127.0.0.2,127.0.0.1", 201),
+        ]
+        for (addresses, status) in expected {
+            let result = await post(addresses)
+            #expect(result.status == status && result.failure == (status == nil ? .refusedAddress : nil), "\(addresses): \(result)")
+            if status != nil { #expect(result.address == IPAddress("127.0.0.1")) }
+        }
+        #expect(service.requests.count == 3)
+    }
+
+    @Test("Names of one address share its new connections until they have answered, and are tried again later")
+    func manyNames() async throws {
+        let service = try await PushServiceStandIn()
+        var configuration = WebPushClient.configuration(
+            trust: .file(path: service.authority), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })
+        let port = service.port
+        let names = (0..<150).map { "name\($0).example" }
+        configuration.resolve = { names.map { "\($0):\(port):127.0.0.1" } + ["localhost:\(port):127.0.0.1"] }
+        let client = WebPushClient(
+            client: CurlClient(configuration: configuration), key: VAPIDKey(.generate()), contact: "mailto:operator@example.org")
+        #expect(await client.post(try message(service.endpoint("/", host: "localhost"))).answer == .accepted)
+        // The certificate is not theirs.
+        var answers: [WebPushAnswer] = []
+        for name in names { answers.append(await client.post(try message(service.endpoint("/", host: name))).answer) }
+        #expect(answers.contains(.unanswered) && answers.contains(.later(retryAfter: .seconds(5))))
+        #expect(await client.post(try message(service.endpoint("/", host: "localhost"))).answer == .accepted)
+        #expect(service.requests.count == 2)
     }
 
     @Test("Certificates are verified")

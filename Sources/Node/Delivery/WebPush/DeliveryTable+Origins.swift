@@ -1,4 +1,5 @@
 import Core
+import CurlClient
 import DequeModule
 
 /// The queues of push services. Each service has a queue, a pace, a breaker and limits of its own, so that none holds up another.
@@ -6,6 +7,8 @@ import DequeModule
 ///     no deliveries ──(first delivery)──▶ waiting ──(a place is free)──▶ open, with posts in flight ──(posts ended)──▶ waiting or gone
 ///                                           ▲                                    │
 ///                                           └──(others wait and 10 s passed)─────┘
+///
+/// Services at one address share a pace too: see ``AddressPace``. Until a service's address is known, one post to it is in flight at a time.
 ///
 /// At most ``Origins/Configuration/openLimit`` are open at once. A service without deliveries costs nothing: its breaker and its standing are
 /// remembered while there is room. Only the queues that changed, or whose time has come, are looked at.
@@ -21,6 +24,12 @@ extension DeliveryTable {
         var isChanged = false
         /// The count of its queue that ``Origins/waitingCount`` includes.
         var count = 0
+        /// Where it last answered from; nil while that is not known.
+        var address: IPAddress?
+        /// See ``AddressPace``.
+        var turn: Timestamp?
+        /// The posts in flight that ``AddressPace/inFlight`` includes.
+        var inFlight = 0
     }
 
     struct Origins {
@@ -50,12 +59,14 @@ extension DeliveryTable {
             let standing: OriginStanding
             let breaker: CircuitBreaker
             let lastNumber: UInt64
+            let address: IPAddress?
         }
 
         private static let memoryCapacity = 10_000
 
         let configuration: Configuration
         var places: [WebPushOrigin: Int] = [:]
+        var addresses = AddressPaces()
         var free: [Int] = []
         /// Places to look at in the next step.
         var changed: [Int] = []
@@ -91,6 +102,7 @@ extension DeliveryTable {
             let place = origins.free.popLast() ?? endpoints.count
             if place == endpoints.count { endpoints.append(endpoint) } else { endpoints[place] = endpoint }
             origins.places[origin] = place
+            if let address = memory?.address { move(place, to: address, now: now) }
             return place
         }
     }
@@ -109,9 +121,25 @@ extension DeliveryTable {
             origins.byLength.remove(Int64(place))
             if count > 0 { origins.byLength.insert(Int64(place), key: -count) }
         }
+        let inFlight = endpoints[place].queue.batchesInFlight
+        if let address = origin.address, inFlight != origin.inFlight {
+            origins.addresses.addInFlight(inFlight - origin.inFlight, at: address)
+            endpoints[place].origin?.inFlight = inFlight
+        }
         guard !origin.isChanged else { return }
         endpoints[place].origin?.isChanged = true
         origins.changed.append(place)
+    }
+
+    /// Counts a push service at another address, or at none.
+    private mutating func move(_ place: Int, to address: IPAddress?, now: Timestamp) {
+        guard let origin = endpoints[place].origin, origin.address != address else { return }
+        if let former = origin.address { origins.addresses.leave(former, inFlight: origin.inFlight, now: now) }
+        let inFlight = address == nil ? 0 : endpoints[place].queue.batchesInFlight
+        endpoints[place].origin?.address = address
+        endpoints[place].origin?.turn = nil
+        endpoints[place].origin?.inFlight = inFlight
+        if let address { origins.addresses.join(address, inFlight: inFlight, standing: origins.configuration.standing, now: now) }
     }
 
     mutating func evictBeyondLimit() {
@@ -126,12 +154,14 @@ extension DeliveryTable {
     private mutating func release(_ place: Int, now: Timestamp) {
         guard var origin = endpoints[place].origin else { return }
         let queue = endpoints[place].queue
-        if queue.breaker.isClosed, origin.standing.isForgettable(at: now) {
+        if queue.breaker.isClosed, origin.standing.isForgettable(at: now), origin.address == nil {
             origins.memory.remove(origin.origin)
         } else {
-            let memory = Origins.Memory(standing: origin.standing, breaker: queue.breaker, lastNumber: queue.lastNumber)
+            let memory = Origins.Memory(
+                standing: origin.standing, breaker: queue.breaker, lastNumber: queue.lastNumber, address: origin.address)
             origins.memory.set(memory, of: origin.origin)
         }
+        move(place, to: nil, now: now)
         origins.places[origin.origin] = nil
         origins.free.append(place)
         endpoints[place] = Endpoint(queue: DeliveryQueue())
@@ -161,12 +191,17 @@ extension DeliveryTable {
         let isTurnOver = !origins.line.isEmpty && endpoints[place].origin?.openSince.map { $0 + origins.configuration.turn <= now } ?? false
         let hasPlace =
             endpoints[place].origin?.openSince != nil || origins.openCount < origins.configuration.openLimit && origins.line.isEmpty
-        let allowance = endpoints[place].origin?.standing.allowance(at: now) ?? DeliveryQueue.Allowance(count: 0)
+        let allowance = allowance(of: place, now: now)
         endpoints[place].queue.allowance = hasPlace && !isTurnOver ? allowance : DeliveryQueue.Allowance(count: 0)
         let actions = endpoints[place].queue.actions(now: now)
         let postCount = actions.count { if case .post = $0 { true } else { false } }
         if postCount > 0 {
             endpoints[place].origin?.standing.posted(postCount, at: now)
+            if let origin = endpoints[place].origin, let address = origin.address {
+                var turn = origin.turn
+                origins.addresses.posted(postCount, to: address, turn: &turn, at: now)
+                endpoints[place].origin?.turn = turn
+            }
             if endpoints[place].origin?.openSince == nil { open(place, now: now) }
         }
         changed(place, isChanged: false)
@@ -180,6 +215,22 @@ extension DeliveryTable {
             origins.wakes.insert(Int64(place), key: wake)
         }
         return actions
+    }
+
+    /// What a push service's own pace and that of its address allow now.
+    private mutating func allowance(of place: Int, now: Timestamp) -> DeliveryQueue.Allowance {
+        let own = endpoints[place].origin?.standing.allowance(at: now) ?? DeliveryQueue.Allowance(count: 0)
+        let (queue, inFlight) = (endpoints[place].queue, endpoints[place].queue.batchesInFlight)
+        // A turn is for services with something to post.
+        guard own.count > 0, queue.count > inFlight, queue.isBreakerReady(at: now), let origin = endpoints[place].origin else { return own }
+        var turn = origin.turn
+        guard let address = origin.address,
+            let shared = origins.addresses.allowance(of: address, turn: &turn, ownInFlight: inFlight, at: now)
+        else { return DeliveryQueue.Allowance(count: inFlight == 0 ? 1 : 0) }
+        endpoints[place].origin?.turn = turn
+        return DeliveryQueue.Allowance(
+            count: min(own.count, shared.count),
+            resumes: shared.count == 0 ? shared.resumes : [own.resumes, shared.resumes].compactMap(\.self).max())
     }
 
     /// Updates the counts of a queue that is being looked at.
@@ -229,8 +280,13 @@ extension DeliveryTable {
 
     /// Records a push service's answer. Returns whether the service is paused from now on because of its refusals.
     ///
-    /// - Parameter endpointHash: of the subscription's endpoint.
-    mutating func noteAnswer(_ answer: WebPushAnswer, endpointHash: Int, at place: Int, now: Timestamp) -> Bool {
+    /// - Parameters:
+    ///   - endpointHash: of the subscription's endpoint.
+    ///   - address: where the answer came from; nil without one.
+    mutating func noteAnswer(
+        _ answer: WebPushAnswer, endpointHash: Int, from address: IPAddress?, at place: Int, now: Timestamp
+    ) -> Bool {
+        if let address { move(place, to: address.site, now: now) }
         if answer == .accepted { endpoints[place].origin?.standing.accepted() }
         guard answer.isRefusal else { return false }
         return endpoints[place].origin?.standing.refused(endpoint: endpointHash, at: now) ?? false

@@ -12,6 +12,8 @@ package final class WebPushClient: WebPushPosting {
     private static let connectTimeout = Duration.seconds(5)
     /// Push services answer with next to nothing; what is longer is not read.
     package static let maximumReplyByteCount = 16 << 10
+    /// The pause of a push service that has to wait because of others at its address.
+    private static let busyAddressPause = Duration.seconds(5)
     private static let tokenLifetime: Int64 = 12 * 3600
     /// A token is replaced this long before its end.
     private static let tokenMargin: Int64 = 3600
@@ -99,10 +101,16 @@ package final class WebPushClient: WebPushPosting {
         do throws(HTTPError) {
             let response = try await client.send(request)
             let answer = WebPushAnswer(status: response.status, retryAfter: response.header("Retry-After"), now: now())
-            return WebPushReply(answer, status: response.status, reason: "status \(response.status)")
+            return WebPushReply(answer, status: response.status, reason: "status \(response.status)", address: response.address)
         } catch {
+            let answer: WebPushAnswer =
+                switch error.code {
+                case .tooLarge: .refused
+                case .busyAddress: .later(retryAfter: Self.busyAddressPause)
+                default: .unanswered
+                }
             // libcurl's texts may name the host.
-            return WebPushReply(error.code == .tooLarge ? .refused : .unanswered, reason: Self.reason(error.code))
+            return WebPushReply(answer, reason: Self.reason(error.code))
         }
     }
 
@@ -125,6 +133,7 @@ package final class WebPushClient: WebPushPosting {
         case .resolve: "its name could not be resolved"
         case .connect: "no connection"
         case .refusedAddress: "it is not at a public address"
+        case .busyAddress: "too many new connections to its address"
         case .timeout: "timed out"
         case .tls: "no trusted connection"
         case .tooLarge: "the reply is too large"

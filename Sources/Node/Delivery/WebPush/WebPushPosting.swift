@@ -1,4 +1,5 @@
 import Core
+package import CurlClient
 package import WakuCrypto
 
 /// Posts messages to push services and returns their answers.
@@ -16,18 +17,21 @@ package struct WebPushReply: Sendable {
     package let status: Int?
     /// Why the answer is not ``WebPushAnswer/accepted``, for the log. Names neither the subscription nor the push service.
     package let reason: String?
+    /// Where a response came from.
+    package let address: IPAddress?
 
-    package init(_ answer: WebPushAnswer, status: Int? = nil, reason: String? = nil) {
+    package init(_ answer: WebPushAnswer, status: Int? = nil, reason: String? = nil, address: IPAddress? = nil) {
         self.answer = answer
         self.status = status
         self.reason = reason
+        self.address = address
     }
 }
 
 /// Web Push as a node does it.
 package struct WebPushEndpoint: Sendable {
     package let posting: any WebPushPosting
-    /// The maximum rate of posts to one push service, a second, and the burst.
+    /// The maximum rate of posts to one push service and to one address, a second, and the burst.
     package let rate: (perSecond: Double, burst: Double)
 
     package init(_ posting: any WebPushPosting, rate: (perSecond: Double, burst: Double) = (100, 1000)) {
