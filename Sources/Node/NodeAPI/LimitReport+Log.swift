@@ -15,14 +15,19 @@ extension LimitReport {
                     limit: key.limit.label.rawValue, standing: StandingLabel(key.standing).rawValue, total: total,
                     lastMinute: log.lastMinute[key] ?? 0)
             }.sorted { ($0.lastMinute, $0.total, $0.limit, $0.standing) > ($1.lastMinute, $1.total, $1.limit, $1.standing) },
-            payers: log.heaviest().map {
-                Payer(
-                    name: hasher.dailyName(of: $0.payer, at: now), kind: "\($0.payer.kind)",
-                    standing: StandingLabel($0.standing).rawValue, work: $0.work)
-            },
+            payers: Self.payers(of: log, hasher: hasher, at: now),
             attack: log.attack.map { key, count in
                 "\(key.limit.rawValue): \(count) by payers of the standing \(StandingLabel(key.standing).rawValue) refused in the last minute"
             })
+    }
+
+    /// The greatest payers, largest first.
+    package static func payers(of log: RefusalLog, hasher: PayerHasher, at now: Timestamp) -> [Payer] {
+        log.heaviest().map {
+            Payer(
+                name: hasher.dailyName(of: $0.payer, at: now), kind: "\($0.payer.kind)",
+                standing: StandingLabel($0.standing).rawValue, work: $0.work)
+        }
     }
 }
 

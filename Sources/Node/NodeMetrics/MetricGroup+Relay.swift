@@ -3,9 +3,9 @@ extension MetricGroup {
     package static let relay = MetricGroup(
         metrics: [
             .relayAttached, .relaysDemoted, .relayLastMessage, .relaySeenUntil, .relayGaps, .relayRecovered, .relayPeers, .relayMeshPeers,
-            .relayBytes, .relayGossip, .relayMisbehaviour,
+            .relayBytes, .relayGossip, .relayMisbehaviour, .relayRefused,
         ],
-        counters: [.gapFound, .messageRecovered])
+        counters: [.gapFound, .messageRecovered, .connectionRefused])
 }
 
 extension Metric {
@@ -37,10 +37,14 @@ extension Metric {
     package static let relayMisbehaviour = Metric(
         "waku_push_relay_misbehaviour_total", MisbehaviourLabel.self,
         help: "Misbehaviour of peers that lowers their score, besides invalid messages.")
+    package static let relayRefused = Metric(
+        "waku_push_relay_connections_refused_total",
+        help: "Connections of peers that were refused, or closed in favor of others: too many in all, or of one network.")
 }
 
 extension Counter {
     package static let gapFound = Counter("gap: messages may have been lost on a pubsub topic", .relayGaps)
+    package static let connectionRefused = Counter("peer's connection refused", .relayRefused)
     package static let messageRecovered = Counter("message that came from the store alone", .relayRecovered)
 }
 

@@ -161,6 +161,7 @@ struct StatusService: ProtocolService {
         }
         limits.limiter.measured(storeByteCount: node.store.byteCount)
         limits.limiter.endMinute(at: node.now())
+        if topics.isGrown { try? await loadTopics() }
     }
 
     var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.standings.hasher, at: node.now()) }
@@ -196,8 +197,12 @@ struct StatusService: ProtocolService {
     }
 
     func reload() async throws(StoreError) {
-        try await node.store.onReader { [topics] store throws(StoreError) in try topics.load(from: store) }
+        try await loadTopics()
         topicKeys.forgetAll()
+    }
+
+    private func loadTopics() async throws(StoreError) {
+        try await node.store.onReader { [topics] store throws(StoreError) in try topics.load(from: store) }
     }
 
     func registeredElsewhere(_ name: [UInt8]) {

@@ -203,6 +203,37 @@ struct NeverAskedTests {
         try store.close()
     }
 
+    @Test("Topics of ended registrants leave the memory of all nodes, those with another device stay", arguments: StoreEngine.allCases)
+    func topics(engine: StoreEngine) async throws {
+        let (folder, location, identity) = (try TemporaryFolder(), try await engine.location(), PrivateKey.generate())
+        let store = try location.open(in: folder.path, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts)
+        let registrations = Registrations(store.sealer)
+        let clients = (0..<3).map { _ in TestClient(of: identity.publicKey) }
+        let tables = (0..<3).map { _ in TopicTable(server: identity.publicKey) }
+        func register(_ client: TestClient, _ installation: InstallationID? = nil, version: UInt64 = 1) async throws {
+            var registration = client.registration(version: version)
+            if let installation { registration.installationID = installation }
+            let key = RegistrationKey(keyHash: client.keyHash, installationID: registration.installationID)
+            try await store.commit(
+                registrations.store(registration, bytes: registration.encoded(), as: key, at: Timestamp(rawValue: Int64(version))))
+            for table in tables { table.insert(QueryTopics(of: client.keyHash)) }
+        }
+        func known() throws -> [[Bool]] {
+            for table in tables { try table.load(from: store) }
+            return tables.map { table in clients.map { table.contains(QueryTopics(of: $0.keyHash).deployed) } }
+        }
+        for client in clients { try await register(client) }
+        // A second device, on the same topics.
+        try await register(clients[1], InstallationID("second"))
+        for client in clients { try await store.commit(Registrations.unregister(client.key, version: 2, at: Timestamp(rawValue: 2))) }
+        #expect(tables.allSatisfy { $0.otherCount == 6 })
+        #expect(try known() == Array(repeating: [false, true, false], count: 3))
+        #expect(tables.allSatisfy { $0.otherCount == 2 })
+        try await register(clients[0], version: 3)
+        #expect(try known() == Array(repeating: [true, true, false], count: 3))
+        try store.close()
+    }
+
     @Test("Two displace different ones, though both chose the same", arguments: StoreEngine.allCases)
     func together(engine: StoreEngine) async throws {
         let (folder, location, identity) = (try TemporaryFolder(), try await engine.location(), PrivateKey.generate())

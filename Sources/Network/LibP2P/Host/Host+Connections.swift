@@ -1,3 +1,4 @@
+import Core
 import Logging
 import NIOCore
 import Synchronization
@@ -6,11 +7,14 @@ import Synchronization
 extension Host: ConnectionOwner {
     func opened(_ connection: Connection) -> ConnectionError? {
         var evicted: ObjectIdentifier?
+        var refusedBlock: AddressRange??
         let (decision, replaced) = state.withLock { state -> (ConnectionError?, Connection?) in
             guard !state.isClosed else { return (.closed, nil) }
             if connection.isInbound {
                 switch state.inbound.secured(connection.channelID, as: connection.peer, at: connection.openedAt) {
-                case .refused: return (.refused, nil)
+                case .refused:
+                    refusedBlock = .some(state.inbound.block(of: connection.channelID))
+                    return (.refused, nil)
                 case .kept(let id): evicted = id
                 }
             }
@@ -27,6 +31,7 @@ extension Host: ConnectionOwner {
                 return (nil, replaced)
             }
         }
+        if let refusedBlock { configuration.onRefusal?(refusedBlock) }
         if let evicted { evict(evicted, .evicted) }
         replaced?.close(.replaced)
         guard decision == nil else { return decision }
@@ -47,9 +52,10 @@ extension Host: ConnectionOwner {
 
     /// Closes an inbound connection in any phase.
     private func evict(_ id: ObjectIdentifier, _ reason: ConnectionError) {
-        let (connection, channel) = state.withLock { state in
-            (state.connections.entries.values.first { $0.link.channelID == id }?.link, state.channels[id])
+        let (connection, channel, block) = state.withLock { state in
+            (state.connections.entries.values.first { $0.link.channelID == id }?.link, state.channels[id], state.inbound.block(of: id))
         }
+        configuration.onRefusal?(block)
         if let connection { connection.close(reason) } else { channel?.close(promise: nil) }
     }
 

@@ -103,15 +103,22 @@ extension Host {
     private func accept(_ channel: any Channel) throws {
         let id = ObjectIdentifier(channel)
         let address = channel.remoteAddress.flatMap { IPAddress($0) }
-        let displaced = try state.withLock { state throws -> (any Channel)? in
+        let (isAdmitted, displaced) = state.withLock { state -> (Bool, (channel: (any Channel)?, block: AddressRange?)?) in
             guard !state.isClosed, case .admitted(let displaced) = state.inbound.admit(id, from: address, at: .now()) else {
-                throw ConnectionError.refused
+                return (false, nil)
             }
             // Within the same critical section, since another connection may displace it from now on.
             state.channels[id] = channel
-            return displaced.flatMap { state.channels[$0] }
+            return (true, displaced.map { (state.channels[$0], state.inbound.block(of: $0)) })
         }
-        displaced?.close(promise: nil)
+        guard isAdmitted else {
+            configuration.onRefusal?(address?.block)
+            throw ConnectionError.refused
+        }
+        if let displaced {
+            configuration.onRefusal?(displaced.block)
+            displaced.channel?.close(promise: nil)
+        }
         channel.closeFuture.whenComplete { _ in
             self.state.withLock { state in
                 state.inbound.left(id)

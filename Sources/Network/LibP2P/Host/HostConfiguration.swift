@@ -22,6 +22,9 @@ public struct HostConfiguration: Sendable {
     public var handshakeLimitPerBlock = 8
     /// Addresses to which the limits per block do not apply. Connections from them are not closed in favor of others.
     public var exemptAddresses: [AddressRange] = []
+    /// Called for each connection of a peer that was refused, or was closed in favor of another, with the peer's block of addresses; nil for a transport
+    /// without addresses. It is called on the event loops of connections and must not block.
+    public var onRefusal: (@Sendable (AddressRange?) -> Void)?
     /// The maximum number of inbound and outbound connections together. Further ones are refused.
     public var connectionLimit = 300
 

@@ -65,6 +65,9 @@ struct InboundTable<ID: Hashable> {
         self.limits = limits
     }
 
+    /// nil for a connection that left.
+    func block(of id: ID) -> AddressRange? { entries[id]?.block }
+
     /// Connections being closed included.
     var count: Int { entries.count }
     var neededCount: Int { entries.values.count { $0.standing.isNeeded } }

@@ -1,3 +1,5 @@
+public import Core
+
 /// A connection to the Waku network: nwaku's REST API, libp2p, or a network inside the process.
 ///
 /// It combines a transport for messages with diagnostics for operators. Code that only moves messages takes `any RelayTransport`;
@@ -39,6 +41,8 @@ public enum RelayEvent: Hashable, Sendable {
     case gap
     /// Messages that were not received live, but fetched from a store.
     case recovered(Int)
+    /// A peer's connection was refused or closed in favor of another: the peer's /24 or /64, nil if it has no address.
+    case connectionRefused(AddressRange?)
 }
 
 /// Why a message was not published or not looked up.

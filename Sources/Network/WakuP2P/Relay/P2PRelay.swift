@@ -102,7 +102,9 @@ public final class P2PRelay: Relay {
     public init(configuration: Configuration, logger: Logger) {
         self.configuration = configuration
         self.logger = logger
-        host = Host(key: configuration.key, configuration: configuration.host, logger: logger)
+        var hostConfiguration = configuration.host
+        hostConfiguration.onRefusal = { [report = configuration.report] in report(.connectionRefused($0)) }
+        host = Host(key: configuration.key, configuration: hostConfiguration, logger: logger)
         driver = GossipDriver(
             configuration: configuration.gossip, topics: configuration.pubsubTopics,
             validator: MessageValidator(window: configuration.forwardingWindow, wants: configuration.wants),

@@ -42,6 +42,7 @@ extension NodeService: AdminOperations {
     private var shared: LimitReport {
         let bounded: [(limit: String, counters: [Counter])] = [
             ("outbox", [.notificationEvicted]), ("work_queue", [.shedQuery, .shedRequest]), ("answers", [.answerLost]),
+            ("connections", [.connectionRefused]),
         ]
         return LimitReport(
             refusals: bounded.compactMap { limit, counters in
@@ -49,7 +50,7 @@ extension NodeService: AdminOperations {
                 guard total > 0 else { return nil }
                 let lastMinute = counters.reduce(0) { $0 + maintenance.lastMinute($1) }
                 return LimitReport.Refusals(limit: limit, standing: "any", total: total, lastMinute: lastMinute)
-            }, payers: [], attack: nil)
+            }, payers: refusedPeers.greatest(at: .now()), attack: nil)
     }
 
     /// Returns even if the disk hangs; the expiry of the first notification is unknown then.

@@ -65,9 +65,10 @@ struct MessagePath {
             contentTopics: { limit in
                 topics.reduce(into: []) { $0 += $1.contentTopics(limit: max(0, limit - $0.count)) }
             },
-            report: { [counters = base.counters, alarms = base.alarms] event in
+            report: { [counters = base.counters, alarms = base.alarms, refusedPeers = base.refusedPeers] event in
                 counters.add(event)
                 if case .gap = event { alarms.raise(.gap, "missed messages are looked up in the relay's store") }
+                if case .connectionRefused(let block) = event { refusedPeers.refused(block) }
             })
     }
 
@@ -77,6 +78,7 @@ struct MessagePath {
             interval: base.configuration.maintenanceInterval, handledInterval: base.configuration.handledInterval,
             retention: base.configuration.retention, relay: relay, store: base.store, delivery: delivery, handled: handled,
             protocols: services, cluster: base.cluster, counters: base.counters, alarms: base.alarms,
+            refusedPeers: base.refusedPeers,
             topicCount: { topics.reduce(0) { $0 + $1.otherCount } }, logger: base.logger, errors: base.errors, now: base.now)
     }
 }
@@ -89,6 +91,7 @@ extension Counters {
             add(.foreign, count)
         case .gap: add(.gapFound)
         case .recovered(let count): add(.messageRecovered, count)
+        case .connectionRefused: add(.connectionRefused)
         }
     }
 }

@@ -21,6 +21,7 @@ struct NodeFoundation {
     let clock: ClockMonitor
     let cluster: any ClusterMembership
     let drain = Drain()
+    let refusedPeers = RefusedPeers()
 
     /// Locks the data folder, opens the store, and creates the membership. For the parameters see ``NodeService``.
     init(

@@ -31,6 +31,7 @@ package final class NodeService: Service {
     /// The time at which the next waiting notification expires.
     let firstExpiryReading: ThrottledReading<Timestamp?>
     let drain: Drain
+    let refusedPeers: RefusedPeers
     let probe: SelfProbe
     let started = Date()
     let boundPort = Mutex<Int?>(nil)
@@ -86,6 +87,7 @@ package final class NodeService: Service {
         self.protocols = protocols
         self.logger = logger
         (folder, store, counters, cluster, clock, drain) = (base.folder, base.store, base.counters, base.cluster, base.clock, base.drain)
+        refusedPeers = base.refusedPeers
         (relay, delivery, publisher) = (path.relay, path.delivery, path.publisher)
         (services, sorter, maintenance) = (path.services, path.sorter, path.maintenance(base))
         (gauges, watch, statusSource) = (observation.gauges, observation.watch, observation.statusSource)

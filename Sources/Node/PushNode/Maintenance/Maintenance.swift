@@ -2,6 +2,7 @@ import NodeAPI
 import Delivery
 import Logging
 import NodeMetrics
+import RateLimits
 import Core
 import Storage
 import Synchronization
@@ -50,6 +51,7 @@ struct Maintenance: Sendable {
     let cluster: any ClusterMembership
     let counters: Counters
     let alarms: Alarms
+    let refusedPeers: RefusedPeers
     /// Number of topics besides the node's own.
     let topicCount: @Sendable () -> Int
     let logger: Logger
@@ -84,7 +86,10 @@ struct Maintenance: Sendable {
             summarize()
             noteDisplaced(lastMinute(.registrationDisplaced))
             for service in protocols { await service.recount() }
-            let attacks = protocols.compactMap { $0.limitReport?.attack }
+            refusedPeers.endMinute(at: now())
+            var attacks = protocols.compactMap { $0.limitReport?.attack }
+            let refused = lastMinute(.connectionRefused)
+            if refused >= RefusalLog.attackThreshold { attacks.append("\(refused) connections of peers refused in the last minute") }
             alarms.set(.underAttack, attacks.isEmpty ? nil : attacks.joined(separator: "; "))
             // For all nodes, one of them.
             if !cluster.isMaintainer { continue }

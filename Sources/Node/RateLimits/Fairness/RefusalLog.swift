@@ -25,6 +25,8 @@ package struct RefusalLog: Sendable {
     private var sketch: [Payer: (standing: Standing, work: Int)] = [:]
     private var day: Int64 = 0
 
+    package init() {}
+
     package mutating func refused(_ limit: RateLimitTable.Refusal, _ standing: Standing, count: Int = 1) {
         let key = Key(limit: limit, standing: standing)
         totals[key, default: 0] += count

@@ -85,7 +85,9 @@ final class RelayAttachment {
                 relays.append(relay)
             } else {
                 // Gossip delivers all messages to the loopback network, which filters for the node.
-                let gossip = try gossip(configuration(needs.pubsubTopics))
+                var configuration = try configuration(needs.pubsubTopics)
+                configuration.report = { if case .connectionRefused = $0 { needs.report($0) } }
+                let gossip = gossip(configuration)
                 relays.append(
                     GossipingLoopback(
                         relay: relay, participant: loopback.network.relay(pubsubTopics: needs.pubsubTopics), gossip: gossip))

@@ -19,7 +19,7 @@ package final class TopicTable: WakuTopics {
     }
 
     private let ownTags: Set<TopicTag>
-    private let queries = Mutex<Set<TopicTag>>([])
+    private let queries = Mutex(RegistrantTopics())
 
     init(server: PublicKey) {
         ownTags = [TopicTag(of: StatusTopics.personal(server)), TopicTag(of: StatusTopics.partitioned(server))]
@@ -28,39 +28,81 @@ package final class TopicTable: WakuTopics {
     /// The topics of registrations and requests.
     package var own: [ContentTopic] { ownTags.map(ContentTopic.init) }
 
-    /// Adds all registrants' topics from the store.
+    /// Reads all registrants' topics from the store. Topics without a registrant are dropped.
     func load(from store: any Store) throws(StoreError) {
-        let tags = try TopicKeyStorage.allTopics(in: store)
-        queries.withLock { if $0.isEmpty { $0 = tags } else { $0.formUnion(tags) } }
+        queries.withLock { $0.beginRead() }
+        var found: Set<TopicTag>?
+        defer { queries.withLock { $0.endRead(found) } }
+        found = try TopicKeyStorage.allTopics(in: store)
     }
 
+    /// Whether so many topics were added since the last read that it is worth another.
+    var isGrown: Bool { queries.withLock { $0.isGrown } }
+
     package func contains(_ tag: TopicTag) -> Bool {
-        ownTags.contains(tag) || queries.withLock { $0.contains(tag) }
+        ownTags.contains(tag) || queries.withLock { $0.tags.contains(tag) }
     }
 
     func isOwn(_ tag: TopicTag) -> Bool { ownTags.contains(tag) }
 
     func match(_ tag: TopicTag) -> Match? {
-        let isQuery = queries.withLock { $0.contains(tag) }
+        let isQuery = queries.withLock { $0.tags.contains(tag) }
         if ownTags.contains(tag) { return .own(alsoQueries: isQuery) }
         return isQuery ? .query : nil
     }
 
-    /// Adds topics. They remain until the next start even when their last registrant is removed; queries on them find nothing.
+    /// Adds topics, after their registration was committed. They remain until ``load(from:)`` finds no registrant of theirs; queries on them find
+    /// nothing.
     func insert(_ topics: QueryTopics) {
-        queries.withLock { tags in
-            tags.insert(topics.deployed)
-            tags.insert(topics.published)
-        }
+        queries.withLock { $0.insert([topics.deployed, topics.published]) }
     }
 
     /// The node's own topics, and those of registrants up to the limit.
     package func contentTopics(limit: Int) -> [ContentTopic] {
         let tags = queries.withLock { [ownTags] in
-            Array($0.lazy.filter { !ownTags.contains($0) }.prefix(max(0, limit - ownTags.count)))
+            Array($0.tags.lazy.filter { !ownTags.contains($0) }.prefix(max(0, limit - ownTags.count)))
         }
         return own + tags.map(ContentTopic.init)
     }
 
-    package var otherCount: Int { queries.withLock { $0.count } }
+    package var otherCount: Int { queries.withLock { $0.tags.count } }
+}
+
+/// The topics of registrants, those in the store and at most an eighth more. A value without I/O.
+///
+///     reading: tags, added ──(end of the read)──▶ tags = found ∪ added
+///
+/// A registrant that ended is not removed here: others may have the same topic, and other nodes may know them. Instead all topics are read again, once
+/// enough were added: so a flood of registrations that displace each other does not grow memory.
+struct RegistrantTopics {
+    /// Fewer are not worth a read.
+    private static let leastGrowth = 1_024
+
+    private(set) var tags: Set<TopicTag> = []
+    /// Added since the first of the reads in progress began: a read may have missed them.
+    private var added: Set<TopicTag> = []
+    private var reads = 0
+    /// The number of tags after the last read.
+    private var readCount = 0
+
+    var isGrown: Bool { reads == 0 && tags.count - readCount > max(Self.leastGrowth, readCount / 8) }
+
+    mutating func insert(_ new: [TopicTag]) {
+        tags.formUnion(new)
+        if reads > 0 { added.formUnion(new) }
+    }
+
+    mutating func beginRead() {
+        reads += 1
+    }
+
+    /// - Parameter found: nil if the read failed.
+    mutating func endRead(_ found: Set<TopicTag>?) {
+        if let found {
+            tags = found.union(added)
+            readCount = tags.count
+        }
+        reads -= 1
+        if reads == 0 { added = [] }
+    }
 }
