@@ -1,3 +1,5 @@
+package import Core
+
 /// The final response to a request, without interim 1xx responses and a proxy's headers. Prints only its status and size.
 package struct HTTPResponse: Sendable, CustomStringConvertible, CustomReflectable {
     /// 200 to 599. A status is not treated as an error here.

@@ -31,7 +31,8 @@ import Testing
 
     @Test func anExactRangeStartsWithTheAddressThatIsGiven() throws {
         for text in ["10.0.0.0/8", "10.0.0.1", "fd00::/8", "::1", "0.0.0.0/0"] {
-            #expect(try #require(AddressRange(exactly: text)) == AddressRange(text))
+            let range = AddressRange(exactly: text)
+            #expect(range != nil && range == AddressRange(text), "\(text)")
         }
         for text in ["10.0.0.1/8", "fd00::1/8", "128.0.0.0/0"] {
             #expect(AddressRange(exactly: text) == nil && AddressRange(text) != nil, "\(text)")

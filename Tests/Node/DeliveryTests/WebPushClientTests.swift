@@ -125,7 +125,7 @@ struct WebPushClientTests {
         let service = try await PushServiceStandIn()
         let answer = Mutex("127.0.0.1")
         var configuration = WebPushClient.configuration(
-            trust: .file(path: service.authority), allowed: ["127.0.0.1"].compactMap { IPNetwork($0) })
+            trust: .file(path: service.authority), allowed: ["127.0.0.1"].compactMap { AddressRange($0) })
         let port = service.port
         configuration.resolve = { ["localhost:\(port):" + answer.withLock { $0 }] }
         let curl = CurlClient(configuration: configuration)
@@ -158,7 +158,7 @@ struct WebPushClientTests {
     func manyNames() async throws {
         let service = try await PushServiceStandIn()
         var configuration = WebPushClient.configuration(
-            trust: .file(path: service.authority), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })
+            trust: .file(path: service.authority), allowed: ["127.0.0.0/8"].compactMap { AddressRange($0) })
         let port = service.port
         let names = (0..<150).map { "name\($0).example" }
         configuration.resolve = { names.map { "\($0):\(port):127.0.0.1" } + ["localhost:\(port):127.0.0.1"] }

@@ -1,4 +1,4 @@
-import Core
+package import Core
 package import CurlClient
 package import WakuCrypto
 

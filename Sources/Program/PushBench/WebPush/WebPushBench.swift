@@ -62,7 +62,7 @@ package struct WebPushBench: Sendable {
         let client = WebPushClient(
             client: CurlClient(
                 configuration: WebPushClient.configuration(
-                    trust: .file(path: folder + "/authority.pem"), allowed: ["127.0.0.0/8"].compactMap { IPNetwork($0) })),
+                    trust: .file(path: folder + "/authority.pem"), allowed: ["127.0.0.0/8"].compactMap { AddressRange($0) })),
             key: VAPIDKey(.generate()), contact: "mailto:bench@example.org")
         configuration.node.webPush = WebPushEndpoint(client, rate: (perSecond: 1e6, burst: 1e6))
         let relay = BenchRelay()
