@@ -100,7 +100,8 @@ struct WebPushNodeTests {
             }
             let exposition = await node.node.gauges.exposition(as: .text, isReady: true)
             for (role, count) in [("current", 0), ("former", 1), ("foreign", 0), ("unnamed", 0)] {
-                #expect(exposition.contains("waku_push_web_push_subscriptions{protocol=\"status\",key=\"\(role)\"} \(count)\n"), "\(role)")
+                #expect(
+                    exposition.contains("waku_push_web_push_subscriptions{protocol=\"status\",key=\"\(role)\"} \(count).0\n"), "\(role)")
             }
             #expect(!exposition.contains(former.publicKey))
             #expect(try await register(node, token: try token("/a", key), version: 2) == nil)

@@ -65,7 +65,7 @@ struct SessionWebPushTests {
             await fixture.monitor.report([message(for: account)])
             try await eventually { service.requests.count == 2 }
             _ = try second.open(service.requests[1].body)
-            #expect(node.node.counters.count(.webPushAccepted) == 2)
+            try await eventually { node.node.counters.count(.webPushAccepted) == 2 }
 
             let refused = try await node.subscribe(account, device(first, service.endpoint("/b"), for: VAPIDKey(.generate())))
             #expect(refused.contains("vapid is not a key of this server"), "\(refused)")
