@@ -469,6 +469,9 @@ class Journey:
             endpoint.set("works" if mode != "slow" else "slow")
         if world.lossy:
             world.lossy.is_lossy = self.is_uncertain = False
+            # Queries are not looked up after a gap, as clients repeat them; those of this client do not.
+            for node in world.nodes:
+                node.await_ready()
         if world.clock:
             world.clock.step(0)
         self.await_all()
