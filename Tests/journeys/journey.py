@@ -460,6 +460,9 @@ class Journey:
             # Nothing in a node's life can be expected to work without room for it.
             world.disk.free()
             self.is_uncertain = False
+        if world.clock and row["nodes"] == 3:
+            # A node whose clock is off takes no share of the cluster and is not ready, by design.
+            world.clock.step(0)
         if row["life"] == "export":
             self.await_all()
         if self.former:

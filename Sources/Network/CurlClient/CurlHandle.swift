@@ -1,4 +1,5 @@
 import CCurl
+import Core
 
 /// An easy handle, and the memory that libcurl uses during its transfer. Used by one thread at a time.
 final class CurlHandle {

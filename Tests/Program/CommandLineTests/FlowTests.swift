@@ -152,7 +152,7 @@ struct FlowTests {
 
     private func lookBesideTheDaemon() async throws {
         let list = try await admin("registrations", "list")
-        let shortHash = bobsHash.prefix(16) + "…"
+        let shortHash = String(bobsHash.prefix(16)) + "…"
         #expect(list.rows.dropFirst().map { Array($0.prefix(4)) } == [[shortHash, "bobs-phone", "apn", "1"]])
         let shown = try await admin("registrations", "show", String(bobsHash.prefix(8)), "--identity", server.path)
         #expect(shown.field("key hash") == bobsHash)
@@ -196,7 +196,7 @@ struct FlowTests {
         #expect(notified.failure == "not all devices were notified: INTERNAL_ERROR")
         #expect(notified.rows == [["INSTALLATION", "RESULT"], ["bobs-phone", "INTERNAL_ERROR"]])
         let waiting = try await admin("outbox", "list")
-        let shortHash = bobsHash.prefix(16) + "…"
+        let shortHash = String(bobsHash.prefix(16)) + "…"
         #expect(waiting.rows.dropFirst().map { Array($0[1...3]) } == [["status", shortHash, "bobs-phone"]])
 
         let stopped = await first.stop()

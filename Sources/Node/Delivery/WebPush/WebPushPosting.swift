@@ -1,5 +1,5 @@
 package import Core
-package import CurlClient
+import CurlClient
 package import WakuCrypto
 
 /// Posts messages to push services and returns their answers.

@@ -135,6 +135,8 @@ package struct StatusDocument {
         return
             "Topics of this identity carry more than requests to this node: answers, parts of longer messages, messages for other servers"
             + (elsewhere ?? "") + ". A lower figure is not a loss: losses are counted below."
+            + (elsewhere == nil
+                ? "" : " Each node queues notifications of the requests that it handled, and posts those to the devices of its partitions.")
     }
 
     /// Answers are late on purpose, so that phones hear them: not part of the work.

@@ -45,7 +45,7 @@ struct OpenLoop {
     ///   - relay: the relay of the node.
     static func measure(_ questions: [Question], amid flood: [Question] = [], rate: Double, relay: BenchRelay) async throws -> OpenLoop {
         let share = flood.count / max(questions.count, 1)
-        var messages: [WakuMessage] = []
+        var messages: [ReceivedMessage] = []
         for (index, question) in questions.enumerated() {
             messages.append(question.message)
             messages += flood[index * share..<(index + 1) * share].map(\.message)

@@ -62,6 +62,9 @@ struct StatusPageTests {
     func cluster() throws {
         var status = StatusFigures()
         #expect(!StatusDocument(status: status).text.contains("data-live=\"cluster\""))
+        #expect(!StatusDocument(status: status).text.contains("posts those to the devices of its partitions"))
+        status.elsewhere = StatusFigures.Step(name: "Handled by other nodes", lately: 1, total: 2)
+        #expect(StatusDocument(status: status).text.contains("posts those to the devices of its partitions"))
         func node(_ name: String, isSelf: Bool, _ partitions: Int) -> ClusterStatus.Node {
             ClusterStatus.Node(
                 name: name, state: "live", isSelf: isSelf, secondsSinceRenewal: 1, partitions: partitions, isMaintainer: isSelf)
@@ -130,6 +133,19 @@ struct StatusPageTests {
         let sections = try String(contentsOf: article, encoding: .utf8).components(separatedBy: "\n## ")
         let section = try #require(sections.first { $0.hasPrefix(kind.section.rawValue + "\n") })
         #expect(section.contains("alarm `\(kind.rawValue)`"))
+    }
+
+    @Test("A new node says that no message has come in, or that no device is registered, instead of that all works")
+    func newNode() {
+        var status = StatusFigures()
+        status.messages = [StatusFigures.Step(name: "Received, from everyone", lately: 0, total: 0)]
+        let first = StatusDocument(status: status).text
+        #expect(first.contains("No message has come in yet") && first.contains("<dt>last message</dt><dd>none yet</dd>"))
+        status.messages = [StatusFigures.Step(name: "Received, from everyone", lately: 1, total: 1)]
+        status.add(StatusFigures.Registrations(apn: 0, firebase: 0, webPush: 0, inDoubt: 0, unregistered: 3))
+        #expect(StatusDocument(status: status).text.contains("no device is registered: clients need the public key"))
+        status.add(StatusFigures.Registrations(apn: 1, firebase: 0, webPush: 0, inDoubt: 0, unregistered: 0))
+        #expect(!StatusDocument(status: status).text.contains("no device is registered"))
     }
 
     @Test("Warnings and errors are counted by message, the latest first, and bounded")
