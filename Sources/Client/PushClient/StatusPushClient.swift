@@ -35,7 +35,7 @@ public final class StatusPushClient: Sendable {
     let runner: MachineRunner<ClientMachine>
     let routes: AnswerRoutes<Question>
 
-    /// What an answer on a topic belongs to, with the key that it is encrypted to.
+    /// A pending query or request, with the key that its answers are encrypted to.
     enum Question: Sendable {
         /// `messageID`: the id of the query's envelope.
         case query(QueryTable.Ticket, PrivateKey, messageID: [UInt8])

@@ -11,7 +11,7 @@ extension IPAddress {
         return bytes[0] & 0xE0 == 0x20
     }
 
-    /// What limits count by: IPv4 addresses singly, also in their IPv6 forms, and IPv6 addresses by their first 64 bits, of which one customer has all.
+    /// The unit that limits count by: a single IPv4 address, also in its IPv6 forms, or the first 64 bits of an IPv6 address, which belong to one customer.
     package var site: IPAddress {
         if let carried { return carried }
         guard bytes.count == 16 else { return self }

@@ -39,7 +39,7 @@ package final class RecentErrors: Sendable {
     /// Latest first.
     package var all: [ErrorTally.Entry] { tally.withLock { $0.entries } }
 
-    /// A logger that writes what `logger` writes, and whose warnings and errors are counted.
+    /// Writes to `logger`, and counts its warnings and errors.
     package func counting(_ logger: Logger) -> Logger {
         Logger(label: logger.label) { _ in ErrorCountingHandler(base: logger.handler, errors: self) }
     }

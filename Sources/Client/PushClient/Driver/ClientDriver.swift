@@ -3,10 +3,10 @@ import Core
 import Waku
 import WakuCrypto
 
-/// Performs the actions of a machine on the network, and passes it what the network brings: the part that the versions of the protocol share.
+/// Performs the actions of a machine on the network, and passes it incoming messages: the part that the versions of the protocol share.
 protocol ClientDriver: AnyObject, Sendable {
     associatedtype Machine: PushClientMachine
-    /// What an answer on a topic belongs to.
+    /// A pending query or request.
     associatedtype Question: Sendable
 
     var identity: PrivateKey { get }

@@ -225,7 +225,7 @@ extension PushClientMachine {
     }
 }
 
-// MARK: - Results of publications, and what the network brings
+// MARK: - Results of publications, and incoming messages
 
 extension PushClientMachine {
     mutating func ended(_ query: QueryTable.Query, at now: Timestamp) {}

@@ -18,7 +18,7 @@ public final class StatusV01PushClient: Sendable {
     let runner: MachineRunner<V01Machine>
     let routes: AnswerRoutes<Question>
 
-    /// What an answer on a topic belongs to.
+    /// A pending query or request.
     enum Question: Sendable {
         /// The key that the answers are encrypted to.
         case query(QueryTable.Ticket, PrivateKey)

@@ -217,7 +217,7 @@ extension DeliveryTable {
         return actions
     }
 
-    /// What a push service's own pace and that of its address allow now.
+    /// The posts that a push service's own pace and that of its address allow now.
     private mutating func allowance(of place: Int, now: Timestamp) -> DeliveryQueue.Allowance {
         let own = endpoints[place].origin?.standing.allowance(at: now) ?? DeliveryQueue.Allowance(count: 0)
         let (queue, inFlight) = (endpoints[place].queue, endpoints[place].queue.batchesInFlight)

@@ -7,7 +7,7 @@ import Storage
 import Synchronization
 import WakuCrypto
 
-/// `POST /search`: what is stored about a registrant or a notification, for the status page.
+/// `POST /search`: the stored state of a registrant or a notification, for the status page.
 ///
 /// | status | when |
 /// |---|---|
@@ -80,7 +80,7 @@ struct SearchEndpoint: Sendable {
     private static func headers(type: String) -> HTTPFields { HealthServer.guarded([.contentType: type, .cacheControl: "no-store"]) }
 }
 
-/// What a search asks for. The page computes the hashes of a key itself, so that keys are not sent.
+/// The question of a search. The page computes the hashes of a key itself, so that keys are not sent.
 enum SearchQuestion: Hashable, Sendable {
     /// `{"registrant":["…"]}`: hashes of a public key in hex, of 64 (SHAKE-256) or 32 bytes (SHA3-256), at most two.
     case registrant([[UInt8]])

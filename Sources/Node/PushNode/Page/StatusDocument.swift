@@ -91,7 +91,7 @@ package struct StatusDocument {
             """
     }
 
-    /// What works, or what a new node waits for.
+    /// The parts that work, or that a new node waits for.
     private var success: HTML {
         if status.hasRelay, hasNoMessage {
             return "The relay is attached, the database works, gorush takes notifications. No message has come in yet"
