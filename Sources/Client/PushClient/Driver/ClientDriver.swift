@@ -128,21 +128,25 @@ extension ClientDriver {
     }
 
     /// - Parameters:
-    ///   - returnsKnown: Whether devices that are known already are returned at once.
-    ///   - refresh: Queries servers about the registrant if that is needed.
+    ///   - returnsKnown: Whether devices that are known already are returned at once. In version 0.1 an advertisement that was not looked up yet
+    ///     may have replaced all of them.
+    ///   - refresh: Queries servers about the registrant if that is needed. Called again when the look-up ended, with `isFirst` false.
     func discover(
         _ registrant: PublicKey, timeout: Duration, returnsKnown: Bool,
-        refresh: @Sendable (inout Machine, Timestamp) -> Machine.Output
+        refresh: (_ machine: inout Machine, _ isFirst: Bool, _ now: Timestamp) -> Machine.Output
     ) async throws(PushClientError) -> [KnownDevice] {
         try await runner.waitUntilRunning()
         let start = ContinuousClock.now
         turn { $0.discover(registrant, at: $1) }
-        turn(refresh)
+        turn { refresh(&$0, true, $1) }
         let known = knownDevices(of: registrant)
         if returnsKnown, known.contains(where: \.isTokenKnown) { return known }
-        _ = await runner.wait(timeout) { !$0.directory.servers(of: registrant).isEmpty || !$0.isDiscovering(registrant) ? true : nil }
+        _ = await runner.wait(returnsKnown ? timeout : timeout / 2) { machine -> Bool? in
+            let isEnough = returnsKnown && !machine.directory.servers(of: registrant).isEmpty
+            return isEnough || !machine.isDiscovering(registrant) ? true : nil
+        }
         // An advertisement that was found may name servers to query.
-        turn(refresh)
+        turn { refresh(&$0, false, $1) }
         _ = await runner.wait(max(timeout - (ContinuousClock.now - start), .zero)) { $0.queries.isUnderWay(about: registrant) ? nil : true }
         if Task.isCancelled { throw .cancelled }
         let found = knownDevices(of: registrant)

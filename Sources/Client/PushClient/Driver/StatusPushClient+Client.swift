@@ -122,7 +122,9 @@ extension StatusPushClient {
     /// - Throws: ``PushClientError`` with `notRunning`, `cancelled`, or `noServerKnown` as soon as there is nothing left to ask
     @discardableResult
     public func discover(_ registrant: PublicKey, timeout: Duration = .seconds(10)) async throws(PushClientError) -> [KnownDevice] {
-        try await discover(registrant, timeout: timeout, returnsKnown: true) { $0.refresh(registrant, at: $1) }
+        try await discover(registrant, timeout: timeout, returnsKnown: true) { machine, _, now in
+            machine.refresh(registrant, at: now)
+        }
     }
 
     /// The known devices of a registrant.

@@ -155,8 +155,8 @@ public final class StatusV01PushClient: Sendable {
     public func discover(
         _ registrant: PublicKey, askingAlso servers: [PublicKey] = [], timeout: Duration = .seconds(10)
     ) async throws(PushClientError) -> [KnownDevice] {
-        try await discover(registrant, timeout: timeout, returnsKnown: servers.isEmpty) {
-            $0.refresh(registrant, also: servers, at: $1)
+        try await discover(registrant, timeout: timeout, returnsKnown: false) { machine, isFirst, now in
+            machine.refresh(registrant, also: isFirst ? servers : [], at: now)
         }
     }
 
