@@ -168,7 +168,8 @@ struct SecondReportTests {
             _ = running.node.delivery.retry(nil)
             try await eventually { running.node.delivery.waitingCount == 0 }
             #expect(fixture.gorush.posted.isEmpty)
-            #expect(try await running.node.store.fetch(DeliveryStorage.waitingCount()) == 0)
+            // Notifications leave the queue before they leave the store.
+            try await eventually { try await running.node.store.fetch(DeliveryStorage.waitingCount()) == 0 }
         }
     }
 }
