@@ -369,7 +369,8 @@ def pause(world, notify):
 LIVES = {"none": nothing, "restart": restart, "kill": kill, "migrate": migrate, "backup": backup, "export": export, "rotate": rotate,
          "drain": drain, "reload": reload, "database restart": database_restart, "failover": failover, "pause": pause}
 # Where a notification whose post was under way may be posted again, with the same id.
-REPEATS = {"kill", "pause", "database restart", "failover", "full disk"}
+# An export has no records of handled messages: the new store catches up with those of the last minutes.
+REPEATS = {"kill", "pause", "database restart", "failover", "full disk", "export"}
 # Where a request may stay without an answer although it was handled, or not be handled at all.
 UNCERTAIN = {"lossy relay", "full disk"}
 # How far a wall clock is set forward, and back again afterwards: less than the age up to which requests are handled.
