@@ -18,8 +18,7 @@ final class CurlTransfer {
     private var body: [UInt8] = []
     private var isTooLarge = false
     /// See ``CurlConfiguration/Destinations-swift.enum``.
-    private var networks: [AddressRange] = []
-    private var isPaced = false
+    private var networks: [AddressRange]?
     private var hasRefusedAddress = false
     private let connections: ConnectionPace
     private var hasBusyAddress = false
@@ -54,7 +53,6 @@ final class CurlTransfer {
         handle.set(CURLOPT_HEADERDATA, context)
         if case .publicAddresses(let networks) = configuration.destinations {
             self.networks = networks
-            isPaced = true
             waku_curl_set_pointer(handle.pointer, CURLOPT_OPENSOCKETDATA, context)
             waku_curl_set_opensocket(handle.pointer) { context, _, address in
                 guard let context, let address else { return waku_curl_socket_bad }
@@ -82,8 +80,8 @@ final class CurlTransfer {
             return .failure(HTTPError(.busyAddress, "too many new connections to this address"))
         }
         guard result == CURLE_OK else { return .failure(HTTPError(result, detail: handle.detail)) }
-        let address = handle.address
-        if isPaced, let address { connections.worked(task.request.origin, at: address) }
+        let address = networks == nil ? nil : handle.address
+        if let address { connections.worked(task.request.origin, at: address) }
         return .success(HTTPResponse(status: handle.responseStatus, headers: headers, body: body, address: address))
     }
 
@@ -91,7 +89,7 @@ final class CurlTransfer {
     private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
         let length = min(Int(address.pointee.addrlen), MemoryLayout<sockaddr_storage>.size)
         let ip = IPAddress(socketAddress: UnsafeRawBufferPointer(start: waku_curl_socket_address(address), count: length))
-        guard let ip, ip.isPublic || networks.contains(where: { $0.contains(ip) }) else {
+        guard let ip, ip.isPublic || networks?.contains(where: { $0.contains(ip) }) == true else {
             hasRefusedAddress = true
             return waku_curl_socket_bad
         }

@@ -7,7 +7,7 @@ package struct HTTPResponse: Sendable, CustomStringConvertible, CustomReflectabl
     /// In the order received.
     package var headers: [(name: String, value: String)] = []
     package var body: [UInt8] = []
-    /// Of the server, or of the proxy; nil for a Unix socket.
+    /// The server's; nil unless ``CurlConfiguration/destinations`` restricts addresses.
     package var address: IPAddress?
 
     /// The first header of this name, case-insensitive.
