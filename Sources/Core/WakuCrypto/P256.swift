@@ -119,8 +119,8 @@ public struct P256PrivateKey: Sendable, CustomStringConvertible, CustomReflectab
 
     /// The x coordinate of ECDH, 32 bytes, without a key derivation.
     ///
-    /// By libcrypto's arithmetic rather than its EVP interface, which takes twice the time: it copies both keys, and multiplies the other one by the
-    /// group's order. On this curve, whose cofactor is 1, every point has that order.
+    /// By libcrypto's arithmetic rather than its EVP interface, which copies both keys, and checks the other one by multiplying it by the group's
+    /// order. On this curve every point has that order, since the cofactor is 1.
     public func sharedSecret(with other: P256PublicKey) throws(CryptoError) -> SecretBytes {
         guard let peer = P256.point(other.bytes) else { throw .invalidKey }
         defer { EC_POINT_free(peer) }
