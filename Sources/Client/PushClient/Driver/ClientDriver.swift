@@ -119,7 +119,7 @@ extension ClientDriver {
         runner.read { machine, now in machine.registrations.servers[server]?.pausedUntil.map { max($0.since(now), .zero) } }
     }
 
-    func waitUntilSettled(timeout: Duration) async {
+    func waitForStore(timeout: Duration) async {
         _ = await runner.wait(timeout) { _ in true }
     }
 

@@ -117,8 +117,6 @@ struct ClientMachine: PushClientMachine {
         }
     }
 
-    mutating func takeServerChanges() -> Set<PublicKey> { registrations.takeChanges() }
-
     var publicKey: PublicKey { cryptography.publicKey }
 
     // MARK: Queries

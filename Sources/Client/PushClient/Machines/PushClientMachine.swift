@@ -16,7 +16,7 @@ protocol PushClientMachine: ClientStateMachine where Record == MachineRecord<Ver
     var publicKey: PublicKey { get }
     var own: Version.Own { get set }
     var isOwnChanged: Bool { get set }
-    var registrations: Registrations { get }
+    var registrations: Registrations { get set }
     var directory: Devices { get set }
     var queries: QueryTable { get set }
     var notifications: NotificationMachine { get set }
@@ -39,7 +39,6 @@ protocol PushClientMachine: ClientStateMachine where Record == MachineRecord<Ver
     mutating func ended(_ query: QueryTable.Query, at now: Timestamp)
     /// Turns the actions of ``registrations`` into ``actions``.
     mutating func collectRegistrations(at now: Timestamp)
-    mutating func takeServerChanges() -> Set<PublicKey>
 }
 
 /// The values in which the versions of the protocol differ.
@@ -75,6 +74,9 @@ protocol RegistrationStates: Sendable {
 
     var servers: [PublicKey: Server] { get }
     var nextWakeUp: Timestamp? { get }
+
+    /// The servers whose registration changed since the last call.
+    mutating func takeChanges() -> Set<PublicKey>
 }
 
 protocol RegistrationState: Codable, Hashable, Sendable {
@@ -106,7 +108,7 @@ extension PushClientMachine {
         if isStarted, advertising.wake(at: now) { actions.append(.advertise(advertisement(at: now))) }
         var output = Output(actions: actions)
         actions = []
-        for key in takeServerChanges() { output.changes[.server(key)] = .some(registrations.servers[key].map(Record.server)) }
+        for key in registrations.takeChanges() { output.changes[.server(key)] = .some(registrations.servers[key].map(Record.server)) }
         for key in directory.takeChanges() { output.changes[.registrant(key)] = .some(directory.registrants[key].map(Record.registrant)) }
         for id in notifications.takeChanges() { output.changes[.message(id)] = .some(notifications.messages[id].map(Record.message)) }
         if isOwnChanged || !output.changes.isEmpty {

@@ -135,7 +135,7 @@ public final class StatusV01PushClient: Sendable {
     public func nextTry(at server: PublicKey) -> Duration? { pause(at: server) }
 
     /// Waits until all changes were stored.
-    package func waitUntilStored(timeout: Duration) async { await waitUntilSettled(timeout: timeout) }
+    package func waitUntilStored(timeout: Duration) async { await waitForStore(timeout: timeout) }
 
     /// Waits until the current advertisement was published or failed.
     package func waitUntilAdvertised(timeout: Duration) async { await waitForAdvertisement(timeout: timeout) }

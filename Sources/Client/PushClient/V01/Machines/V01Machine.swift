@@ -116,8 +116,6 @@ struct V01Machine: PushClientMachine {
         }
     }
 
-    mutating func takeServerChanges() -> Set<PublicKey> { registrations.takeChanges() }
-
     // MARK: Advertising
 
     var hasSomethingToAdvertise: Bool { !registrations.advertisedRows.isEmpty }
