@@ -5,8 +5,13 @@ import Synchronization
 
 /// Posting to push services.
 extension DeliveryService {
+    /// Replaces the operator's settings for Web Push messages.
+    package func replaceWebPushSettings(_ settings: NotificationSettings) {
+        webPushSettings.withLock { $0 = settings }
+    }
+
     func postWebPush(_ delivery: PostableDelivery, at place: Int) async -> PostResult {
-        guard let webPush, let message = delivery.webPushMessage else {
+        guard let webPush, let message = delivery.webPushMessage(webPushSettings.withLock(\.self)) else {
             return PostResult(outcome: .refused, reason: "the protocol has no Web Push", postedTokenCount: 1)
         }
         let start = ContinuousClock.now

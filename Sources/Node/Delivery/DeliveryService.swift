@@ -46,6 +46,7 @@ package final class DeliveryService: Sendable {
     let sources: DeliverySources
     let gorush: [GorushEndpoint]
     let webPush: WebPushEndpoint?
+    let webPushSettings: Mutex<NotificationSettings>
     package let routing: EndpointRouting
     package let feedback: Feedback
     let counters: Counters
@@ -73,6 +74,7 @@ package final class DeliveryService: Sendable {
         self.sources = sources
         self.gorush = gorush
         webPush = configuration.webPush
+        webPushSettings = Mutex(configuration.webPush?.settings ?? .none)
         routing = EndpointRouting(gorush.map(\.rule), webPushKeys: configuration.webPush?.keys ?? [])
         feedback = Feedback(
             store: store, sources: sources, ids: configuration.ids, counters: counters, alarms: alarms, logger: logger, now: now)

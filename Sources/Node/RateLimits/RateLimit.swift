@@ -92,6 +92,9 @@ package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
         return own >= others && burst >= other.burst && (own > others || burst > other.burst)
     }
 
+    /// Tokens per second.
+    package var perSecond: Double { Double(count) / Double(unit.seconds) }
+
     package var description: String { "\(count)/\(unit.rawValue) burst \(burst)" }
 
     /// The time between two tokens, in nanoseconds.

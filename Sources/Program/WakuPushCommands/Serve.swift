@@ -150,8 +150,10 @@ struct Serve: ReportingCommand {
         }
         failures.check("dns") { try network.dnsClient() }
         try failures.finish()
+        let notifications = try gorush.notifications()
+        configuration.webPush?.settings = notifications
         return Plan(
-            configuration: configuration, gorush: settings, notifications: try gorush.notifications(), level: logLevel,
+            configuration: configuration, gorush: settings, notifications: notifications, level: logLevel,
             values: ServeOption.all.map { $0.value(Invocation.current.arguments) })
     }
 

@@ -21,11 +21,13 @@ struct WebPushClientTests {
             client: CurlClient(configuration: configuration), key: key, contact: "mailto:operator@example.org", timeout: timeout)
     }
 
-    private func message(_ endpoint: String, whole: [UInt8] = Array("{}".utf8)) throws -> WebPushMessage {
+    private func message(
+        _ endpoint: String, whole: [UInt8] = Array("{}".utf8), collapseKey: [UInt8]? = nil
+    ) throws -> WebPushMessage {
         WebPushMessage(
             id: "1", subscription: try #require(Self.receiver.subscription(endpoint)),
             content: WebPushContent(whole: whole, truncated: Array("{\"truncated\":true}".utf8), urgency: .high),
-            expires: .now() + .seconds(300))
+            expires: .now() + .seconds(300), collapseKey: collapseKey)
     }
 
     @Test("A message arrives encrypted, with the headers of the standards, and the connection and token are used again")
@@ -49,6 +51,26 @@ struct WebPushClientTests {
         let authorization = try #require(first.headers["authorization"])
         #expect(authorization.hasPrefix("vapid t=") && authorization.hasSuffix(", k=\(key.publicKey)"))
         #expect(authorization == requests[1].headers["authorization"])
+    }
+
+    @Test("Messages that replace each other have the same topic, at one device and from each node with the key")
+    func topics() async throws {
+        let service = try await PushServiceStandIn()
+        let key = VAPIDKey(.generate())
+        let trust = CurlConfiguration.Trust.file(path: service.authority)
+        let (node, other, stranger) = (client(trust, key: key), client(trust, key: key), client(trust))
+        let posts: [(WebPushClient, path: String, chat: UInt8)] = [
+            (node, "/a", 1), (other, "/a", 1), (node, "/a", 2), (node, "/b", 1), (stranger, "/a", 1),
+        ]
+        for (sender, path, chat) in posts {
+            let reply = await sender.post(try message(service.endpoint(path), collapseKey: [chat]))
+            #expect(reply.answer == .accepted)
+        }
+        let topics = try service.requests.map { try #require($0.headers["topic"]) }
+        try #require(topics.count == 5)
+        #expect(topics[0] == topics[1] && Set(topics).count == 4)
+        // RFC 8030 allows 32 characters of this alphabet.
+        #expect(topics.allSatisfy { $0.count == 32 && Base64URL.decode($0)?.count == 24 })
     }
 
     @Test("A message that is too long goes out without its data")

@@ -110,6 +110,37 @@ struct WebPushNodeTests {
         }
     }
 
+    @Test("With collapse: chat a push service learns which messages are of one chat, and with message which are repeated")
+    func collapse() async throws {
+        let service = try await PushServiceStandIn()
+        let subscription = try #require(receiver.subscription(service.endpoint("/a")))
+        @Sendable func settings(_ collapse: NotificationStyle.Collapse?, endpoints: Set<String>? = nil) -> NotificationSettings {
+            var rule = NotificationSettings.Rule()
+            rule.style.collapse = collapse
+            rule.endpoints = endpoints
+            return NotificationSettings([rule])
+        }
+        try await fixture.withNode(
+            configure: {
+                $0.node.webPush = endpoint(service)
+                $0.node.webPush?.settings = settings(.chat)
+            }, endpoints: [.none]
+        ) { node async throws in
+            #expect(try await register(node, token: subscription.json) == nil)
+            for settings in [settings(.chat), settings(.message), settings(.never), settings(.chat, endpoints: ["gorush"]), .none] {
+                node.node.replaceWebPushSettings(settings)
+                // Both are of the same chat.
+                #expect(try await node.notify(bob) == nil)
+                #expect(try await node.notify(bob) == nil)
+            }
+            let topics = service.requests.map { $0.headers["topic"] }
+            try #require(topics.count == 10)
+            #expect(topics[0] != nil && topics[0] == topics[1])
+            #expect(topics[2] != nil && topics[3] != nil && Set(topics[0..<4]).count == 3)
+            #expect(topics[4...].allSatisfy { $0 == nil })
+        }
+    }
+
     @Test("A notification that waits goes to the subscription that the device moved to")
     func moved() async throws {
         let service = try await PushServiceStandIn()

@@ -76,6 +76,14 @@ struct NotificationEntryTests {
             try settings("notifications:\n  ttl: remaining\n  apps: [im.status.ethereum]\n  title-loc-key: K\n  body: B").rules == [rule])
     }
 
+    @Test func webPushCollapses() throws {
+        let rules = try settings("notifications:\n  - {platforms: webpush, collapse: chat}\n  - {platforms: [webpush, apn], ttl: 1h}").rules
+        #expect(rules[0].platforms == [.webPush] && rules[0].style.collapse == .chat)
+        #expect(rules[1].platforms == [.webPush, .apn])
+        // A rule for Web Push alone tells Apple and Google nothing.
+        #expect(NotificationSettings(rules).rules(forEndpoint: "gorush").rules == [rules[1]])
+    }
+
     @Test func emptyTextsAndZeroAreSettings() throws {
         let rules = try settings("notifications:\n  - {sound: '', deep-link: '', title: '', ttl: 0}\n  - {platforms: firebase, body: ''}")
             .rules
@@ -132,6 +140,14 @@ struct NotificationEntryTests {
         (
             "notifications:\n  - platforms: [firebase]\n    badge: 1",
             ":3: badge has an effect only on apn: remove it, or change what the entry is for"
+        ),
+        (
+            "notifications:\n  - platforms: [webpush]\n    ttl: 1h",
+            ":3: ttl has an effect only on apn and firebase and huawei: remove it, or change what the entry is for"
+        ),
+        (
+            "notifications:\n  - platforms: [webpush]\n    endpoints: google\n    collapse: chat",
+            ":3: endpoints are gorush servers, and this entry is only for webpush: remove them"
         ),
         ("notifications:\n  - apps: [a]\n    channel: c", ":3: channel has an effect only on firebase and huawei: remove it"),
         (

@@ -39,6 +39,19 @@ struct PlanFailureTests {
         expect(try await check("--status-v0.1", "--v0.1-apns-topic", "a b"), 64, "--v0.1-apns-topic is not a bundle id")
     }
 
+    @Test func theRateOfWebPushIsChecked() async throws {
+        let vapid = folder.path + "/vapid.key"
+        #expect(try await run("identity", "new-vapid", "--out", vapid).status == 0)
+        func check(_ rate: String) async throws -> Ended {
+            try await self.check(
+                "--web-push", "--web-push-key", vapid, "--web-push-contact", "mailto:a@example.org", "--web-push-by-origin", rate)
+        }
+        for rate in ["20/s", "600/min burst 50"] { #expect(try await check(rate).status == 0) }
+        for rate in ["fast", "0/s", "20/s burst", "off"] {
+            expect(try await check(rate), 64, "--web-push-by-origin \(rate) is not a rate: write it like 100/s burst 1000")
+        }
+    }
+
     @Test func anIdentityIsNeeded() async throws {
         expect(
             try await run("config", "check"), 64, "--identity is missing: make a key with waku-push identity new --out id.key")

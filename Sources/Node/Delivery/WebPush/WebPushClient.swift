@@ -19,6 +19,8 @@ package final class WebPushClient: WebPushPosting {
     private static let tokenMargin: Int64 = 3600
     private static let tokenCapacity = 1000
     private static let rememberedKeyCapacity = 10_000
+    /// RFC 8030 allows 32 characters.
+    private static let topicByteCount = 24
 
     private struct Token {
         let header: String
@@ -28,6 +30,8 @@ package final class WebPushClient: WebPushPosting {
     private let client: CurlClient
     /// The current one first.
     private let keys: [VAPIDKey]
+    /// Derived from the current VAPID key, so that all nodes have the same.
+    private let topicKey: SymmetricKey
     private let contact: String
     private let timeout: Duration
     private let now: @Sendable () -> Timestamp
@@ -50,6 +54,7 @@ package final class WebPushClient: WebPushPosting {
         self.client = client
         keys = [key] + formerKeys
         tokens = Mutex(keys.map { _ in GenerationalCache(capacity: Self.tokenCapacity) })
+        topicKey = HMACSHA256.derivedKey(label: Array("waku-push Web Push topic".utf8), of: key.key.scalar)
         self.contact = contact
         self.timeout = timeout
         self.now = now
@@ -90,13 +95,15 @@ package final class WebPushClient: WebPushPosting {
         }
         let time = now()
         let left = message.expires.since(time).components.seconds
+        var headers = [
+            ("TTL", "\(max(0, left))"), ("Urgency", content.urgency.rawValue), ("Content-Encoding", "aes128gcm"),
+            ("Content-Type", "application/octet-stream"),
+            ("Authorization", authorization(for: message.subscription.origin, by: place, at: time.rawValue / 1_000_000_000)),
+        ]
+        if let topic = topic(of: message) { headers.append(("Topic", topic)) }
         let request = HTTPRequest(
-            method: "POST", url: message.subscription.endpoint,
-            headers: [
-                ("TTL", "\(max(0, left))"), ("Urgency", content.urgency.rawValue), ("Content-Encoding", "aes128gcm"),
-                ("Content-Type", "application/octet-stream"),
-                ("Authorization", authorization(for: message.subscription.origin, by: place, at: time.rawValue / 1_000_000_000)),
-            ], body: body, connectTimeout: Self.connectTimeout, timeout: timeout,
+            method: "POST", url: message.subscription.endpoint, headers: headers, body: body, connectTimeout: Self.connectTimeout,
+            timeout: timeout,
             maximumResponseByteCount: Self.maximumReplyByteCount)
         do throws(HTTPError) {
             let response = try await client.send(request)
@@ -111,6 +118,14 @@ package final class WebPushClient: WebPushPosting {
                 }
             // libcurl's texts may name the host.
             return WebPushReply(answer, reason: Self.reason(error.code))
+        }
+    }
+
+    /// Differs between subscriptions, so that a push service can't tell by it which devices were notified of the same.
+    private func topic(of message: WebPushMessage) -> String? {
+        message.collapseKey.map { key in
+            let code = topicKey.authenticationCode(of: Array(message.subscription.endpoint.utf8) + [0] + key)
+            return Base64URL.encode(code.prefix(Self.topicByteCount))
         }
     }
 

@@ -9,12 +9,17 @@ package struct WebPushMessage: Sendable, CustomStringConvertible, CustomReflecta
     package let content: WebPushContent
     /// The time at which it is given up.
     package let expires: Timestamp
+    /// Equal for messages of which the push service keeps only the latest while the device is not connected; nil: it keeps this one beside others.
+    package let collapseKey: [UInt8]?
 
-    package init(id: String, subscription: PushSubscription, content: WebPushContent, expires: Timestamp) {
+    package init(
+        id: String, subscription: PushSubscription, content: WebPushContent, expires: Timestamp, collapseKey: [UInt8]? = nil
+    ) {
         self.id = id
         self.subscription = subscription
         self.content = content
         self.expires = expires
+        self.collapseKey = collapseKey
     }
 
     package var description: String { "notification \(id)" }
@@ -36,11 +41,23 @@ extension WebPushMessage {
 
 extension PostableDelivery {
     /// nil for a device of gorush, and for protocols without Web Push.
-    var webPushMessage: WebPushMessage? {
+    func webPushMessage(_ settings: NotificationSettings) -> WebPushMessage? {
         guard case .webPush(let subscription) = address.target else { return nil }
         let id = waiting.delivery.notificationID
         return content.webPushContent(id: id).map {
-            WebPushMessage(id: id, subscription: subscription, content: $0, expires: waiting.expires)
+            WebPushMessage(
+                id: id, subscription: subscription, content: $0, expires: waiting.expires,
+                collapseKey: collapseKey(settings, id: id))
+        }
+    }
+
+    private func collapseKey(_ settings: NotificationSettings, id: String) -> [UInt8]? {
+        guard !settings.isEmpty else { return nil }
+        let subject = content.subject
+        return switch settings.webPushCollapse(of: subject) {
+        case nil, .never: nil
+        case .chat where !subject.chat.isEmpty: Array("chat ".utf8) + subject.chat
+        case .chat, .message: Array("message \(id)".utf8)
         }
     }
 }

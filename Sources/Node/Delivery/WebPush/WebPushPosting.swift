@@ -33,6 +33,8 @@ package struct WebPushEndpoint: Sendable {
     package let posting: any WebPushPosting
     /// The maximum rate of posts to one push service and to one address, a second, and the burst.
     package let rate: (perSecond: Double, burst: Double)
+    /// The operator's settings, of which only `collapse` applies.
+    package var settings: NotificationSettings = .none
 
     package init(_ posting: any WebPushPosting, rate: (perSecond: Double, burst: Double) = (100, 1000)) {
         self.posting = posting

@@ -48,6 +48,11 @@ package final class NodeService: Service {
         for service in services { service.reloadFiles() }
     }
 
+    /// Replaces the operator's settings for Web Push messages.
+    package func replaceWebPushSettings(_ settings: NotificationSettings) {
+        delivery.replaceWebPushSettings(settings)
+    }
+
     /// The tables of the node itself, without those of its protocols.
     package static let parts = [DeliveryStorage.part, NodeStorage.part]
     private static let metrics: [MetricGroup] = [

@@ -29,7 +29,7 @@ struct Bench: ReportingCommand {
               waku-push-bench costs --seconds 3
               waku-push-bench endurance --duration 1h
               waku-push-bench session session-start session-renewals --seconds 5
-              waku-push-bench web-push --seconds 5 --duration 10m
+              waku-push-bench web-push --seconds 5 --rate 1500 --duration 10m
               waku-push-bench session-demo
 
             EXIT CODES
@@ -75,7 +75,7 @@ struct Bench: ReportingCommand {
 
     @Option(
         help:
-            "Messages per second for end-to-end, flood, nodes, shard and endurance. [default: 100, 100, 500, 100 to 1,000, and half of the maximum rate]"
+            "Messages per second for end-to-end, flood, nodes, shard, endurance and the latencies of web-push. [default: 100, 100, 500, 100 to 1,000, and half of the maximum rate for the last two]"
     )
     var rate: Double?
 
@@ -199,7 +199,9 @@ struct Bench: ReportingCommand {
         case .sessionStart: return [try await SessionBench(settings: settings).measureStart()]
         case .sessionRenewals: return [try await SessionBench(settings: settings).measureRenewals()]
         case .webPush:
-            return try await WebPushBench(settings: settings, executable: try Self.executable(), duration: duration?.duration).run()
+            return try await WebPushBench(
+                settings: settings, executable: try Self.executable(), duration: duration?.duration, rate: rate
+            ).run()
         case .costs: return try await CostBench(settings: settings).run()
         case .endurance:
             let duration = duration?.duration ?? .seconds(600)

@@ -22,6 +22,8 @@ package struct WebPushBench: Sendable {
     let executable: String
     /// Time for which latencies are measured; nil for that of a round.
     var duration: Duration?
+    /// Notifications per second for the latencies; nil for half of the maximum rate.
+    var rate: Double?
 
     package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
@@ -120,12 +122,13 @@ package struct WebPushBench: Sendable {
                 + "from \(Int(rounds.map(\.rate).min() ?? 0)) to \(Int(rounds.map(\.rate).max() ?? 0)); latencies are those of whole requests"
         }
         settings.progress("web push: latencies", Double(settings.rounds + 1) / Double(settings.rounds + 2))
-        if let rate = result.rate, rate > 0 {
-            let requestRate = rate / 2 / Double(Self.fanOut)
+        if let maximum = result.rate, maximum > 0 {
+            let rate = rate ?? maximum / 2
+            let requestRate = rate / Double(Self.fanOut)
             let seconds = duration?.seconds ?? settings.seconds
             let questions = await make(max(32, Int(requestRate * seconds)), run)
             result.add(try await OpenLoop.measure(questions, rate: requestRate, relay: run.relay))
-            result.latencyRate = rate / 2
+            result.latencyRate = rate
         }
         result.residentBytes = ProcessMemory.residentBytes()
         return result

@@ -101,6 +101,10 @@ enum Settings {
     static let webPushCa = Setting<String?>(
         "web-push-ca", "File with CA certificates (PEM) to trust instead of the system's for Web Push.")
 
+    static let webPushByOrigin = Setting<String>(
+        "web-push-by-origin", "100/s burst 1000",
+        "Maximum rate of posts to one push service, and to one address, with a burst: protects servers that strangers name as theirs.")
+
     // MARK: Messages and deliveries
 
     static let maxRequestAge = Setting<DurationArgument>(

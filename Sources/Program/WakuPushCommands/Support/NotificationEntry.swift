@@ -59,8 +59,8 @@ struct NotificationEntry {
                 .data, "\(entry.place): this entry of notifications sets nothing: add a setting such as priority, or remove it")
         }
         var rule = NotificationSettings.Rule()
-        rule.platforms = try selection(.platforms, among: Platform.ofGorush.map(\.name)).map { names in
-            Set(Platform.ofGorush.filter { names.contains($0.name) })
+        rule.platforms = try selection(.platforms, among: Platform.allCases.map(\.name)).map { names in
+            Set(Platform.allCases.filter { names.contains($0.name) })
         }
         rule.kinds = try selection(.kinds, among: ContentKind.allCases.map(\.rawValue)).map { Set($0.compactMap(ContentKind.init)) }
         rule.apps = entry.list(NotificationKey.apps.rawValue).map(Set.init)
@@ -98,7 +98,10 @@ struct NotificationEntry {
         if rule.apps != nil, rule.platforms?.contains(.apn) == false {
             throw failure(.apps, "are APNs topics, and this entry is not for apn: select apps of other platforms by their endpoints")
         }
-        let platforms = rule.apps == nil ? rule.platforms ?? Set(Platform.ofGorush) : [.apn]
+        if rule.endpoints != nil, rule.platforms == [.webPush] {
+            throw failure(.endpoints, "are gorush servers, and this entry is only for webpush: remove them")
+        }
+        let platforms = rule.apps == nil ? rule.platforms ?? Set(Platform.allCases) : [.apn]
         for key in NotificationKey.allCases where !key.isSelector && entry.options[key.rawValue] != nil {
             if key.platforms.isDisjoint(with: platforms) {
                 throw failure(key, "has an effect only on \(Self.list(key.platforms)): remove it, or change what the entry is for")
@@ -117,7 +120,7 @@ struct NotificationEntry {
     }
 
     private static func list(_ platforms: Set<Platform>) -> String {
-        Platform.ofGorush.filter(platforms.contains).map(\.name).joined(separator: " and ")
+        Platform.allCases.filter(platforms.contains).map(\.name).joined(separator: " and ")
     }
 
     // MARK: Values

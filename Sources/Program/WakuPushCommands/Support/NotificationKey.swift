@@ -41,6 +41,7 @@ enum NotificationKey: String, CaseIterable {
         case .mutableContent: [.apn, .firebase]
         case .channel: [.firebase, .huawei]
         case .reportTag: [.huawei]
+        case .collapse: Set(Platform.allCases)
         default: Set(Platform.ofGorush)
         }
     }

@@ -119,6 +119,7 @@ final class ReloadService: Service {
                 }
             }
             server.replaceLimits(new.configuration.limits)
+            server.node.replaceWebPushSettings(new.notifications)
             server.node.reloadFiles()
             if new.level != old.level { level.current = new.level }
             current.withLock { $0 = new }

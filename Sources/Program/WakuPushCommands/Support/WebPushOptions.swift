@@ -3,6 +3,7 @@ import Core
 import CurlClient
 import Delivery
 import Foundation
+import RateLimits
 import WakuCrypto
 
 /// Posting to Web Push services. Off unless `--web-push` is given.
@@ -13,6 +14,7 @@ struct WebPushOptions: ParsableArguments {
     @Option(Settings.webPushContact) var webPushContact: String?
     @Option(Settings.webPushAllow) var webPushAllow: [String]
     @Option(Settings.webPushCa) var webPushCa: String?
+    @Option(Settings.webPushByOrigin) var webPushByOrigin: String
 
     private static let formerKeyLimit = 3
 
@@ -28,6 +30,7 @@ struct WebPushOptions: ParsableArguments {
         failures.check("web-push-contact") { try checkedContact() }
         failures.checkEach("web-push-allow", webPushAllow) { _ = try Self.network($0) }
         failures.check("web-push-ca") { try trust() }
+        failures.check("web-push-by-origin") { try rate() }
     }
 
     /// nil when Web Push is off.
@@ -49,7 +52,19 @@ struct WebPushOptions: ParsableArguments {
         for text in webPushAllow { allowed.append(try Self.network(text)) }
         let trust = try trust()
         let client = CurlClient(configuration: WebPushClient.configuration(trust: trust, allowed: allowed))
-        return WebPushEndpoint(WebPushClient(client: client, key: key, formerKeys: formerKeys, contact: contact))
+        let rate = try rate()
+        return WebPushEndpoint(
+            WebPushClient(client: client, key: key, formerKeys: formerKeys, contact: contact),
+            rate: (rate.perSecond, Double(rate.burst)))
+    }
+
+    private func rate() throws(CommandFailure) -> RateLimit {
+        do throws(RateLimit.Problem) {
+            return try RateLimit(parsing: webPushByOrigin)
+        } catch {
+            throw CommandFailure(
+                .usage, "--web-push-by-origin \(webPushByOrigin) is not a rate: write it like 100/s burst 1000, or 600/min")
+        }
     }
 
     private func key() throws(CommandFailure) -> VAPIDKey {

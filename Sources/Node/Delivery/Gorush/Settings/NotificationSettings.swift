@@ -24,8 +24,12 @@ package struct NotificationSettings: Hashable, Sendable {
         var selectsByContent: Bool { kinds != nil || protocols != nil }
 
         func matches(_ notification: Notification, _ subject: NotificationSubject) -> Bool {
-            guard platforms?.contains(notification.platform) ?? true, kinds?.contains(subject.kind) ?? true else { return false }
-            if let apps { guard notification.platform == .apn, apps.contains(notification.apnTopic) else { return false } }
+            matches(notification.platform, apnTopic: notification.apnTopic, subject)
+        }
+
+        func matches(_ platform: Platform, apnTopic: String, _ subject: NotificationSubject) -> Bool {
+            guard platforms?.contains(platform) ?? true, kinds?.contains(subject.kind) ?? true else { return false }
+            if let apps { guard platform == .apn, apps.contains(apnTopic) else { return false } }
             return protocols?.contains(subject.protocolName) ?? !subject.isFixed
         }
     }
@@ -42,7 +46,12 @@ package struct NotificationSettings: Hashable, Sendable {
 
     /// The rules for one gorush server.
     package func rules(forEndpoint name: String) -> NotificationSettings {
-        NotificationSettings(rules.filter { $0.endpoints?.contains(name) ?? true })
+        NotificationSettings(rules.filter { $0.platforms != [.webPush] && $0.endpoints?.contains(name) ?? true })
+    }
+
+    /// The messages that a Web Push message replaces; nil if no rule says. Rules for gorush servers do not apply.
+    func webPushCollapse(of subject: NotificationSubject) -> NotificationStyle.Collapse? {
+        rules.last { $0.style.collapse != nil && $0.endpoints == nil && $0.matches(.webPush, apnTopic: "", subject) }?.style.collapse
     }
 
     /// The combined style of the rules that match a notification whatever its kind, chat, protocol and age are: the rest of it is left out.
