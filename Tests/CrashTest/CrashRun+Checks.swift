@@ -2,11 +2,8 @@ import NodeAssembly
 import Delivery
 import Foundation
 import GRDB
-import PushNode
-import Core
 import StatusProtocol
 import Storage
-import StoreSQLite
 import Synchronization
 import TestSupport
 import WakuCrypto

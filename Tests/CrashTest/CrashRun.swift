@@ -1,10 +1,5 @@
-import Delivery
 import Foundation
 import LoopbackRelay
-import PushClient
-import Storage
-import StoreSQLite
-import StatusProtocol
 import Synchronization
 import TestSupport
 import Core

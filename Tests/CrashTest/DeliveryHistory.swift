@@ -1,5 +1,3 @@
-import Core
-
 /// What was promised of a notification, and what came of it.
 struct DeliveryHistory {
     typealias Instant = ContinuousClock.Instant

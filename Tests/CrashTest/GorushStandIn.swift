@@ -4,7 +4,6 @@ import Hummingbird
 import Logging
 import NIOCore
 import Core
-import StatusProtocol
 import Synchronization
 import TestSupport
 import WakuCrypto

@@ -2,7 +2,6 @@ import Delivery
 import Core
 import StatusServer
 import Storage
-import StoreSQLite
 import StatusProtocol
 
 /// The database's state of everything in a ledger.

@@ -4,7 +4,6 @@ import LoopbackRelay
 import PushClient
 import Core
 import Storage
-import StoreSQLite
 import StatusProtocol
 import Synchronization
 import TestSupport

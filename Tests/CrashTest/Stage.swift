@@ -2,7 +2,6 @@ import Foundation
 import LoopbackRelay
 import LoopbackServer
 import NodeAssembly
-import PushNode
 import Storage
 import StorePostgreSQL
 import TestSupport

@@ -2,7 +2,6 @@ import Delivery
 import Core
 import SessionProtocol
 import StatusProtocol
-import StatusRules
 import Storage
 import TestSupport
 import Waku

@@ -1,6 +1,5 @@
 import Dispatch
 import Storage
-import Synchronization
 import Testing
 
 extension StoreContract {

@@ -1,12 +1,10 @@
 import Core
-import Delivery
 import NodeAssembly
 import SessionProtocol
 import StatusProtocol
 import Storage
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import SessionServer

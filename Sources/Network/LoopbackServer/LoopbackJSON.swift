@@ -1,4 +1,3 @@
-import Core
 import Waku
 
 /// `GET /health`: the loopback node is always ready.

@@ -1,4 +1,3 @@
-import Core
 import Waku
 
 /// A node's health, `GET /health`.

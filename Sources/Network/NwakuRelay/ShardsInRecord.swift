@@ -1,5 +1,4 @@
 import Foundation
-import Core
 import Waku
 
 /// The cluster and shards in a node's ENR, from its entry `rs` or `rsv` (`RelayShards`).

@@ -1,6 +1,5 @@
 import Core
 import Waku
-import WakuCrypto
 
 extension StoreQuery {
     /// The query string for `GET /store/v3/messages`: `name=value&…`, percent-encoded, in ascending order of time.

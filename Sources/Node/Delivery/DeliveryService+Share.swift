@@ -2,7 +2,6 @@ package import Core
 import Logging
 package import Storage
 import Synchronization
-import Waku
 
 /// An outbox shared by several nodes: each node queues only the deliveries of the devices that it owns.
 extension DeliveryService {

@@ -1,5 +1,4 @@
 package import Core
-import Waku
 
 /// Decides when a notification whose first post has an unknown outcome is posted again: an earlier run of this node, or the former owner of the
 /// device's partition, marked it as possibly posted and did not record an answer.

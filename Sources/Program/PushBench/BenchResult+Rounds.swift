@@ -1,5 +1,4 @@
 import NodeAssembly
-import PushNode
 
 extension BenchResult {
     /// Adds the medians of rounds at full speed.

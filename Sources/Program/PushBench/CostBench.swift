@@ -1,14 +1,12 @@
 import Core
 import Delivery
 import NodeAssembly
-import PushNode
 import RateLimits
 import SessionProtocol
 import StatusProtocol
 import StatusServer
 import Storage
 import StoreSQLite
-import Waku
 import WakuCrypto
 
 /// Measures the price of each kind of work beside ``WorkKind/cpuMicroseconds``, the table in code. Run it after a change of the work, and correct the table where it

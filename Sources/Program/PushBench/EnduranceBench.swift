@@ -1,6 +1,5 @@
 import StatusProtocol
 import Core
-import Waku
 import WakuCrypto
 
 /// A mix of all kinds of messages for a long time, at half of the maximum rate or a given one. Memory and latencies should not grow.

@@ -1,7 +1,5 @@
 import RateLimits
 import NodeAssembly
-import PushNode
-import StatusRules
 import StatusProtocol
 import StatusServer
 import WakuCrypto

@@ -1,5 +1,4 @@
 import NodeAssembly
-import PushNode
 import StatusV01Server
 import WakuCrypto
 

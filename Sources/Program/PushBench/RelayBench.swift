@@ -1,5 +1,4 @@
 import Foundation
-import GossipSub
 import LibP2P
 import Logging
 import Core

@@ -2,7 +2,6 @@ package import Core
 import CSQLite
 import GRDB
 import GRDBSQLite
-import Waku
 package import WakuCrypto
 
 /// The push server's tables in a database of status-go.

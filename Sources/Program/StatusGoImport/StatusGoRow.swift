@@ -1,7 +1,6 @@
 package import Core
 import StatusProtocol
 package import StatusServer
-import Waku
 
 /// A raw row of status-go's table of registrations: any column may contain anything.
 package struct StatusGoRow: Sendable {

@@ -4,7 +4,6 @@ import SessionProtocol
 import WakuCrypto
 package import RateLimits
 import Core
-import Waku
 
 /// Applies rate limits to Session, under the option names of Status' limits, and counts refusals. Thread-safe. Limits apply per protocol.
 ///

@@ -5,7 +5,6 @@ package import Core
 package import SessionProtocol
 package import RateLimits
 package import Storage
-import Waku
 
 /// Session's push server, as a protocol of the node. It uses no Waku topics: it serves HTTP and connects to storage servers.
 package struct SessionPush: NodeProtocol {

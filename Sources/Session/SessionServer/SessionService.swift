@@ -12,7 +12,6 @@ import SessionProtocol
 import RateLimits
 import Storage
 import Synchronization
-import Waku
 
 /// The running Session protocol: see ``SessionPush``.
 final class SessionService: ProtocolService {

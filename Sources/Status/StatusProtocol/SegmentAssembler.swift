@@ -1,5 +1,4 @@
 public import Core
-import Waku
 public import WakuCrypto
 
 /// Reassembles segmented messages. Bounded in memory and time, in total and per signer.

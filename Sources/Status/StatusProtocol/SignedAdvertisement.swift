@@ -1,5 +1,4 @@
 import Core
-import Waku
 public import WakuCrypto
 
 /// A contact code advertisement with its owner's signature, in the form of a Waku payload.

@@ -1,5 +1,4 @@
 public import Core
-import Waku
 
 /// A stored registration that is not a tombstone.
 public struct StoredRegistration: Hashable, Sendable {

@@ -2,7 +2,6 @@ package import Delivery
 package import Core
 package import StatusProtocol
 package import Storage
-import Waku
 
 /// The delivery source of the Status protocol: devices are rows of registrations, payloads are notifications of requests.
 package struct StatusDeliverySource: DeliverySource {

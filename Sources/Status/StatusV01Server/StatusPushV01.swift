@@ -3,9 +3,7 @@ package import Delivery
 package import NodeMetrics
 import StatusProtocol
 package import RateLimits
-import StatusRules
 package import Storage
-import Core
 import Waku
 package import WakuCrypto
 

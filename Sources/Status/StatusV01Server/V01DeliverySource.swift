@@ -2,7 +2,6 @@ package import Delivery
 package import Core
 import StatusProtocol
 package import Storage
-import Waku
 
 /// The delivery source of version 0.1: devices have their own table, payloads consist of chat and message.
 package struct V01DeliverySource: DeliverySource {

@@ -1,5 +1,4 @@
 package import Storage
-import WakuCrypto
 
 extension PostgreSQLStore {
     /// Why the database can't be written or read at present; nil when it can.

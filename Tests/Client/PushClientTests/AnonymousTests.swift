@@ -1,7 +1,6 @@
 import PushClient
 import Core
 import StatusProtocol
-import TestSupport
 import Testing
 import Waku
 import WakuCrypto

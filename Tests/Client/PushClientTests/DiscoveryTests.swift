@@ -3,7 +3,6 @@ import Core
 import StatusProtocol
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 /// Clients that only send, and checks of the client's own registrations.

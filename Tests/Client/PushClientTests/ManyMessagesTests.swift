@@ -1,6 +1,5 @@
 import Core
 import StatusProtocol
-import TestSupport
 import Testing
 import Waku
 import WakuCrypto

@@ -2,7 +2,6 @@ import NodeAssembly
 import ArgumentParser
 import Foundation
 import LoopbackRelay
-import PushNode
 import StorePostgreSQL
 import TestSupport
 

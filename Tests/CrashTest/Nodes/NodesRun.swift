@@ -1,10 +1,7 @@
 import NodeAssembly
-import Delivery
 import Foundation
 import LoopbackRelay
 import LoopbackServer
-import PushNode
-import Storage
 import StorePostgreSQL
 import Synchronization
 import TestSupport

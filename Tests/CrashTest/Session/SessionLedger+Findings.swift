@@ -3,7 +3,6 @@ import Core
 import SessionProtocol
 import SessionServer
 import Storage
-import StoreSQLite
 import WakuCrypto
 
 /// The database's state of everything in a ledger.

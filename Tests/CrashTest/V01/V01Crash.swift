@@ -1,7 +1,4 @@
 import Storage
-import TestSupport
-import Core
-import Waku
 import WakuCrypto
 
 /// The version 0.1 part of a ``CrashRun``.

@@ -2,8 +2,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import GossipSub
-
 /// Two hundred routers in simulated time, one hundred in the short form. `WAKU_PUSH_SIMULATION_SEEDS=1-50` and `WAKU_PUSH_GOSSIP_MESSAGES=500` make
 /// it long, `WAKU_PUSH_GOSSIP_FIGURES=1` prints the results; a failure reports the seed and its figures.
 @Suite("Simulation of many routers on lossy links", .timeLimit(.minutes(60)))

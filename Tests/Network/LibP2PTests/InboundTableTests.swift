@@ -1,5 +1,4 @@
 import Core
-import TestSupport
 import NIOCore
 import Testing
 

@@ -1,5 +1,4 @@
 import NIOCore
-import TestSupport
 import Testing
 
 @testable import LibP2P

@@ -1,5 +1,4 @@
 import LoopbackRelay
-import Synchronization
 import Testing
 import Core
 import Waku

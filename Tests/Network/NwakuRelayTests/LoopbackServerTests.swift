@@ -1,4 +1,3 @@
-import TestSupport
 import CurlClient
 import LoopbackRelay
 import LoopbackServer

@@ -1,8 +1,5 @@
-import TestSupport
 import Core
 import Waku
-
-@testable import NwakuRelay
 
 /// A simulated node: a cache that loses messages, subscriptions that are lost on a restart, and a store that adds messages with a
 /// delay. All times are true ones.

@@ -1,10 +1,7 @@
 import CurlClient
 import Foundation
-import LoopbackRelay
 import TestSupport
 import Testing
-import Core
-import Waku
 
 @testable import NwakuRelay
 

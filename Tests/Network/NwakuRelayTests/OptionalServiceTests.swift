@@ -1,9 +1,6 @@
 import Core
-import TestSupport
 import Testing
 import Waku
-
-@testable import NwakuRelay
 
 struct OptionalServiceTests {
     private func moment(_ uptime: Duration) -> Moment {

@@ -3,8 +3,6 @@ import TestSupport
 import Testing
 import Waku
 
-@testable import NwakuRelay
-
 struct StoreCatchUpTests {
     private static let day = Timestamp(rawValue: 1_800_000_000_000_000_001)
     private static let topic = ContentTopic(rawValue: "/waku/1/0x00000001/rfc26")

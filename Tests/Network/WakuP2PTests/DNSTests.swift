@@ -1,6 +1,5 @@
 import NIOCore
 import NIOPosix
-import Synchronization
 import TestSupport
 import Testing
 import WakuCrypto

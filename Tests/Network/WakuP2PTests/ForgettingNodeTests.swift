@@ -6,7 +6,6 @@ import TestSupport
 import Testing
 import Core
 import Waku
-import WakuCrypto
 
 @testable import WakuP2P
 

@@ -1,6 +1,5 @@
 import GossipSub
 import LibP2P
-import NIOCore
 import TestSupport
 import Testing
 import Core

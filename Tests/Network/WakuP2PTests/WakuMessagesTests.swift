@@ -1,9 +1,7 @@
-import GossipSub
 import TestSupport
 import Testing
 import Core
 import Waku
-import WakuCrypto
 
 @testable import WakuP2P
 

@@ -1,4 +1,3 @@
-import GossipSub
 import Core
 import Testing
 

@@ -2,7 +2,6 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-import Core
 @testable import Waku
 
 @Suite struct PayloadFrameTests {

@@ -1,4 +1,3 @@
-import TestSupport
 import Synchronization
 import Testing
 import Core

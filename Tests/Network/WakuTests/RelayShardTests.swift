@@ -1,5 +1,4 @@
 import Testing
-import Core
 import Waku
 
 @Suite struct RelayShardTests {

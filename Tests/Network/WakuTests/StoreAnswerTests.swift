@@ -1,5 +1,4 @@
 import Testing
-import WakuCrypto
 
 import Core
 @testable import Waku

@@ -1,7 +1,5 @@
-import TestSupport
 import Testing
 import Core
-import Waku
 
 @Suite struct TimestampTests {
     private static let ends = [Int64.min, .min + 1, -1, 0, 1, .max - 1, .max].map(Timestamp.init)

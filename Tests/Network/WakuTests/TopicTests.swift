@@ -1,6 +1,5 @@
 import TestSupport
 import Testing
-import Core
 import Waku
 
 @Suite struct TopicTests {

@@ -1,7 +1,6 @@
 import Core
 import Synchronization
 import Testing
-import Waku
 
 @testable import Delivery
 

@@ -2,7 +2,6 @@ import Delivery
 import TestSupport
 import Testing
 import Core
-import Waku
 
 /// A test for each transition of the breaker's state diagram.
 struct CircuitBreakerTests {

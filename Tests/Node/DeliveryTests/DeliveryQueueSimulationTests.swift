@@ -2,7 +2,6 @@ import Delivery
 import TestSupport
 import Testing
 import Core
-import Waku
 
 /// Random schedules of arrivals, faults and delays against a model of each delivery's state. Each seed is an argument of the test.
 struct DeliveryQueueSimulationTests {

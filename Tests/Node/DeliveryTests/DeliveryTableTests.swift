@@ -1,7 +1,5 @@
 import Core
-import Synchronization
 import Testing
-import Waku
 
 @testable import Delivery
 

@@ -1,7 +1,5 @@
 import Delivery
 import Core
-import StatusProtocol
-import TestSupport
 import Testing
 
 @Suite("Routing to gorush servers")

@@ -1,8 +1,6 @@
 import Delivery
 import Core
-import StatusProtocol
 import Testing
-import Waku
 
 struct FailureGuardTests {
     private typealias CredentialScope = FailureGuard.CredentialScope

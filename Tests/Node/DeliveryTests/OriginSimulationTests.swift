@@ -1,8 +1,6 @@
 import Core
-import CurlClient
 import TestSupport
 import Testing
-import Waku
 
 @testable import Delivery
 

@@ -2,7 +2,6 @@
 import TestSupport
 import Testing
 import Core
-import Waku
 
 /// A test for each transition of the state diagram.
 struct PostPaceTests {

@@ -2,7 +2,6 @@ import Delivery
 import TestSupport
 import Testing
 import Core
-import Waku
 
 /// The observed behaviour of a gorush with `core.sync: true`: it processes notifications one at a time, answers after the last one of a post, and
 /// continues if the caller disconnects. In virtual time.

@@ -1,7 +1,6 @@
 @testable import Delivery
 import Core
 import Testing
-import Waku
 
 @Suite("Posts with an unknown outcome")
 struct UnknownOutcomeTests {

@@ -1,9 +1,6 @@
 import Delivery
-import StatusRules
-import StatusProtocol
 import Testing
 import Core
-import Waku
 
 @Suite("Verdicts on failed tokens")
 struct VerdictRulesTests {

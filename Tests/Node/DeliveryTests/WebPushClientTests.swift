@@ -3,7 +3,6 @@ import CurlClient
 import Synchronization
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import Delivery

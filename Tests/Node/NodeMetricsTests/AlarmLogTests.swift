@@ -1,7 +1,6 @@
 @testable import NodeMetrics
 import Testing
 import Core
-import Waku
 
 @Suite("The log of alarms")
 struct AlarmLogTests {

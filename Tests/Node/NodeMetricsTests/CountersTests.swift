@@ -1,5 +1,4 @@
 @testable import NodeMetrics
-import StatusServer
 import Testing
 
 private enum ResultLabel: String, MetricLabel {

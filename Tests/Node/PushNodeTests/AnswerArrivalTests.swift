@@ -5,7 +5,6 @@ import NodeMetrics
 import NwakuRelay
 import StatusProtocol
 import Synchronization
-import TestSupport
 import Testing
 import Core
 import Waku

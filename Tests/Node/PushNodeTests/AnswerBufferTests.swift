@@ -1,6 +1,5 @@
 import StatusProtocol
 import Testing
-import Core
 import Waku
 import WakuCrypto
 

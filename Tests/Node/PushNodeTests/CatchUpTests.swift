@@ -6,7 +6,6 @@ import NodeMetrics
 import NwakuRelay
 import StatusServer
 import Storage
-import StoreSQLite
 import StatusProtocol
 import Synchronization
 import TestSupport

@@ -4,7 +4,6 @@ import NodeAssembly
 import NodeMetrics
 import PushNode
 import Storage
-import StoreSQLite
 import StatusProtocol
 import Synchronization
 import TestSupport

@@ -1,7 +1,6 @@
 import NodeAPI
 import StatusProtocol
 import Testing
-import Core
 import Waku
 import WakuCrypto
 

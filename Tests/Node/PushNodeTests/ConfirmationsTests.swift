@@ -2,7 +2,6 @@ import NodeAPI
 import StatusProtocol
 import TestSupport
 import Testing
-import Core
 import Waku
 import WakuCrypto
 

@@ -1,6 +1,5 @@
 import LoopbackRelay
 import NodeMetrics
-import PushNode
 import StatusProtocol
 import TestSupport
 import Testing

@@ -4,7 +4,6 @@ import NodeMetrics
 import PushClient
 import PushNode
 import Core
-import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing

@@ -1,7 +1,6 @@
 import Foundation
 import Delivery
 import NodeAssembly
-import PushNode
 import Storage
 import StatusProtocol
 import TestSupport

@@ -5,7 +5,6 @@ import NodeAssembly
 import NodeMetrics
 import PushClient
 import Storage
-import StoreSQLite
 import StatusProtocol
 import Synchronization
 import TestSupport

@@ -1,6 +1,5 @@
 import NodeAssembly
 import NodeMetrics
-import PushNode
 import RateLimits
 import StatusRules
 import StatusProtocol

@@ -7,8 +7,6 @@ import PushClient
 import RateLimits
 import StatusProtocol
 import Storage
-import StorePostgreSQL
-import StoreSQLite
 import TestSupport
 import Testing
 import Waku

@@ -4,7 +4,6 @@ import NodeAssembly
 import NodeMetrics
 import PushClient
 import RateLimits
-import StatusRules
 import Storage
 import StoreSQLite
 import StatusProtocol

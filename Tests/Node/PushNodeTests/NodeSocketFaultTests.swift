@@ -1,4 +1,3 @@
-import NodeAPI
 import CurlClient
 import Foundation
 import Delivery
@@ -7,7 +6,6 @@ import LoopbackRelay
 import NodeAssembly
 import NodeMetrics
 import NwakuRelay
-import PushClient
 import PushNode
 import StatusProtocol
 import Synchronization

@@ -1,9 +1,7 @@
-import NodeAPI
 import CurlClient
 import Delivery
 import Foundation
 import NodeMetrics
-import PushClient
 import PushNode
 import Core
 import StatusProtocol

@@ -1,7 +1,5 @@
-import NodeAPI
 import Testing
 import Core
-import Waku
 
 @testable import PushNode
 

@@ -1,5 +1,4 @@
 import NodeAssembly
-import PushNode
 import StorePostgreSQL
 import TestSupport
 

@@ -11,7 +11,6 @@ import Waku
 import WakuCrypto
 
 @testable import Delivery
-@testable import PushNode
 @testable import StatusRules
 @testable import StatusServer
 

@@ -1,8 +1,6 @@
 import NodeAPI
 import Delivery
-import PushNode
 import StatusProtocol
-import Core
 import Waku
 import WakuCrypto
 

@@ -1,8 +1,6 @@
 import Glibc
 import NodeAssembly
 import NodeMetrics
-@testable import PushNode
-import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing

@@ -3,7 +3,6 @@ import NodeAssembly
 import Core
 import StatusProtocol
 import Storage
-import StorePostgreSQL
 import TestSupport
 import Testing
 import Waku

@@ -3,7 +3,6 @@ import Foundation
 import Synchronization
 import TestSupport
 import Testing
-import WakuCrypto
 
 /// Attacks by services that the daemon uses, and from its machine: the relay's REST API, gorush, a page in the operator's browser, a local
 /// user. See the table in the Privacy article.

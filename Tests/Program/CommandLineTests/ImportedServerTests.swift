@@ -1,11 +1,9 @@
-import CurlClient
 import Foundation
 import NwakuRelay
 import StatusProtocol
 import TestSupport
 import Testing
 import Core
-import Waku
 import WakuCrypto
 
 /// A daemon that took over the database of a recorded push server of status-go answers what its clients sent as that server answered it.

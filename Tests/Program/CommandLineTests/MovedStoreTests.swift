@@ -3,7 +3,6 @@ import NodeAssembly
 import StatusServer
 import Storage
 import StorePostgreSQL
-import StoreSQLite
 import TestSupport
 import Testing
 import WakuCrypto

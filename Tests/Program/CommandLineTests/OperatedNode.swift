@@ -1,6 +1,4 @@
-import CurlClient
 import Foundation
-import StatusProtocol
 import Synchronization
 import TestSupport
 import WakuCrypto

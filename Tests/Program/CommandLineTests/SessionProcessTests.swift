@@ -1,6 +1,5 @@
 import CurlClient
 import Foundation
-import SessionProtocol
 import TestSupport
 import Testing
 import WakuCrypto

@@ -6,7 +6,6 @@ import Core
 import StatusProtocol
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 import WakuP2P
 

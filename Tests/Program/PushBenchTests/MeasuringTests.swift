@@ -1,9 +1,7 @@
 import Core
-import StatusProtocol
 import Synchronization
 import TestSupport
 import Testing
-import Waku
 
 @testable import PushBench
 

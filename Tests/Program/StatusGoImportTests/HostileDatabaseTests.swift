@@ -1,7 +1,6 @@
 import Foundation
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import StatusGoImport

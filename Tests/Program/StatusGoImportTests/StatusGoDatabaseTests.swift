@@ -1,10 +1,7 @@
 import Foundation
-import StatusProtocol
-import StatusServer
 import TestSupport
 import Testing
 import Core
-import Waku
 import WakuCrypto
 
 @testable import StatusGoImport

@@ -3,7 +3,6 @@ import StatusProtocol
 import StatusServer
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import StatusGoImport

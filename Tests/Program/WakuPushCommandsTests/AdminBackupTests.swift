@@ -1,11 +1,8 @@
 import Foundation
 import GRDB
-import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing
-import Core
-import Waku
 import WakuCrypto
 
 @Suite(.timeLimit(.minutes(5)))

@@ -1,13 +1,10 @@
 import Delivery
 import NodeAssembly
-import PushNode
 import Core
 import Storage
 import StorePostgreSQL
-import StoreSQLite
 import StatusProtocol
 import TestSupport
-import Waku
 import WakuCrypto
 
 @testable import StatusServer

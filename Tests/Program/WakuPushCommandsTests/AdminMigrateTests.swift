@@ -7,10 +7,8 @@ import PushNode
 import StatusProtocol
 import Storage
 import StorePostgreSQL
-import StoreSQLite
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import StatusServer

@@ -1,7 +1,6 @@
 import Cluster
 import Foundation
 import Core
-import PushNode
 import StatusProtocol
 import StorePostgreSQL
 import TestSupport

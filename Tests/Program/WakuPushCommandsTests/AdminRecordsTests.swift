@@ -8,7 +8,6 @@ import Storage
 import StoreSQLite
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 /// Records of version 0.1 in a data folder as a daemon leaves it: Bob has two devices, Dave had one.

@@ -1,6 +1,5 @@
 import Foundation
 import NodeAssembly
-import PushNode
 import Core
 import SessionProtocol
 import SessionServer

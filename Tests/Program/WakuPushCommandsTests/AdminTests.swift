@@ -1,7 +1,6 @@
 import Delivery
 import Foundation
 import StatusServer
-import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing

@@ -1,5 +1,4 @@
 import NodeAPI
-import PushNode
 import Testing
 import WakuCrypto
 

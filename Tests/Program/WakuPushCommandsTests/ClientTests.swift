@@ -1,7 +1,6 @@
 import Foundation
 import LoopbackRelay
 @testable import PushClient
-import PushClientSQLite
 import Core
 import StatusProtocol
 import TestSupport

@@ -1,5 +1,4 @@
 import Foundation
-import StatusProtocol
 import TestSupport
 import Testing
 import WakuCrypto

@@ -1,5 +1,4 @@
 import Foundation
-import RateLimits
 import TestSupport
 import Testing
 

@@ -6,7 +6,6 @@ import LoopbackRelay
 import LoopbackServer
 import NodeAssembly
 import PushNode
-import StatusServer
 import StatusV01Server
 import TestSupport
 import WakuCrypto

@@ -2,7 +2,6 @@ import ArgumentParser
 import Core
 import LibP2P
 import RateLimits
-import StatusRules
 import StatusProtocol
 import TestSupport
 import Testing

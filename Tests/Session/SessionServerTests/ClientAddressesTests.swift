@@ -1,7 +1,6 @@
 import CurlClient
 import NodeAPI
 import RateLimits
-import SessionProtocol
 import TestSupport
 import Testing
 import Core

@@ -1,5 +1,4 @@
 import Core
-import Delivery
 import SessionProtocol
 import Storage
 import TestSupport

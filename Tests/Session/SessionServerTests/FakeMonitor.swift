@@ -1,4 +1,3 @@
-import Core
 import SessionProtocol
 import Synchronization
 import TestSupport

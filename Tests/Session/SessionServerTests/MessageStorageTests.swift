@@ -3,10 +3,8 @@ import Foundation
 import Core
 import SessionProtocol
 import Storage
-import StoreSQLite
 import Testing
 import TestSupport
-import Waku
 import WakuCrypto
 
 @testable import SessionServer

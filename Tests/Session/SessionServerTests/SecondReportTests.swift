@@ -10,7 +10,6 @@ import StorePostgreSQL
 import Synchronization
 import Testing
 import TestSupport
-import Waku
 
 @testable import SessionServer
 

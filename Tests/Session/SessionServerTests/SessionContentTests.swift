@@ -5,7 +5,6 @@ import Core
 import SessionProtocol
 import Storage
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import SessionServer

@@ -7,12 +7,10 @@ import NodeMetrics
 import Core
 import SessionProtocol
 import RateLimits
-import StatusRules
 import Storage
 import Synchronization
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import PushNode

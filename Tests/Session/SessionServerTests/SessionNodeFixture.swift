@@ -10,7 +10,6 @@ import Core
 import ServiceLifecycle
 import SessionProtocol
 import RateLimits
-import StatusRules
 import Storage
 import StorePostgreSQL
 import Synchronization

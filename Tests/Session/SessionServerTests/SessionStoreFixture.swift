@@ -1,11 +1,9 @@
 import Delivery
 import NodeAssembly
-import PushNode
 import Core
 import SessionProtocol
 import Storage
 import TestSupport
-import Waku
 import WakuCrypto
 
 @testable import SessionServer

@@ -4,7 +4,6 @@ import Delivery
 import Foundation
 import NodeAPI
 import NodeMetrics
-import SessionProtocol
 import StorePostgreSQL
 import TestSupport
 import Testing

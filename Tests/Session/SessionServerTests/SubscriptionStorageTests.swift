@@ -7,7 +7,6 @@ import Storage
 import StoreSQLite
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import SessionServer

@@ -2,7 +2,6 @@ import StatusProtocol
 import TestSupport
 import Testing
 import Core
-import Waku
 import WakuCrypto
 
 @Suite struct SegmentTests {

@@ -3,7 +3,6 @@ import StatusRules
 import StatusProtocol
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 /// `PROTOCOL.md`, section 5.

@@ -3,7 +3,6 @@ import Core
 import StatusProtocol
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 /// `PROTOCOL.md`, section 4, in the order of its steps.

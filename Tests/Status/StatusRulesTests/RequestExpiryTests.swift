@@ -1,7 +1,6 @@
 import StatusRules
 import Testing
 import Core
-import Waku
 
 @Suite struct RequestExpiryTests {
     private static let now = Timestamp(rawValue: 1_700_000_000_000_000_000)

@@ -3,7 +3,6 @@ import Delivery
 import Core
 import StatusProtocol
 import Testing
-import Waku
 
 @testable import StatusV01Server
 

@@ -1,12 +1,10 @@
 import Core
-import Delivery
 import StatusProtocol
 import StatusRules
 import Storage
 import StoreSQLite
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import StatusV01Server

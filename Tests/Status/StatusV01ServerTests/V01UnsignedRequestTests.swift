@@ -1,7 +1,5 @@
 import RateLimits
 import Core
-import NodeMetrics
-import PushNode
 import StatusProtocol
 import StatusRules
 import TestSupport

@@ -4,8 +4,6 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-@testable import StorePostgreSQL
-
 /// SQLite executes commands one after the other; PostgreSQL reads for many at once.
 @Suite("PostgreSQL and SQLite", .timeLimit(.minutes(5)))
 struct EngineEquivalenceTests {

@@ -1,6 +1,4 @@
-import StatusProtocol
 import Synchronization
-import Core
 import Waku
 import WakuCrypto
 

@@ -1,4 +1,3 @@
-import Core
 import Waku
 
 /// Pending questions, each with its own answer topic. Bounded: the oldest are dropped.

@@ -1,5 +1,4 @@
 import Core
-import Waku
 
 /// Why a client's request failed.
 public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertible {

@@ -1,6 +1,3 @@
-import StatusProtocol
-import Core
-import Waku
 import WakuCrypto
 
 /// An action for the driver of a machine, to perform after the accompanying changes were stored.

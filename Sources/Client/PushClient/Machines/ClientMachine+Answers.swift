@@ -1,6 +1,5 @@
 import StatusProtocol
 import Core
-import Waku
 import WakuCrypto
 
 /// Results of publications, and incoming messages.

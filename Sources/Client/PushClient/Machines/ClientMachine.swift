@@ -1,6 +1,5 @@
 import StatusProtocol
 import Core
-import Waku
 import WakuCrypto
 
 typealias ClientRecord = MachineRecord<DeployedVersion>

@@ -1,6 +1,5 @@
 import StatusProtocol
 import Core
-import Waku
 import WakuCrypto
 
 /// Knowledge about registrants' devices, and the search for the devices of a message. The protocols differ in how they learn about devices, but

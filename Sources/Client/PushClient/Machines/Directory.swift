@@ -1,6 +1,5 @@
 import Core
 import StatusProtocol
-import Waku
 import WakuCrypto
 
 /// Which servers can notify which devices, according to advertisements and servers' answers.

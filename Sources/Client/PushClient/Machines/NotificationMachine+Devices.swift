@@ -1,6 +1,5 @@
 import StatusProtocol
 import Core
-import Waku
 import WakuCrypto
 
 /// Chooses the devices of a message, and the server for each.

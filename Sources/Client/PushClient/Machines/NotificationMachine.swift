@@ -1,6 +1,5 @@
 import StatusProtocol
 import Core
-import Waku
 import WakuCrypto
 
 /// Requests notifications for devices, each from one server, falling back to another when one does not answer. ``MessageRecord/Device`` shows the

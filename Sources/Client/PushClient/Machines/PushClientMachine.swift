@@ -1,6 +1,5 @@
 import StatusProtocol
 import Core
-import Waku
 import WakuCrypto
 
 /// A complete client without I/O or clock. Input: requests, answers and time. Output: changes to store, messages to publish, and the next wake-up

@@ -1,6 +1,4 @@
-import StatusProtocol
 import Core
-import Waku
 import WakuCrypto
 
 /// Pending queries: one per registrant at a time, sent to all its servers at once.

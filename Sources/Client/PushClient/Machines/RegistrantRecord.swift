@@ -1,6 +1,5 @@
 import StatusProtocol
 import Core
-import Waku
 import WakuCrypto
 
 /// The known devices of a registrant.

@@ -1,6 +1,5 @@
 import Core
 import StatusProtocol
-import Waku
 import WakuCrypto
 
 /// Keeps one device registered with several servers, with the same content. Input: settings, answers and time. Output: registrations to send.

@@ -1,6 +1,4 @@
-import StatusProtocol
 import Core
-import Waku
 import WakuCrypto
 
 /// The state of the device's registration with one server.

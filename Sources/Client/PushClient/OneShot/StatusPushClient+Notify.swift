@@ -1,6 +1,5 @@
 import Core
 public import StatusProtocol
-import Waku
 public import WakuCrypto
 
 /// A device that may be notified: its registrant's grant for the server is valid.

@@ -1,6 +1,5 @@
 public import Core
 public import StatusProtocol
-import Waku
 public import WakuCrypto
 
 /// A device registration with the owner's settings. The client adds the grant.

@@ -1,7 +1,6 @@
 import Foundation
 import StatusProtocol
 import Core
-import Waku
 import WakuCrypto
 
 /// A record of the client's state, stored under one key. The machines change whole records.

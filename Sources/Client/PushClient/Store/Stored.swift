@@ -1,7 +1,6 @@
 import Foundation
 import Core
 import StatusProtocol
-import Waku
 import WakuCrypto
 
 /// A value stored as bytes in a record.

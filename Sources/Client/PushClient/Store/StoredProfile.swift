@@ -1,5 +1,4 @@
 import Core
-import StatusProtocol
 import WakuCrypto
 
 /// The stored form of a ``DeviceProfile``.

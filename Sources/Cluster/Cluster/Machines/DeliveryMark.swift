@@ -1,5 +1,3 @@
-import Core
-
 /// The mark of an outbox row: the ownership of its partition under which it was about to be posted. Written by a committed transaction before the
 /// post; for a row that is posted at once, by the row's own commit.
 ///

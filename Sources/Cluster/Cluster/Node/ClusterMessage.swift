@@ -1,6 +1,5 @@
 import Core
 import NodeAPI
-import Waku
 
 /// A message whose outcome this node does not know yet.
 struct ClusterMessage: Sendable {

@@ -1,10 +1,8 @@
 package import Delivery
-import Logging
 import Core
 import NodeMetrics
 import Storage
 import Synchronization
-import Waku
 
 /// Deliveries: the devices for which this node posts notifications, and the marks that it sets before a post.
 extension ClusterNode: OutboxShare {

@@ -1,6 +1,4 @@
-import NodeAPI
 package import Delivery
-import NodeMetrics
 import Core
 import Storage
 import Synchronization

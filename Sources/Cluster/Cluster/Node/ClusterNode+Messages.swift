@@ -1,5 +1,4 @@
 package import NodeAPI
-import Logging
 package import NodeMetrics
 package import Core
 package import Storage

@@ -1,10 +1,5 @@
-import NodeAPI
 import Delivery
-import Logging
-import Core
 import Storage
-import Synchronization
-import WakuCrypto
 
 /// Notifications between nodes through the database (`LISTEN` and `NOTIFY`). They only save time: the changes are also found by periodic reads. The
 /// exception is the usage of shared limits, which is sent in no other way: see `NoticeReception.recordLimitUsage(_:)`.

@@ -1,5 +1,4 @@
 import Core
-import Delivery
 import NodeAPI
 
 /// The state of a node in its cluster, behind one lock.

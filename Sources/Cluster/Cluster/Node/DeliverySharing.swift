@@ -1,10 +1,8 @@
 import Core
 import Delivery
-import Logging
 import NodeMetrics
 import Storage
 import Synchronization
-import Waku
 
 /// Finds the deliveries of this node's devices in the outbox, and the outcomes of posts by other nodes. Maintains the tables of claims if this
 /// node owns maintenance.

@@ -3,7 +3,6 @@ import Delivery
 import Logging
 import NodeAPI
 import Storage
-import StorePostgreSQL
 import Synchronization
 
 /// Renews this node's lease with heartbeats, and carries out the changes that each new membership view brings.

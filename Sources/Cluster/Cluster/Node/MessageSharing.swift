@@ -3,7 +3,6 @@ import NodeAPI
 import NodeMetrics
 import Storage
 import Synchronization
-import Waku
 
 /// Takes over messages that other nodes have not handled in time, and tells other nodes which messages this node has finished.
 struct MessageSharing: Sendable {

@@ -1,6 +1,5 @@
 import Core
 import Delivery
-import Logging
 import NodeAPI
 import NodeMetrics
 import Storage

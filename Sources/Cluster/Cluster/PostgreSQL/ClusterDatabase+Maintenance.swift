@@ -1,4 +1,3 @@
-import Core
 package import Storage
 import StorePostgreSQL
 

@@ -1,4 +1,3 @@
-import Core
 import Storage
 import StorePostgreSQL
 import Synchronization

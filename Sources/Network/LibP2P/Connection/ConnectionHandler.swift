@@ -1,5 +1,4 @@
 import NIOCore
-import WakuCrypto
 
 /// The interface of the host to its connections, which call it on their event loops.
 protocol ConnectionOwner: AnyObject, Sendable {

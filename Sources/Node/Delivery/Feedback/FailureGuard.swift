@@ -1,5 +1,4 @@
 package import Core
-import Waku
 
 /// Prevents an operator's mistake from removing all registrations: when too many tokens fail for the same reason, none of these failures counts.
 ///

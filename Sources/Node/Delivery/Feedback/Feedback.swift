@@ -3,7 +3,6 @@ package import NodeMetrics
 import Core
 import Storage
 import Synchronization
-import Waku
 
 /// Handles token failures that gorush reports in its replies or by its feedback hook, both in the same way.
 ///

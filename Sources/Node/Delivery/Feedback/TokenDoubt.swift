@@ -1,5 +1,4 @@
 package import Core
-import Waku
 
 /// The failures of a registration's token for reasons that may be the operator's own mistake.
 ///

@@ -1,6 +1,5 @@
 import Core
 import Storage
-import Waku
 
 /// A failed notification, with the device of its token.
 struct TokenFailure: Sendable {

@@ -1,5 +1,4 @@
 package import Core
-import Waku
 
 /// The consequences of token failures that gorush reports, `PROTOCOL.md` section 6.
 package enum VerdictRules {

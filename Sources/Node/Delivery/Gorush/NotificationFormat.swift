@@ -1,5 +1,4 @@
 package import Core
-import Waku
 
 /// The format of notifications for a gorush server: the app's payload profile, and the operator's settings.
 package struct NotificationFormat: Sendable {

@@ -1,5 +1,4 @@
 import Core
-import Waku
 
 /// The body of gorush's `POST /api/push`: a JSON object with one array, `notifications`.
 ///

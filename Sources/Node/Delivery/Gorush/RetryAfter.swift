@@ -1,5 +1,4 @@
 import Core
-import Waku
 
 /// The header Retry-After, RFC 9110: seconds, or a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 enum RetryAfter {

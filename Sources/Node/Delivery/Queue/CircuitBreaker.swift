@@ -1,5 +1,4 @@
 package import Core
-import Waku
 
 /// Decides whether a post to gorush may go out. Outcomes and time go in, an admission comes out; its owner does the I/O.
 ///

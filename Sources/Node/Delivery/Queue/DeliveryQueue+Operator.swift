@@ -1,5 +1,4 @@
 package import Core
-import Waku
 
 extension DeliveryQueue {
     /// The slowness while a post is overdue, and afterwards until a post is answered; otherwise nil.

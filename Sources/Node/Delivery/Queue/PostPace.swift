@@ -1,5 +1,4 @@
 import Core
-import Waku
 
 /// Paces posts by gorush's answers: how many notifications go into a post, and whether another post may go out while one is overdue. Posts, answers
 /// and time go in; limits come out.

@@ -1,5 +1,4 @@
 import Core
-import CurlClient
 
 /// The pace of posts to one address, in virtual time: names of several push services may lead to the same server.
 ///

@@ -1,5 +1,4 @@
 package import Core
-import CurlClient
 package import NodeMetrics
 
 /// A push service's answer to a post, RFC 8030 section 5 and RFC 8292 section 4.2.

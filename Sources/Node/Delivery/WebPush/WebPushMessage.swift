@@ -1,5 +1,4 @@
 package import Core
-import Waku
 import WakuCrypto
 
 /// A notification for a Web Push receiver. Prints only its id.

@@ -1,5 +1,4 @@
 package import Core
-import CurlClient
 package import WakuCrypto
 
 /// Posts messages to push services and returns their answers.

@@ -1,4 +1,3 @@
-import NodeAPI
 import Foundation
 import HTTPService
 import Hummingbird

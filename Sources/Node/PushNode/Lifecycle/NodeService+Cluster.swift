@@ -2,8 +2,6 @@ import Delivery
 import Logging
 import NodeAPI
 import Storage
-import Core
-import Waku
 
 /// The connection of a node to its cluster.
 extension NodeService {

@@ -1,7 +1,6 @@
 import Delivery
 import NodeAPI
 import Logging
-import NodeMetrics
 import Storage
 import Synchronization
 

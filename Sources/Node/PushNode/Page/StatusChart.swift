@@ -1,6 +1,5 @@
 import NodeMetrics
 import Core
-import Waku
 
 /// A chart as a figure with an SVG: lines over time, with the scale and the latest values as text.
 struct StatusChart {

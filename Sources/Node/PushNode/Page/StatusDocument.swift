@@ -1,7 +1,6 @@
 import Foundation
 import NodeMetrics
 import Core
-import Waku
 import NodeAPI
 import WakuCrypto
 

@@ -2,7 +2,6 @@ import Foundation
 package import NodeAPI
 package import NodeMetrics
 package import Core
-import Waku
 
 /// The figures of the status page and `/status.json`.
 package struct StatusFigures: Sendable {

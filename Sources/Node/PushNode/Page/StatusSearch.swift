@@ -2,7 +2,6 @@ import Core
 import Delivery
 import NodeAPI
 import Storage
-import WakuCrypto
 
 /// Looks up registrants and notifications in the store, for the status page. Answers contain numbers, states and times: nothing that a client sent.
 struct StatusSearch: Sendable {

@@ -1,5 +1,4 @@
 import NodeAPI
-import Core
 import Waku
 
 /// Decides which published answers are looked up in the relays' stores, and which are published again. Publications, findings and time are

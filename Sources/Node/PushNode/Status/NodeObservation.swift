@@ -1,6 +1,5 @@
 import Core
 import NodeAPI
-import NodeMetrics
 import Waku
 
 /// The parts that observe a node: gauges, alarms and charts, and the figures of the status page.

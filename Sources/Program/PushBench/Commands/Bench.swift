@@ -1,7 +1,6 @@
 import NodeAssembly
 import ArgumentParser
 import Foundation
-import PushNode
 import StorePostgreSQL
 import UnixSignals
 import WakuPushCommands

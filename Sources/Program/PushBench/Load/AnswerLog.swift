@@ -1,6 +1,5 @@
 import NIOCore
 import Core
-import StatusProtocol
 import Synchronization
 import Waku
 

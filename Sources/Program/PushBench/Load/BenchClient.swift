@@ -1,6 +1,5 @@
 import Foundation
 import Core
-import StoreSQLite
 import StatusProtocol
 import Waku
 import WakuCrypto

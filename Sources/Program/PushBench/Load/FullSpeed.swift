@@ -1,4 +1,3 @@
-import Core
 import Waku
 
 /// Messages delivered as fast as the node accepts them, until all are answered.

@@ -1,5 +1,4 @@
 import COpenSSL
-import WakuCrypto
 
 /// libcrypto's calls with reused contexts that get a new key each time. For one thread.
 final class BareCiphers {

@@ -1,7 +1,5 @@
-import Core
 import NodeAssembly
 import Foundation
-import PushNode
 
 /// Measures primitives in a temporary folder.
 package struct PrimitiveMeter: Sendable {

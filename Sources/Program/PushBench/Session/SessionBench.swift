@@ -5,7 +5,6 @@ import Foundation
 import HTTPService
 import Logging
 import NodeAssembly
-import PushNode
 import SessionProtocol
 import SessionServer
 import SessionStandIns

@@ -1,6 +1,5 @@
 import CurlClient
 import Foundation
-import SessionStandIns
 import SessionProtocol
 import Synchronization
 import WakuCrypto

@@ -1,7 +1,6 @@
 import NodeAPI
 import Foundation
 import NodeAssembly
-import PushNode
 import Core
 import SessionProtocol
 import SessionServer

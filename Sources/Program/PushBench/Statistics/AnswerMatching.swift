@@ -1,5 +1,3 @@
-import Core
-
 /// Matches answers to messages by their topic, without decrypting them, to measure latencies.
 ///
 /// Senders on the same partition of 5,000 can't be distinguished. Their answers are matched in the order of the messages: two that wait at the same

@@ -1,4 +1,3 @@
-import NodeAPI
 import PushNode
 import ArgumentParser
 import Logging

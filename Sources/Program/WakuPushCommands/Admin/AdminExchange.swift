@@ -3,11 +3,8 @@ import ArgumentParser
 import Foundation
 import StatusServer
 import Storage
-import StoreSQLite
 import StatusProtocol
 import Core
-import Waku
-import WakuCrypto
 
 extension Admin.Registrations {
     struct Find: AdminCommand {

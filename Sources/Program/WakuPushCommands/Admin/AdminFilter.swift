@@ -2,9 +2,6 @@ import ArgumentParser
 import Foundation
 import Core
 import StatusServer
-import StoreSQLite
-import StatusProtocol
-import Waku
 import WakuCrypto
 
 /// Selects installations.

@@ -7,8 +7,6 @@ import StatusGoImport
 import StatusProtocol
 import StatusServer
 import Storage
-import StoreSQLite
-import Waku
 import WakuCrypto
 
 extension Admin {

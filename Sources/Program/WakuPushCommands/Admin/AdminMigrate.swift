@@ -5,7 +5,6 @@ import NodeAssembly
 import PushNode
 import Storage
 import StorePostgreSQL
-import StoreSQLite
 import WakuCrypto
 
 extension Admin {

@@ -1,7 +1,6 @@
 import NodeAssembly
 import ArgumentParser
 import Cluster
-import PushNode
 import Storage
 import StorePostgreSQL
 

@@ -4,7 +4,6 @@ import Delivery
 import NodeAssembly
 import StatusServer
 import Storage
-import StoreSQLite
 import StatusProtocol
 import Core
 import Waku

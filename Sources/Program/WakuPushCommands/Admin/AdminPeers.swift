@@ -1,6 +1,5 @@
 import PushNode
 import ArgumentParser
-import Core
 import Waku
 
 extension Admin {

@@ -6,7 +6,6 @@ import NodeAPI
 import NodeAssembly
 import StatusServer
 import Storage
-import StoreSQLite
 
 extension Admin {
     struct Status: AdminCommand {

@@ -4,7 +4,6 @@ import Core
 import Delivery
 import StatusServer
 import Storage
-import StoreSQLite
 import StatusProtocol
 import Waku
 import WakuCrypto

@@ -2,9 +2,7 @@ import ArgumentParser
 import Core
 import Delivery
 import NodeAssembly
-import StatusProtocol
 import Storage
-import Waku
 import WakuCrypto
 
 extension Admin {

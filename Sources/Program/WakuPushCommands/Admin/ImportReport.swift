@@ -1,6 +1,5 @@
 import Core
 import StatusGoImport
-import Waku
 
 /// The contents of an imported database, and the results of the import.
 struct ImportReport: Encodable {

@@ -1,7 +1,6 @@
 import Core
 import Foundation
 import StatusGoImport
-import Waku
 
 /// A database of status-go that is imported.
 struct ImportSource {

@@ -5,7 +5,6 @@ import StatusServer
 import Storage
 import StoreSQLite
 import Core
-import Waku
 import WakuCrypto
 
 /// The store that registrations are imported into, with or without a running daemon.

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Core
 import Foundation
-import HTTPService
 import NodeAPI
 import PushReceiver
 import PushReceiverHTTP

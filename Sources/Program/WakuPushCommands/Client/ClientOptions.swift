@@ -3,10 +3,8 @@ import CurlClient
 import LibP2P
 import Logging
 import NwakuRelay
-import PushClient
 import Core
 import Waku
-import WakuCrypto
 import WakuP2P
 
 /// Options of every client command that uses the network.

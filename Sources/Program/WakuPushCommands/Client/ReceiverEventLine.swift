@@ -1,6 +1,5 @@
 import Foundation
 import PushReceiver
-import WakuCrypto
 import Core
 
 /// A line of `client listen`: `notification protocol=status id=…`, or a JSON object with the event's name as `event`.

@@ -2,7 +2,6 @@ import Core
 import Foundation
 import HTTPService
 import PushReceiver
-import WakuCrypto
 
 /// The folder of `client listen`, mode 0700:
 ///

@@ -2,8 +2,6 @@ import ArgumentParser
 import Foundation
 import PushClient
 import PushClientSQLite
-import Synchronization
-import Core
 import Waku
 import WakuCrypto
 

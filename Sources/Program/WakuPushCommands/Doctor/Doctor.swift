@@ -1,6 +1,5 @@
 import ArgumentParser
 import NodeAPI
-import PushNode
 
 struct Doctor: ReportingCommand {
     static let configuration = CommandConfiguration(

@@ -4,7 +4,6 @@ import NodeAPI
 import NwakuRelay
 import StatusServer
 import Storage
-import StatusProtocol
 
 /// Findings on a node's machine, database, daemon and clock.
 extension NodeChecks {

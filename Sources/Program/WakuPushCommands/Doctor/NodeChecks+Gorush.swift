@@ -4,7 +4,6 @@ import NodeAPI
 import Core
 import StatusServer
 import Storage
-import StatusProtocol
 
 /// Findings on a gorush server.
 extension NodeChecks {

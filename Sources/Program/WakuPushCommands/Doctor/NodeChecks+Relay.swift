@@ -2,7 +2,6 @@ import PushNode
 import NodeAPI
 import NodeMetrics
 import NwakuRelay
-import Core
 import Waku
 
 /// Findings on the relay: its attachment, the Waku node behind it, and its peers.

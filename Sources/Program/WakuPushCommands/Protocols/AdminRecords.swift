@@ -5,8 +5,6 @@ import Core
 import StatusProtocol
 import StatusV01Server
 import Storage
-import StoreSQLite
-import Waku
 import WakuCrypto
 
 extension Admin {

@@ -5,8 +5,6 @@ import Core
 import SessionProtocol
 import SessionServer
 import Storage
-import StoreSQLite
-import Waku
 import WakuCrypto
 
 extension Admin {

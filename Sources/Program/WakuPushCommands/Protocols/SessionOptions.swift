@@ -3,7 +3,6 @@ import ArgumentParser
 import Core
 import Foundation
 import HTTPService
-import PushNode
 import SessionProtocol
 import SessionServer
 

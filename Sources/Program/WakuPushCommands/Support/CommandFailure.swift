@@ -2,16 +2,13 @@ import NodeAPI
 package import ArgumentParser
 import Foundation
 import Delivery
-import LoopbackRelay
 import LoopbackServer
 import Core
 import NwakuRelay
 import PushClient
-import PushNode
 import SessionProtocol
 import StatusGoImport
 import Storage
-import StoreSQLite
 
 /// The failure of a command: a message of one line and an exit code of sysexits.h.
 package struct CommandFailure: Error {

@@ -4,7 +4,6 @@ import CurlClient
 import Delivery
 import Foundation
 import Core
-import StatusProtocol
 
 /// Options for the connection to gorush. Secrets are read from files.
 struct GorushOptions: ParsableArguments {

@@ -1,8 +1,6 @@
 import ArgumentParser
 import Foundation
-import PushNode
 import RateLimits
-import StatusRules
 import StatusProtocol
 import WakuCrypto
 

@@ -1,7 +1,5 @@
 import NodeAPI
 import ArgumentParser
-import LibP2P
-import PushNode
 import WakuP2P
 
 /// How a command finds and uses the nodes of a Waku network over libp2p.

@@ -1,8 +1,6 @@
 import ArgumentParser
 import Core
 import LibP2P
-import PushNode
-import WakuP2P
 
 /// Options for a node's part in a Waku network over libp2p.
 struct PeerOptions: ParsableArguments {

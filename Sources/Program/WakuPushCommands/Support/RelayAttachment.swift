@@ -9,7 +9,6 @@ import PushNode
 import ServiceLifecycle
 import Core
 import Waku
-import WakuCrypto
 import WakuP2P
 
 /// Creates the relays that a daemon attaches to: nodes by the URL of their REST API, nodes by multiaddr, or the loopback relay. May also listen

@@ -1,7 +1,6 @@
 import Core
 import ArgumentParser
 import Foundation
-import Waku
 
 /// A time such as `2026-05-04T13:00:00Z`, or an age such as `90m`.
 struct TimeArgument: ExpressibleByArgument {

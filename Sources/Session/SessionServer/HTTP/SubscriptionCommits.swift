@@ -1,6 +1,5 @@
 import NodeAPI
 import DequeModule
-import Logging
 import NodeMetrics
 import Core
 import SessionProtocol

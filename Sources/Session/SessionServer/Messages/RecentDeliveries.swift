@@ -1,6 +1,4 @@
-import Delivery
 import Core
-import SessionProtocol
 import Synchronization
 
 /// A cache of the latest durable deliveries. The other servers of a swarm report the same message within seconds; a delivery in this cache is

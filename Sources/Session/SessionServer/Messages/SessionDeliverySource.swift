@@ -2,7 +2,6 @@ package import Delivery
 package import Core
 import SessionProtocol
 package import Storage
-import Waku
 
 /// The delivery source of Session: a device is a subscription, and its version the subscription's `sig_ts`.
 package struct SessionDeliverySource: DeliverySource {

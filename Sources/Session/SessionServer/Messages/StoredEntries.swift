@@ -2,7 +2,6 @@ import SessionProtocol
 import Storage
 import Synchronization
 import Core
-import Waku
 
 /// Reads the monitor entries of subscriptions from the store at the time of each request.
 ///

@@ -1,5 +1,4 @@
 package import NodeMetrics
-import Core
 package import SessionProtocol
 
 extension MetricGroup {

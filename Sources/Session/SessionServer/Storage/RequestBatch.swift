@@ -1,4 +1,3 @@
-import Core
 import SessionProtocol
 
 /// Decides on the requests of one body, each as if the previous ones had been carried out. A value without I/O.

@@ -1,4 +1,3 @@
-import Core
 package import SessionProtocol
 import Storage
 package import WakuCrypto

@@ -1,8 +1,6 @@
-import Delivery
 import SessionProtocol
 import Storage
 import Core
-import Waku
 
 /// Ends subscriptions without a client's request.
 extension Subscriptions {

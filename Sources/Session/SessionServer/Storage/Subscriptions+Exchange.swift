@@ -1,7 +1,6 @@
 package import Core
 import SessionProtocol
 package import Storage
-import Waku
 
 /// The name of an ended subscription, exported for another database of the same node.
 package struct UnsubscribedNameExport: Hashable, Sendable {

@@ -2,8 +2,6 @@ import Delivery
 package import Core
 import SessionProtocol
 package import Storage
-import Waku
-import WakuCrypto
 
 /// Numbers of subscriptions.
 package struct SubscriptionFigures: Hashable, Sendable {

@@ -2,7 +2,6 @@ import Delivery
 import Core
 package import SessionProtocol
 package import Storage
-import Waku
 
 /// A request with valid form, time and signatures.
 package enum SessionRequest: Sendable {

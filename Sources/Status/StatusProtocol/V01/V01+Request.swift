@@ -1,7 +1,6 @@
 import CPushMessages
 public import Core
 import Waku
-import WakuCrypto
 
 extension V01 {
     /// An entry of a ``Request``: notifies the devices of one record.

@@ -1,6 +1,5 @@
 import Storage
 import Core
-import Waku
 
 /// Final answers to messages, so that a repeated message gets the same answer.
 enum AnswerStorage {

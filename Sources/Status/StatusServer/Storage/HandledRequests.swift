@@ -1,6 +1,5 @@
 package import Core
 package import Storage
-import Waku
 
 /// Requests that another server handled before this node took over: if repeated, they are answered, but devices are not notified again.
 package enum HandledRequests {

@@ -1,7 +1,6 @@
 package import Core
 import StatusProtocol
 import Storage
-import Waku
 import WakuCrypto
 
 /// Selects the installations that meet all conditions.

@@ -1,6 +1,5 @@
 package import Delivery
 package import Storage
-import WakuCrypto
 
 /// The tables of the Status protocol: registrations, topic keys and final answers.
 package enum StatusStorage {

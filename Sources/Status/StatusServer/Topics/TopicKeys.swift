@@ -3,7 +3,6 @@ import Foundation
 import NodeMetrics
 import Core
 import RateLimits
-import StatusProtocol
 import Storage
 import Synchronization
 import Waku

@@ -4,7 +4,6 @@ import StatusProtocol
 import StatusRules
 import Storage
 import Core
-import Waku
 
 /// Decides on registrations and the changes they make, as a pure function of stored rows.
 struct V01RegisterHandler: Sendable {

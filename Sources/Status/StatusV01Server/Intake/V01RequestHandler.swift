@@ -1,13 +1,10 @@
 import RateLimits
 import Delivery
 import NodeMetrics
-import NodeAPI
 import Core
 import StatusProtocol
 import StatusRules
 import Storage
-import Waku
-import WakuCrypto
 
 /// A request whose acknowledgement is known, or waits for deliveries.
 struct V01PendingRequest: Sendable {

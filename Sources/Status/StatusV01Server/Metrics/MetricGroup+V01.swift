@@ -1,6 +1,5 @@
 package import NodeMetrics
 import RateLimits
-import StatusRules
 
 extension MetricGroup {
     /// Version 0.1: registrations, queries and requests, including limited ones.

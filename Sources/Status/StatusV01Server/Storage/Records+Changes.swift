@@ -3,7 +3,6 @@ package import Core
 package import StatusProtocol
 import StatusRules
 package import Storage
-import Waku
 
 /// Stores and removes records. Changes depend on the account's row and devices, which are read first.
 extension Records {

@@ -3,7 +3,6 @@ package import Core
 package import StatusProtocol
 import StatusRules
 package import Storage
-import Waku
 import WakuCrypto
 
 /// The data of a record that is not encrypted.

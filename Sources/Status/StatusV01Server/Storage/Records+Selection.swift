@@ -1,4 +1,3 @@
-import Core
 import StatusProtocol
 import StatusRules
 import Storage

@@ -3,7 +3,6 @@ import Core
 package import StatusProtocol
 package import StatusRules
 package import Storage
-import Waku
 
 /// Reads and changes stored records.
 package struct Records: Sendable {

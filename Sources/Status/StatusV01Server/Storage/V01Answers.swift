@@ -1,7 +1,6 @@
 import StatusProtocol
 import Storage
 import Core
-import Waku
 import WakuCrypto
 
 /// Final acknowledgements, so that a repeated request gets the same acknowledgement.

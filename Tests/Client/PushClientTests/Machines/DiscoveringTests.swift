@@ -1,7 +1,6 @@
 import Core
 import StatusProtocol
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import PushClient

@@ -1,7 +1,6 @@
 import StatusProtocol
 import Testing
 import Core
-import Waku
 import WakuCrypto
 
 @testable import PushClient

@@ -1,9 +1,6 @@
 import Core
 import StatusProtocol
-import Waku
 import WakuCrypto
-
-@testable import PushClient
 
 /// A push server with plain values instead of encrypted bytes, honest or not.
 struct SimulatedServer {

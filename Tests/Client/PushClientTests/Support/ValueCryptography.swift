@@ -1,7 +1,6 @@
 import Core
 import StatusProtocol
 import Synchronization
-import Waku
 import WakuCrypto
 
 @testable import PushClient

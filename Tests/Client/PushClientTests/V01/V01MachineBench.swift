@@ -1,8 +1,6 @@
 import Core
 import StatusProtocol
-import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import PushClient

@@ -2,7 +2,6 @@ import Core
 import StatusProtocol
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import PushClient

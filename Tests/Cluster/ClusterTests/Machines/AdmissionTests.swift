@@ -1,5 +1,4 @@
 @testable import Cluster
-import Core
 import Testing
 
 /// Which messages and servers are admitted.

@@ -1,5 +1,3 @@
-import Cluster
-import Core
 import Testing
 
 /// The simulation detects drivers and databases with a defect: each violates an invariant within a few hundred seeds. The cases of `Mutation`

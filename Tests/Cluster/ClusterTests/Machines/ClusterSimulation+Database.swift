@@ -1,5 +1,4 @@
 @testable import Cluster
-import Core
 import TestSupport
 
 extension ClusterSimulation {

@@ -2,7 +2,6 @@
 @testable import Delivery
 import Core
 import TestSupport
-import Waku
 
 /// The driver's outbox, and gorush.
 extension ClusterSimulation {

@@ -1,6 +1,4 @@
-import Cluster
 import Foundation
-import Core
 import TestSupport
 import Testing
 

@@ -1,5 +1,4 @@
 @testable import Cluster
-import Core
 
 /// A message of the simulation; its number stands for its content.
 struct SimulatedMessage {

@@ -1,4 +1,3 @@
-import Cluster
 import Core
 import Testing
 

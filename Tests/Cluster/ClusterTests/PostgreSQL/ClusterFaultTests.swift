@@ -1,5 +1,4 @@
 import Foundation
-import Core
 import Storage
 import StorePostgreSQL
 import Synchronization

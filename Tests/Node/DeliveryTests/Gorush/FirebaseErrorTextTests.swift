@@ -1,6 +1,5 @@
 import Foundation
 import Core
-import StatusProtocol
 import TestSupport
 import Testing
 

@@ -4,7 +4,6 @@ import Core
 import StatusProtocol
 import TestSupport
 import Testing
-import Waku
 
 /// Against a server on 127.0.0.1.
 struct GorushClientTests {

@@ -4,7 +4,6 @@ import Core
 import StatusProtocol
 import StatusServer
 import Testing
-import Waku
 
 /// Every name in a body is one that gorush reads, whatever is set.
 struct GorushNameTests {

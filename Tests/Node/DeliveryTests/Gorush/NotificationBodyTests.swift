@@ -3,7 +3,6 @@ import Delivery
 import Core
 import StatusProtocol
 import Testing
-import Waku
 
 /// Whole bodies for each setting and platform, by the names of GORUSH's API: see ``GorushNames``.
 struct NotificationBodyTests {

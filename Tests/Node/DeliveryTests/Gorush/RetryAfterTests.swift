@@ -1,6 +1,5 @@
 import Testing
 import Core
-import Waku
 
 @testable import Delivery
 

@@ -4,7 +4,6 @@ import Core
 import StatusProtocol
 import StatusServer
 import Testing
-import Waku
 
 /// Notifications and JSON for the tests.
 enum Sample {

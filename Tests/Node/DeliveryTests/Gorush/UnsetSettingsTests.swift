@@ -2,7 +2,6 @@ import Delivery
 import Core
 import StatusProtocol
 import Testing
-import Waku
 
 /// Without settings, the bytes that gorush has always got.
 struct UnsetSettingsTests {

@@ -2,7 +2,6 @@ import Core
 import Storage
 import StoreSQLite
 import TestSupport
-import Waku
 import WakuCrypto
 
 @testable import Delivery

@@ -5,7 +5,6 @@ import NodeAssembly
 import NodeMetrics
 import ServiceLifecycle
 import RateLimits
-import StatusRules
 import StatusServer
 import Storage
 import StorePostgreSQL

@@ -6,7 +6,6 @@ import NodeMetrics
 import StatusServer
 import Storage
 import StorePostgreSQL
-import Synchronization
 import TestSupport
 import Testing
 import Waku

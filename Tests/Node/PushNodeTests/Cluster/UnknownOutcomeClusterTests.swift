@@ -1,4 +1,3 @@
-import Cluster
 import Delivery
 import NodeAssembly
 import NodeMetrics

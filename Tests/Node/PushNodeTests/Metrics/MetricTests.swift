@@ -4,8 +4,6 @@ import NodeMetrics
 import TestSupport
 import Testing
 
-@testable import PushNode
-
 @Suite("The node's metrics")
 struct MetricTests {
     private let groups = NodeAssembly.metrics

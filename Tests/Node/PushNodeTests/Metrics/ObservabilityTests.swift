@@ -4,8 +4,6 @@ import NodeMetrics
 import TestSupport
 import Testing
 
-@testable import PushNode
-
 @Suite("Deploy/observability")
 struct ObservabilityTests {
     private static let folder = Repository.file("Deploy/observability")

@@ -6,7 +6,6 @@ import Logging
 import Synchronization
 import TestSupport
 import Testing
-import Waku
 
 @testable import PushNode
 

@@ -4,7 +4,6 @@ import NodeAPI
 import Hummingbird
 import Logging
 import NodeMetrics
-import PushNode
 import Core
 import Storage
 import Synchronization

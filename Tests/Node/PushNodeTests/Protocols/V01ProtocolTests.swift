@@ -7,7 +7,6 @@ import PushNode
 import Core
 import StatusProtocol
 import RateLimits
-import StatusRules
 import StatusServer
 import StatusV01Server
 import Storage

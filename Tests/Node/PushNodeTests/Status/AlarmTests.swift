@@ -10,7 +10,6 @@ import TestSupport
 import Testing
 import Core
 import Waku
-import WakuCrypto
 
 @Suite("Alarms")
 struct AlarmTests {

@@ -4,7 +4,6 @@ import Foundation
 import Delivery
 import LoopbackRelay
 import NodeAssembly
-import NodeMetrics
 import PushClient
 import StatusProtocol
 import TestSupport

@@ -1,6 +1,5 @@
 import Core
 import Testing
-import TestSupport
 import WakuCrypto
 
 @testable import RateLimits

@@ -1,6 +1,5 @@
 import Core
 import Testing
-import TestSupport
 
 @testable import RateLimits
 

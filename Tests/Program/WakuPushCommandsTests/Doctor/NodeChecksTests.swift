@@ -2,14 +2,12 @@
 import Delivery
 @testable import WakuPushCommands
 import Foundation
-import NodeMetrics
 @testable import NodeAPI
 @testable import NwakuRelay
 @testable import StatusServer
 import Storage
 import Testing
 import Core
-import Waku
 
 /// Facts in, verdicts out.
 struct NodeChecksTests {

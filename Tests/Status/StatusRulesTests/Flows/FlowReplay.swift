@@ -1,4 +1,3 @@
-import StatusProtocol
 import TestSupport
 import Core
 import Waku

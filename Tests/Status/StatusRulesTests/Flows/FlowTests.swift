@@ -1,7 +1,6 @@
 import StatusProtocol
 import TestSupport
 import Testing
-import Core
 import Waku
 import WakuCrypto
 

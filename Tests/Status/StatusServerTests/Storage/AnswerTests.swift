@@ -4,7 +4,6 @@ import Storage
 import StoreSQLite
 import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import StatusServer

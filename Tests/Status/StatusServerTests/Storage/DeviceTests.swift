@@ -3,9 +3,7 @@ import Core
 import StatusProtocol
 import Storage
 import StoreSQLite
-import TestSupport
 import Testing
-import Waku
 import WakuCrypto
 
 @testable import StatusServer

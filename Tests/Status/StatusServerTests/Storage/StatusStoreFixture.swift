@@ -4,7 +4,6 @@ import StatusProtocol
 import Storage
 import StoreSQLite
 import TestSupport
-import Waku
 import WakuCrypto
 
 @testable import StatusServer

@@ -1,7 +1,5 @@
 import StatusProtocol
-import TestSupport
 import Testing
-import WakuCrypto
 
 @testable import StatusServer
 

@@ -1,14 +1,12 @@
 import RateLimits
 import NodeAPI
 import Delivery
-import PushNode
 import Core
 import StatusProtocol
 import StatusRules
 import Storage
 import StoreSQLite
 import TestSupport
-import Waku
 import WakuCrypto
 
 @testable import StatusV01Server

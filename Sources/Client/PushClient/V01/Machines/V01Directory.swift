@@ -1,6 +1,5 @@
 import Core
 import StatusProtocol
-import Waku
 import WakuCrypto
 
 /// Which servers can notify which devices in version 0.1, according to signed advertisements and servers' answers.

@@ -1,6 +1,5 @@
 import Core
 import StatusProtocol
-import Waku
 import WakuCrypto
 
 /// The client's own settings, and the target state of the account's record at every server.

@@ -1,6 +1,5 @@
 import StatusProtocol
 import Core
-import Waku
 import WakuCrypto
 
 /// Progress of Registers: publications, deadlines, pauses and answers.

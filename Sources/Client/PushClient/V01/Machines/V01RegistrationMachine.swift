@@ -1,6 +1,5 @@
 import Core
 import StatusProtocol
-import Waku
 import WakuCrypto
 
 /// Keeps the account's record registered with several servers, with the same content. Input: settings, answers and time. Output: Registers to send.
