@@ -1,15 +1,15 @@
-public import Core
-public import Waku
+import Core
+import Waku
 
 /// A request of a light client to a filter node, 12/WAKU2-FILTER version 2.
 ///
 ///     { 1 request id · 2 kind · 10 pubsub topic · 11 content topics* }
-public struct FilterSubscribeRequest: Hashable, Sendable {
+struct FilterSubscribeRequest: Hashable, Sendable {
     /// The maximum number of content topics in a request. Nodes accept 1,000 per client, in several requests.
-    public static let maximumContentTopicCount = 100
+    static let maximumContentTopicCount = 100
 
     /// The operation on the client's subscriptions.
-    public enum Kind: UInt64, Hashable, Sendable {
+    enum Kind: UInt64, Hashable, Sendable {
         /// Checks whether the node has subscriptions of this client: 404 if not.
         case ping = 0
         /// Adds the content topics on the pubsub topic.
@@ -21,26 +21,17 @@ public struct FilterSubscribeRequest: Hashable, Sendable {
     }
 
     /// Chosen by the client, at most 256 bytes. Servers repeat it in the response.
-    public var requestID: String
+    var requestID: String
     /// The operation.
-    public var kind: Kind
+    var kind: Kind
     /// The topic of the content topics; nil for a ping, or to remove all subscriptions.
-    public var pubsubTopic: PubsubTopic?
+    var pubsubTopic: PubsubTopic?
     /// The topics to add or remove, at most ``maximumContentTopicCount``; empty for a ping, or to remove all subscriptions.
-    public var contentTopics: [ContentTopic]
+    var contentTopics: [ContentTopic] = []
+}
 
-    /// The defaults are those of a ping, or a request to remove all subscriptions.
-    public init(requestID: String, kind: Kind, pubsubTopic: PubsubTopic? = nil, contentTopics: [ContentTopic] = []) {
-        self.requestID = requestID
-        self.kind = kind
-        self.pubsubTopic = pubsubTopic
-        self.contentTopics = contentTopics
-    }
-
-    /// Parses the protobuf, without the length prefix of the frame.
-    ///
-    /// - Throws: `ProtobufError`
-    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+extension FilterSubscribeRequest {
+    init(parsing bytes: [UInt8]) throws(ProtobufError) {
         self.init(requestID: "", kind: .ping)
         var reader = ProtobufReader(bytes)
         while let field = try reader.next() {
@@ -58,8 +49,7 @@ public struct FilterSubscribeRequest: Hashable, Sendable {
         }
     }
 
-    /// Encodes the protobuf, without the length prefix of the frame.
-    public func encoded() -> [UInt8] {
+    func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
         writer.field(2, kind.rawValue)
@@ -72,27 +62,18 @@ public struct FilterSubscribeRequest: Hashable, Sendable {
 /// The response of a filter node.
 ///
 ///     { 1 request id · 10 status · 11 text }
-public struct FilterSubscribeResponse: Hashable, Sendable {
+struct FilterSubscribeResponse: Hashable, Sendable {
     /// The status code of a node that has no subscription of this client.
-    public static let notFound: UInt32 = 404
+    static let notFound: UInt32 = 404
 
     /// The id of the request.
-    public var requestID: String
+    var requestID: String
     /// Whether the operation succeeded; 429 when the node's rate limit is exceeded.
-    public var status: WakuStatus
+    var status: WakuStatus
+}
 
-    /// - Parameters:
-    ///   - requestID: The id of the request.
-    ///   - status: Whether the operation succeeded.
-    public init(requestID: String, status: WakuStatus) {
-        self.requestID = requestID
-        self.status = status
-    }
-
-    /// Parses the protobuf, without the length prefix of the frame.
-    ///
-    /// - Throws: `ProtobufError`
-    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+extension FilterSubscribeResponse {
+    init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var requestID = ""
         var code: UInt32?
         var text = ""
@@ -109,8 +90,7 @@ public struct FilterSubscribeResponse: Hashable, Sendable {
         self.init(requestID: requestID, status: WakuStatus(code: code, text: text))
     }
 
-    /// Encodes the protobuf, without the length prefix of the frame.
-    public func encoded() -> [UInt8] {
+    func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
         writer.field(10, UInt64(status.code))
@@ -122,19 +102,13 @@ public struct FilterSubscribeResponse: Hashable, Sendable {
 /// A message that a filter node pushes to its client. There is no response.
 ///
 ///     { 1 Waku message · 2 pubsub topic }
-public struct FilterPush: Hashable, Sendable {
+struct FilterPush: Hashable, Sendable {
     /// The message and its pubsub topic.
-    public var message: ReceivedMessage
+    var message: ReceivedMessage
+}
 
-    /// - Parameter message: The message and its pubsub topic.
-    public init(message: ReceivedMessage) {
-        self.message = message
-    }
-
-    /// Parses the protobuf, without the length prefix of the frame.
-    ///
-    /// - Throws: `ProtobufError`
-    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+extension FilterPush {
+    init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var content: Range<Int>?
         var topic: PubsubTopic?
         var reader = ProtobufReader(bytes)
@@ -149,8 +123,7 @@ public struct FilterPush: Hashable, Sendable {
         self.init(message: ReceivedMessage(message: try .read(content, of: bytes), pubsubTopic: topic))
     }
 
-    /// Encodes the protobuf, without the length prefix of the frame.
-    public func encoded() -> [UInt8] {
+    func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, message.message.encoded())
         writer.field(2, message.pubsubTopic.rawValue)

@@ -1,31 +1,20 @@
-public import Core
-public import Waku
+import Core
+import Waku
 
 /// A request to publish a message, 19/WAKU2-LIGHTPUSH version 3.
 ///
 ///     { 1 request id · 20 pubsub topic · 21 Waku message }
-public struct LightpushRequest: Hashable, Sendable {
+struct LightpushRequest: Hashable, Sendable {
     /// Chosen by the client, at most 256 bytes. Servers repeat it in the response.
-    public var requestID: String
+    var requestID: String
     /// The topic to publish on; nil lets the node derive it from the content topic.
-    public var pubsubTopic: PubsubTopic?
+    var pubsubTopic: PubsubTopic?
     /// The message to publish.
-    public var message: WakuMessage
+    var message: WakuMessage
+}
 
-    /// - Parameters:
-    ///   - requestID: At most 256 bytes.
-    ///   - pubsubTopic: The topic to publish on; nil lets the node derive it from the content topic.
-    ///   - message: The message to publish.
-    public init(requestID: String, pubsubTopic: PubsubTopic?, message: WakuMessage) {
-        self.requestID = requestID
-        self.pubsubTopic = pubsubTopic
-        self.message = message
-    }
-
-    /// Parses the protobuf, without the length prefix of the frame.
-    ///
-    /// - Throws: `ProtobufError`
-    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+extension LightpushRequest {
+    init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var requestID = ""
         var pubsubTopic: PubsubTopic?
         var content: Range<Int>?
@@ -41,8 +30,7 @@ public struct LightpushRequest: Hashable, Sendable {
         self.init(requestID: requestID, pubsubTopic: pubsubTopic, message: try .read(content, of: bytes))
     }
 
-    /// Encodes the protobuf, without the length prefix of the frame.
-    public func encoded() -> [UInt8] {
+    func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
         if let pubsubTopic { writer.field(20, pubsubTopic.rawValue) }
@@ -54,31 +42,20 @@ public struct LightpushRequest: Hashable, Sendable {
 /// The response to a lightpush request.
 ///
 ///     { 1 request id · 10 status · 11 text · 12 relay peer count }
-public struct LightpushResponse: Hashable, Sendable {
+struct LightpushResponse: Hashable, Sendable {
     /// The status code of a node that has no peers to send the message to.
-    public static let noPeers: UInt32 = 505
+    static let noPeers: UInt32 = 505
 
     /// The id of the request.
-    public var requestID: String
+    var requestID: String
     /// Whether the node published the message.
-    public var status: WakuStatus
+    var status: WakuStatus
     /// The number of peers that the node sent the message to; nil when it does not report it.
-    public var relayPeerCount: UInt32?
+    var relayPeerCount: UInt32?
+}
 
-    /// - Parameters:
-    ///   - requestID: The id of the request.
-    ///   - status: Whether the node published the message.
-    ///   - relayPeerCount: The number of peers that the node sent the message to.
-    public init(requestID: String, status: WakuStatus, relayPeerCount: UInt32? = nil) {
-        self.requestID = requestID
-        self.status = status
-        self.relayPeerCount = relayPeerCount
-    }
-
-    /// Parses the protobuf, without the length prefix of the frame.
-    ///
-    /// - Throws: `ProtobufError`
-    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+extension LightpushResponse {
+    init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var requestID = ""
         var code: UInt32?
         var text = ""
@@ -97,8 +74,7 @@ public struct LightpushResponse: Hashable, Sendable {
         self.init(requestID: requestID, status: WakuStatus(code: code, text: text), relayPeerCount: count)
     }
 
-    /// Encodes the protobuf, without the length prefix of the frame.
-    public func encoded() -> [UInt8] {
+    func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
         writer.field(10, UInt64(status.code))
@@ -111,9 +87,9 @@ public struct LightpushResponse: Hashable, Sendable {
 /// A request or response of the older lightpush version, 2.0.0-beta1, which has one message type for both.
 ///
 ///     { 1 request id · 2 request { 1 pubsub topic · 2 Waku message } · 3 response { 1 success(bool) · 2 text } }
-public struct OldLightpushMessage: Hashable, Sendable {
+struct OldLightpushMessage: Hashable, Sendable {
     /// A request or a response.
-    public enum Content: Hashable, Sendable {
+    enum Content: Hashable, Sendable {
         /// Publish the message on this topic.
         case request(PubsubTopic, WakuMessage)
         /// Whether the node accepted the message, and its description for operators, which may be empty.
@@ -121,22 +97,13 @@ public struct OldLightpushMessage: Hashable, Sendable {
     }
 
     /// Chosen by the client, at most 256 bytes; the same in the response.
-    public var requestID: String
+    var requestID: String
     /// The request or the response. When a message has both, the last one is parsed.
-    public var content: Content
+    var content: Content
+}
 
-    /// - Parameters:
-    ///   - requestID: At most 256 bytes; in a response that of the request.
-    ///   - content: The request or the response.
-    public init(requestID: String, content: Content) {
-        self.requestID = requestID
-        self.content = content
-    }
-
-    /// Parses the protobuf, without the length prefix of the frame.
-    ///
-    /// - Throws: `ProtobufError`
-    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+extension OldLightpushMessage {
+    init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var requestID = ""
         var content: Content?
         var reader = ProtobufReader(bytes)
@@ -181,8 +148,7 @@ public struct OldLightpushMessage: Hashable, Sendable {
         return .response(isSuccess: isSuccess, text: text)
     }
 
-    /// Encodes the protobuf, without the length prefix of the frame.
-    public func encoded() -> [UInt8] {
+    func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
         switch content {

@@ -1,5 +1,5 @@
-public import Core
-public import Waku
+import Core
+import Waku
 
 /// A store query, 13/WAKU2-STORE version 3.
 ///
@@ -7,56 +7,37 @@ public import Waku
 ///     · 51 cursor · 52 forward(bool) · 53 page size }
 ///
 /// Times are message timestamps in nanoseconds. Nodes refuse queries with both hashes and topics or times.
-public struct StoreRequest: Hashable, Sendable {
+struct StoreRequest: Hashable, Sendable {
     /// The maximum number of content topics in a query.
-    public static let maximumContentTopicCount = 10
+    static let maximumContentTopicCount = 10
     /// The maximum number of entries in a response.
-    public static let maximumPageSize: UInt64 = 100
+    static let maximumPageSize: UInt64 = 100
     static let maximumHashCount = 100
 
     /// Chosen by the client, at most 256 bytes. Servers repeat it in the response.
-    public var requestID: String
+    var requestID: String
     /// Whether the response includes the messages, or only their hashes.
-    public var includesMessages: Bool
+    var includesMessages = true
     /// Only messages on this topic are returned; nil for any topic.
-    public var pubsubTopic: PubsubTopic?
+    var pubsubTopic: PubsubTopic?
     /// Only messages on one of these topics are returned; all topics when it is empty. At most ``maximumContentTopicCount``.
-    public var contentTopics: [ContentTopic]
+    var contentTopics: [ContentTopic] = []
     /// The lowest timestamp of the messages to return, inclusive.
-    public var startTime: Timestamp?
+    var startTime: Timestamp?
     /// The highest timestamp of the messages to return, inclusive.
-    public var endTime: Timestamp?
+    var endTime: Timestamp?
     /// If not empty, only these messages are returned. At most `Publication.lookUpLimit`.
-    public var hashes: [MessageHash]
+    var hashes: [MessageHash] = []
     /// The ``StoreResponse/cursor`` of the previous page; nil for the first page.
-    public var cursor: [UInt8]?
+    var cursor: [UInt8]?
     /// Whether pages are in ascending order of time.
-    public var isForward: Bool
+    var isForward = true
     /// The maximum number of entries in the response, at most ``maximumPageSize``; nil lets the node choose.
-    public var pageSize: UInt64?
+    var pageSize: UInt64? = StoreRequest.maximumPageSize
+}
 
-    /// The defaults query all messages, oldest first, in pages of ``maximumPageSize``.
-    public init(
-        requestID: String, includesMessages: Bool = true, pubsubTopic: PubsubTopic? = nil, contentTopics: [ContentTopic] = [],
-        startTime: Timestamp? = nil, endTime: Timestamp? = nil, hashes: [MessageHash] = [], cursor: [UInt8]? = nil, isForward: Bool = true,
-        pageSize: UInt64? = StoreRequest.maximumPageSize
-    ) {
-        self.requestID = requestID
-        self.includesMessages = includesMessages
-        self.pubsubTopic = pubsubTopic
-        self.contentTopics = contentTopics
-        self.startTime = startTime
-        self.endTime = endTime
-        self.hashes = hashes
-        self.cursor = cursor
-        self.isForward = isForward
-        self.pageSize = pageSize
-    }
-
-    /// Parses the protobuf, without the length prefix of the frame.
-    ///
-    /// - Throws: `ProtobufError`
-    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+extension StoreRequest {
+    init(parsing bytes: [UInt8]) throws(ProtobufError) {
         self.init(requestID: "", includesMessages: false, isForward: false, pageSize: nil)
         var reader = ProtobufReader(bytes)
         while let field = try reader.next() {
@@ -80,8 +61,7 @@ public struct StoreRequest: Hashable, Sendable {
         }
     }
 
-    /// Encodes the protobuf, without the length prefix of the frame.
-    public func encoded() -> [UInt8] {
+    func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
         writer.field(2, includesMessages)
@@ -100,52 +80,31 @@ public struct StoreRequest: Hashable, Sendable {
 /// The response of a store.
 ///
 ///     { 1 request id · 10 status · 11 text · 20 entries* { 1 hash · 2 Waku message · 3 pubsub topic } · 51 cursor }
-public struct StoreResponse: Hashable, Sendable {
+struct StoreResponse: Hashable, Sendable {
     /// Nodes use message hashes of 32 bytes as cursors.
     static let maximumCursorByteCount = 256
 
     /// A stored message, or its hash alone.
-    public struct Entry: Hashable, Sendable {
+    struct Entry: Hashable, Sendable {
         /// The deterministic message hash; computed from the message where there is one.
-        public let hash: MessageHash
+        let hash: MessageHash
         /// The message and its pubsub topic; nil when messages were not requested or this one cannot be decoded.
-        public let message: ReceivedMessage?
-
-        /// - Parameters:
-        ///   - hash: The message's hash.
-        ///   - message: The message; nil in a response of hashes only.
-        public init(hash: MessageHash, message: ReceivedMessage?) {
-            self.hash = hash
-            self.message = message
-        }
+        let message: ReceivedMessage?
     }
 
     /// The id of the request.
-    public var requestID: String
+    var requestID: String
     /// Whether the query succeeded; only then are there entries.
-    public var status: WakuStatus
+    var status: WakuStatus
     /// The messages of the page in order of their timestamps, at most ``StoreRequest/maximumPageSize``.
-    public var entries: [Entry]
+    var entries: [Entry] = []
     /// The position of the next page; nil on the last page.
-    public var cursor: [UInt8]?
+    var cursor: [UInt8]?
+}
 
-    /// - Parameters:
-    ///   - requestID: The id of the request.
-    ///   - status: Whether the query succeeded.
-    ///   - entries: The messages of the page.
-    ///   - cursor: The position of the next page; nil on the last page.
-    public init(requestID: String, status: WakuStatus, entries: [Entry] = [], cursor: [UInt8]? = nil) {
-        self.requestID = requestID
-        self.status = status
-        self.entries = entries
-        self.cursor = cursor
-    }
-
-    /// Parses the protobuf, without the length prefix of the frame. A hash that does not match its message is replaced with the message's actual
-    /// hash.
-    ///
-    /// - Throws: `ProtobufError`
-    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+extension StoreResponse {
+    /// A hash that does not match its message is replaced with the message's actual hash.
+    init(parsing bytes: [UInt8]) throws(ProtobufError) {
         self.init(requestID: "", status: WakuStatus(code: 0))
         var code: UInt32?
         var text = ""
@@ -167,8 +126,7 @@ public struct StoreResponse: Hashable, Sendable {
         if cursor?.isEmpty == true { cursor = nil }
     }
 
-    /// Encodes the protobuf, without the length prefix of the frame.
-    public func encoded() -> [UInt8] {
+    func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
         writer.field(10, UInt64(status.code))

@@ -1,30 +1,21 @@
-public import Core
+import Core
 
 /// The metadata that nodes exchange after connecting, 66/WAKU2-METADATA. Request and response have the same form.
 ///
 ///     { 1 cluster id · 2 shards*, a field each · 3 shards*, packed }
 ///
 /// Older nodes use field 2. Both fields are read in packed and unpacked form. Nodes disconnect peers of another cluster, and those without response.
-public struct WakuMetadata: Hashable, Sendable {
+struct WakuMetadata: Hashable, Sendable {
     /// The node's cluster; nil when it reports none.
-    public var clusterID: UInt32?
+    var clusterID: UInt32?
     /// The indices of the shards that the node relays, at most 1,024 when parsed.
-    public var shards: [UInt32]
+    var shards: [UInt32]
 
     static let maximumShardCount = 1024
+}
 
-    /// - Parameters:
-    ///   - clusterID: The node's cluster; 16 for Status.
-    ///   - shards: The indices of the shards that the node relays.
-    public init(clusterID: UInt32?, shards: [UInt32]) {
-        self.clusterID = clusterID
-        self.shards = shards
-    }
-
-    /// Parses the protobuf, without the length prefix of the frame.
-    ///
-    /// - Throws: `ProtobufError`
-    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+extension WakuMetadata {
+    init(parsing bytes: [UInt8]) throws(ProtobufError) {
         clusterID = nil
         var old: [UInt32] = []
         var new: [UInt32] = []
@@ -52,7 +43,7 @@ public struct WakuMetadata: Hashable, Sendable {
     }
 
     /// Encodes the protobuf, without the length prefix of the frame. Shards are in both fields, for older and newer nodes.
-    public func encoded() -> [UInt8] {
+    func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         if let clusterID { writer.field(1, UInt64(clusterID)) }
         for shard in shards { writer.field(2, UInt64(shard)) }

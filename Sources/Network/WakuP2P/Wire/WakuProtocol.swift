@@ -1,4 +1,3 @@
-import Core
 import Waku
 
 /// The ids of the supported Waku protocols, and the maximum frame length of each.
@@ -6,28 +5,29 @@ import Waku
 /// Each request and response is one frame, `length(varint) ‖ protobuf`, on a stream of its own; filter nodes push many frames on one stream. The
 /// protobufs are parsed field by field with `ProtobufReader`: limits are checked before memory is allocated, absent fields are distinguished
 /// from zeros, and nested Waku messages are parsed from the received bytes.
-public enum WakuProtocol {
+/// `init(parsing:)` and `encoded()` of the messages are about the protobuf, without the length prefix of the frame.
+enum WakuProtocol {
     /// Gossipsub with Waku's messages, 11/WAKU2-RELAY.
-    public static let relay = "/vac/waku/relay/2.0.0"
+    static let relay = "/vac/waku/relay/2.0.0"
     /// The exchange of clusters and shards, 66/WAKU2-METADATA. See ``WakuMetadata``.
-    public static let metadata = "/vac/waku/metadata/1.0.0"
+    static let metadata = "/vac/waku/metadata/1.0.0"
     /// Store queries, 13/WAKU2-STORE version 3. See ``StoreRequest``.
-    public static let store = "/vac/waku/store-query/3.0.0"
+    static let store = "/vac/waku/store-query/3.0.0"
     /// Publishing for light clients, 19/WAKU2-LIGHTPUSH version 3. See ``LightpushRequest``.
-    public static let lightpush = "/vac/waku/lightpush/3.0.0"
+    static let lightpush = "/vac/waku/lightpush/3.0.0"
     /// The older version of lightpush. See ``OldLightpushMessage``.
-    public static let lightpushOld = "/vac/waku/lightpush/2.0.0-beta1"
+    static let lightpushOld = "/vac/waku/lightpush/2.0.0-beta1"
     /// Requests of light clients to filter nodes, 12/WAKU2-FILTER version 2. See ``FilterSubscribeRequest``.
-    public static let filterSubscribe = "/vac/waku/filter-subscribe/2.0.0-beta1"
+    static let filterSubscribe = "/vac/waku/filter-subscribe/2.0.0-beta1"
     /// Messages that filter nodes push to light clients, 12/WAKU2-FILTER version 2. See ``FilterPush``.
-    public static let filterPush = "/vac/waku/filter-push/2.0.0-beta1"
+    static let filterPush = "/vac/waku/filter-push/2.0.0-beta1"
 
     /// The limit for frames with one Waku message: the largest message and its overhead.
-    public static let maximumMessageFrameByteCount = WakuMessage.maximumByteCount + 64 << 10
+    static let maximumMessageFrameByteCount = WakuMessage.maximumByteCount + 64 << 10
     /// The limit for metadata, filter requests, and responses of filter and lightpush.
-    public static let maximumSmallFrameByteCount = 64 << 10
+    static let maximumSmallFrameByteCount = 64 << 10
     /// The limit for store responses: 100 messages of 160 KiB, or fewer and larger ones.
-    public static let maximumStoreFrameByteCount = 16 << 20
+    static let maximumStoreFrameByteCount = 16 << 20
 
     static let maximumRequestIDByteCount = 256
     static let maximumTopicByteCount = 256
@@ -35,16 +35,16 @@ public enum WakuProtocol {
 }
 
 /// The status of a response, with the numbers of HTTP.
-public struct WakuStatus: Hashable, Sendable, CustomStringConvertible {
+struct WakuStatus: Hashable, Sendable, CustomStringConvertible {
     /// The status code, with the meaning of HTTP's where both have it: 200 is success.
-    public let code: UInt32
+    let code: UInt32
     /// The peer's description, for operators; may be empty. Parsing limits it to 1,024 bytes.
-    public var text: String = ""
+    var text: String = ""
 
     /// Whether the code is 200.
-    public var isSuccess: Bool { code == 200 }
+    var isSuccess: Bool { code == 200 }
     /// Code and text, reduced to printable ASCII, since it gets into logs.
-    public var description: String {
+    var description: String {
         let words = String(String.UnicodeScalarView(text.unicodeScalars.filter { (0x20..<0x7F).contains($0.value) }))
         return words.isEmpty ? "status \(code)" : "status \(code): \(words)"
     }
