@@ -64,7 +64,7 @@ struct Decoder: Sendable, CustomTestStringConvertible {
     private static var gossip: [Decoder] {
         [
             reading("frames of gossip", [rpc]) { bytes in
-                var framing = LengthFraming(limit: GossipRPC.maximumByteCount)
+                var framing = FrameSplitter(limit: GossipRPC.maximumByteCount)
                 var gossip = GossipSubRouter(seed: 1)
                 let peer = PeerNumber(rawValue: 1)
                 gossip.subscribe(to: PubsubTopic.statusDefault.rawValue, at: .zero)

@@ -131,7 +131,7 @@ struct GossipRPCTests {
         for _ in 0..<500 {
             let damaged = generator.damaged(frame)
             _ = try? GossipRPC(parsing: damaged)
-            var framing = LengthFraming(limit: 1000)
+            var framing = FrameSplitter(limit: 1000)
             framing.append(damaged)
             while let frame = try? framing.next() { _ = try? GossipRPC(parsing: frame) }
         }

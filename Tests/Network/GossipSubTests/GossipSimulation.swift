@@ -290,7 +290,7 @@ struct GossipSimulation {
         let key = Self.key(number, other)
         guard let link = links[key], link.isUp else { return }
         let way = number < other ? 0 : 1
-        var framing = LengthFraming(limit: GossipRPC.maximumByteCount)
+        var framing = FrameSplitter(limit: GossipRPC.maximumByteCount)
         while let bytes = nodes[number].queues[other]?.nextFrame() {
             framing.append(bytes)
             guard let frame = try? framing.next() else { return }

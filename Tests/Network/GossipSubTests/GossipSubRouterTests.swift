@@ -34,7 +34,7 @@ struct Router {
     mutating func send(_ items: [Outgoing], from peer: PeerNumber) throws {
         var queue = OutboundQueue()
         for item in items { #expect(queue.append(item) == .kept) }
-        var framing = LengthFraming(limit: GossipRPC.maximumByteCount)
+        var framing = FrameSplitter(limit: GossipRPC.maximumByteCount)
         while let frame = queue.nextFrame() {
             framing.append(frame)
             gossip.received(try GossipRPC(parsing: try #require(try framing.next())), from: peer, at: now)

@@ -1,5 +1,5 @@
-import TestSupport
 import Core
+import TestSupport
 import Testing
 
 @testable import GossipSub
@@ -14,7 +14,7 @@ struct OutboundQueueTests {
 
     /// All frames, parsed.
     private func frames(_ queue: inout OutboundQueue) throws -> [GossipRPC] {
-        var framing = LengthFraming(limit: GossipRPC.maximumByteCount)
+        var framing = FrameSplitter(limit: GossipRPC.maximumByteCount)
         var frames: [GossipRPC] = []
         while let bytes = queue.nextFrame() {
             framing.append(bytes)

@@ -1,4 +1,3 @@
-import GossipSub
 import LibP2P
 import NIOCore
 import NIOPosix
@@ -74,7 +73,7 @@ final class GoDaemon: Sendable {
     private final class Answers: ChannelInboundHandler, Sendable {
         typealias InboundIn = ByteBuffer
 
-        private let state = Mutex((framing: LengthFraming(limit: 1 << 20), isOK: false))
+        private let state = Mutex((framing: FrameSplitter(limit: 1 << 20), isOK: false))
         private let messages: Log<[UInt8]>
         var isOK: Bool { state.withLock { $0.isOK } }
 

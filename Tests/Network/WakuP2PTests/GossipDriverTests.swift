@@ -34,7 +34,7 @@ struct GossipDriverTests {
     private func frame(_ items: [Outgoing]) throws -> ByteBuffer {
         var queue = OutboundQueue()
         for item in items { _ = queue.append(item) }
-        var framing = LengthFraming(limit: GossipRPC.maximumByteCount)
+        var framing = FrameSplitter(limit: GossipRPC.maximumByteCount)
         let bytes = queue.nextFrame()
         framing.append(try #require(bytes))
         let frame = try framing.next()

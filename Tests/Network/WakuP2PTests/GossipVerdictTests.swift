@@ -212,7 +212,7 @@ struct GossipVerdictTests {
         private static func frame(_ item: Outgoing) throws -> ByteBuffer {
             var queue = OutboundQueue()
             _ = queue.append(item)
-            var framing = LengthFraming(limit: GossipRPC.maximumByteCount)
+            var framing = FrameSplitter(limit: GossipRPC.maximumByteCount)
             let bytes = queue.nextFrame()
             framing.append(try #require(bytes))
             let frame = try framing.next()

@@ -1,4 +1,5 @@
 import Core
+import TestSupport
 import Testing
 
 @Suite("Frames on a stream")
@@ -7,7 +8,7 @@ struct LengthFramingTests {
     func pieces(size: Int) throws {
         let frames: [[UInt8]] = [[1, 2, 3], [], [UInt8](repeating: 9, count: 300), [4]]
         let bytes = frames.flatMap { LengthFraming.framed($0) }
-        var framing = LengthFraming(limit: 300)
+        var framing = FrameSplitter(limit: 300)
         var read: [[UInt8]] = []
         for start in stride(from: 0, to: bytes.count, by: size) {
             framing.append(bytes[start..<min(start + size, bytes.count)])
@@ -19,10 +20,10 @@ struct LengthFramingTests {
 
     @Test("A length over the limit or of more than 5 bytes is refused before its frame arrives")
     func limits() throws {
-        var framing = LengthFraming(limit: 100)
+        var framing = FrameSplitter(limit: 100)
         framing.append([101])
         #expect(throws: ProtobufError.tooLong) { try framing.next() }
-        framing = LengthFraming(limit: 100)
+        framing = FrameSplitter(limit: 100)
         framing.append([0xFF, 0xFF, 0xFF, 0xFF])
         #expect(try framing.next() == nil)
         framing.append([0xFF])
