@@ -109,8 +109,6 @@ package struct BencodeDictionary: Hashable, Sendable, ExpressibleByDictionaryLit
 
     fileprivate private(set) var sorted: [Member] = []
 
-    var members: [(key: ArraySlice<UInt8>, value: BencodeValue)] { sorted.map { ($0.key, $0.value) } }
-
     package init() {}
 
     package init(dictionaryLiteral elements: (String, BencodeValue)...) {

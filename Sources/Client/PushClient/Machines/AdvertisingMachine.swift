@@ -1,5 +1,4 @@
 import Core
-import Waku
 
 /// Decides when to advertise the client's devices: at the start, when servers accepted a change, and every 24 h minus up to an hour.
 struct AdvertisingMachine: Sendable {
@@ -22,12 +21,6 @@ struct AdvertisingMachine: Sendable {
     /// Schedules a new advertisement, because its content changed.
     mutating func rowsChanged(at now: Timestamp) {
         if isUnderWay { isDueAgain = true } else { nextWakeUp = now }
-    }
-
-    /// Stops advertising.
-    mutating func stop() {
-        nextWakeUp = nil
-        isDueAgain = false
     }
 
     /// - Returns: Whether to publish now.

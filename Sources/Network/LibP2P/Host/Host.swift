@@ -119,12 +119,6 @@ public final class Host: Sendable {
         pushInfo()
     }
 
-    /// Refuses new streams of a protocol, and reports this to the connected peers. Open streams stay open.
-    public func stopServing(_ protocolID: String) {
-        state.withLock { $0.services[protocolID] = nil }
-        pushInfo()
-    }
-
     // MARK: Streams
 
     /// Opens a stream to a connected peer, with the first of these protocols that the peer supports.

@@ -50,12 +50,6 @@ extension ProtobufCBinaryData {
         guard String(validating: bytes, as: UTF8.self) != nil else { throw .notUTF8 }
         return bytes
     }
-
-    /// - Throws: `ProtobufError.notUTF8`
-    package func string() throws(ProtobufError) -> String {
-        guard let string = String(validating: UnsafeBufferPointer(start: data, count: len), as: UTF8.self) else { throw .notUTF8 }
-        return string
-    }
 }
 
 /// Copies of a repeated bytes field.

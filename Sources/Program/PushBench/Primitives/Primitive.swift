@@ -1,5 +1,4 @@
 import NodeAssembly
-import PushNode
 
 /// A bare library call. The floor of a message is a sum of these.
 ///
@@ -53,9 +52,4 @@ package enum Primitive: String, CaseIterable, Sendable, Encodable {
     func name(on store: StoreLocation) -> String {
         isOfStore ? rawValue.replacing("SQLite", with: store.engineName) : rawValue
     }
-
-    static let cryptographic: [Primitive] = [
-        .ecdh, .recover, .verify, .sign, .keyGeneration, .eciesOpen, .eciesSeal, .aesOpen, .aesSeal, .shake256, .sha256, .keccak65,
-        .keccak600, .hmac, .p256ECDH, .p256KeyGeneration, .hkdf, .aes128Seal, .topicKey, .protobufDecode, .protobufEncode,
-    ]
 }

@@ -177,8 +177,6 @@ struct SubscriptionTable: Sendable {
 
     private func swarm(ofAccount index: Int) -> Int? { accounts[index].swarm < 0 ? nil : Int(accounts[index].swarm) }
 
-    func swarm(of account: AccountID) -> Int? { index(of: account).flatMap { swarm(ofAccount: $0) } }
-
     func contains(_ account: AccountID) -> Bool { index(of: account) != nil }
 
     /// The number of an account's subscriptions.
