@@ -1,6 +1,5 @@
 import ArgumentParser
 import PushClient
-import Core
 import StatusProtocol
 import WakuCrypto
 
@@ -30,9 +29,7 @@ extension Client {
         @OptionGroup var asker: OneShotOptions
         @OptionGroup var registrant: RegistrantOptions
         @Option(help: "message, mention, join-community or contact-request.") var kind: Kind = .message
-        @Option(help: "The chat's id: devices get its hash.") var chat = "waku-push"
-        @Option(help: "The encrypted message, in hex.") var message = ""
-        @Option(help: "What the notification is about, in hex. [default: 32 random bytes]") var messageId: String?
+        @OptionGroup var notification: MessageOptions
 
         enum Kind: String, ExpressibleByArgument, CaseIterable {
             case message
@@ -59,10 +56,7 @@ extension Client {
         }
 
         func execute() async throws {
-            guard let content = bytes(hex: message) else { throw CommandFailure(.usage, "--message is not hexadecimal") }
-            guard let messageID = messageId.map({ bytes(hex: $0) }) ?? randomBytes(32), !messageID.isEmpty else {
-                throw CommandFailure(.usage, "--message-id is not hexadecimal")
-            }
+            let (content, messageID) = try notification.parsed()
             let registrant = try registrant.required().key
             if let folder = state.folder {
                 try await notify(registrant, content: content, messageID: messageID, rememberedIn: folder)
@@ -75,7 +69,8 @@ extension Client {
 
         private func notify(_ registrant: PublicKey, content: [UInt8], messageID: [UInt8], rememberedIn folder: ClientFolder) async throws {
             let message = OutgoingNotification(
-                messageID: messageID, chatID: chat, kind: kind.notificationKind, content: content, recipients: [.init(registrant)])
+                messageID: messageID, chatID: notification.chat, kind: kind.notificationKind, content: content,
+                recipients: [.init(registrant)])
             let timeout = client.timeout.duration
             let (outcomes, obstacle) = try await ClientSession.run(folder, client) { [servers] session in
                 session.client.setQueryServers(servers.map { PushServer(key: $0.key) })
@@ -92,7 +87,7 @@ extension Client {
         private func notify(_ registrant: PublicKey, content: [UInt8], messageID: [UInt8], at server: PublicKey) async throws {
             let identity = try asker.orEphemeral()
             let author = StatusHashes.author(identity.publicKey)
-            let chatID = StatusHashes.chat(chat)
+            let chatID = StatusHashes.chat(notification.chat)
             let reports = try await client.withClient(identity) { [client, kind] pushClient in
                 let devices = try await pushClient.query(registrant, at: server, timeout: client.timeout.duration)
                 let notifications = devices.compactMap { device in
@@ -129,6 +124,21 @@ extension Client {
                 error = report.error?.name
             }
         }
+    }
+}
+
+/// What to notify about.
+struct MessageOptions: ParsableArguments {
+    @Option(help: "The chat's id: devices get its hash.") var chat = "waku-push"
+    @Option(help: "The encrypted message, in hex.") var message = ""
+    @Option(help: "What the notification is about, in hex. [default: 32 random bytes]") var messageId: String?
+
+    func parsed() throws(CommandFailure) -> (content: [UInt8], messageID: [UInt8]) {
+        guard let content = bytes(hex: message) else { throw CommandFailure(.usage, "--message is not hexadecimal") }
+        guard let messageID = messageId.map({ bytes(hex: $0) }) ?? randomBytes(32), !messageID.isEmpty else {
+            throw CommandFailure(.usage, "--message-id is not hexadecimal")
+        }
+        return (content, messageID)
     }
 }
 

@@ -45,7 +45,7 @@ extension Client {
         }
 
         func execute() async throws {
-            if let folder = state.folder { return try await unregister(folder) }
+            if let folder = state.folder { return try await ClientSession.unregister(folder, client, runCommand: "client run") }
             guard let installation = oneShot.installation, let version = oneShot.version else { return }
             let id = InstallationID(installation)
             let server = try servers.single()
@@ -54,17 +54,22 @@ extension Client {
             }
             try RegistrationResult(error, installation: id, version: version).print(asJSON: client.json)
         }
+    }
+}
 
-        private func unregister(_ folder: ClientFolder) async throws {
-            try folder.expectClient()
-            let timeout = client.timeout.duration
-            let (states, obstacle) = try await ClientSession.run(folder, client) { session in
-                let states = await session.client.unregister(timeout: timeout)
-                await session.client.waitUntilAdvertised(timeout: timeout)
-                return (states, session.obstacle)
-            }
-            try ServerStateRow.print(states, asJSON: client.json)
-            if let failure = CommandFailure(unanswered: states, obstacle, client.timeout) { throw failure }
+extension RunningClient {
+    /// Ends the registrations of the client of a folder, and prints the state at each server.
+    ///
+    /// - Parameter runCommand: The command that retries servers that don't answer in time.
+    static func unregister(_ folder: ClientFolder, _ options: ClientOptions, runCommand: String) async throws {
+        try folder.expectClient()
+        let timeout = options.timeout.duration
+        let (states, obstacle) = try await run(folder, options) { session in
+            let states = await session.client.unregister(timeout: timeout)
+            await session.client.waitUntilAdvertised(timeout: timeout)
+            return (states, session.obstacle)
         }
+        try ServerStateRow.print(states, asJSON: options.json)
+        if let failure = CommandFailure(unanswered: states, obstacle, options.timeout, command: runCommand) { throw failure }
     }
 }

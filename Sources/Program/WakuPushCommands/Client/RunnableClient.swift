@@ -1,7 +1,6 @@
 import PushClient
 import StatusProtocol
 import Synchronization
-import Core
 import Waku
 import WakuCrypto
 
@@ -25,7 +24,9 @@ protocol RunnableClient: AnyObject, Sendable {
     func setSending(_ isSending: Bool)
     func nextTry(at server: PublicKey) -> Duration?
     func devices(of registrant: PublicKey) -> [KnownDevice]
+    func unregister(timeout: Duration) async -> [PublicKey: RegistrationStatus]
     func waitUntilStored(timeout: Duration) async
+    func waitUntilAdvertised(timeout: Duration) async
     func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome]
 }
 

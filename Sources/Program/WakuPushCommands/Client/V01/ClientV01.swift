@@ -1,7 +1,6 @@
 import ArgumentParser
 import PushClient
 import Core
-import StatusProtocol
 import WakuCrypto
 
 /// `waku-push client v0.1`.
@@ -114,16 +113,7 @@ extension ClientV01 {
         }
 
         func execute() async throws {
-            let folder = try state.required()
-            try folder.expectClient()
-            let timeout = client.timeout.duration
-            let (states, obstacle) = try await V01ClientSession.run(folder, client) { session in
-                let states = await session.client.unregister(timeout: timeout)
-                await session.client.waitUntilAdvertised(timeout: timeout)
-                return (states, session.obstacle)
-            }
-            try ServerStateRow.print(states, asJSON: client.json)
-            if let failure = CommandFailure(unanswered: states, obstacle, client.timeout, command: runCommand) { throw failure }
+            try await V01ClientSession.unregister(state.required(), client, runCommand: ClientV01.runCommand)
         }
     }
 }

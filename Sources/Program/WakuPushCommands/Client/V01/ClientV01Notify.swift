@@ -98,17 +98,12 @@ extension ClientV01 {
                 """)
 
         @OptionGroup var contact: V01ContactOptions
-        @Option(help: "The chat's id: devices get its hash.") var chat = "waku-push"
-        @Option(help: "The encrypted message, in hex.") var message = ""
-        @Option(help: "What the notification is about, in hex. [default: 32 random bytes]") var messageId: String?
+        @OptionGroup var notification: MessageOptions
 
         func execute() async throws {
-            guard let content = bytes(hex: message) else { throw CommandFailure(.usage, "--message is not hexadecimal") }
-            guard let messageID = messageId.map({ bytes(hex: $0) }) ?? randomBytes(32), !messageID.isEmpty else {
-                throw CommandFailure(.usage, "--message-id is not hexadecimal")
-            }
+            let (content, messageID) = try notification.parsed()
             let outgoing = try OutgoingNotification(
-                messageID: messageID, chatID: chat, kind: .message, content: content,
+                messageID: messageID, chatID: notification.chat, kind: .message, content: content,
                 recipients: [.init(contact.registrant.required().key)])
             let timeout = contact.client.timeout
             let (outcomes, obstacle) = try await contact.discovering { session, devices in

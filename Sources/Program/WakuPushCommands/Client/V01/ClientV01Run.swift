@@ -14,21 +14,9 @@ extension ClientV01 {
                   waku-push client v0.1 run --state bob --receiving off
                 """)
 
-        @OptionGroup var client: ClientOptions
-        @OptionGroup var state: ClientStateOptions
-        @Option(help: "Switch receiving on, with what was registered last, or off, which ends all registrations. Remembered.")
-        var receiving: SwitchArgument?
-        @Option(help: "Switch sending on or off. Remembered.") var sending: SwitchArgument?
+        @OptionGroup var options: ClientRunOptions
 
-        func validate() throws {
-            _ = try state.required()
-        }
-
-        func execute() async throws {
-            try await V01ClientSession.run(state.required(), client) { [json = client.json, receiving, sending] session in
-                try await session.printEvents(asJSON: json, receiving, sending)
-            }
-        }
+        func execute() async throws { try await options.run(StatusV01PushClient.self) }
     }
 
     struct Status: ReportingCommand {
