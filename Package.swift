@@ -245,20 +245,20 @@ package.targets += room(
             "PushBench",
             [
                 "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "CTLS", "Cluster", "Core", "CurlClient",
-                "Delivery", "GossipSub", "HTTPService", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI", "NodeAssembly",
+                "Delivery", "HTTPService", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay",
                 "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "StatusProtocol",
-                "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
+                "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
                 "WakuP2P", "WakuPushCommands", arguments, histogram, hummingbird, lifecycle, logging, nio, signals, sqlite,
             ]),
-        library("StatusGoImport", ["COpenSSL", "CSQLite", "Core", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto", grdb, sqlite]),
+        library("StatusGoImport", ["COpenSSL", "CSQLite", "Core", "StatusProtocol", "StatusServer", "WakuCrypto", grdb, sqlite]),
         library(
             "WakuPushCommands",
             [
                 "CVersion", "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
                 "LoopbackServer", "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushClient", "PushClientSQLite",
                 "PushNode", "PushReceiver", "PushReceiverHTTP", "RateLimits", "SessionProtocol", "SessionServer", "StatusGoImport",
-                "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
+                "StatusProtocol", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", arguments, hummingbird, lifecycle, logging, nio, signals, yaml,
             ]),
         .executableTarget(name: "waku-push", dependencies: ["WakuPushCommands"], swiftSettings: strict),
@@ -281,7 +281,7 @@ package.targets += [
     .target(
         name: "StoreContract",
         dependencies: [
-            "Core", "Delivery", "NodeAPI", "NodeAssembly", "PushNode", "SessionProtocol", "SessionServer", "StatusProtocol", "StatusRules",
+            "Core", "Delivery", "NodeAssembly", "PushNode", "SessionProtocol", "SessionServer", "StatusProtocol",
             "StatusServer", "StatusV01Server", "Storage", "TestSupport", "Waku", "WakuCrypto",
         ],
         path: "Tests/StoreContract", swiftSettings: testing),
@@ -297,9 +297,9 @@ package.targets += [
         name: "crash-test",
         dependencies: [
             "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "LoopbackServer", "NodeAssembly", "PushClient",
-            "PushClientSQLite", "PushNode",
+            "PushClientSQLite",
             "SessionProtocol", "SessionServer", "SessionStandIns", "StatusProtocol", "StatusRules", "StatusServer",
-            "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "TestSupport", "Waku", "WakuCrypto", arguments, grdb,
+            "StatusV01Server", "Storage", "StorePostgreSQL", "TestSupport", "Waku", "WakuCrypto", arguments, grdb,
             hummingbird,
             logging, nio,
         ],
@@ -345,10 +345,10 @@ package.targets += tests(
         tests(
             "Delivery",
             [
-                "Core", "CurlClient", "StatusProtocol", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto",
+                "Core", "CurlClient", "StatusProtocol", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto",
             ]),
         tests("RateLimits", ["Core", "WakuCrypto"]),
-        tests("NodeMetrics", ["Core", "StatusServer", "Waku", metrics]),
+        tests("NodeMetrics", ["Core", metrics]),
         tests(
             "PushNode",
             [
@@ -362,7 +362,7 @@ package.targets += tests(
 package.targets += tests(
     of: "Cluster",
     [
-        tests("Cluster", ["Core", "Delivery", "Storage", "StorePostgreSQL", "Waku", "WakuCrypto"])
+        tests("Cluster", ["Core", "Delivery", "Storage", "StorePostgreSQL", "WakuCrypto"])
     ])
 
 package.targets += tests(
@@ -380,7 +380,7 @@ package.targets += tests(
         tests(
             "StatusV01Server",
             [
-                "Core", "Delivery", "NodeAPI", "NodeMetrics", "PushNode", "RateLimits", "StatusProtocol", "StatusRules", "Storage",
+                "Core", "Delivery", "NodeAPI", "RateLimits", "StatusProtocol", "StatusRules", "Storage",
                 "StoreSQLite", "Waku", "WakuCrypto",
             ]),
     ])
@@ -388,13 +388,13 @@ package.targets += tests(
 package.targets += tests(
     of: "Session",
     [
-        tests("SessionProtocol", ["CPostgres", "CSodium", "CZeroMQ", "Core", "SessionStandIns", "WakuCrypto", logging]),
+        tests("SessionProtocol", ["Core", "SessionStandIns", "WakuCrypto", logging]),
         tests(
             "SessionServer",
             [
                 "Cluster", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
-                "RateLimits", "SessionProtocol", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
-                "WakuCrypto", grdb, lifecycle, logging, nio,
+                "RateLimits", "SessionProtocol", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
+                "WakuCrypto", grdb, lifecycle, logging,
             ]),
         tests("SessionStandIns", ["Core", "SessionProtocol", "WakuCrypto"]),
     ])
@@ -423,15 +423,15 @@ package.targets += tests(
             swiftSettings: testing),
         tests(
             "PushBench",
-            ["Core", "NodeAssembly", "PushNode", "StatusProtocol", "Storage", "StorePostgreSQL", "Waku", "WakuPushCommands", arguments]),
-        tests("StatusGoImport", ["Core", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto"]),
+            ["Core", "NodeAssembly", "Storage", "StorePostgreSQL", "WakuPushCommands", arguments]),
+        tests("StatusGoImport", ["Core", "StatusProtocol", "StatusServer", "WakuCrypto"]),
         tests(
             "WakuPushCommands",
             [
                 "Cluster", "Core", "CurlClient", "Delivery", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI",
-                "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushClient", "PushClientSQLite", "PushNode", "RateLimits", "SessionProtocol",
+                "NodeAssembly", "NwakuRelay", "PushClient", "PushNode", "RateLimits", "SessionProtocol",
                 "SessionServer", "StatusProtocol",
-                "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
+                "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
                 "WakuP2P", arguments, grdb, logging,
             ]),
     ])
