@@ -149,7 +149,7 @@ package struct Server: Sendable {
             return SessionPush(own)
         }
         var cluster = configuration.cluster
-        cluster?.settings = settings.sharedSettings(gorushTimeout: gorush.map(\.timeout).max())
+        cluster?.settings = settings.sharedSettings(of: configuration.node.identity, gorushTimeout: gorush.map(\.timeout).max())
         let others: [(any NodeProtocol)?] = [statusV01, session]
         let protocols: [any NodeProtocol] = [status] + others.compactMap(\.self)
         node = try NodeService(

@@ -8,8 +8,9 @@ import WakuCrypto
 
 /// Options that all nodes of a cluster must have the same, by their names: nodes compare them.
 extension StatusPush.Configuration {
-    func sharedSettings(gorushTimeout: Duration?) -> [String: String] {
+    func sharedSettings(of identity: PrivateKey, gorushTimeout: Duration?) -> [String: String] {
         var settings = limits.sharedSettings
+        settings["--identity"] = Limits.summary(Set(([identity] + otherIdentities).map(\.publicKey.compressed)))
         settings["--max-request-age"] = "\(requestAgeLimit.components.seconds) s"
         settings["--registration-lifetime"] = registrationLifetime.map { "\($0.components.seconds) s" } ?? "off"
         settings["--idempotent-registrations"] = idempotentRegistrations ? "on" : "off"
@@ -27,7 +28,7 @@ extension Limits {
     }
 
     /// Tells two lists apart without naming keys.
-    private static func summary(_ keys: Set<[UInt8]>) -> String {
+    fileprivate static func summary(_ keys: Set<[UInt8]>) -> String {
         let sorted = keys.sorted { $0.lexicographicallyPrecedes($1) }.flatMap(\.self)
         let digest = SHA256.hash(sorted).prefix(4).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         return keys.isEmpty ? "empty" : "\(keys.count) keys (\(digest))"

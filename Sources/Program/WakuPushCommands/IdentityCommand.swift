@@ -67,7 +67,7 @@ struct IdentityCommand: AsyncParsableCommand {
             discussion: "EXAMPLES\n  waku-push identity show --identity id.key\n  waku-push identity show --identity id.key --public-key")
 
         @Option(help: "The key file.")
-        var identity: String = Environment.string("identity") ?? "id.key"
+        var identity: String = Environment.list("identity").first ?? "id.key"
 
         @OptionGroup var form: KeyFormOptions
 

@@ -42,7 +42,7 @@ struct Serve: ReportingCommand {
                              --feedback-secret-file in X-Waku-Push-Secret
             """)
 
-    @Option(Settings.identity) var identity: String?
+    @Option(Settings.identity) var identity: [String]
     @Option(Settings.data) var data: String
     @Option(Settings.store) var store: String?
     @Option(Settings.cluster) var cluster: String?
@@ -104,14 +104,10 @@ struct Serve: ReportingCommand {
     /// - Throws: ``InvalidConfiguration``
     func plan() throws -> Plan {
         let failures = ConfigurationFailures(Environment.problems)
-        let key = failures.check("identity") {
-            guard let path = identity ?? Environment.string("identity") else {
-                throw CommandFailure(.usage, "--identity is missing: make a key with waku-push identity new --out id.key")
-            }
-            return try IdentityFile.read(path)
-        }
+        let keys = identities(failures)
         // With a failure the configuration is not used: the checks go on with any key.
-        var configuration = ServerConfiguration(identity: key ?? .generate(), dataPath: data)
+        var configuration = ServerConfiguration(identity: keys.first ?? .generate(), dataPath: data)
+        configuration.otherIdentities = Array(keys.dropFirst())
         if let store = failures.check("store", body: { try StoreLocation(option: store) }) {
             configuration.store = store
             configuration.cluster = failures.check("cluster") { try clusterMember(on: store) } ?? nil
@@ -155,6 +151,31 @@ struct Serve: ReportingCommand {
         return Plan(
             configuration: configuration, gorush: settings, notifications: notifications, level: logLevel,
             values: ServeOption.all.map { $0.value(Invocation.current.arguments) })
+    }
+
+    /// The keys of the node's identities, the one to which the database belongs first.
+    private func identities(_ failures: ConfigurationFailures) -> [PrivateKey] {
+        failures.check("identity") {
+            guard !identity.isEmpty else {
+                throw CommandFailure(.usage, "--identity is missing: make a key with waku-push identity new --out id.key")
+            }
+            guard identity.count <= IdentityLabel.allCases.count else {
+                throw CommandFailure(
+                    .usage, "--identity is given \(identity.count) times: at most \(IdentityLabel.allCases.count) are served")
+            }
+            guard identity.count == 1 || !protocols.statusV01.isOn else {
+                throw CommandFailure(.usage, "--status-v0.1 is served with one --identity only: run a second node for the other")
+            }
+        }
+        var keys: [PrivateKey] = []
+        failures.checkEach("identity", identity) { path in
+            let key = try IdentityFile.read(path)
+            guard !keys.contains(where: { $0.publicKey == key.publicKey }) else {
+                throw CommandFailure(.usage, "--identity \(path) has the same key as another one: give each key once")
+            }
+            keys.append(key)
+        }
+        return keys
     }
 
     private func clusterMember(on store: StoreLocation) throws -> ClusterNode.Configuration? {
@@ -251,7 +272,7 @@ struct Serve: ReportingCommand {
     /// The settings that don't change while the node runs.
     private func setup(_ plan: Plan) -> AdminAPI.Setup {
         var setup = AdminAPI.Setup()
-        setup.identityPath = (identity ?? Environment.string("identity")).map(absolutePath)
+        setup.identityPath = identity.first.map(absolutePath)
         setup.store = store ?? Environment.string("store")
         setup.relays = relay
         setup.fleets = network.fleet

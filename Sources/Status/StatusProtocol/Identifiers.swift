@@ -40,18 +40,59 @@ public struct InstallationID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { string }
 }
 
+/// Tells apart the registrations with the identities of one node: the first 8 bytes of SHA-256 of the identity's compressed public key. Registrations
+/// with the identity that a database served first have none.
+package struct ServerMark: Hashable, Sendable {
+    package static let byteCount = 8
+    package let bytes: [UInt8]
+
+    package init(of identity: PublicKey) {
+        bytes = Array(SHA256.hash(identity.compressed).prefix(Self.byteCount))
+    }
+
+    fileprivate init(bytes: [UInt8]) { self.bytes = bytes }
+
+    /// 16 lower-case digits.
+    package var hex: String { hexString(bytes) }
+
+    /// Begins the stored form of an installation id that has a mark; UTF-8 has no such byte.
+    fileprivate static let lead: UInt8 = 0xFF
+    /// What the stored forms of all installation ids with this mark begin with.
+    package var storedPrefix: [UInt8] { [Self.lead] + bytes }
+    package static let anyStoredPrefix = [lead]
+}
+
 /// The key of a stored registration and its version.
 public struct RegistrationKey: Hashable, Sendable {
     /// The registrant.
     public let keyHash: KeyHash
     /// The registrant's device. Unique only among the devices of one registrant.
     public let installationID: InstallationID
+    /// The identity of the node with which it is registered.
+    package let server: ServerMark?
 
     /// - Parameters:
     ///   - keyHash: The hash of the key that signed the registration.
     ///   - installationID: The device as named in the registration.
     public init(keyHash: KeyHash, installationID: InstallationID) {
+        self.init(keyHash: keyHash, installationID: installationID, server: nil)
+    }
+
+    package init(keyHash: KeyHash, installationID: InstallationID, server: ServerMark?) {
         self.keyHash = keyHash
         self.installationID = installationID
+        self.server = server
     }
+
+    /// - Parameter stored: see ``storedInstallation``.
+    package init(keyHash: KeyHash, storedInstallation stored: [UInt8]) {
+        let prefixCount = 1 + ServerMark.byteCount
+        let isMarked = stored.first == ServerMark.lead && stored.count > prefixCount
+        self.init(
+            keyHash: keyHash, installationID: InstallationID(bytes: isMarked ? Array(stored[prefixCount...]) : stored),
+            server: isMarked ? ServerMark(bytes: Array(stored[1..<prefixCount])) : nil)
+    }
+
+    /// The installation id in the database: with a mark FF ‖ mark(8) ‖ id, else the id. The id is UTF-8, so it does not begin with FF.
+    package var storedInstallation: [UInt8] { (server?.storedPrefix ?? []) + installationID.bytes }
 }

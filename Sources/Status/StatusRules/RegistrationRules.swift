@@ -9,19 +9,23 @@ package import WakuCrypto
 /// the version check.
 package struct RegistrationRules: Sendable {
     private let identity: PrivateKey
+    private let server: ServerMark?
     private let isIdempotent: Bool
     private let serves: @Sendable (Platform, _ apnTopic: String) -> Bool
     private let webPushKeys: [P256PublicKey]
 
     /// - Parameters:
+    ///   - identity: the identity to which registrations are sent.
+    ///   - server: its mark.
     ///   - isIdempotent: whether a repeated, identical registration succeeds instead of VERSION_MISMATCH.
     ///   - webPushKeys: the VAPID keys of a node that posts to Web Push services; empty for others.
     ///   - serves: whether there is a gorush endpoint for an app.
     package init(
-        identity: PrivateKey, isIdempotent: Bool = false, webPushKeys: [P256PublicKey] = [],
+        identity: PrivateKey, server: ServerMark? = nil, isIdempotent: Bool = false, webPushKeys: [P256PublicKey] = [],
         serves: @escaping @Sendable (Platform, _ apnTopic: String) -> Bool = { _, _ in true }
     ) {
         self.identity = identity
+        self.server = server
         self.isIdempotent = isIdempotent
         self.webPushKeys = webPushKeys
         self.serves = serves
@@ -45,7 +49,7 @@ package struct RegistrationRules: Sendable {
         guard let registration = try? PushNotificationRegistration(parsing: plain),
             (1...InstallationID.maximumByteCount).contains(registration.installationID.bytes.count), registration.version > 0
         else { return .malformed }
-        let key = RegistrationKey(keyHash: KeyHash(of: sender), installationID: registration.installationID)
+        let key = RegistrationKey(keyHash: KeyHash(of: sender), installationID: registration.installationID, server: server)
         if registration.unregister { return .unregister(key, version: registration.version) }
         let isKnown = registration.version <= knownVersion(key) ?? 0
         return .register(

@@ -5,10 +5,14 @@ import Waku
 /// Decides which devices a request notifies, and its reports, `PROTOCOL.md` section 6.
 package struct RequestRules: Sendable {
     private let maximumAge: Duration
+    private let server: ServerMark?
 
-    /// - Parameter maximumAge: older requests are dropped; a notification that gorush has not accepted by then expires.
-    package init(maximumAge: Duration) {
+    /// - Parameters:
+    ///   - maximumAge: older requests are dropped; a notification that gorush has not accepted by then expires.
+    ///   - server: the identity to which requests are sent.
+    package init(maximumAge: Duration, server: ServerMark? = nil) {
         self.maximumAge = maximumAge
+        self.server = server
     }
 
     /// The time at which notifications of this request expire; nil if it is too old already. A request without a timestamp is fresh.
@@ -36,13 +40,17 @@ package struct RequestRules: Sendable {
         return outcomes
     }
 
+    /// The recipient; nil if public_key is not a key hash.
+    package func key(of entry: PushNotification) -> RegistrationKey? {
+        KeyHash(bytes: entry.publicKey).map { RegistrationKey(keyHash: $0, installationID: entry.installationID, server: server) }
+    }
+
     private func outcome(
         of entry: PushNotification, messageID: [UInt8], started: Set<DeliveryID>,
         _ registration: (RegistrationKey) throws -> StoredRegistration?, _ delivery: (DeliveryID) throws -> DeliveryState?
     ) rethrows -> EntryOutcome {
         guard entry.kind != .unknown else { return .report(.unknown) }
-        guard let keyHash = KeyHash(bytes: entry.publicKey) else { return .report(.notRegistered) }
-        let key = RegistrationKey(keyHash: keyHash, installationID: entry.installationID)
+        guard let key = key(of: entry) else { return .report(.notRegistered) }
         guard let stored = try registration(key) else { return .report(.notRegistered) }
         guard entry.accessToken == stored.registration.accessToken else { return .report(.wrongToken) }
         guard NotificationFilter.admits(entry, for: stored.registration) else { return .report(nil) }

@@ -12,7 +12,7 @@ import WakuCrypto
 
 /// Handles the messages of the Status protocol: see ``NodeAPI/WakuHandler``.
 struct StatusHandler: WakuHandler {
-    typealias Command = StatusCommand
+    typealias Command = AddressedCommand
 
     enum Outcome: Sendable {
         case registration(RegistrationOutcome)
@@ -24,13 +24,12 @@ struct StatusHandler: WakuHandler {
     let topicKeys: TopicKeys
     /// nil if keys are derived only when a query needs them.
     let precomputation: TopicKeyPrecomputation?
-    let decoder: StatusDecoder
+    /// The node's identities, at least one.
+    let servers: [ServedIdentity]
     let versions: RecentVersions
-    let registration: RegistrationHandler
-    let request: RequestHandler
-    let queries: QueryRules
+    let registrations: Registrations
+    let asked: AskedRows
     let limits: StatusLimits
-    let replies: StatusReplies
 
     // MARK: Decoding
 
@@ -53,22 +52,38 @@ struct StatusHandler: WakuHandler {
         limits.limiter.displaced(limit, standing)
     }
 
-    func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<StatusCommand> {
-        let (command, whole) = try decoder.decode(
-            incoming.received, isOwnTopic: topics.isOwn(incoming.tag), keys: keys, isRetry: incoming.isRetry, at: now)
-        return Decoded(command, command.kind, from: incoming, whole: whole)
+    func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<AddressedCommand> {
+        let owners = topics.owners(of: incoming.tag)
+        for server in owners.dropLast() {
+            do throws(Drop) {
+                return try decode(incoming, to: server, isOwnTopic: true, keys: [], at: now)
+            } catch {
+                guard error.counter == .droppedUndecryptable else { throw error }
+            }
+        }
+        return try decode(incoming, to: owners.last ?? 0, isOwnTopic: !owners.isEmpty, keys: keys, at: now)
     }
+
+    private func decode(
+        _ incoming: Incoming, to server: Int, isOwnTopic: Bool, keys: [SymmetricKey], at now: Timestamp
+    ) throws(Drop) -> Decoded<AddressedCommand> {
+        let (command, whole) = try servers[server].decoder.decode(
+            incoming.received, isOwnTopic: isOwnTopic, keys: keys, isRetry: incoming.isRetry, at: now)
+        return Decoded(AddressedCommand(command: command, server: server), command.kind, from: incoming, whole: whole)
+    }
+
+    private func server(of message: Decoded<AddressedCommand>) -> ServedIdentity { servers[message.command.server] }
 
     // MARK: Registrations and requests
 
-    func change(_ message: Decoded<StatusCommand>, at now: Timestamp) -> StoreCommand<Outcome> {
-        switch message.command {
+    func change(_ message: Decoded<AddressedCommand>, at now: Timestamp) -> StoreCommand<Outcome> {
+        switch message.command.command {
         case .registration(let claim):
-            return registration.change(claim, message.wholeHash, at: now).map(Outcome.registration)
+            return server(of: message).registration.change(claim, message.wholeHash, at: now).map(Outcome.registration)
         case .request(let request, let envelope, let expires):
-            let pending = PendingRequest(
-                request, envelope, hash: message.hash, pubsubTopic: message.pubsubTopic, times: message.times)
-            return self.request.change(request, pending, expires: expires, at: now).map(Outcome.request)
+            return server(of: message).request.change(
+                request, pending(request, envelope, message), expires: expires, at: now
+            ).map(Outcome.request)
         case .query:
             preconditionFailure("queries change nothing")
         }
@@ -78,23 +93,28 @@ struct StatusHandler: WakuHandler {
         if case .request(let outcome) = outcome { outcome.queued } else { [] }
     }
 
-    func finish(_ message: Decoded<StatusCommand>, _ result: Result<Outcome, StoreError>) {
-        switch (message.command, result) {
+    func finish(_ message: Decoded<AddressedCommand>, _ result: Result<Outcome, StoreError>) {
+        switch (message.command.command, result) {
         case (.registration(let claim), .success(.registration(let outcome))): finish(claim, outcome: outcome, message: message)
         case (.request, .success(.request(let outcome))):
             node.counters.add(.requestTaken)
-            finish(outcome.pending)
+            finish(outcome.pending, by: server(of: message))
         // The store failed: nothing was stored.
         case (.registration(let claim), _): reply(.internalError, to: claim, message)
         case (.request(let request, let envelope, _), _):
-            report(
-                PendingRequest(request, envelope, hash: message.hash, pubsubTopic: message.pubsubTopic, times: message.times),
-                [:], isNew: false)
+            report(pending(request, envelope, message), [:], isNew: false, by: server(of: message))
         case (.query, _): break
         }
     }
 
-    private func finish(_ claim: RegistrationClaim, outcome: RegistrationOutcome, message: Decoded<StatusCommand>) {
+    private func pending(
+        _ request: PushNotificationRequest, _ envelope: MetadataEnvelope, _ message: Decoded<AddressedCommand>
+    ) -> PendingRequest {
+        PendingRequest(
+            request, envelope, to: server(of: message).mark, hash: message.hash, pubsubTopic: message.pubsubTopic, times: message.times)
+    }
+
+    private func finish(_ claim: RegistrationClaim, outcome: RegistrationOutcome, message: Decoded<AddressedCommand>) {
         node.counters.add(outcome.counter)
         if outcome.counter == .registrationStored || outcome.counter == .registrationOutdated, let key = claim.key {
             versions.note(claim.version, of: key)
@@ -117,30 +137,33 @@ struct StatusHandler: WakuHandler {
     }
 
     private func reply(
-        _ error: PushNotificationRegistrationResponse.ErrorType?, to claim: RegistrationClaim, _ message: Decoded<StatusCommand>
+        _ error: PushNotificationRegistrationResponse.ErrorType?, to claim: RegistrationClaim, _ message: Decoded<AddressedCommand>
     ) {
         let response = PushNotificationRegistrationResponse(error: error, requestID: claim.requestID)
         node.replies.publish(
-            replies.reply(
+            server(of: message).replies.reply(
                 .registrationResponse, response.encoded(), to: claim.sender, on: message.pubsubTopic, times: message.times,
                 question: message.hash))
     }
 
     /// Answers a request when the outcomes of its deliveries are known.
-    private func finish(_ pending: PendingRequest) {
+    private func finish(_ pending: PendingRequest, by server: ServedIdentity) {
         let deliveries = pending.deliveries
-        guard !deliveries.isEmpty else { return report(pending, [:], isNew: false) }
+        guard !deliveries.isEmpty else { return report(pending, [:], isNew: false, by: server) }
         node.delivery.await(
             AwaitedDeliveries(deliveries, receivedAt: pending.times?.received) { results in
                 if results.isImmediate { node.counters.add(.requestWhileOpen) }
-                report(pending, results.outcomes, isNew: true)
+                report(pending, results.outcomes, isNew: true, by: server)
             })
     }
 
     /// - Parameters:
     ///   - outcomes: the outcomes of its deliveries.
     ///   - isNew: whether to store its final answer.
-    private func report(_ pending: PendingRequest, _ outcomes: [DeliveryID: DeliveryOutcome], isNew: Bool) {
+    ///   - server: the identity that answers.
+    private func report(
+        _ pending: PendingRequest, _ outcomes: [DeliveryID: DeliveryOutcome], isNew: Bool, by server: ServedIdentity
+    ) {
         let errors = pending.errors(outcomes)
         node.counters.add(.requestAnswered)
         for (entry, token) in pending.accepted(outcomes) { limits.accepted(token, of: entry, at: node.now()) }
@@ -150,35 +173,47 @@ struct StatusHandler: WakuHandler {
             node.store.enqueue(.change([AnswerStorage.remember(codes, to: pending.envelopeID, at: node.now())]))
         }
         node.replies.publish(
-            replies.reply(
+            server.replies.reply(
                 .response, pending.response(errors).encoded(), to: pending.sender, on: pending.pubsubTopic, times: pending.times,
                 question: pending.hash))
     }
 
     // MARK: Queries
 
-    /// The answer to a query; nil if none of the keys is registered.
-    func answer(_ message: Decoded<StatusCommand>, at now: Timestamp) -> StoreCommand<Reply?> {
-        guard case .query(let query, let envelope) = message.command else { return .done(nil) }
-        let registrants = queries.registrants(in: query).filter { registrant in
+    /// The answer to a query, of each identity with which one of the keys is registered; nil if there is none.
+    func answer(_ message: Decoded<AddressedCommand>, at now: Timestamp) -> StoreCommand<Reply?> {
+        guard case .query(let query, let envelope) = message.command.command else { return .done(nil) }
+        let registrants = servers[0].queries.registrants(in: query).filter { registrant in
             !limits.refuses { $0.query(about: registrant, at: now) }
         }
-        return registration.registrations.registrations(
-            of: registrants, within: QueryBudget(), noteAsked: { [asked = registration.asked] in asked.insert($0) }
+        return registrations.registrations(
+            of: registrants, within: QueryBudget(), isServed: { [servers] mark in servers.contains { $0.mark == mark } },
+            noteAsked: { [asked] in asked.insert($0) }
         ).map { found in
             // Unanswered parts of a query earn nothing for the registrants of the others.
             let part = message.byteCount / max(1, registrants.count)
             let admitted = withinLimits(found, queryByteCount: part, at: now)
-            guard let response = queries.answer(admitted, messageID: envelope.id) else { return nil }
-            let payload = response.encoded()
-            let charge = admitted.first.map { limits.charge(of: $0.registration, at: now) } ?? .unattributed
-            if limits.refuses(for: charge, { $0.answer(byteCount: payload.count, for: charge, at: now) }) { return nil }
-            return replies.reply(
-                .queryResponse, payload, to: envelope.sender, on: message.pubsubTopic, times: message.times, question: message.hash)
+            return Reply(
+                joining: servers.compactMap { server in
+                    let own = servers.count == 1 ? admitted : admitted.filter { $0.key.server == server.mark }
+                    return answer(own, by: server, to: envelope, message, at: now)
+                })
         }
     }
 
-    func answered(_ message: Decoded<StatusCommand>, _ reply: Reply?) {
+    private func answer(
+        _ admitted: [StoredRegistration], by server: ServedIdentity, to envelope: MetadataEnvelope, _ message: Decoded<AddressedCommand>,
+        at now: Timestamp
+    ) -> Reply? {
+        guard let response = server.queries.answer(admitted, messageID: envelope.id) else { return nil }
+        let payload = response.encoded()
+        let charge = admitted.first.map { limits.charge(of: $0.registration, at: now) } ?? .unattributed
+        if limits.refuses(for: charge, { $0.answer(byteCount: payload.count, for: charge, at: now) }) { return nil }
+        return server.replies.reply(
+            .queryResponse, payload, to: envelope.sender, on: message.pubsubTopic, times: message.times, question: message.hash)
+    }
+
+    func answered(_ message: Decoded<AddressedCommand>, _ reply: Reply?) {
         node.counters.add(reply == nil ? .queryUnanswered : .queryAnswered)
     }
 

@@ -22,6 +22,8 @@ package struct StatusPush: NodeProtocol {
         /// Whether keys are derived ahead only on idle cores; false for tests, which wait for the keys.
         package var derivesAheadWhenIdle = true
         package var limits = Limits.none
+        /// Further identities, each with its own registrations, while clients move from one to another.
+        package var otherIdentities: [PrivateKey] = []
         /// Registrations that are not renewed within this time are removed; nil disables removal.
         package var registrationLifetime: Duration?
 
@@ -38,7 +40,7 @@ package struct StatusPush: NodeProtocol {
     package init(identity: PrivateKey, _ configuration: Configuration = Configuration()) {
         self.identity = identity
         self.configuration = configuration
-        table = TopicTable(server: identity.publicKey)
+        table = TopicTable(servers: ([identity] + configuration.otherIdentities).map(\.publicKey))
         limits = StatusLimits(configuration.limits, payers: PayerHasher(key: identity.derivedKey(purpose: "waku-push payers 1")))
     }
 
@@ -47,7 +49,7 @@ package struct StatusPush: NodeProtocol {
     package var number: ProtocolNumber { StatusStorage.protocolNumber }
     package var label: ProtocolLabel { .status }
     package var part: StorePart { StatusStorage.part }
-    static let metricGroups: [MetricGroup] = [.status, .queryTopics]
+    static let metricGroups: [MetricGroup] = [.status, .queryTopics, .identities]
     package var metrics: [MetricGroup] { Self.metricGroups }
     package var losses: [Counter] { [.registrationLimited, .limitNotificationsByTarget] }
     package var topics: any WakuTopics { table }

@@ -25,6 +25,8 @@ struct StatusService: ProtocolService {
     private static let askedInterval = Duration.seconds(10)
     private static let askedChunk = 1_000
 
+    private let identities: [PublicKey]
+    private let marks: ServerMarks
     private let node: NodeServices
     private let configuration: StatusPush.Configuration
     private let topics: TopicTable
@@ -42,10 +44,14 @@ struct StatusService: ProtocolService {
     ) throws {
         self.node = node
         self.configuration = configuration
+        let keys = [identity] + configuration.otherIdentities
+        identities = keys.map(\.publicKey)
         self.topics = topics
         self.limits = limits
         let store = node.store
         try topics.load(from: store)
+        let marks = ServerMarks(known: try store.read(StoreIdentities.all()), identity: identity.publicKey)
+        self.marks = marks
         limits.count(with: node.counters)
         if node.cluster.isShared {
             limits.limiter.exchangeUsage(
@@ -65,29 +71,36 @@ struct StatusService: ProtocolService {
             TopicKeyPrecomputation(
                 store: store, counters: node.counters, limit: $0, isIdle: configuration.derivesAheadWhenIdle, logger: node.logger)
         }
-        figures = ThrottledReading { try await store.fetch(Registrations.figures()) }
+        let marked = Set(keys.map(\.publicKey) + marks.known).compactMap(marks.mark)
+        figures = ThrottledReading { try await store.fetch(Registrations.figures(by: marked)) }
 
         let registrations = Registrations(store.sealer)
-        let rules = RegistrationRules(
-            identity: identity, isIdempotent: configuration.idempotentRegistrations,
-            webPushKeys: node.delivery.routing.webPushKeys,
-            serves: { [routing = node.delivery.routing] in routing.endpoint(for: $0, apnTopic: $1) != nil })
-        let requestRules = RequestRules(maximumAge: configuration.requestAgeLimit)
         let versions = RecentVersions()
-        receiver = node.receiver(
-            StatusHandler(
-                node: node, topics: topics, topicKeys: topicKeys, precomputation: precomputation,
+        let servers = keys.map { [asked] key in
+            let mark = marks.mark(of: key.publicKey)
+            let rules = RegistrationRules(
+                identity: key, server: mark, isIdempotent: configuration.idempotentRegistrations,
+                webPushKeys: node.delivery.routing.webPushKeys,
+                serves: { [routing = node.delivery.routing] in routing.endpoint(for: $0, apnTopic: $1) != nil })
+            let requestRules = RequestRules(maximumAge: configuration.requestAgeLimit, server: mark)
+            return ServedIdentity(
+                mark: mark,
                 decoder: StatusDecoder(
-                    identity: identity, registrations: rules, requests: requestRules, versions: versions, limits: limits),
-                versions: versions,
+                    identity: key, registrations: rules, requests: requestRules, versions: versions, limits: limits),
                 registration: RegistrationHandler(
                     rules: rules, registrations: registrations, limits: limits, drain: node.drain, asked: asked),
                 request: RequestHandler(rules: requestRules, registrations: registrations, limits: limits, isShared: node.cluster.isShared),
-                queries: QueryRules(server: identity.publicKey), limits: limits, replies: StatusReplies(identity: identity)))
+                queries: QueryRules(server: key.publicKey), replies: StatusReplies(identity: key))
+        }
+        receiver = node.receiver(
+            StatusHandler(
+                node: node, topics: topics, topicKeys: topicKeys, precomputation: precomputation, servers: servers, versions: versions,
+                registrations: registrations, asked: asked, limits: limits))
     }
 
     func run() async {
         async let marks: Void = storeAskedMarks()
+        await storeIdentities()
         await restoreStandings()
         await precomputation?.run()
         await marks
@@ -235,6 +248,9 @@ struct StatusService: ProtocolService {
         registry.set(.topics, to: Double(topics.otherCount))
         let figures = await figures.value()
         registry.set(figures?.devices, of: .status)
+        for (label, (_, count)) in zip(IdentityLabel.allCases, await identityCounts().prefix(identities.count)) {
+            registry.set(.identityRegistrations, label, to: count.map(Double.init))
+        }
         if node.delivery.routing.postsWebPush { registry.set(figures.map(webPushKeyUse), of: .status) }
     }
 
@@ -242,9 +258,44 @@ struct StatusService: ProtocolService {
         await figures.value()?.devices.counts
     }
 
+    /// Records the identities if there are several, and logs those that are not given any more.
+    private func storeIdentities() async {
+        guard identities.count > 1 || !marks.known.isEmpty else { return }
+        do throws(StoreError) {
+            try await node.store.commit(StoreIdentities.add(identities, by: node.store.sealer))
+        } catch {
+            node.logger.error("failed to record the identities", metadata: ["reason": "\(error.message)"])
+        }
+        let counts = await identityCounts()
+        for (identity, count) in counts where count ?? 0 > 0 && !identities.contains(identity) {
+            node.logger.warning(
+                "registrations of an identity that is not served",
+                metadata: ["key": "\(identity.hex)", "registrations": .stringConvertible(count ?? 0)])
+        }
+    }
+
+    /// Numbers of registrations by identity, those that are served first; empty if there is one only.
+    private func identityCounts() async -> [(identity: PublicKey, count: Int?)] {
+        let all = identities + marks.known.filter { !identities.contains($0) }
+        guard all.count > 1 else { return [] }
+        let figures = await figures.value()
+        let marked = figures?.byServer.values.reduce(0, +) ?? 0
+        return all.map { identity in
+            let count = figures.map { figures in
+                marks.mark(of: identity).map { figures.byServer[$0] ?? 0 } ?? figures.registered.values.reduce(0, +) - marked
+            }
+            return (identity, count)
+        }
+    }
+
     func facts() async -> [ProtocolFact] {
+        let counts = await identityCounts().map { identity, count in
+            ProtocolFact(
+                "identity \(identity.hex.prefix(12))…",
+                (count.map { "\($0) registrations" } ?? "not known") + (identities.contains(identity) ? "" : ", not served"))
+        }
         let use = node.delivery.routing.postsWebPush ? await figures.value().map(webPushKeyUse) : nil
-        return [ProtocolFact("query topics", "\(topics.otherCount)")] + (use.map { [$0.fact] } ?? [])
+        return [ProtocolFact("query topics", "\(topics.otherCount)")] + counts + (use.map { [$0.fact] } ?? [])
     }
 
     /// Which VAPID keys the subscriptions name.

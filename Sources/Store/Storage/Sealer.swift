@@ -8,13 +8,70 @@ package struct Sealer: Sendable {
     private let key: SymmetricKey
     /// Not changed by a rotation: rows are looked up by hashes under this key.
     private let lookUpKey: SymmetricKey
+    /// Whether the look-up key is stored, because the database was moved to another identity since its rows were hashed.
+    private let storesLookUpKey: Bool
+    /// Whether the database has served several identities. Releases that serve one only must not open it: the key check is under another key then.
+    private let hasIdentities: Bool
+
+    private init(key: SymmetricKey, lookUpKey: SymmetricKey, storesLookUpKey: Bool, hasIdentities: Bool) {
+        self.key = key
+        self.lookUpKey = lookUpKey
+        self.storesLookUpKey = storesLookUpKey
+        self.hasIdentities = hasIdentities
+    }
 
     /// - Parameters:
     ///   - storageKey: see ``storageKey(of:)``.
     ///   - salt: the salt of the latest rotation; nil before the first one.
-    package init(storageKey: SymmetricKey, salt: [UInt8]?) {
-        lookUpKey = storageKey.derivedKey(salt: [], purpose: "waku-push look-up 1")
-        key = salt.map { storageKey.derivedKey(salt: $0, purpose: "waku-push rows 1") } ?? storageKey
+    ///   - lookUpKey: the stored look-up key, encrypted with the row key; nil if it follows from the storage key.
+    ///   - hasIdentities: whether the database has served several identities.
+    package init(storageKey: SymmetricKey, salt: [UInt8]?, lookUpKey: [UInt8]? = nil, hasIdentities: Bool = false) {
+        let key = salt.map { storageKey.derivedKey(salt: $0, purpose: "waku-push rows 1") } ?? storageKey
+        // With a wrong storage key the key check fails too.
+        let stored = lookUpKey.flatMap { try? AESGCM.openKey($0, key: key, layout: .nonceFirst, associatedData: Self.lookUpBinding) }
+        self.init(
+            key: key, lookUpKey: stored ?? storageKey.derivedKey(salt: [], purpose: "waku-push look-up 1"),
+            storesLookUpKey: lookUpKey != nil, hasIdentities: hasIdentities)
+    }
+
+    package static let checkProperty = "storage key check"
+    package static let saltProperty = "storage key salt"
+    private static let lookUpProperty = "storage key look-up"
+    private static let lookUpBinding = Array(lookUpProperty.utf8)
+
+    /// The sealer of a database, from its properties.
+    package static func stored(under storageKey: SymmetricKey) -> StoreCommand<Sealer> {
+        let properties = StoreCommand<[[UInt8]?]>.each([saltProperty, lookUpProperty, StoreIdentities.property].map(Properties.property))
+        return properties.map { found in
+            Sealer(storageKey: storageKey, salt: found[0], lookUpKey: found[1], hasIdentities: found[2] != nil)
+        }
+    }
+
+    /// The sealer after a rotation.
+    ///
+    /// - Parameters:
+    ///   - storageKey: that of the identity to which the database belongs then.
+    ///   - salt: random.
+    ///   - isMoved: whether that is another identity than before.
+    package func rotated(to storageKey: SymmetricKey, salt: [UInt8], isMoved: Bool) -> Sealer {
+        Sealer(
+            key: storageKey.derivedKey(salt: salt, purpose: "waku-push rows 1"), lookUpKey: lookUpKey,
+            storesLookUpKey: storesLookUpKey || isMoved, hasIdentities: hasIdentities || isMoved)
+    }
+
+    /// The sealer of a database that takes over the rows of this one's, with the same hashes.
+    func takingOver(_ source: Sealer) -> Sealer {
+        Sealer(key: key, lookUpKey: source.lookUpKey, storesLookUpKey: source.storesLookUpKey, hasIdentities: source.hasIdentities)
+    }
+
+    /// The sealer once the database serves several identities.
+    var withIdentities: Sealer { Sealer(key: key, lookUpKey: lookUpKey, storesLookUpKey: storesLookUpKey, hasIdentities: true) }
+
+    /// Stores the key check, and the look-up key if it does not follow from the storage key.
+    package var keyChanges: [Change] {
+        let sealed = AESGCM.seal(lookUpKey, key: key, layout: .nonceFirst, associatedData: Self.lookUpBinding)
+        return [Properties.set(Self.checkProperty, to: sealCheck())]
+            + (storesLookUpKey ? [Properties.set(Self.lookUpProperty, to: sealed)] : [])
     }
 
     /// The storage key of an identity: the row key before the first rotation.
@@ -47,12 +104,16 @@ package struct Sealer: Sendable {
 
     /// A sealed constant. A store recognizes its key by whether this can be opened.
     package func sealCheck() -> [UInt8] {
-        AESGCM.seal(Self.check, key: key, layout: .nonceFirst)
+        AESGCM.seal(Self.check, key: checkKey, layout: .nonceFirst)
     }
 
     package func opensCheck(_ sealed: [UInt8]) -> Bool {
-        (try? AESGCM.open(sealed, key: key, layout: .nonceFirst)) == Self.check
+        // Another node may store the other form while this one opens the database.
+        [key, severalCheckKey].contains { (try? AESGCM.open(sealed, key: $0, layout: .nonceFirst)) == Self.check }
     }
+
+    private var checkKey: SymmetricKey { hasIdentities ? severalCheckKey : key }
+    private var severalCheckKey: SymmetricKey { key.derivedKey(salt: [], purpose: "waku-push check 2") }
 
     private static let check = Array("waku-push".utf8)
 }

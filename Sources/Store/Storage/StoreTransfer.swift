@@ -123,7 +123,8 @@ package struct StoreTransfer {
         }
         let own = [Self.property, Self.ownProperties]
         let properties = try source.read(Properties.all()).filter { name, _ in !own.contains { name.hasPrefix($0) } }
-        try await target.commit(.change(properties.map { Properties.set($0.name, to: $0.value) }))
+        let keys = target.sealer.takingOver(source.sealer).keyChanges
+        try await target.commit(.change(properties.map { Properties.set($0.name, to: $0.value) } + keys))
         try target.continueIDs(after: try source.lastIDs())
         try await source.commit(.change([Properties.set(Self.property, to: Mark.moved(id: id, to: targetName).bytes)]))
         try await target.commit(.change([Properties.remove(Self.property)]))

@@ -21,16 +21,19 @@ package struct PostgreSQLKeyRotation {
     ///   - storageKey: the storage key of the identity.
     ///   - address: a database that no exclusive store uses.
     ///   - parts: all parts that have tables in the database.
+    ///   - move: set to move the database to another identity, whose storage key opens it from then on.
     /// - Throws: `StoreError`; `damaged` when a row can't be opened, and then nothing is changed.
     /// - Returns: the number of re-encrypted rows.
     @discardableResult
-    package static func run(_ storageKey: SymmetricKey, at address: PostgreSQLAddress, parts: [StorePart]) throws(StoreError) -> Int {
+    package static func run(
+        _ storageKey: SymmetricKey, at address: PostgreSQLAddress, parts: [StorePart], _ move: StoreMove? = nil
+    ) throws(StoreError) -> Int {
         let store = try PostgreSQLStore(address, storageKey: storageKey, parts: parts, access: .exclusive)
         do {
             try store.requireNothingAdded()
             let count = try store.queue.runAndWait { writer in
                 let connection = try writer.connected()
-                return try connection.withoutTimeLimit { try rotate(store, on: connection, storageKey) }
+                return try connection.withoutTimeLimit { try rotate(store, on: connection, storageKey, move) }
             }
             try store.close()
             return count
@@ -40,14 +43,14 @@ package struct PostgreSQLKeyRotation {
     }
 
     private static func rotate(
-        _ store: PostgreSQLStore, on connection: PostgreSQLConnection, _ storageKey: SymmetricKey
+        _ store: PostgreSQLStore, on connection: PostgreSQLConnection, _ storageKey: SymmetricKey, _ move: StoreMove?
     ) throws -> Int {
         let salt = randomBytes(SymmetricKey.byteCount)
-        let new = Sealer(storageKey: storageKey, salt: salt)
+        let new = store.sealer.rotated(under: storageKey, move, salt: salt)
         let rotation = PostgreSQLKeyRotation(connection: connection, old: store.sealer, new: new)
         let count = try connection.transaction { _ in
             let count = try rotation.sealAll(store.schema)
-            try rotation.setKey(salt)
+            try rotation.setKey(salt, move)
             return count
         }
         for table in store.schema.parts.tables where table.sealed != nil {
@@ -57,11 +60,11 @@ package struct PostgreSQLKeyRotation {
         return count
     }
 
-    private func setKey(_ salt: [UInt8]) throws {
+    private func setKey(_ salt: [UInt8], _ move: StoreMove?) throws {
+        try connection.perform(StoreMove.changes(move, to: new))
         try connection.perform(
             .change([
-                Properties.set(Sealer.saltProperty, to: salt), Properties.set(Sealer.checkProperty, to: new.sealCheck()),
-                Properties.set(Self.unfinishedProperty, to: [1]),
+                Properties.set(Sealer.saltProperty, to: salt), Properties.set(Self.unfinishedProperty, to: [1]),
             ]))
     }
 

@@ -2,12 +2,9 @@ import Storage
 import WakuCrypto
 
 extension Sealer {
-    static let checkProperty = "storage key check"
-    static let saltProperty = "storage key salt"
-
     /// The sealer with the salt that the database stores.
     init(storageKey: SymmetricKey, in connection: PostgreSQLConnection) throws {
-        self.init(storageKey: storageKey, salt: try connection.perform(Properties.property(Self.saltProperty)))
+        self = try connection.perform(Sealer.stored(under: storageKey))
     }
 
     /// - Parameter mayWrite: stores the key check in a database that has none yet.

@@ -3,12 +3,9 @@ import Storage
 import WakuCrypto
 
 extension Sealer {
-    static let checkProperty = "storage key check"
-    static let saltProperty = "storage key salt"
-
     /// The sealer with the salt that the database stores.
     init(storageKey: SymmetricKey, in db: Database) throws {
-        self.init(storageKey: storageKey, salt: try StoreSession(db: db).perform(Properties.property(Self.saltProperty)))
+        self = try StoreSession(db: db).perform(Sealer.stored(under: storageKey))
     }
 
     /// Whether the database is sealed with this key; nil when it stores no check.

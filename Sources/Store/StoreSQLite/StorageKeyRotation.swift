@@ -28,21 +28,24 @@ package struct StorageKeyRotation {
     ///   - storageKey: the storage key of the identity.
     ///   - folder: locked by the caller.
     ///   - parts: all parts that have tables in the database.
+    ///   - move: set to move the database to another identity, whose storage key opens it from then on.
     /// - Throws: `StoreError`; `damaged` when a row can't be opened, and then nothing is changed.
     /// - Returns: the number of re-encrypted rows.
     @discardableResult
-    package static func run(_ storageKey: SymmetricKey, in folder: DataFolder, parts: [StorePart]) throws(StoreError) -> Int {
+    package static func run(
+        _ storageKey: SymmetricKey, in folder: DataFolder, parts: [StorePart], _ move: StoreMove? = nil
+    ) throws(StoreError) -> Int {
         let store = try SQLiteStore(folder: folder.path, storageKey: storageKey, parts: parts)
         do {
             let count = try store.pool.writeWithoutTransaction { db in
                 // Overwrites replaced contents, including the salt.
                 try db.execute(sql: "PRAGMA secure_delete = ON")
                 let salt = randomBytes(SymmetricKey.byteCount)
-                let rotation = StorageKeyRotation(db: db, old: store.sealer, new: Sealer(storageKey: storageKey, salt: salt))
+                let rotation = StorageKeyRotation(db: db, old: store.sealer, new: store.sealer.rotated(under: storageKey, move, salt: salt))
                 var count = 0
                 try db.inTransaction(.immediate) {
                     count = try rotation.sealAll(store.schema)
-                    try rotation.setKey(salt)
+                    try rotation.setKey(salt, move)
                     return .commit
                 }
                 try db.execute(sql: "VACUUM")
@@ -61,11 +64,11 @@ package struct StorageKeyRotation {
         try StoreSession(db: db).perform(Properties.property(unfinishedProperty)) != nil
     }
 
-    private func setKey(_ salt: [UInt8]) throws {
+    private func setKey(_ salt: [UInt8], _ move: StoreMove?) throws {
+        try StoreSession(db: db).perform(StoreMove.changes(move, to: new))
         try StoreSession(db: db).perform(
             StoreCommand.change([
-                Properties.set(Sealer.saltProperty, to: salt), Properties.set(Sealer.checkProperty, to: new.sealCheck()),
-                Properties.set(Self.unfinishedProperty, to: [1]),
+                Properties.set(Sealer.saltProperty, to: salt), Properties.set(Self.unfinishedProperty, to: [1]),
             ]))
     }
 

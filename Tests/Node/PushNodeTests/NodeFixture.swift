@@ -62,13 +62,21 @@ final class ScriptedGorush: NotificationPosting {
 /// A loopback network, and a data folder on which a node can be started repeatedly.
 struct NodeFixture {
     let folder: TemporaryFolder
-    let identity = PrivateKey.generate()
+    let identity: PrivateKey
     let network: LoopbackNetwork
-    let gorush = ScriptedGorush()
+    let gorush: ScriptedGorush
 
     init(network: LoopbackNetwork = LoopbackNetwork()) throws {
         folder = try TemporaryFolder()
+        identity = .generate()
+        gorush = ScriptedGorush()
         self.network = network
+    }
+
+    /// The same folder and network, for a node with another identity.
+    init(_ other: NodeFixture, identity: PrivateKey) {
+        (folder, network, gorush) = (other.folder, other.network, other.gorush)
+        self.identity = identity
     }
 
     /// Runs a node while `body` runs, and stops it gracefully.

@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -58,6 +59,20 @@ struct PlanFailureTests {
         expect(
             try await run("config", "check", "--identity", folder.path + "/none"), 65,
             "identity file \(folder.path)/none is missing: make one with waku-push identity new")
+    }
+
+    @Test func severalIdentitiesAreDistinctAndFew() async throws {
+        let keys = try (1...4).map { try KeyFile(in: folder, "other-\($0).key") }
+        #expect(try await check("--identity", keys[0].path).status == 0)
+        let environment = ["WAKU_PUSH_IDENTITY": "\(key.path), \(keys[0].path)"]
+        #expect(try await run(["config", "check"], environment: environment).status == 0)
+        let config = folder.path + "/identities.yaml"
+        try "identity:\n  - \(key.path)\n  - \(keys[0].path)\n".write(toFile: config, atomically: true, encoding: .utf8)
+        #expect(try await run(["config", "check", "--config", config]).status == 0)
+        expect(try await check("--identity", key.path), 64, "has the same key as another one: give each key once")
+        expect(try await check("--identity", keys[0].path, "--status-v0.1"), 64, "--status-v0.1 is served with one --identity only")
+        let five = try await run(["config", "check"] + ([key] + keys).flatMap { ["--identity", $0.path] })
+        expect(five, 64, "--identity is given 5 times: at most 4 are served")
     }
 
     @Test(arguments: [

@@ -34,6 +34,21 @@ package struct Reply: Sendable {
     }
 }
 
+extension Reply {
+    /// One reply with the messages of several identities to the same question; nil without any.
+    package init?(joining replies: [Reply]) {
+        guard let first = replies.first else { return nil }
+        guard replies.count > 1 else {
+            self = first
+            return
+        }
+        self.init(
+            kind: first.kind, isHeld: first.isHeld, pubsubTopic: first.pubsubTopic, times: first.times, question: first.question,
+            byteCount: replies.reduce(0) { $0 + $1.byteCount }
+        ) { now in replies.flatMap { $0.seal(now) } }
+    }
+}
+
 package protocol ReplyPublishing: Sendable {
     /// Publishes a reply as soon as it is due.
     func publish(_ reply: Reply)

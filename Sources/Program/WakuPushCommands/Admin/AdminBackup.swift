@@ -131,12 +131,18 @@ extension Admin {
                 and existing backups are not changed. Needs free disk space of twice the database's size. With PostgreSQL, its write-ahead log and \
                 the archive of it are not changed either.
 
-                EXAMPLE
+                With --from the database is moved from that identity to the one of --identity, which then opens it and must be the first \
+                --identity of serve. Registrations stay with the identity to which clients sent them: serve both.
+
+                EXAMPLES
                   waku-push admin rotate-storage-key --data data --identity id.key
+                  waku-push admin rotate-storage-key --data data --identity new.key \\
+                    --from id.key
                 """)
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
+        @Option(help: "The key file of the identity to which the database belongs now, to move it to that of --identity.") var from: String?
 
         func execute() async throws {
             let identity = try admin.requiredIdentity("the storage key is derived from the node's key")
@@ -146,14 +152,23 @@ extension Admin {
             }
             let locked = try DataFolder(locking: folder)
             defer { locked.unlock() }
-            let key = Sealer.storageKey(of: identity)
+            let old = try from.map { try IdentityFile.read($0) }
+            guard old?.publicKey != identity.publicKey else {
+                throw CommandFailure(.usage, "--from has the key of --identity: leave it out, or give the key of the former identity")
+            }
+            let move = old.map { StoreMove(from: $0, to: identity) }
+            let key = Sealer.storageKey(of: old ?? identity)
             let count = try await audited(.rotateStorageKey) {
                 switch location {
-                case .dataFolder: try StorageKeyRotation.run(key, in: locked, parts: NodeAssembly.parts)
-                case .postgreSQL(let address): try PostgreSQLKeyRotation.run(key, at: address, parts: NodeAssembly.parts)
+                case .dataFolder: try StorageKeyRotation.run(key, in: locked, parts: NodeAssembly.parts, move)
+                case .postgreSQL(let address): try PostgreSQLKeyRotation.run(key, at: address, parts: NodeAssembly.parts, move)
                 }
             }
             if admin.json { return try Output.json(["rows": count]) }
+            if move != nil {
+                return Output.line(
+                    "\(count) rows are encrypted for the new identity: give it as the first --identity of serve.")
+            }
             Output.line(
                 "\(count) rows are encrypted with a new storage key. Existing backups can still be restored with the same key file.")
         }

@@ -24,7 +24,7 @@ struct AdminOptions: ParsableArguments {
     @Flag(help: "Print JSON.")
     var json = false
 
-    var identityFile: String? { identity ?? Environment.string("identity") }
+    var identityFile: String? { identity ?? Environment.list("identity").first }
 
     /// - Parameter reason: why the key is needed, for the error message.
     /// - Throws: ``CommandFailure`` when there is none.

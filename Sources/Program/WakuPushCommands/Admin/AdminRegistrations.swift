@@ -8,6 +8,7 @@ import Storage
 import StoreSQLite
 import StatusProtocol
 import Waku
+import WakuCrypto
 
 extension Admin.Registrations {
     struct List: AdminCommand {
@@ -86,36 +87,68 @@ extension Admin.Registrations {
     struct Remove: AdminCommand {
         static let configuration = CommandConfiguration(
             abstract: "Removes registrations, as if the registrant had unregistered: only key hash, installation id and version are kept.",
-            discussion: "EXAMPLE\n  waku-push admin registrations remove 0eb7c16f --data data --yes")
+            discussion: """
+                With --registered-with all registrations with one of several identities of the node are removed, once it is not served any more.
+
+                EXAMPLES
+                  waku-push admin registrations remove 0eb7c16f --data data --yes
+                  waku-push admin registrations remove --registered-with 0x04… \\
+                    --data data --yes
+                """)
+
+        private static let chunk = 500
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Argument(help: "A key hash, a public key, or a prefix of a key hash.") var registrant: RegistrantArgument
+        @Argument(help: "A key hash, a public key, or a prefix of a key hash.") var registrant: RegistrantArgument?
         @Option(help: "Only this installation.") var installation: String?
+        @Option(help: "All registrations with this identity of the node: its public key.") var registeredWith: PublicKeyArgument?
         @Flag(help: "Remove them. Without it the command only prints what would be removed.") var yes = false
+
+        func validate() throws {
+            guard (registrant == nil) != (registeredWith == nil) else {
+                throw ValidationError("give a registrant, or --registered-with")
+            }
+        }
 
         func execute() async throws {
             let store = try openStore()
-            let keyHash = try registrant.resolve(in: store)
+            let keyHash = try registrant?.resolve(in: store)
+            let mark = try registeredWith.map { try self.mark(of: $0.key, in: store) }
             let wanted = installation.map(InstallationID.init)
             // Removing needs no decryption, and therefore not the node's key.
-            let found = StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max).map { rows in
-                rows.filter { $0.platform != nil && (wanted == nil || $0.key.installationID == wanted) }
+            let found = StatusServer.Registrations.summaries(keyHashPrefix: keyHash?.hex ?? "", limit: .max).map { rows in
+                rows.filter {
+                    $0.platform != nil && (wanted == nil || $0.key.installationID == wanted)
+                        && (registeredWith == nil || $0.key.server == mark)
+                }
             }
             let rows = try store.read(found)
             if yes {
                 // In sequence: the registrant's topic keys are deleted with the last registration.
                 let ends = rows.map { StatusServer.Registrations.unregister($0.key, version: $0.version, at: .now()) }
                 try await audited(.registrationsRemove) {
-                    for result in await store.commitEach(ends) { try result.get() }
+                    for start in stride(from: 0, to: ends.count, by: Self.chunk) {
+                        let chunk = Array(ends[start..<min(start + Self.chunk, ends.count)])
+                        for result in await store.commitEach(chunk) { try result.get() }
+                    }
                 }
             }
             guard !rows.isEmpty else { throw CommandFailure(.data, "no registration to remove") }
             if admin.json { return try Output.json(rows.map(RegistrationRow.init)) }
             for row in rows {
-                Output.line("\(yes ? "removed" : "would remove") \(keyHash.hex.prefix(16))… \(row.key.installationID.string)")
+                Output.line("\(yes ? "removed" : "would remove") \(row.key.keyHash.hex.prefix(16))… \(row.key.installationID.string)")
             }
             if !yes { Output.line("Nothing was removed: repeat with --yes.") }
+        }
+
+        /// - Throws: ``CommandFailure`` unless the database has served this identity beside others.
+        private func mark(of identity: PublicKey, in store: any Store) throws -> ServerMark? {
+            let known = try store.read(StoreIdentities.all())
+            guard known.contains(identity) else {
+                throw CommandFailure(.data, "the database has not served several identities, of which this is one: nothing was removed")
+            }
+            return ServerMarks(known: known, identity: identity).mark(of: identity)
         }
     }
 }
@@ -127,8 +160,11 @@ struct RegistrationRow: Encodable {
     let state: String
     let version: UInt64
     let changed: String
+    /// The mark of the identity with which it is registered; nil: that which the database served first.
+    let identity: String?
 
     init(_ summary: RegistrationSummary) {
+        identity = summary.key.server?.hex
         keyHash = summary.key.keyHash.hex
         installation = summary.key.installationID.string
         state = summary.platform?.name ?? "unregistered"
@@ -140,9 +176,13 @@ struct RegistrationRow: Encodable {
 extension [RegistrationRow] {
     func print(asJSON: Bool) throws {
         if asJSON { return try Output.json(self) }
+        let hasIdentities = contains { $0.identity != nil }
         Output.table(
-            ["KEY HASH", "INSTALLATION", "STATE", "VERSION", "CHANGED"],
-            map { [String($0.keyHash.prefix(16)) + "…", $0.installation, $0.state, String($0.version), $0.changed] })
+            ["KEY HASH", "INSTALLATION", "STATE", "VERSION", "CHANGED"] + (hasIdentities ? ["IDENTITY"] : []),
+            map {
+                [String($0.keyHash.prefix(16)) + "…", $0.installation, $0.state, String($0.version), $0.changed]
+                    + (hasIdentities ? [$0.identity ?? "first"] : [])
+            })
     }
 }
 
@@ -179,6 +219,7 @@ private struct RegistrationDetail: Encodable {
             ("key hash", row.keyHash), ("installation", row.installation), ("state", row.state),
             ("version", String(row.version)), ("changed", row.changed),
         ]
+        if let identity = row.identity { fields.append(("identity", identity)) }
         guard let opened else { return fields }
         fields += [
             ("enabled", opened.enabled ? "yes" : "no"), ("APN topic", opened.apnTopic),

@@ -110,6 +110,7 @@ struct RegistrationsFileWriter {
 struct RegistrationsFileReader {
     private let path: String
     private let key: SymmetricKey
+    private let owner: PublicKey
     private let file: String
     private let lines: LineReader
     private var count = 0
@@ -125,6 +126,7 @@ struct RegistrationsFileReader {
         self.path = path
         self.lines = lines
         key = RegistrationsFile.key(of: identity)
+        owner = identity.publicKey
         file = header.file
     }
 
@@ -150,7 +152,7 @@ struct RegistrationsFileReader {
             throw CommandFailure(.data, "line \(count + 2) of \(path) can't be decrypted: it was altered, or belongs to another identity")
         }
         if line.end == count { return nil }
-        guard let entry = ProtocolLines.all.lazy.compactMap({ $0.entry(line) }).first else {
+        guard let entry = ProtocolLines.all.lazy.compactMap({ [owner] in $0.entry(line, owner) }).first else {
             throw CommandFailure(.data, "line \(count + 2) of \(path) contains no registration")
         }
         count += 1

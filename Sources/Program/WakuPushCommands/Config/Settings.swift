@@ -7,7 +7,10 @@ import Waku
 
 /// The options of serve, each declared once: for the command line, the environment and the configuration file.
 enum Settings {
-    static let identity = Setting<String?>("identity", "The node's key file, made by waku-push identity new.")
+    static let identity = Setting<[String]>(
+        "identity",
+        "The node's key file, made by waku-push identity new; repeat it for identities that are served beside it while clients move, at most 4. The database belongs to the first."
+    )
     static let data = Setting<String>("data", "data", "The data folder, with the database. Created if missing.")
     static let store = Setting<String?>(
         "store",

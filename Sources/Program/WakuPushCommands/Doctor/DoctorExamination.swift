@@ -86,7 +86,7 @@ struct DoctorExamination {
     private func identity(_ setup: AdminAPI.Setup?) -> (PrivateKey?, String?) {
         // The daemon could read its key file, even if this user can't.
         if !isGiven("identity"), let path = setup?.identityPath { return (try? IdentityFile.read(path), nil) }
-        guard let path = options.identity ?? Environment.string("identity") else {
+        guard let path = options.identity.first else {
             return (nil, "--identity is missing: make a key with waku-push identity new --out id.key")
         }
         do throws(CommandFailure) {

@@ -69,7 +69,7 @@ extension ProtocolLines {
             }
             try export.finish()
         },
-        entry: { line in
+        entry: { line, _ in
             if let subscription = line.subscription, let service = PushService(rawValue: subscription.service),
                 let record = try? SubscriptionRecord(parsing: Array(subscription.content))
             {

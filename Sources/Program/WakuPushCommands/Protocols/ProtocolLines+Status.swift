@@ -4,6 +4,7 @@ import StatusProtocol
 import StatusServer
 import Storage
 import Waku
+import WakuCrypto
 
 extension RegistrationsFile.Line {
     struct Record: Codable {
@@ -14,12 +15,23 @@ extension RegistrationsFile.Line {
         let registration: Data?
         /// true or absent. Absent in files of earlier releases.
         let neverAsked: Bool?
+        /// The compressed public key of the identity with which it is registered; absent: that of the file.
+        var identity: Data?
     }
 }
 
 extension RegistrationsFile.Entry {
     static func registration(_ record: RegistrationRecord) -> RegistrationsFile.Entry {
         RegistrationsFile.Entry(byteCount: record.registration?.count ?? 0) { StatusServer.Registrations($0).merge(record) }
+    }
+
+    /// - Parameters:
+    ///   - identity: the identity with which it is registered.
+    ///   - owner: the identity of the file and of the database.
+    static func registration(_ record: RegistrationRecord, with identity: PublicKey, in owner: PublicKey) -> RegistrationsFile.Entry {
+        RegistrationsFile.Entry(byteCount: record.registration?.count ?? 0) {
+            StatusServer.Registrations($0).merge(record, with: identity, in: owner)
+        }
     }
 }
 
@@ -28,6 +40,8 @@ extension ProtocolLines {
         hasSeveralPlatforms: false,
         export: { store, filter, writer in
             var export = LineExport()
+            let identities = try store.read(StoreIdentities.all())
+            let marks = identities.first.map { ServerMarks(known: identities, identity: $0) }
             try StatusServer.Registrations(store.sealer).forEachRecord(filter, in: store) { record in
                 export.add {
                     try writer.add(
@@ -35,17 +49,20 @@ extension ProtocolLines {
                             record: .init(
                                 keyHash: Data(record.key.keyHash.bytes), installation: Data(record.key.installationID.bytes),
                                 version: record.version, changedAt: record.changedAt.rawValue,
-                                registration: record.registration.map { Data($0) }, neverAsked: record.isNeverAsked ? true : nil)))
+                                registration: record.registration.map { Data($0) }, neverAsked: record.isNeverAsked ? true : nil,
+                                identity: marks?.identity(with: record.key.server).map { Data($0.compressed) })))
                 }
             }
             try export.finish()
         },
-        entry: { line in
+        entry: { line, owner in
             guard let record = line.record, let keyHash = KeyHash(bytes: Array(record.keyHash)) else { return nil }
-            return .registration(
-                RegistrationRecord(
-                    key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(record.installation))),
-                    version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
-                    registration: record.registration.map { Array($0) }, isNeverAsked: record.neverAsked == true))
+            let found = RegistrationRecord(
+                key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(record.installation))),
+                version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
+                registration: record.registration.map { Array($0) }, isNeverAsked: record.neverAsked == true)
+            guard let identity = record.identity.map({ Array($0) }) else { return .registration(found, with: owner, in: owner) }
+            guard let key = try? PublicKey(parsing: identity) else { return nil }
+            return .registration(found, with: key, in: owner)
         })
 }

@@ -35,7 +35,7 @@ extension ProtocolLines {
             }
             try export.finish()
         },
-        entry: { line in
+        entry: { line, _ in
             guard let record = line.v01, let keyHash = V01.KeyHash(bytes: Array(record.keyHash)) else { return nil }
             let export = RecordExport(
                 keyHash: keyHash, version: record.version, changedAt: Timestamp(rawValue: record.changedAt),

@@ -1,5 +1,6 @@
 import StatusServer
 import Storage
+import WakuCrypto
 
 /// The lines of one protocol in a ``RegistrationsFile``.
 struct ProtocolLines: Sendable {
@@ -11,7 +12,7 @@ struct ProtocolLines: Sendable {
     /// Writes the lines of the selected rows.
     let export: @Sendable (any Store, RegistrationFilter, inout RegistrationsFileWriter) throws -> Void
     /// nil unless the line is one of this protocol.
-    let entry: @Sendable (RegistrationsFile.Line) -> RegistrationsFile.Entry?
+    let entry: @Sendable (RegistrationsFile.Line, _ owner: PublicKey) -> RegistrationsFile.Entry?
 }
 
 /// Writes rows until one can't be written. Kept apart from store errors: a full disk under the file is not a store error.

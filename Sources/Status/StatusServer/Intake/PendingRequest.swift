@@ -19,6 +19,7 @@ struct PendingRequest: Sendable {
         var result: Result
     }
 
+    /// Identifies the request: the envelope's id, hashed with the mark of the identity that it was sent to, if that has one.
     let envelopeID: [UInt8]
     let sender: PublicKey
     let pubsubTopic: PubsubTopic
@@ -46,9 +47,10 @@ struct PendingRequest: Sendable {
 
     /// A request that was not decided: all of its entries fail.
     init(
-        _ request: PushNotificationRequest, _ envelope: MetadataEnvelope, hash: MessageHash, pubsubTopic: PubsubTopic, times: MessageTimes?
+        _ request: PushNotificationRequest, _ envelope: MetadataEnvelope, to server: ServerMark? = nil, hash: MessageHash,
+        pubsubTopic: PubsubTopic, times: MessageTimes?
     ) {
-        envelopeID = envelope.id
+        envelopeID = server.map { SHA256.hash(envelope.id + $0.bytes) } ?? envelope.id
         sender = envelope.sender
         self.pubsubTopic = pubsubTopic
         messageID = request.messageID

@@ -36,7 +36,7 @@ struct RequestHandler: Sendable {
     func change(
         _ request: PushNotificationRequest, _ pending: PendingRequest, expires: Timestamp, at now: Timestamp
     ) -> StoreCommand<Outcome> {
-        let keys = Set(request.requests.compactMap(\.key))
+        let keys = Set(request.requests.compactMap(rules.key))
         let registered = read(Array(keys)[...], found: [:], byteCount: 0)
         let decision = registered.then { registered -> StoreCommand<Outcome> in
             guard let registered else { return .done(Outcome(pending: pending, queued: [])) }
@@ -146,12 +146,5 @@ struct RequestHandler: Sendable {
             }
             return Outcome(pending: pending, queued: queued)
         }
-    }
-}
-
-extension PushNotification {
-    /// The recipient; nil if public_key is not a key hash.
-    fileprivate var key: RegistrationKey? {
-        KeyHash(bytes: publicKey).map { RegistrationKey(keyHash: $0, installationID: installationID) }
     }
 }

@@ -3,6 +3,7 @@ package import Core
 package import StatusProtocol
 package import Storage
 import Waku
+package import WakuCrypto
 
 /// The data of a registration that is not encrypted.
 package struct RegistrationSummary: Sendable {
@@ -57,6 +58,8 @@ package struct RegistrationFigures: Hashable, Sendable {
     package var unregistered = 0
     /// Registered installations whose Web Push subscriptions name a VAPID key, by `VAPIDKey.mark(of:)`.
     package var webPushKeys: [Int64: Int] = [:]
+    /// Registered installations by identity of the node: those that were asked for.
+    package var byServer: [ServerMark: Int] = [:]
 }
 
 extension Registrations {
@@ -102,6 +105,24 @@ extension Registrations {
                     registration: try row.optionalBytes(4).map {
                         try sealer.open($0, in: StatusStorage.registration, boundTo: Self.binding(key, version))
                     }, isNeverAsked: !row.isNull(5)))
+        }
+    }
+
+    /// As ``merge(_:)``, for a record that names its identity.
+    ///
+    /// - Parameters:
+    ///   - record: its key has no mark.
+    ///   - identity: the identity with which it is registered.
+    ///   - owner: the identity to which the database belongs.
+    package func merge(_ record: RegistrationRecord, with identity: PublicKey, in owner: PublicKey) -> StoreCommand<Bool> {
+        StoreIdentities.all().then { known in
+            let mark = ServerMarks(known: known, identity: owner).mark(of: identity)
+            guard mark != nil else { return merge(record) }
+            let key = RegistrationKey(keyHash: record.key.keyHash, installationID: record.key.installationID, server: mark)
+            let marked = RegistrationRecord(
+                key: key, version: record.version, changedAt: record.changedAt, registration: record.registration,
+                isNeverAsked: record.isNeverAsked)
+            return StoreIdentities.add([owner, identity], by: sealer).then { merge(marked) }
         }
     }
 
@@ -175,8 +196,30 @@ extension Registrations {
         }
     }
 
+    private static let countByServer = Query(
+        StatusStorage.registration, [.count], where: [.hasPrefix(StatusStorage.installation), .present(StatusStorage.sealed)])
+
+    /// Number of registered installations with each of these identities. Reads all registrations.
+    package static func counts(by servers: [ServerMark]) -> StoreCommand<[ServerMark: Int]> {
+        .read(servers.map { countByServer(.bytes($0.storedPrefix)) }) { found in
+            .done(Dictionary(try zip(servers, found).map { ($0, Int(try $1[0].integer(0))) }) { first, _ in first })
+        }
+    }
+
     /// Reads all registrations: about one second per million.
-    package static func figures() -> StoreCommand<RegistrationFigures> {
+    ///
+    /// - Parameter servers: identities whose registrations are counted, at the same cost for each.
+    package static func figures(by servers: [ServerMark] = []) -> StoreCommand<RegistrationFigures> {
+        counts(by: servers).then { byServer in
+            figuresOfAll().map { figures in
+                var figures = figures
+                figures.byServer = byServer
+                return figures
+            }
+        }
+    }
+
+    private static func figuresOfAll() -> StoreCommand<RegistrationFigures> {
         DeliveryStorage.doubtedDevices(of: StatusStorage.protocolNumber).then { doubted in
             .read([countByPlatform(), countAmong(ids: doubted), countByWebPushKey()]) { found in
                 var figures = RegistrationFigures()

@@ -33,21 +33,24 @@ extension Registrations {
     /// - Parameters:
     ///   - keyHashes: the registrants, without duplicates.
     ///   - budget: limits the rows; nil for all.
+    ///   - isServed: whether registrations with this identity are read.
     ///   - noteAsked: called with the rows of registrations that no one had asked for.
     package func registrations(
-        of keyHashes: [KeyHash], within budget: QueryBudget? = nil, noteAsked: @escaping @Sendable ([Int64]) -> Void = { _ in }
+        of keyHashes: [KeyHash], within budget: QueryBudget? = nil, isServed: @escaping @Sendable (ServerMark?) -> Bool = { _ in true },
+        noteAsked: @escaping @Sendable ([Int64]) -> Void = { _ in }
     ) -> StoreCommand<[StoredRegistration]> {
         let reads = keyHashes.map { Self.findInstallations(.bytes($0.bytes), limit: Self.installationLimit) }
         return .read(reads) { found in
             var (installations, neverAsked) = ([Installation](), [Int64]())
             for (keyHash, rows) in zip(keyHashes, found) where installations.count < Self.installationLimit {
                 for row in rows {
+                    let key = RegistrationKey(keyHash: keyHash, storedInstallation: try row.bytes(1))
+                    guard isServed(key.server) else { continue }
                     if !row.isNull(5) { neverAsked.append(try row.integer(0)) }
                     installations.append(
                         Installation(
-                            id: try row.integer(0),
-                            key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try row.bytes(1))),
-                            version: try row.unsigned(2), changedAt: try row.integer(3), byteCount: Int(try row.integer(4))))
+                            id: try row.integer(0), key: key, version: try row.unsigned(2), changedAt: try row.integer(3),
+                            byteCount: Int(try row.integer(4))))
                 }
             }
             if !neverAsked.isEmpty { noteAsked(neverAsked) }

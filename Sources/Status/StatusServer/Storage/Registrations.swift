@@ -32,7 +32,7 @@ package struct Registrations: Sendable {
         where: [.equal(StatusStorage.keyHash), .equal(StatusStorage.installation)])
 
     static func headRead(_ key: RegistrationKey) -> Read {
-        findHead(.bytes(key.keyHash.bytes), .bytes(key.installationID.bytes))
+        findHead(.bytes(key.keyHash.bytes), .bytes(key.storedInstallation))
     }
 
     static func head(_ rows: [Row]) throws -> RegistrationHead? {
@@ -49,7 +49,7 @@ package struct Registrations: Sendable {
     }
 
     static func contentRead(_ key: RegistrationKey) -> Read {
-        findContent(.bytes(key.keyHash.bytes), .bytes(key.installationID.bytes))
+        findContent(.bytes(key.keyHash.bytes), .bytes(key.storedInstallation))
     }
 
     func content(_ rows: [Row], of key: RegistrationKey) throws -> (device: Int64, state: StoredState, isNeverAsked: Bool)? {
@@ -69,7 +69,7 @@ package struct Registrations: Sendable {
     // MARK: Contents
 
     static func binding(_ key: RegistrationKey, _ version: UInt64) -> [Value] {
-        [.bytes(key.keyHash.bytes), .integer(Int64(bitPattern: version)), .bytes(key.installationID.bytes)]
+        [.bytes(key.keyHash.bytes), .integer(Int64(bitPattern: version)), .bytes(key.storedInstallation)]
     }
 
     func open(_ sealed: [UInt8], of key: RegistrationKey, version: UInt64) throws -> PushNotificationRegistration {
@@ -139,7 +139,7 @@ package struct Registrations: Sendable {
                 .integer(head.id), head.storedVersion)
         }
         return Self.insert(
-            .bytes(key.keyHash.bytes), .bytes(key.installationID.bytes), version, time, platform, topics.0, topics.1,
+            .bytes(key.keyHash.bytes), .bytes(key.storedInstallation), version, time, platform, topics.0, topics.1,
             Value(message?.rawValue), sealed, .null, neverAsked, webPushKey)
     }
 
@@ -180,7 +180,7 @@ package struct Registrations: Sendable {
         guard let head else {
             return .change([
                 insert(
-                    .bytes(key.keyHash.bytes), .bytes(key.installationID.bytes), version, time, .null, .null, .null,
+                    .bytes(key.keyHash.bytes), .bytes(key.storedInstallation), version, time, .null, .null, .null,
                     Value(message?.rawValue), .null, wasRegistered ? .null : .integer(1), .null, .null)
             ])
         }
@@ -329,7 +329,7 @@ package struct Registrations: Sendable {
     /// read, so rows that cannot be decrypted expire as well.
     static func expire(_ key: RegistrationKey, unchangedSince time: Timestamp, at now: Timestamp) -> StoreCommand<Bool> {
         .find(
-            findEnding(.bytes(key.keyHash.bytes), .bytes(key.installationID.bytes), .integer(time.rawValue))
+            findEnding(.bytes(key.keyHash.bytes), .bytes(key.storedInstallation), .integer(time.rawValue))
         ) { rows in
             guard let row = rows.first else { return .done(false) }
             return unregister(key, version: try row.unsigned(1), at: now).map { true }
@@ -367,6 +367,6 @@ extension RegistrationKey {
     /// Reads the columns key_hash and installation, starting at `index`.
     init(_ row: Row, at index: Int) throws {
         guard let keyHash = KeyHash(bytes: try row.bytes(index)) else { throw UnexpectedValue() }
-        self.init(keyHash: keyHash, installationID: InstallationID(bytes: try row.bytes(index + 1)))
+        self.init(keyHash: keyHash, storedInstallation: try row.bytes(index + 1))
     }
 }

@@ -19,10 +19,22 @@ package final class TopicTable: WakuTopics {
     }
 
     private let ownTags: Set<TopicTag>
+    /// The identities that each own topic belongs to, by their index.
+    private let owners: [TopicTag: [Int]]
     private let queries = Mutex(RegistrantTopics())
 
-    init(server: PublicKey) {
-        ownTags = [TopicTag(of: StatusTopics.personal(server)), TopicTag(of: StatusTopics.partitioned(server))]
+    convenience init(server: PublicKey) { self.init(servers: [server]) }
+
+    /// - Parameter servers: the public keys of the node's identities, in the order of their indexes.
+    init(servers: [PublicKey]) {
+        var owners: [TopicTag: [Int]] = [:]
+        for (index, server) in servers.enumerated() {
+            for topic in [StatusTopics.personal(server), StatusTopics.partitioned(server)] {
+                owners[TopicTag(of: topic), default: []].append(index)
+            }
+        }
+        self.owners = owners
+        ownTags = Set(owners.keys)
     }
 
     /// The topics of registrations and requests.
@@ -43,7 +55,8 @@ package final class TopicTable: WakuTopics {
         ownTags.contains(tag) || queries.withLock { $0.tags.contains(tag) }
     }
 
-    func isOwn(_ tag: TopicTag) -> Bool { ownTags.contains(tag) }
+    /// The indexes of the identities to which messages on a topic may be encrypted; empty for topics of registrants.
+    func owners(of tag: TopicTag) -> [Int] { owners[tag] ?? [] }
 
     func match(_ tag: TopicTag) -> Match? {
         let isQuery = queries.withLock { $0.tags.contains(tag) }
