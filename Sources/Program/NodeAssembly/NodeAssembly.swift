@@ -139,6 +139,7 @@ package struct Server: Sendable {
             var own = own
             own.requestAgeLimit = settings.requestAgeLimit
             own.limits = settings.limits
+            own.otherIdentities = settings.otherIdentities
             own.registrationLifetime = settings.registrationLifetime
             return StatusPushV01(identity: configuration.node.identity, own)
         }

@@ -163,9 +163,6 @@ struct Serve: ReportingCommand {
                 throw CommandFailure(
                     .usage, "--identity is given \(identity.count) times: at most \(IdentityLabel.allCases.count) are served")
             }
-            guard identity.count == 1 || !protocols.statusV01.isOn else {
-                throw CommandFailure(.usage, "--status-v0.1 is served with one --identity only: run a second node for the other")
-            }
         }
         var keys: [PrivateKey] = []
         failures.checkEach("identity", identity) { path in

@@ -52,14 +52,19 @@ package struct ServerMark: Hashable, Sendable {
 
     fileprivate init(bytes: [UInt8]) { self.bytes = bytes }
 
+    /// nil unless there are 8 bytes.
+    init?(stored: ArraySlice<UInt8>) {
+        guard stored.count == Self.byteCount else { return nil }
+        bytes = Array(stored)
+    }
+
     /// 16 lower-case digits.
     package var hex: String { hexString(bytes) }
 
     /// Begins the stored form of an installation id that has a mark; UTF-8 has no such byte.
     fileprivate static let lead: UInt8 = 0xFF
-    /// What the stored forms of all installation ids with this mark begin with.
+    /// The prefix of the stored forms of all installation ids with this mark.
     package var storedPrefix: [UInt8] { [Self.lead] + bytes }
-    package static let anyStoredPrefix = [lead]
 }
 
 /// The key of a stored registration and its version.

@@ -15,6 +15,8 @@ package struct StatusPushV01: NodeProtocol {
         /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
         package var requestAgeLimit = Duration.seconds(600)
         package var limits = Limits.none
+        /// As of ``StatusServer/StatusPush/Configuration/otherIdentities``.
+        package var otherIdentities: [PrivateKey] = []
         /// Records that are not renewed within this time are removed; nil disables removal.
         package var registrationLifetime: Duration?
 
@@ -34,7 +36,8 @@ package struct StatusPushV01: NodeProtocol {
         self.identity = identity
         self.configuration = configuration
         limits = V01Limits(configuration.limits, payers: PayerHasher(key: identity.derivedKey(purpose: "waku-push payers 1")))
-        topics = ServerTopic(own: [ContentTopic(TopicTag(of: V01.serverTopic(identity.publicKey)))])
+        let keys = [identity] + configuration.otherIdentities
+        topics = ServerTopic(own: Set(keys.map { TopicTag(of: V01.serverTopic($0.publicKey)) }).map(ContentTopic.init))
     }
 
     static let protocolName = "status-v0.1"

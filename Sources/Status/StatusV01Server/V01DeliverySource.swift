@@ -51,7 +51,7 @@ package struct V01DeliverySource: DeliverySource {
     }
 
     private static func identity(of device: Row) throws -> (keyHash: V01.KeyHash, installation: InstallationID) {
-        guard let keyHash = V01.KeyHash(bytes: try device.bytes(2)) else { throw UnexpectedValue() }
+        guard let keyHash = V01.KeyHash(stored: try device.bytes(2)) else { throw UnexpectedValue() }
         return (keyHash, InstallationID(bytes: try device.bytes(3)))
     }
 }

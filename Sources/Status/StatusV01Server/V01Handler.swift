@@ -11,7 +11,7 @@ import WakuCrypto
 
 /// Handles the messages of version 0.1: see ``NodeAPI/WakuHandler``.
 struct V01Handler: WakuHandler {
-    typealias Command = V01Command
+    typealias Command = V01AddressedCommand
 
     enum Outcome: Sendable {
         case register(V01RegisterHandler.Outcome)
@@ -19,24 +19,39 @@ struct V01Handler: WakuHandler {
     }
 
     let node: NodeServices
-    let decoder: V01Decoder
-    let register: V01RegisterHandler
-    let request: V01RequestHandler
+    /// The node's identities, at least one.
+    let servers: [V01ServedIdentity]
+    /// The identities that each topic belongs to, by their index.
+    let owners: [TopicTag: [Int]]
+    let records: Records
     let limits: V01Limits
-    let replies: V01Replies
 
-    func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<V01Command> {
-        let (command, whole) = try decoder.decode(incoming.received.message, isRetry: incoming.isRetry, at: now)
-        return Decoded(command, command.kind, from: incoming, whole: whole)
+    func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<V01AddressedCommand> {
+        let owners = owners[incoming.tag] ?? [0]
+        for server in owners.dropLast() {
+            do throws(Drop) {
+                return try decode(incoming, to: server, at: now)
+            } catch {
+                guard error.counter == .droppedUndecryptable else { throw error }
+            }
+        }
+        return try decode(incoming, to: owners.last ?? 0, at: now)
     }
+
+    private func decode(_ incoming: Incoming, to server: Int, at now: Timestamp) throws(Drop) -> Decoded<V01AddressedCommand> {
+        let (command, whole) = try servers[server].decoder.decode(incoming.received.message, isRetry: incoming.isRetry, at: now)
+        return Decoded(V01AddressedCommand(command: command, server: server), command.kind, from: incoming, whole: whole)
+    }
+
+    private func server(of message: Decoded<V01AddressedCommand>) -> V01ServedIdentity { servers[message.command.server] }
 
     // MARK: Registrations and requests
 
-    func change(_ message: Decoded<V01Command>, at now: Timestamp) -> StoreCommand<Outcome> {
-        switch message.command {
-        case .register(let claim): register.change(claim, at: now).map(Outcome.register)
+    func change(_ message: Decoded<V01AddressedCommand>, at now: Timestamp) -> StoreCommand<Outcome> {
+        switch message.command.command {
+        case .register(let claim): server(of: message).register.change(claim, at: now).map(Outcome.register)
         case .request(let request, let key, let expires):
-            self.request.change(request, key: key, expires: expires, times: message.times, at: now).map(Outcome.request)
+            server(of: message).request.change(request, key: key, expires: expires, times: message.times, at: now).map(Outcome.request)
         case .query: preconditionFailure("queries change nothing")
         }
     }
@@ -45,8 +60,8 @@ struct V01Handler: WakuHandler {
         if case .request(let outcome) = outcome { outcome.queued } else { [] }
     }
 
-    func finish(_ message: Decoded<V01Command>, _ result: Result<Outcome, StoreError>) {
-        switch (message.command, result) {
+    func finish(_ message: Decoded<V01AddressedCommand>, _ result: Result<Outcome, StoreError>) {
+        switch (message.command.command, result) {
         case (.register(let claim), .success(.register(let outcome))):
             node.counters.add(outcome.counter)
             reply(outcome.error, outcome.preferences, to: claim, message)
@@ -62,14 +77,15 @@ struct V01Handler: WakuHandler {
 
     private func reply(
         _ error: V01.RegistrationResponse.ErrorType?, _ preferences: V01.Preferences?, to claim: V01.RegisterClaim,
-        _ message: Decoded<V01Command>
+        _ message: Decoded<V01AddressedCommand>
     ) {
         let response = V01.RegistrationResponse(error: error, requestID: claim.requestID, preferences: preferences)
-        node.replies.publish(replies.reply(.registrationResponse, response.encoded(), to: claim.sender, message, isHeld: false))
+        node.replies.publish(
+            server(of: message).replies.reply(.registrationResponse, response.encoded(), to: claim.sender, message, isHeld: false))
     }
 
     /// Acknowledges a request when the outcomes of its deliveries are known.
-    private func finish(_ pending: V01PendingRequest, request: V01.Request, key: [UInt8], message: Decoded<V01Command>) {
+    private func finish(_ pending: V01PendingRequest, request: V01.Request, key: [UInt8], message: Decoded<V01AddressedCommand>) {
         let deliveries = pending.deliveries
         guard !deliveries.isEmpty else { return acknowledge(pending, outcomes: [:], request: request, key: key, message: message) }
         node.delivery.await(
@@ -85,7 +101,7 @@ struct V01Handler: WakuHandler {
 
     private func acknowledge(
         _ pending: V01PendingRequest, outcomes: [DeliveryID: DeliveryOutcome], request: V01.Request, key: [UInt8],
-        message: Decoded<V01Command>
+        message: Decoded<V01AddressedCommand>
     ) {
         guard let ackKey = V01.AckKey(request.ackKey) else {
             node.counters.add(.v01Unacknowledged)
@@ -93,18 +109,19 @@ struct V01Handler: WakuHandler {
         }
         let error = pending.verdict(outcomes).error
         node.counters.increment(.acknowledgements, AcknowledgementLabel(error))
-        node.replies.publish(replies.acknowledgement(error, under: ackKey, message))
+        node.replies.publish(server(of: message).replies.acknowledgement(error, under: ackKey, message))
     }
 
     // MARK: Queries
 
     /// The answer to a query; nil if there are no rows.
-    func answer(_ message: Decoded<V01Command>, at now: Timestamp) -> StoreCommand<Reply?> {
-        guard case .query(let query, let sender) = message.command else { return .done(nil) }
+    func answer(_ message: Decoded<V01AddressedCommand>, at now: Timestamp) -> StoreCommand<Reply?> {
+        guard case .query(let query, let sender) = message.command.command else { return .done(nil) }
         let registrants = V01.QueryRules.registrants(in: query).filter { registrant in
             !limits.refuses { $0.query(about: registrant.bytes, at: now) }
         }
-        return register.records.records(of: registrants).map { found in
+        let server = server(of: message)
+        return records.records(of: registrants.map { $0.registered(with: server.mark) }).map { found in
             let part = message.byteCount / max(1, registrants.count)
             var payer = Charge.unattributed
             let rows = found.flatMap { record -> [V01.QueryInfo] in
@@ -123,11 +140,11 @@ struct V01Handler: WakuHandler {
             }
             guard let payload = V01.QueryRules.answer(rows)?.encoded() else { return nil }
             if limits.refuses(for: payer, { $0.answer(byteCount: payload.count, for: payer, at: now) }) { return nil }
-            return replies.reply(.queryResponse, payload, to: sender, message, isHeld: true)
+            return server.replies.reply(.queryResponse, payload, to: sender, message, isHeld: true)
         }
     }
 
-    func answered(_ message: Decoded<V01Command>, _ reply: Reply?) {
+    func answered(_ message: Decoded<V01AddressedCommand>, _ reply: Reply?) {
         node.counters.add(reply == nil ? .v01QueryUnanswered : .v01QueryAnswered)
     }
 }

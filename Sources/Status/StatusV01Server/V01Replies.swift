@@ -14,7 +14,7 @@ struct V01Replies: Sendable {
     ///   - question: the answered message.
     ///   - isHeld: whether to apply the reply delay.
     func reply(
-        _ type: V01.MessageType, _ payload: [UInt8], to recipient: PublicKey, _ question: Decoded<V01Command>, isHeld: Bool
+        _ type: V01.MessageType, _ payload: [UInt8], to recipient: PublicKey, _ question: Decoded<V01AddressedCommand>, isHeld: Bool
     ) -> Reply {
         reply(payload, question, isHeld: isHeld) { [identity] now in
             let envelope = V01.Envelope.encode(type, payload: payload, signedBy: identity)
@@ -27,7 +27,7 @@ struct V01Replies: Sendable {
     ///   - ackKey: the acknowledgement key of the request.
     ///   - question: the request.
     func acknowledgement(
-        _ error: V01.Acknowledgement.ErrorType?, under ackKey: V01.AckKey, _ question: Decoded<V01Command>
+        _ error: V01.Acknowledgement.ErrorType?, under ackKey: V01.AckKey, _ question: Decoded<V01AddressedCommand>
     ) -> Reply {
         let payload = V01.Acknowledgement(id: ackKey.named, error: error).encoded()
         return reply(payload, question, isHeld: true) { [identity] now in
@@ -37,7 +37,7 @@ struct V01Replies: Sendable {
     }
 
     private func reply(
-        _ payload: [UInt8], _ question: Decoded<V01Command>, isHeld: Bool, seal: @escaping @Sendable (Timestamp) -> [WakuMessage]
+        _ payload: [UInt8], _ question: Decoded<V01AddressedCommand>, isHeld: Bool, seal: @escaping @Sendable (Timestamp) -> [WakuMessage]
     ) -> Reply {
         Reply(
             kind: question.kind, isHeld: isHeld, pubsubTopic: question.pubsubTopic, times: question.times, question: question.hash,

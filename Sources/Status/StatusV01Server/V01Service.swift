@@ -44,18 +44,25 @@ struct V01Service: ProtocolService {
         figures = ThrottledReading { try await store.fetch(Records.figures()) }
 
         let records = Records(store.sealer)
-        let rules = V01.RegisterRules(server: identity.publicKey) { [routing = node.delivery.routing] platform in
-            routing.endpoint(for: platform, apnTopic: configuration.apnsTopic) != nil
-        }
         let ages = RequestRules(maximumAge: configuration.requestAgeLimit)
-        receiver = node.receiver(
-            V01Handler(
-                node: node, decoder: V01Decoder(identity: identity, rules: rules, ages: ages, limits: limits),
+        let keys = [identity] + configuration.otherIdentities
+        let marks = ServerMarks(known: try store.read(StoreIdentities.all()), identity: identity.publicKey)
+        var owners: [TopicTag: [Int]] = [:]
+        for (index, key) in keys.enumerated() { owners[TopicTag(of: V01.serverTopic(key.publicKey)), default: []].append(index) }
+        let servers = keys.map { key in
+            let mark = marks.mark(of: key.publicKey)
+            let rules = V01.RegisterRules(server: key.publicKey, mark: mark) { [routing = node.delivery.routing] platform in
+                routing.endpoint(for: platform, apnTopic: configuration.apnsTopic) != nil
+            }
+            return V01ServedIdentity(
+                mark: mark, decoder: V01Decoder(identity: key, server: mark, rules: rules, ages: ages, limits: limits),
                 register: V01RegisterHandler(rules: rules, records: records, limits: limits, drain: node.drain),
                 request: V01RequestHandler(
-                    records: records, limits: limits, apnsTopic: configuration.apnsTopic, isShared: node.cluster.isShared),
-                limits: limits,
-                replies: V01Replies(identity: identity)))
+                    records: records, server: mark, limits: limits, apnsTopic: configuration.apnsTopic, isShared: node.cluster.isShared),
+                replies: V01Replies(identity: key))
+        }
+        receiver = node.receiver(
+            V01Handler(node: node, servers: servers, owners: owners, records: records, limits: limits))
     }
 
     // MARK: Maintenance

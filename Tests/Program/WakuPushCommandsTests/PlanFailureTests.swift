@@ -70,7 +70,7 @@ struct PlanFailureTests {
         try "identity:\n  - \(key.path)\n  - \(keys[0].path)\n".write(toFile: config, atomically: true, encoding: .utf8)
         #expect(try await run(["config", "check", "--config", config]).status == 0)
         expect(try await check("--identity", key.path), 64, "has the same key as another one: give each key once")
-        expect(try await check("--identity", keys[0].path, "--status-v0.1"), 64, "--status-v0.1 is served with one --identity only")
+        #expect(try await check("--identity", keys[0].path, "--status-v0.1").status == 0)
         let five = try await run(["config", "check"] + ([key] + keys).flatMap { ["--identity", $0.path] })
         expect(five, 64, "--identity is given 5 times: at most 4 are served")
     }

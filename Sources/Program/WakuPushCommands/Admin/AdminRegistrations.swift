@@ -3,7 +3,9 @@ import ArgumentParser
 import Delivery
 import Foundation
 import Core
+import StatusRules
 import StatusServer
+import StatusV01Server
 import Storage
 import StoreSQLite
 import StatusProtocol
@@ -124,18 +126,24 @@ extension Admin.Registrations {
                 }
             }
             let rows = try store.read(found)
+            let records =
+                registeredWith == nil
+                ? []
+                : try store.read(StatusV01Server.Records.summaries(limit: .max)).filter { $0.isRegistered && $0.keyHash.server == mark }
             if yes {
                 // In sequence: the registrant's topic keys are deleted with the last registration.
                 let ends = rows.map { StatusServer.Registrations.unregister($0.key, version: $0.version, at: .now()) }
                 try await audited(.registrationsRemove) {
+                    for record in records { _ = try await store.commit(StatusV01Server.Records.remove(record.keyHash, at: .now())) }
                     for start in stride(from: 0, to: ends.count, by: Self.chunk) {
                         let chunk = Array(ends[start..<min(start + Self.chunk, ends.count)])
                         for result in await store.commitEach(chunk) { try result.get() }
                     }
                 }
             }
-            guard !rows.isEmpty else { throw CommandFailure(.data, "no registration to remove") }
+            guard !rows.isEmpty || !records.isEmpty else { throw CommandFailure(.data, "no registration to remove") }
             if admin.json { return try Output.json(rows.map(RegistrationRow.init)) }
+            for record in records { Output.line("\(yes ? "removed" : "would remove") \(record.keyHash.hex.prefix(16))… (version 0.1)") }
             for row in rows {
                 Output.line("\(yes ? "removed" : "would remove") \(row.key.keyHash.hex.prefix(16))… \(row.key.installationID.string)")
             }

@@ -85,7 +85,9 @@ private struct Overview: Encodable {
             Output.line("not running")
             return Output.fields(registrations.fields)
         }
-        Output.fields([
+        // Only a node with several identities has such facts.
+        let identities = (live.protocols ?? []).flatMap(\.facts).filter { $0.name.hasPrefix("identity ") }.map { ($0.name, $0.value) }
+        let about: [(String, String)] = [
             ("waku-push", "\(live.version), process \(live.processID)"),
             ("running", "for \(Date.now.timeIntervalSince(live.started).inWords)"),
             ("state", (live.isReady ? "ready" : "not ready") + (live.isDraining ? ", draining" : "")),
@@ -93,7 +95,8 @@ private struct Overview: Encodable {
             ("query topics", String(live.queryTopics)),
             ("posts to gorush", live.breaker == "closed" ? "active" : "paused: \(live.breaker)"),
             ("log level", live.logLevel ?? "fixed"),
-        ])
+        ]
+        Output.fields(about + identities)
         Output.line()
         live.findings.print()
         Output.line()

@@ -32,9 +32,13 @@ extension Admin.Records {
             let store = try openStore()
             let rows = try store.read(StatusV01Server.Records.summaries(limit: limit, offset: offset)).map(RecordRow.init)
             if admin.json { return try Output.json(rows) }
+            let hasIdentities = rows.contains { $0.identity != nil }
             Output.table(
-                ["KEY HASH", "STATE", "VERSION", "CHANGED"],
-                rows.map { [String($0.keyHash.prefix(16)) + "…", $0.state, String($0.version), $0.changed] })
+                ["KEY HASH", "STATE", "VERSION", "CHANGED"] + (hasIdentities ? ["IDENTITY"] : []),
+                rows.map {
+                    [String($0.keyHash.prefix(16)) + "…", $0.state, String($0.version), $0.changed]
+                        + (hasIdentities ? [$0.identity ?? "first"] : [])
+                })
         }
     }
 
@@ -56,13 +60,18 @@ extension Admin.Records {
         func execute() async throws {
             let isOpened = reveal || admin.identityFile != nil
             let store = try openStore(unsealing: isOpened)
-            let summary = try account.resolve(in: store)
+            let summaries = try account.resolve(in: store)
             let records = StatusV01Server.Records(store.sealer)
             if reveal { try await recordReading(.recordsReveal) }
-            let opened = isOpened ? try store.read(records.preferences(of: summary.keyHash)) : nil
-            let detail = RecordDetail(row: RecordRow(summary), opened: opened.map { .init($0, reveal: reveal) })
-            if admin.json { return try Output.json(detail) }
-            Output.fields(detail.fields)
+            let details = try summaries.map { summary in
+                let opened = isOpened ? try store.read(records.preferences(of: summary.keyHash)) : nil
+                return RecordDetail(row: RecordRow(summary), opened: opened.map { .init($0, reveal: reveal) })
+            }
+            if admin.json { return details.count == 1 ? try Output.json(details[0]) : try Output.json(details) }
+            for (index, detail) in details.enumerated() {
+                if index > 0 { Output.line() }
+                Output.fields(detail.fields)
+            }
         }
     }
 
@@ -78,17 +87,20 @@ extension Admin.Records {
 
         func execute() async throws {
             let store = try openStore()
-            let summary = try account.resolve(in: store)
-            guard summary.isRegistered else { throw CommandFailure(.data, "nothing is registered there that could be removed") }
+            let summaries = try account.resolve(in: store).filter(\.isRegistered)
+            guard !summaries.isEmpty else { throw CommandFailure(.data, "nothing is registered there that could be removed") }
             if yes {
                 try await audited(.recordsRemove) {
-                    guard try await store.commit(StatusV01Server.Records.remove(summary.keyHash, at: .now())) else {
-                        throw CommandFailure(.data, "it was unregistered meanwhile")
+                    for summary in summaries {
+                        guard try await store.commit(StatusV01Server.Records.remove(summary.keyHash, at: .now())) else {
+                            throw CommandFailure(.data, "it was unregistered meanwhile")
+                        }
                     }
                 }
             }
-            if admin.json { return try Output.json(RecordRow(summary)) }
-            Output.line("\(yes ? "removed" : "would remove") \(summary.keyHash.hex.prefix(16))…")
+            let rows = summaries.map(RecordRow.init)
+            if admin.json { return rows.count == 1 ? try Output.json(rows[0]) : try Output.json(rows) }
+            for summary in summaries { Output.line("\(yes ? "removed" : "would remove") \(summary.keyHash.hex.prefix(16))…") }
             if !yes { Output.line("Nothing was removed: repeat with --yes.") }
         }
     }
@@ -110,12 +122,16 @@ struct AccountArgument: ExpressibleByArgument {
         }
     }
 
+    /// The records of an account, one for each identity of the node with which it is registered.
+    ///
     /// - Throws: ``CommandFailure`` unless exactly one account matches.
-    func resolve(in store: any Store) throws -> RecordSummary {
-        let found = try store.read(StatusV01Server.Records.summaries(keyHashPrefix: prefix, limit: 2))
-        guard let first = found.first else { throw CommandFailure(.data, "no account's key hash begins with \(prefix)") }
-        guard found.count == 1 else { throw CommandFailure(.data, "several accounts' key hashes begin with \(prefix): give more digits") }
-        return first
+    func resolve(in store: any Store) throws -> [RecordSummary] {
+        let found = try store.read(StatusV01Server.Records.summaries(keyHashPrefix: prefix, limit: 100))
+        guard !found.isEmpty else { throw CommandFailure(.data, "no account's key hash begins with \(prefix)") }
+        guard Set(found.map(\.keyHash.bytes)).count == 1 else {
+            throw CommandFailure(.data, "several accounts' key hashes begin with \(prefix): give more digits")
+        }
+        return found
     }
 }
 
@@ -124,8 +140,11 @@ private struct RecordRow: Encodable {
     let state: String
     let version: UInt64
     let changed: String
+    /// As in ``RegistrationRow``.
+    let identity: String?
 
     init(_ summary: RecordSummary) {
+        identity = summary.keyHash.server?.hex
         keyHash = summary.keyHash.hex
         state = summary.isRegistered ? "registered" : "unregistered"
         version = summary.version
@@ -165,6 +184,7 @@ private struct RecordDetail: Encodable {
         var fields = [
             ("key hash", row.keyHash), ("state", row.state), ("version", String(row.version)), ("changed", row.changed),
         ]
+        if let identity = row.identity { fields.append(("identity", identity)) }
         guard let opened else { return fields }
         fields.append(("access token", opened.accessToken ?? hidden))
         for device in opened.devices {

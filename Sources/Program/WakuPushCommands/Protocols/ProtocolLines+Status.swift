@@ -1,6 +1,7 @@
 import Core
 import Foundation
 import StatusProtocol
+import StatusRules
 import StatusServer
 import Storage
 import Waku

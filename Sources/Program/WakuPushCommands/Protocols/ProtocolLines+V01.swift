@@ -4,6 +4,8 @@ import StatusProtocol
 import StatusServer
 import StatusV01Server
 import Storage
+import StatusRules
+import WakuCrypto
 
 extension RegistrationsFile.Line {
     /// A record of version 0.1.
@@ -12,6 +14,8 @@ extension RegistrationsFile.Line {
         let version: UInt64
         let changedAt: Int64
         let preferences: Data?
+        /// The compressed public key of the identity with which it is registered; absent: that of the file.
+        var identity: Data?
     }
 }
 
@@ -21,6 +25,8 @@ extension ProtocolLines {
         hasSeveralPlatforms: true,
         export: { store, filter, writer in
             var export = LineExport()
+            let identities = try store.read(StoreIdentities.all())
+            let marks = identities.first.map { ServerMarks(known: identities, identity: $0) }
             try StatusV01Server.Records(store.sealer).forEach(in: store) { record in
                 guard filter.isRegistered.map({ $0 == (record.preferences != nil) }) ?? true,
                     filter.changedBefore.map({ record.changedAt < $0 }) ?? true, filter.changedSince.map({ record.changedAt >= $0 }) ?? true
@@ -30,16 +36,21 @@ extension ProtocolLines {
                         RegistrationsFile.Line(
                             v01: .init(
                                 keyHash: Data(record.keyHash.bytes), version: record.version, changedAt: record.changedAt.rawValue,
-                                preferences: record.preferences.map { Data($0) })))
+                                preferences: record.preferences.map { Data($0) },
+                                identity: marks?.identity(with: record.keyHash.server).map { Data($0.compressed) })))
                 }
             }
             try export.finish()
         },
-        entry: { line, _ in
+        entry: { line, owner in
             guard let record = line.v01, let keyHash = V01.KeyHash(bytes: Array(record.keyHash)) else { return nil }
             let export = RecordExport(
                 keyHash: keyHash, version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
                 preferences: record.preferences.map { Array($0) })
-            return RegistrationsFile.Entry(byteCount: export.preferences?.count ?? 0) { StatusV01Server.Records($0).merge(export) }
+            let named = record.identity.map { try? PublicKey(parsing: Array($0)) }
+            guard let identity = named ?? owner else { return nil }
+            return RegistrationsFile.Entry(byteCount: export.preferences?.count ?? 0) {
+                StatusV01Server.Records($0).merge(export, with: identity, in: owner)
+            }
         })
 }

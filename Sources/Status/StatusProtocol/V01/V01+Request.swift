@@ -139,6 +139,6 @@ extension DeliveryID {
     /// installation id).
     public init(messageID: [UInt8], registrant: V01.KeyHash, installationID: InstallationID) {
         let length = withUnsafeBytes(of: UInt64(messageID.count).bigEndian, Array.init)
-        self.init(hashing: Self.domain, registrant.bytes, length, messageID, installationID.bytes)
+        self.init(hashing: Self.domain, registrant.stored, length, messageID, installationID.bytes)
     }
 }

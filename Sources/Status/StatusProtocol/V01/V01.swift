@@ -57,16 +57,38 @@ extension V01 {
         public static let byteCount = SHA3.byteCount
         /// SHA3-256 as in FIPS 202.
         public let bytes: [UInt8]
+        /// The identity of the node with which the account is registered.
+        package let server: ServerMark?
 
         /// nil unless there are 32 bytes.
         public init?(bytes: [UInt8]) {
             guard bytes.count == Self.byteCount else { return nil }
-            self.bytes = bytes
+            (self.bytes, server) = (bytes, nil)
         }
 
         /// Hashes the 33-byte compressed form of the key.
         public init(of key: PublicKey) {
-            bytes = SHA3.hash256(key.compressed)
+            self.init(of: key, server: nil)
+        }
+
+        package init(of key: PublicKey, server: ServerMark?) {
+            (bytes, self.server) = (SHA3.hash256(key.compressed), server)
+        }
+
+        private init(_ bytes: [UInt8], server: ServerMark?) {
+            (self.bytes, self.server) = (bytes, server)
+        }
+
+        /// The same account at an identity of the node.
+        package func registered(with server: ServerMark?) -> KeyHash { KeyHash(bytes, server: server) }
+
+        /// Its form in the database: with a mark hash(32) ‖ mark(8), else the hash.
+        package var stored: [UInt8] { bytes + (server?.bytes ?? []) }
+
+        package init?(stored: [UInt8]) {
+            let mark = ServerMark(stored: stored.dropFirst(Self.byteCount))
+            guard stored.count == Self.byteCount || mark != nil else { return nil }
+            self.init(Array(stored.prefix(Self.byteCount)), server: mark)
         }
 
         /// 64 lower-case digits, without `0x`.

@@ -9,20 +9,23 @@ extension V01 {
     /// with stored data, sequentially.
     package struct RegisterRules: Sendable {
         private let server: PublicKey
+        private let mark: ServerMark?
         private let serves: @Sendable (Platform) -> Bool
 
         /// - Parameters:
         ///   - server: The node's public key.
+        ///   - mark: Its mark.
         ///   - serves: Whether there is a gorush endpoint for a platform.
-        package init(server: PublicKey, serves: @escaping @Sendable (Platform) -> Bool = { _ in true }) {
+        package init(server: PublicKey, mark: ServerMark? = nil, serves: @escaping @Sendable (Platform) -> Bool = { _ in true }) {
             self.server = server
+            self.mark = mark
             self.serves = serves
         }
 
         /// Validates a registration. Returns nil if its signature is not by the sender for this server: the message is then dropped.
         package func claim(in register: Register, from sender: PublicKey) -> RegisterClaim? {
             guard register.isSigned(by: sender, for: server) else { return nil }
-            return RegisterClaim(sender: sender, requestID: register.requestID, intent: intent(of: register.payload))
+            return RegisterClaim(sender: sender, server: mark, requestID: register.requestID, intent: intent(of: register.payload))
         }
 
         private func intent(of payload: [UInt8]) -> RegisterClaim.Intent {
@@ -102,9 +105,9 @@ extension V01 {
         package let requestID: [UInt8]
         package let intent: Intent
 
-        package init(sender: PublicKey, requestID: [UInt8], intent: Intent) {
+        package init(sender: PublicKey, server: ServerMark? = nil, requestID: [UInt8], intent: Intent) {
             self.sender = sender
-            keyHash = KeyHash(of: sender)
+            keyHash = KeyHash(of: sender, server: server)
             self.requestID = requestID
             self.intent = intent
         }

@@ -1,6 +1,7 @@
 import Delivery
 package import Core
 package import StatusProtocol
+import StatusRules
 package import Storage
 import Waku
 package import WakuCrypto

@@ -27,13 +27,15 @@ enum V01Command: Sendable {
 /// Decodes Waku messages into commands: decrypts, verifies signatures and parses. Does not read the store; may be called on any thread.
 final class V01Decoder: Sendable {
     private let identity: PrivateKey
+    private let server: ServerMark?
     private let rules: V01.RegisterRules
     private let ages: RequestRules
     private let limits: V01Limits
     private let assembler = Mutex(SegmentAssembler())
 
-    init(identity: PrivateKey, rules: V01.RegisterRules, ages: RequestRules, limits: V01Limits) {
+    init(identity: PrivateKey, server: ServerMark? = nil, rules: V01.RegisterRules, ages: RequestRules, limits: V01Limits) {
         self.identity = identity
+        self.server = server
         self.rules = rules
         self.ages = ages
         self.limits = limits
@@ -115,7 +117,7 @@ final class V01Decoder: Sendable {
             guard !request.messageID.isEmpty else { throw Drop(.droppedNoMessageID) }
             guard V01.RequestRules.isComplete(request) else { throw Drop(.droppedMalformedMessage) }
             guard let expires = ages.expiry(of: timestamp, at: now) else { throw Drop(.droppedOldRequest) }
-            return .request(request, key: V01Answers.key(of: envelope.payload), expires: expires)
+            return .request(request, key: V01Answers.key(of: envelope.payload, to: server), expires: expires)
         case .registrationResponse, .contactCodeAdvertisement, .queryResponse, .acknowledgement:
             throw Drop(.droppedOtherKind)
         }

@@ -23,7 +23,8 @@ struct V01RegisterHandler: Sendable {
     func change(_ claim: V01.RegisterClaim, at now: Timestamp) -> StoreCommand<Outcome> {
         let keyHash = claim.keyHash
         let reads =
-            [Records.rowRead(keyHash), Records.devicesRead(keyHash)] + (claim.accessToken.map { [records.ownerRead($0)] } ?? [])
+            [Records.rowRead(keyHash), Records.devicesRead(keyHash)]
+            + (claim.accessToken.map { [records.ownerRead($0, at: keyHash.server)] } ?? [])
         return .read(reads) { found in
             let row = try Records.row(found[0])
             let owner = found.count > 2 ? try Records.owner(found[2]) : nil

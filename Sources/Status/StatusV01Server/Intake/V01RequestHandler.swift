@@ -47,6 +47,8 @@ struct V01RequestHandler: Sendable {
     }
 
     let records: Records
+    /// The identity to which requests are sent.
+    var server: ServerMark?
     let limits: V01Limits
     /// The APNs topic of notifications; empty for none.
     let apnsTopic: String
@@ -58,7 +60,7 @@ struct V01RequestHandler: Sendable {
     ) -> StoreCommand<Outcome> {
         V01Answers.answer(to: key).then { known in
             if let known { return .done(Outcome(pending: V01PendingRequest(state: .known(known)), queued: [])) }
-            return records.selection(by: Array(Set(request.requests.map(\.accessToken)))).then { selection in
+            return records.selection(by: Array(Set(request.requests.map(\.accessToken))), at: server).then { selection in
                 guard let selection else { return .done(Outcome(pending: .failed, queued: [])) }
                 return decide(request, key: key, selection: selection, expires: expires, times: times, at: now)
             }

@@ -44,24 +44,24 @@ extension Records {
         devices: [InstallationID: Int64], at now: Timestamp
     ) -> [Change] {
         let version = preferences.version
-        let token = tokenHash(preferences.accessToken)
+        let token = tokenHash(preferences.accessToken, at: keyHash.server)
         let content = sealer.seal(payload, in: V01Storage.record, boundTo: Self.binding(keyHash, version))
         let values: [Value] = [.integer(Int64(bitPattern: version)), .integer(now.rawValue), Value(mark?.rawValue), content, token, .null]
         var changes: [Change] = []
         if let row {
             changes.append(Self.replace.change(values + [.integer(row.id), row.storedVersion]))
         } else {
-            changes.append(Self.insert.change([.bytes(keyHash.bytes)] + values))
+            changes.append(Self.insert.change([.bytes(keyHash.stored)] + values))
         }
         if token != Value(row?.token) {
             if let old = row?.token { changes.append(Self.removeToken(.bytes(old))) }
-            changes.append(Self.insertToken(token, .bytes(keyHash.bytes)))
+            changes.append(Self.insertToken(token, .bytes(keyHash.stored)))
         }
         for device in preferences.devices {
             guard let platform = device.platform else { continue }
             changes.append(
                 Self.writeDevice(
-                    .bytes(keyHash.bytes), .bytes(device.installationID.bytes), .integer(Int64(bitPattern: version)),
+                    .bytes(keyHash.stored), .bytes(device.installationID.bytes), .integer(Int64(bitPattern: version)),
                     .integer(Int64(platform.rawValue)),
                     sealer.seal(
                         device.token.bytes, in: V01Storage.device,
@@ -78,7 +78,7 @@ extension Records {
         wasRegistered: Bool = false, at now: Timestamp
     ) -> [Change] {
         let values: [Value] = [.integer(Int64(bitPattern: version)), .integer(now.rawValue), Value(mark?.rawValue), .null, .null]
-        guard let row else { return [insert.change([.bytes(keyHash.bytes)] + values + [wasRegistered ? .null : .integer(1)])] }
+        guard let row else { return [insert.change([.bytes(keyHash.stored)] + values + [wasRegistered ? .null : .integer(1)])] }
         return [end.change(values + [.integer(row.id), row.storedVersion])] + (row.token.map { [removeToken(.bytes($0))] } ?? [])
             + remove(devices.values)
     }
@@ -96,7 +96,7 @@ extension Records {
     /// the account's next record is newer. Does nothing if the record has changed its version.
     func endDevice(_ id: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
         .find(Self.findDevice(ids: [id])) { rows in
-            guard let found = rows.first, try found.unsigned(2) == version, let keyHash = V01.KeyHash(bytes: try found.bytes(0))
+            guard let found = rows.first, try found.unsigned(2) == version, let keyHash = V01.KeyHash(stored: try found.bytes(0))
             else { return .change([]) }
             let installation = InstallationID(bytes: try found.bytes(1))
             return .read([Self.rowRead(keyHash), Self.devicesRead(keyHash), Self.contentRead(keyHash)]) { rows in
@@ -122,13 +122,13 @@ extension Records {
     /// Records that have not been renewed since `time`. Reads all rows.
     static func records(unchangedSince time: Timestamp, limit: Int = 100_000) -> StoreCommand<[V01.KeyHash]> {
         .find(findUnchanged(.integer(time.rawValue), limit: limit)) { rows in
-            .done(try rows.compactMap { V01.KeyHash(bytes: try $0.bytes(0)) })
+            .done(try rows.compactMap { V01.KeyHash(stored: try $0.bytes(0)) })
         }
     }
 
     /// Unregisters an account, keeping its version; does nothing and returns false if it was renewed in the meantime. The content is not read.
     static func expire(_ keyHash: V01.KeyHash, unchangedSince time: Timestamp, at now: Timestamp) -> StoreCommand<Bool> {
-        .read([findEnding(.bytes(keyHash.bytes), .integer(time.rawValue)), rowRead(keyHash), devicesRead(keyHash)]) { found in
+        .read([findEnding(.bytes(keyHash.stored), .integer(time.rawValue)), rowRead(keyHash), devicesRead(keyHash)]) { found in
             guard !found[0].isEmpty, let row = try row(found[1]) else { return .done(false) }
             let devices = try devices(found[2])
             return .change(end(keyHash, version: row.head.version, mark: nil, replacing: row, devices: devices, at: now), true)

@@ -3,7 +3,7 @@ package import Core
 package import StatusProtocol
 import StatusRules
 package import Storage
-import WakuCrypto
+package import WakuCrypto
 
 /// The data of a record that is not encrypted.
 package struct RecordSummary: Sendable {
@@ -56,7 +56,7 @@ extension Records {
         return .find(read) { rows in
             .done(
                 try rows.compactMap { row in
-                    guard let keyHash = V01.KeyHash(bytes: try row.bytes(0)) else { return nil }
+                    guard let keyHash = V01.KeyHash(stored: try row.bytes(0)) else { return nil }
                     return RecordSummary(
                         keyHash: keyHash, version: try row.unsigned(1), changedAt: Timestamp(rawValue: try row.integer(2)),
                         isRegistered: try row.integer(3) != 0)
@@ -68,7 +68,11 @@ extension Records {
     private static func range(_ prefix: String) -> [Value] {
         let digits = prefix.prefix(2 * V01.KeyHash.byteCount)
         let fill = 2 * V01.KeyHash.byteCount - digits.count
-        return ["0", "f"].map { .bytes(bytes(hex: digits + String(repeating: $0, count: fill)) ?? []) }
+        // The highest has room for a mark.
+        return ["0", "f"].map {
+            let mark = $0 == "f" ? String(repeating: "f", count: 2 * ServerMark.byteCount) : ""
+            return .bytes(bytes(hex: digits + String(repeating: $0, count: fill) + mark) ?? [])
+        }
     }
 
     private static let findAll = Query(
@@ -79,12 +83,28 @@ extension Records {
     /// - Throws: `StoreError`, also if `visit` throws.
     package func forEach(in store: any Store, _ visit: (RecordExport) throws -> Bool) throws(StoreError) {
         try store.scan(Self.findAll()) { row in
-            guard let keyHash = V01.KeyHash(bytes: try row.bytes(0)) else { return true }
+            guard let keyHash = V01.KeyHash(stored: try row.bytes(0)) else { return true }
             let version = try row.unsigned(1)
             return try visit(
                 RecordExport(
                     keyHash: keyHash, version: version, changedAt: Timestamp(rawValue: try row.integer(2)),
                     preferences: try row.optionalBytes(3).map { try open($0, of: keyHash, version: version) }))
+        }
+    }
+
+    /// As ``merge(_:)``, for a record whose key hash has no mark.
+    ///
+    /// - Parameters:
+    ///   - identity: the identity with which it is registered.
+    ///   - owner: the identity to which the database belongs.
+    package func merge(_ record: RecordExport, with identity: PublicKey, in owner: PublicKey) -> StoreCommand<Bool> {
+        StoreIdentities.all().then { known in
+            let mark = ServerMarks(known: known, identity: owner).mark(of: identity)
+            guard mark != nil else { return merge(record) }
+            let marked = RecordExport(
+                keyHash: record.keyHash.registered(with: mark), version: record.version, changedAt: record.changedAt,
+                preferences: record.preferences)
+            return StoreIdentities.add([owner, identity], by: sealer).then { merge(marked) }
         }
     }
 
@@ -99,7 +119,7 @@ extension Records {
         }
         let keyHash = record.keyHash
         return .read(
-            [Self.rowRead(keyHash), Self.devicesRead(keyHash)] + (preferences.map { [ownerRead($0.accessToken)] } ?? [])
+            [Self.rowRead(keyHash), Self.devicesRead(keyHash)] + (preferences.map { [ownerRead($0.accessToken, at: keyHash.server)] } ?? [])
         ) { found in
             let row = try Self.row(found[0])
             if let row, row.head.version >= record.version { return .done(false) }

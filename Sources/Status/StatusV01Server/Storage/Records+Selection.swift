@@ -22,7 +22,7 @@ extension Records {
 
     /// The records of these accounts, most recently changed first, up to the byte limit of a query.
     func records(of keyHashes: [V01.KeyHash]) -> StoreCommand<[V01.SelectedRecord]> {
-        .read(keyHashes.map { Self.findSize(.bytes($0.bytes)) }) { rows in
+        .read(keyHashes.map { Self.findSize(.bytes($0.stored)) }) { rows in
             var found: [Found] = []
             for (keyHash, rows) in zip(keyHashes, rows) {
                 guard let row = rows.first else { continue }
@@ -57,9 +57,9 @@ extension Records {
         var devices: [V01.KeyHash: [InstallationID: Int64]] = [:]
     }
 
-    /// The selection of these tokens; nil if it exceeds the byte limit of a request.
-    func selection(by tokens: [AccessToken]) -> StoreCommand<Selection?> {
-        .read(tokens.map(ownerRead)) { rows in
+    /// The selection of these tokens at one identity of the node; nil if it exceeds the byte limit of a request.
+    func selection(by tokens: [AccessToken], at server: ServerMark?) -> StoreCommand<Selection?> {
+        .read(tokens.map { ownerRead($0, at: server) }) { rows in
             var owners: [(token: AccessToken, keyHash: V01.KeyHash)] = []
             for (token, rows) in zip(tokens, rows) {
                 if let owner = try Self.owner(rows) { owners.append((token, owner)) }

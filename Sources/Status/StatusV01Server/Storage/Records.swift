@@ -40,7 +40,7 @@ package struct Records: Sendable {
     private static let findContent = Query(
         V01Storage.record, [V01Storage.version, V01Storage.sealed], where: [.equal(V01Storage.keyHash)])
 
-    static func rowRead(_ keyHash: V01.KeyHash) -> Read { findRow(.bytes(keyHash.bytes)) }
+    static func rowRead(_ keyHash: V01.KeyHash) -> Read { findRow(.bytes(keyHash.stored)) }
 
     static func row(_ rows: [Storage.Row]) throws -> Row? {
         try rows.first.map { row in
@@ -52,7 +52,7 @@ package struct Records: Sendable {
         }
     }
 
-    static func contentRead(_ keyHash: V01.KeyHash) -> Read { findContent(.bytes(keyHash.bytes)) }
+    static func contentRead(_ keyHash: V01.KeyHash) -> Read { findContent(.bytes(keyHash.stored)) }
 
     /// The decrypted content; nil for a tombstone, and if there is no row.
     func content(_ rows: [Storage.Row], of keyHash: V01.KeyHash) throws -> V01.Preferences? {
@@ -73,7 +73,7 @@ package struct Records: Sendable {
     // MARK: Contents
 
     static func binding(_ keyHash: V01.KeyHash, _ version: UInt64) -> [Value] {
-        [.bytes(keyHash.bytes), .integer(Int64(bitPattern: version))]
+        [.bytes(keyHash.stored), .integer(Int64(bitPattern: version))]
     }
 
     func open(_ sealed: [UInt8], of keyHash: V01.KeyHash, version: UInt64) throws -> [UInt8] {
@@ -88,16 +88,18 @@ package struct Records: Sendable {
         }
     }
 
-    /// The keyed hash by which the record of an access token is looked up.
-    func tokenHash(_ token: AccessToken) -> Value { .bytes(sealer.lookUpHash(of: token.bytes, in: V01Storage.accessToken.name)) }
+    /// The keyed hash by which the record of an access token is looked up, at one identity of the node.
+    func tokenHash(_ token: AccessToken, at server: ServerMark?) -> Value {
+        .bytes(sealer.lookUpHash(of: (server?.storedPrefix ?? []) + token.bytes, in: V01Storage.accessToken.name))
+    }
 
     private static let findOwner = Query(V01Storage.accessToken, [V01Storage.keyHash], where: [.equal(V01Storage.token)])
 
     /// Reads the row of the record that an access token selects.
-    func ownerRead(_ token: AccessToken) -> Read { Self.findOwner(tokenHash(token)) }
+    func ownerRead(_ token: AccessToken, at server: ServerMark?) -> Read { Self.findOwner(tokenHash(token, at: server)) }
 
     static func owner(_ rows: [Storage.Row]) throws -> V01.KeyHash? {
-        try rows.first.flatMap { V01.KeyHash(bytes: try $0.bytes(0)) }
+        try rows.first.flatMap { V01.KeyHash(stored: try $0.bytes(0)) }
     }
 
     // MARK: Devices
@@ -105,7 +107,7 @@ package struct Records: Sendable {
     private static let findDevices = Query(
         V01Storage.device, [.id, V01Storage.installation], where: [.equal(V01Storage.keyHash)])
 
-    static func devicesRead(_ keyHash: V01.KeyHash) -> Read { findDevices(.bytes(keyHash.bytes)) }
+    static func devicesRead(_ keyHash: V01.KeyHash) -> Read { findDevices(.bytes(keyHash.stored)) }
 
     static func devices(_ rows: [Storage.Row]) throws -> [InstallationID: Int64] {
         try rows.reduce(into: [:]) { $0[InstallationID(bytes: try $1.bytes(1))] = try $1.integer(0) }

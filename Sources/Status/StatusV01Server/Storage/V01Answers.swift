@@ -11,7 +11,12 @@ enum V01Answers {
     private static let success: Int64 = 255
 
     /// Identifies a request by its payload, because the same request may arrive in another envelope.
-    static func key(of request: [UInt8]) -> [UInt8] { SHA3.hash256(request) }
+    ///
+    /// - Parameter server: the identity to which it was sent.
+    static func key(of request: [UInt8], to server: ServerMark?) -> [UInt8] {
+        let key = SHA3.hash256(request)
+        return server.map { SHA3.hash256(key + $0.bytes) } ?? key
+    }
 
     /// The final acknowledgement of a request, which may be success (nil); nil if there is none.
     static func answer(to request: [UInt8]) -> StoreCommand<V01.Acknowledgement.ErrorType??> {

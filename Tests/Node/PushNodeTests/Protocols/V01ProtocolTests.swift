@@ -102,6 +102,40 @@ struct V01ProtocolTests {
         }
     }
 
+    @Test("The same record with the same token is registered with two identities, and served by each")
+    func twoIdentities() async throws {
+        let other = PrivateKey.generate()
+        let first = account(V01Account.device("a"))
+        let second = V01Account(
+            of: other.publicKey, identity: first.identity, accessToken: first.accessToken, devices: [V01Account.device("a", token: "b")])
+        try await withNode(configure: { $0.otherIdentities = [other] }) { node, relay in
+            for account in [first, second] {
+                let answer = try await ask(account.message(account.register(version: 1)), node, relay, by: account.identity)
+                #expect(answer.sender == account.server)
+                #expect(try V01.RegistrationResponse(parsing: answer.payload).error == nil)
+                let asker = PrivateKey.generate()
+                let query = V01Account.message(
+                    .query, V01.Query([account.keyHash]).encoded(), to: account.server, signedBy: asker)
+                let found = try await ask(query, node, relay, by: asker)
+                #expect(found.sender == account.server)
+                #expect(try V01.QueryResponse(parsing: found.payload).info.map(\.publicKey) == [account.keyHash.bytes])
+                let ackKey = randomBytes(32)
+                let request = V01.Request(requests: [account.entry()], message: [1], messageID: Array("id".utf8), ackKey: ackKey)
+                let message = V01Account.message(.request, request.encoded(), to: account.server, signedBy: .generate())
+                let acknowledgement = try await ask(message, node, relay, ackKey: ackKey)
+                #expect(acknowledgement.sender == account.server)
+                #expect(try V01.Acknowledgement(parsing: acknowledgement.payload).error == nil)
+            }
+            #expect(gorush.accepted.map(\.deviceToken.revealed) == ["a-device-token", "b"])
+        }
+        // The second one is left out: the first still has its record, and unregisters without it.
+        try await withNode { node, relay in
+            let answer = try await ask(first.message(first.register(version: 1)), node, relay, by: first.identity)
+            #expect(try V01.RegistrationResponse(parsing: answer.payload).error == nil)
+            #expect(node.count(.v01Repeated) == 1)
+        }
+    }
+
     @Test("The topic for APNs is the operator's")
     func apnsTopic() async throws {
         let account = account(V01Account.device("a"), V01Account.device("b", tokenType: 2))

@@ -174,7 +174,7 @@ struct V01RecordStorageTests {
         #expect(try StorageKeyRotation.run(fixture.storageKey, in: folder, parts: V01StoreFixture.parts) == 3)
         folder.unlock()
         let store = try fixture.reopened()
-        let selection = try store.read(Records(store.sealer).selection(by: [account.accessToken]))
+        let selection = try store.read(Records(store.sealer).selection(by: [account.accessToken], at: nil))
         #expect(selection?.records[account.accessToken]?.preferences == account.preferences(version: 1))
         let inspection = try StoreInspection(of: fixture.path, storageKey: fixture.storageKey, parts: V01StoreFixture.parts)
         #expect(inspection.isWhole)

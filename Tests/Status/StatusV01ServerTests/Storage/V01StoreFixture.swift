@@ -54,7 +54,7 @@ struct V01StoreFixture {
     }
 
     func selected(by token: AccessToken) throws -> V01.KeyHash? {
-        try store.read(records.selection(by: [token]))?.records[token]?.registrant
+        try store.read(records.selection(by: [token], at: nil))?.records[token]?.registrant
     }
 
     /// Puts a notification for a device into the outbox.
