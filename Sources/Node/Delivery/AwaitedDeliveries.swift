@@ -1,4 +1,5 @@
 package import Core
+package import NodeMetrics
 import Waku
 
 /// The outcome of a delivery, as reported to the request that waits for it.
@@ -23,18 +24,22 @@ package struct AwaitedDeliveries: Sendable {
     let deliveries: Set<DeliveryID>
     /// The time at which the requesting message arrived.
     let received: ContinuousClock.Instant?
+    /// Of the requesting message; nil when it is not traced.
+    let trace: MessageTrace?
     let completion: @Sendable (Results) -> Void
 
     /// - Parameters:
     ///   - deliveries: at least one, in the outbox or accepted.
     ///   - received: the time at which the requesting message arrived, so that time spent in the store counts as waiting. nil: now.
+    ///   - trace: of the requesting message.
     ///   - completion: called once, on any thread; it must return quickly.
     package init(
-        _ deliveries: Set<DeliveryID>, receivedAt received: ContinuousClock.Instant? = nil,
+        _ deliveries: Set<DeliveryID>, receivedAt received: ContinuousClock.Instant? = nil, trace: MessageTrace? = nil,
         completion: @escaping @Sendable (Results) -> Void
     ) {
         self.deliveries = deliveries
         self.received = received
+        self.trace = trace
         self.completion = completion
     }
 }
@@ -118,6 +123,7 @@ struct AwaitedDeliveryTable {
         var isImmediate = false
 
         func notify() {
+            if let trace = awaited.trace, outcomes.values.contains(.failed) { trace.fail("notification not accepted in time") }
             awaited.completion(AwaitedDeliveries.Results(outcomes: outcomes, isImmediate: isImmediate))
         }
     }

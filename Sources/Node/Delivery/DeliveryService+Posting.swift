@@ -3,6 +3,7 @@ import NodeMetrics
 import Core
 import Storage
 import Synchronization
+import Tracing
 import Waku
 
 /// Posting a batch: load it, post it, store in one commit which notifications gorush accepted, apply its token failures, report outcomes.
@@ -14,10 +15,10 @@ extension DeliveryService {
         let postID = PostID(endpoint: endpoint, batch: batch.id)
         feedback.began(postID, deliveries.map(\.waiting.delivery))
         let sent = steadyNow
-        table.withLock { $0.sent(batch, count: deliveries.count, by: endpoint, now: sent) }
+        let trace = table.withLock { $0.sent(batch, count: deliveries.count, by: endpoint, now: sent) }
         // The request has left, so the run loop must watch for slowness.
         wakeUp.signal()
-        let result = await post(deliveries, to: endpoint)
+        let result = await post(deliveries, to: endpoint, in: trace)
         let answered = steadyNow
         // The answer may let other posts go out before its result is stored.
         if table.withLock({ $0.answered(batch, result.outcome, by: endpoint, now: answered) }) { wakeUp.signal() }
@@ -36,6 +37,14 @@ extension DeliveryService {
         counters.posted(result, took: start.duration(to: .now))
         note(result, deliveries.count, endpoint)
         return result
+    }
+
+    /// Posts as part of a trace.
+    private func post(_ deliveries: [PostableDelivery], to endpoint: Int, in trace: TraceContext?) async -> PostResult {
+        guard let trace else { return await post(deliveries, to: endpoint) }
+        var context = ServiceContext.topLevel
+        context.trace = trace
+        return await ServiceContext.withValue(context) { await post(deliveries, to: endpoint) }
     }
 
     // MARK: Loading

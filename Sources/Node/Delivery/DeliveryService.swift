@@ -13,11 +13,15 @@ package struct QueuedDelivery: Sendable {
     /// The id of an outbox row. Deliveries of one group go into the same post while there is room, because they share their content and make one
     /// notification for several devices. nil: no group.
     let group: Int64?
+    /// nil when its message is not traced.
+    package let trace: MessageTrace?
 
-    package init(_ postable: PostableDelivery, times: MessageTimes?, group: Int64? = nil) {
+    /// - Parameter trace: of a message without times.
+    package init(_ postable: PostableDelivery, times: MessageTimes?, group: Int64? = nil, trace: MessageTrace? = nil) {
         self.postable = postable
         self.times = times
         self.group = group
+        self.trace = trace ?? times?.trace
     }
 
     package var delivery: DeliveryID { postable.waiting.delivery }
@@ -133,7 +137,7 @@ package final class DeliveryService: Sendable {
             queued.map {
                 DeliveryTable.Arrival(
                     waiting: $0.postable.waiting, postable: $0.postable, times: $0.times,
-                    destination: routing.destination(of: $0.postable.address) ?? .gorush(0), group: $0.group)
+                    destination: routing.destination(of: $0.postable.address) ?? .gorush(0), group: $0.group, trace: $0.trace)
             }, isAwaited: true)
     }
 

@@ -14,6 +14,8 @@ struct DeliveryTable {
         let endpoint: Int
         /// See ``Arrival/heldUntil``.
         let heldUntil: Timestamp?
+        /// See ``QueuedDelivery/trace``.
+        let trace: MessageTrace?
     }
 
     struct Endpoint {
@@ -38,6 +40,8 @@ struct DeliveryTable {
     let gorushCount: Int
     var origins: Origins
     private var isDraining = false
+    /// Whether any delivery had a trace since the start.
+    private var isTraced = false
     /// The queued deliveries by their outbox ids, and the endpoint of each by its delivery id.
     var deliveries: [Int64: Queued] = [:]
     private var endpointByDelivery: [DeliveryID: Int] = [:]
@@ -70,6 +74,8 @@ struct DeliveryTable {
         /// Set when a post by an earlier run or another node has an unknown outcome: the delivery is not posted again before this time, by the
         /// queue's clock, unless a repetition replaces the first on the device.
         var heldUntil: Timestamp?
+        /// See ``QueuedDelivery/trace``.
+        var trace: MessageTrace?
     }
 
     /// - Parameters:
@@ -81,7 +87,9 @@ struct DeliveryTable {
             let endpoint = place(of: arrival.destination, now: now)
             endpointByDelivery[waiting.delivery] = endpoint
             endpoints[endpoint].referenceCount += 1
-            deliveries[waiting.id] = Queued(delivery: waiting.delivery, endpoint: endpoint, heldUntil: arrival.heldUntil)
+            deliveries[waiting.id] = Queued(
+                delivery: waiting.delivery, endpoint: endpoint, heldUntil: arrival.heldUntil, trace: arrival.trace)
+            if arrival.trace != nil { isTraced = true }
             times[waiting.id] = arrival.times
             if postable.count < Self.postableLimit { postable[waiting.id] = arrival.postable }
             endpoints[endpoint].queue.add(
@@ -176,8 +184,13 @@ struct DeliveryTable {
         batch.deliveries.reduce(into: [:]) { $0[$1] = postable.removeValue(forKey: $1) }
     }
 
-    mutating func sent(_ batch: DeliveryQueue.Batch, count: Int, by endpoint: Int, now: Timestamp) {
+    /// - Returns: the trace that the post belongs to; of those of its deliveries, the first that is sampled.
+    mutating func sent(_ batch: DeliveryQueue.Batch, count: Int, by endpoint: Int, now: Timestamp) -> TraceContext? {
         endpoints[endpoint].queue.sent(batch.id, count: count, now: now)
+        guard isTraced else { return nil }
+        let traces = batch.deliveries.compactMap { deliveries[$0]?.trace }
+        for trace in traces { trace.mark(.queued) }
+        return (traces.first { $0.context.isSampled } ?? traces.first)?.postContext
     }
 
     /// Returns whether the endpoint was slow, in which case the answer may let other posts go out.
@@ -223,6 +236,7 @@ struct DeliveryTable {
             switch resolution {
             case .accepted(let id):
                 finished.accepted.append(times[id])
+                if isTraced { deliveries[id]?.trace?.mark(.posted) }
                 finished.completed += end(id, as: .accepted)
             case .dropped(let id): finished.refused.append(id)
             case .retrying: finished.retriedCount += 1
@@ -268,7 +282,8 @@ struct DeliveryTable {
 
     /// Removes a delivery from its queue and reports its outcome. Returns the requests that it completes.
     mutating func end(_ id: Int64, as outcome: DeliveryOutcome) -> [AwaitedDeliveryTable.Completed] {
-        forget(id).map { awaited.resolve($0, as: outcome) } ?? []
+        if isTraced, outcome == .failed { deliveries[id]?.trace?.fail("notification given up") }
+        return forget(id).map { awaited.resolve($0, as: outcome) } ?? []
     }
 
     /// Removes a delivery from its queue without an outcome; requests keep waiting for it.

@@ -13,6 +13,8 @@ package final class Counters: Sendable {
     private let opened: CounterCell
     /// By ``ProtocolLabel/index``; nil for protocols that the node does not speak.
     private let protocols: [ProtocolCells?]
+    /// nil when messages are not traced.
+    package let tracer: MessageTracer?
 
     private let started = ContinuousClock.now
     /// The time of the last message, in nanoseconds since the start.
@@ -51,7 +53,9 @@ package final class Counters: Sendable {
     /// - Parameters:
     ///   - groups: The groups of all modules of the node. Metrics are shown in this order.
     ///   - labels: The protocols that the node speaks. Messages of other protocols are not measured.
-    package init(_ groups: [MetricGroup], protocols labels: Set<ProtocolLabel> = [.status]) {
+    ///   - tracer: traces messages, which carry their traces in ``MessageTimes``; nil: none.
+    package init(_ groups: [MetricGroup], protocols labels: Set<ProtocolLabel> = [.status], tracer: MessageTracer? = nil) {
+        self.tracer = tracer
         let metrics = groups.flatMap(\.metrics)
         let registry = MetricRegistry(metrics.map(\.definition))
         self.registry = registry
@@ -123,8 +127,11 @@ package final class Counters: Sendable {
     ///   - times: the message's times.
     ///   - held: the time for which its answer was held, which is not included.
     package func reached(_ stage: StageLabel, _ kind: KindLabel, times: MessageTimes?, without held: Duration = .zero) {
-        guard let times, let latency = latency(stage, of: kind, times: times) else { return }
-        let elapsed = times.received.duration(to: .now) - held
+        guard let times else { return }
+        let now = ContinuousClock.now
+        if let trace = times.trace, let stage = stage.traced { trace.mark(stage, kind, held: held, at: now) }
+        guard let latency = latency(stage, of: kind, times: times) else { return }
+        let elapsed = times.received.duration(to: now) - held
         latency.sinceReceipt?.recordNanoseconds(elapsed.nanoseconds)
         if let delay = times.delay { latency.sinceSent.recordNanoseconds((delay + elapsed).nanoseconds) }
     }
@@ -193,6 +200,16 @@ extension StageLabel {
         case .received, .valid, .answered: true
         case .durable: kind != .query
         case .accepted: kind == .request
+        }
+    }
+
+    /// nil for the receipt, with which a trace begins, and for the acceptance, which is recorded where notifications end.
+    fileprivate var traced: TraceStage? {
+        switch self {
+        case .received, .accepted: nil
+        case .valid: .decoded
+        case .durable: .committed
+        case .answered: .answered
         }
     }
 

@@ -5,10 +5,13 @@ package struct MessageTimes: Sendable {
     package let delay: Duration?
     /// The protocol of the message.
     package let `protocol`: ProtocolLabel
+    /// nil when the message is not traced.
+    package var trace: MessageTrace?
 
-    package init(received: ContinuousClock.Instant, delay: Duration?, protocol: ProtocolLabel = .status) {
+    package init(received: ContinuousClock.Instant, delay: Duration?, protocol: ProtocolLabel = .status, trace: MessageTrace? = nil) {
         self.received = received
         self.delay = delay
         self.protocol = `protocol`
+        self.trace = trace
     }
 }

@@ -1,8 +1,8 @@
 extension MetricGroup {
     /// The node as a whole: alarms, queues, load shedding, the database, readiness.
     package static let node = MetricGroup(
-        metrics: [.alarms, .alarmActive, .queueDepth, .queueLimit, .databaseSize, .storeWorks, .ready, .clockAhead, .buildInfo],
-        counters: [.shedWaitingQuery, .shedQuery, .shedRequest, .failedTopicKey, .failedStore])
+        metrics: [.alarms, .alarmActive, .queueDepth, .queueLimit, .databaseSize, .storeWorks, .ready, .clockAhead, .buildInfo, .traces],
+        counters: [.shedWaitingQuery, .shedQuery, .shedRequest, .failedTopicKey, .failedStore, .traceExported, .traceDropped, .traceFailed])
 }
 
 extension Metric {
@@ -23,6 +23,9 @@ extension Metric {
             "By how much this machine's clock is certainly ahead of the database's (several nodes), or of the Waku node's. Below 0: behind."
     )
     package static let buildInfo = Metric("waku_push_build_info", VersionLabel.self, help: "1, with the version of the running program.")
+    package static let traces = Metric(
+        "waku_push_traces_total", TraceLabel.self,
+        help: "Traces for the collector of --otlp: exported, dropped because too many waited, or not taken by the collector.")
     package static let ready = Metric("waku_push_ready", help: "1 while the node is ready, as /readyz reports.")
 }
 
@@ -36,6 +39,22 @@ extension Counter {
         "failed: the store did not tell the topic", .dropped, LossStageLabel.opening, LossReasonLabel.storeFailed)
     package static let failedStore = Counter(
         "failed: the store did not keep it", .dropped, LossStageLabel.handling, LossReasonLabel.storeFailed)
+}
+
+extension Counter {
+    package static let traceExported = Counter("trace exported", .traces, TraceLabel.exported)
+    package static let traceDropped = Counter("trace dropped: too many waited", .traces, TraceLabel.dropped)
+    package static let traceFailed = Counter("trace not taken by the collector", .traces, TraceLabel.failed)
+}
+
+/// The result of a trace that was to be exported.
+package enum TraceLabel: String, MetricLabel {
+    package static let labelName = "result"
+    case exported
+    /// Too many traces waited for their export.
+    case dropped
+    /// The collector did not take it. It is not posted again.
+    case failed
 }
 
 /// The version of a program: the only label without a fixed list of values, as it is the program's own constant.

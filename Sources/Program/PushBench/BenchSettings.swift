@@ -15,6 +15,8 @@ package struct BenchSettings: Sendable {
     package var folder: String
     /// The node's store, for ``MessageBench``. In PostgreSQL each measurement has a schema of its own.
     package var store = StoreLocation.dataFolder
+    /// Whether nodes trace messages as `serve --otlp` does, for ``MessageBench``. The traces are not exported.
+    package var isTraced = false
     package var gorushLatency = Duration.milliseconds(1)
     /// Called with the current step and the completed part of it, 0 to 1.
     package var progress: @Sendable (String, Double) -> Void = { _, _ in }

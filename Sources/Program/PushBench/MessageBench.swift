@@ -1,4 +1,5 @@
 import NodeAssembly
+import NodeMetrics
 import StatusV01Server
 import WakuCrypto
 
@@ -65,6 +66,7 @@ package struct MessageBench: Sendable {
                 }
                 var configuration = BenchNode.configuration(identity, folder)
                 configuration.store = store
+                if settings.isTraced { configuration.tracer = MessageTracer(TraceBuffer.Configuration()) }
                 if kind.isV01 { configuration.statusV01 = StatusPushV01.Configuration() }
                 return try await BenchNode.running(
                     configuration, gorush: PostingStandIn(latency: settings.gorushLatency)

@@ -1,5 +1,6 @@
 import Cluster
 import NodeAPI
+import NodeMetrics
 import PushNode
 import ArgumentParser
 import Delivery
@@ -83,6 +84,9 @@ struct Serve: ReportingCommand {
     @Option(Settings.logLevel) var logLevel: Logger.Level
     @Option(Settings.logFormat) var logFormat: LogFormat
 
+    @OptionGroup(title: "Traces")
+    var traces: TraceOptions
+
     @OptionGroup(title: "Limits")
     var limits: LimitOptions
 
@@ -95,6 +99,8 @@ struct Serve: ReportingCommand {
         /// Settings for all gorush servers.
         let notifications: NotificationSettings
         let level: Logger.Level
+        /// nil when nothing is traced.
+        let traces: TraceOptions.Plan?
         /// The effective values of all options.
         let values: [ServeOption.Value]
     }
@@ -145,11 +151,13 @@ struct Serve: ReportingCommand {
             _ = try attachment(of: configuration.identity, logger: Logger(label: "configuration") { _ in SwiftLogNoOpLogHandler() })
         }
         failures.check("dns") { try network.dnsClient() }
+        let traces = traces.plan(failures)
+        configuration.tracer = traces.map { MessageTracer($0.sampling) }
         try failures.finish()
         let notifications = try gorush.notifications()
         configuration.webPush?.settings = notifications
         return Plan(
-            configuration: configuration, gorush: settings, notifications: notifications, level: logLevel,
+            configuration: configuration, gorush: settings, notifications: notifications, level: logLevel, traces: traces,
             values: ServeOption.all.map { $0.value(Invocation.current.arguments) })
     }
 
@@ -255,9 +263,10 @@ struct Serve: ReportingCommand {
         let reloading = ReloadService(server: server, plan: plan, gorush: posters, level: level, logger: logger)
         let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
         let notifiers = manager.map { [SystemdNotifier(manager: $0, node: server.node, logger: logger)] } ?? []
-        // Services stop in reverse order: the node stops before the loopback relay that it uses.
+        let exporters = [plan.traces.flatMap { TraceService($0, plan.configuration, counters: server.node.counters, logger: logger) }]
+        // Services stop in reverse order: the node stops before the loopback relay that it uses, and before its last traces are exported.
         var group = ServiceGroupConfiguration(
-            services: [any Service](attachment.services + [server.node, reloading] + notifiers).map {
+            services: [any Service](exporters.compactMap(\.self) + attachment.services + [server.node, reloading] + notifiers).map {
                 .init(
                     service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
                     failureTerminationBehavior: .gracefullyShutdownGroup)

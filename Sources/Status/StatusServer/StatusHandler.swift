@@ -151,7 +151,7 @@ struct StatusHandler: WakuHandler {
         let deliveries = pending.deliveries
         guard !deliveries.isEmpty else { return report(pending, [:], isNew: false, by: server) }
         node.delivery.await(
-            AwaitedDeliveries(deliveries, receivedAt: pending.times?.received) { results in
+            AwaitedDeliveries(deliveries, receivedAt: pending.times?.received, trace: pending.times?.trace) { results in
                 if results.isImmediate { node.counters.add(.requestWhileOpen) }
                 report(pending, results.outcomes, isNew: true, by: server)
             })

@@ -89,7 +89,7 @@ struct V01Handler: WakuHandler {
         let deliveries = pending.deliveries
         guard !deliveries.isEmpty else { return acknowledge(pending, outcomes: [:], request: request, key: key, message: message) }
         node.delivery.await(
-            AwaitedDeliveries(deliveries, receivedAt: message.times?.received) { results in
+            AwaitedDeliveries(deliveries, receivedAt: message.times?.received, trace: message.times?.trace) { results in
                 let verdict = pending.verdict(results.outcomes)
                 if verdict.isFinal {
                     // Not awaited: the store has it in its queue before the same request can be decided again.

@@ -133,6 +133,7 @@ struct ConfigurationFailureTests {
             http: 0.0.0.0:9090
             gorush: http://gorush.example:8088
             gorush-token-file: \(folder.path)/token
+            otlp: http://collector.example:4318
             limit:
               requests: 10/s
               installations-by-key: 50
@@ -143,9 +144,10 @@ struct ConfigurationFailureTests {
         #expect(ended.output == "The configuration is valid.\n")
         let expected = [
             "warning: f.yaml:2: device tokens and gorush's credentials cross the network unencrypted to gorush: give it an https:// URL",
+            "warning: f.yaml:4: traces cross the network unencrypted to the collector: give --otlp an https:// URL",
             "warning: f.yaml:1: --http 0.0.0.0:9090 can be reached from other machines, and no --http-host is given",
-            "warning: f.yaml:5: --limit: requests-by-sender (20/s burst 500) never applies, as requests (10/s burst 10) is lower",
-            "warning: f.yaml:6: --limit: installations-by-key (50) never applies, as registration-count (20) is lower",
+            "warning: f.yaml:6: --limit: requests-by-sender (20/s burst 500) never applies, as requests (10/s burst 10) is lower",
+            "warning: f.yaml:7: --limit: installations-by-key (50) never applies, as registration-count (20) is lower",
             "warning: a post to gorush may take as long as a notification is kept (--max-request-age)",
         ]
         let lines = lines(ended)
@@ -162,6 +164,22 @@ struct ConfigurationFailureTests {
         let ended = try await check(text)
         #expect(ended.status == 0)
         #expect(lines(ended) == [])
+    }
+
+    @Test func tracesNeedACollectorAndASecretHeaderFile() async throws {
+        #expect(lines(try await check("otlp-rate: 0.5")) == ["f.yaml:1: --otlp-rate has no effect without --otlp"])
+        let url = lines(try await check("otlp: 127.0.0.1:4318"))
+        #expect(url.count == 1 && url[0].hasPrefix("f.yaml:1: --otlp is not the URL of a collector"), "\(url)")
+        let rate = lines(try await check("otlp-rate: 2"))
+        #expect(rate.count == 1 && rate[0].contains("give a number from 0 to 1"), "\(rate)")
+        let header = folder.path + "/header"
+        try write("Authorization: Bearer secret\n", to: header)
+        let text = "{otlp: http://127.0.0.1:4318, otlp-header-file: \(header)}"
+        #expect(chmod(header, 0o644) == 0)
+        let readable = lines(try await check(text))
+        #expect(readable.count == 1 && readable[0].contains("chmod 600"), "\(readable)")
+        #expect(chmod(header, 0o600) == 0)
+        #expect(lines(try await check(text)) == [])
     }
 
     @Test func newInstallationsAreAdvisedToDiscloseNothing() async throws {

@@ -59,6 +59,33 @@ struct SessionHTTPTests {
         }
     }
 
+    @Test func requestsContinueTheCallersTraceAndMessagesAreTraced() async throws {
+        var sampling = TraceBuffer.Configuration()
+        sampling.rate = 1
+        let tracer = MessageTracer(sampling)
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice(.apns))
+        try await fixture.withNode(tracer: tracer) { node async throws in
+            let caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+            let body = Array(account.json(account.subscription(device)).utf8)
+            #expect(try await node.send("POST", "/subscribe", body, headers: [("traceparent", caller)]).status == 200)
+            var traces: [EndedTrace] = []
+            try await eventually {
+                traces += tracer.take().traces
+                return traces.count == 1
+            }
+            #expect(traces[0].parent == 0x00f0_67aa_0ba9_02b7 && traces[0].context.high == 0x4bf9_2f35_77b3_4da6)
+            #expect(traces[0].source == .http && traces[0].kind == .registration && traces[0].protocol == .session)
+            #expect(traces[0].times.spans.map(\.name) == ["decode", "commit", "answer"])
+            await fixture.monitor.report([message(for: account)])
+            try await eventually {
+                traces += tracer.take().traces
+                return traces.count == 2
+            }
+            #expect(traces[1].kind == .request && traces[1].parent == nil && traces[1].failure == nil)
+            #expect(traces[1].times.spans.map(\.name) == ["decode", "decide", "commit", "queue", "post"])
+        }
+    }
+
     @Test func subscriptionsAndDeliveriesSurviveARestart() async throws {
         let (account, device) = (try SessionAccount.group(), SessionDevice())
         let report = message(for: account)

@@ -5,6 +5,7 @@ import Delivery
 import Foundation
 import Logging
 import NodeAssembly
+import NodeMetrics
 @testable import PushNode
 import Core
 import ServiceLifecycle
@@ -133,7 +134,7 @@ struct SessionNodeFixture {
 
     func withNode<R: Sendable>(
         configure: (inout SessionPush.Configuration) -> Void = { _ in }, endpoints: [EndpointRule] = [EndpointRule()],
-        webPush: WebPushEndpoint? = nil,
+        webPush: WebPushEndpoint? = nil, tracer: MessageTracer? = nil,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, _ body: (Running) async throws -> R
     ) async throws -> R {
         var configuration = SessionPush.Configuration(
@@ -143,6 +144,7 @@ struct SessionNodeFixture {
         let session = SessionPush(configuration)
         var nodeConfiguration = NodeConfiguration(identity: identity, dataPath: folder.path)
         nodeConfiguration.webPush = webPush
+        nodeConfiguration.tracer = tracer
         let cluster = shared.map { shared in
             var cluster = ClusterNode.Configuration(name: shared.name)
             // On a busy machine a node may be slow for a long time.

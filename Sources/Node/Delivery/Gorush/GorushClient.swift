@@ -1,5 +1,7 @@
 package import CurlClient
 package import Core
+import NodeMetrics
+import Tracing
 import Waku
 
 /// Posts notifications to a gorush server and returns the outcome.
@@ -48,11 +50,25 @@ package final class GorushClient: Sendable {
         guard !notifications.isEmpty else { return PostResult(outcome: .accepted, postedTokenCount: 0, countedTokenCount: 0) }
         let push = PushRequest(notifications, format: format)
         let request = HTTPRequest(
-            method: "POST", url: url, headers: [("Content-Type", "application/json")], body: push.encoded(at: now()), timeout: timeout)
+            method: "POST", url: url, headers: headers, body: push.encoded(at: now()), timeout: timeout)
         do throws(HTTPError) {
             return result(of: try await client.send(request), to: push)
         } catch {
             return PostResult(outcome: .failed(retryAfter: nil), reason: error.message, postedTokenCount: notifications.count)
+        }
+    }
+
+    private var headers: [(name: String, value: String)] {
+        var headers = [(name: "Content-Type", value: "application/json")]
+        if let context = ServiceContext.current {
+            TraceContextPropagator().inject(context, into: &headers, using: HeaderInjector())
+        }
+        return headers
+    }
+
+    private struct HeaderInjector: Injector {
+        func inject(_ value: String, forKey key: String, into headers: inout [(name: String, value: String)]) {
+            headers.append((key, value))
         }
     }
 

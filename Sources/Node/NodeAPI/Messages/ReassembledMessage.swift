@@ -11,8 +11,11 @@ package struct ReassembledMessage: Sendable {
     /// Its share of the work limit, in units of 4 KiB.
     package let cost: Int
     package let byteCount: Int
+    /// The hash that its segments announced.
+    package let announcedHash: [UInt8]
 
-    package init(_ bytes: [UInt8], sentAt: Timestamp) {
+    package init(_ bytes: [UInt8], announced announcedHash: [UInt8] = [], sentAt: Timestamp) {
+        self.announcedHash = announcedHash
         hash = MessageHash(bytes: SHA256.hash(bytes + withUnsafeBytes(of: sentAt.rawValue.bigEndian, Array.init)))
         self.sentAt = sentAt
         byteCount = bytes.count

@@ -12,7 +12,7 @@ package struct Reply: Sendable {
     /// The pubsub topic of the message that it answers.
     package let pubsubTopic: PubsubTopic
     /// The times of the message that it answers.
-    package let times: MessageTimes?
+    package var times: MessageTimes?
     /// The hash of the message that it answers.
     package let question: MessageHash?
     /// Size of the content before it is sealed.

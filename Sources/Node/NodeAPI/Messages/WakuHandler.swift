@@ -126,10 +126,13 @@ package struct Drop: Error {
     package let counter: Counter
     /// Whether another node may handle the message, because its share of a limit is not used up.
     package let isLeftToOthers: Bool
+    /// Set for a segment that was kept: the announced hash of the whole message.
+    package let segmentOf: [UInt8]?
 
-    package init(_ counter: Counter, isLeftToOthers: Bool = false) {
+    package init(_ counter: Counter, isLeftToOthers: Bool = false, segmentOf: [UInt8]? = nil) {
         self.counter = counter
         self.isLeftToOthers = isLeftToOthers
+        self.segmentOf = segmentOf
     }
 }
 

@@ -65,7 +65,9 @@ struct MessageSorter: Sendable {
             // Topics are 4 bytes of a hash, so two protocols may listen on the same.
             let arrivals = protocols.indices.dropFirst(first).compactMap { index -> (place: Int, incoming: Incoming)? in
                 guard index == first || protocols[index].topics.contains(tag) else { return nil }
-                let times = MessageTimes(received: instant, delay: delay, protocol: protocols[index].label)
+                let label = protocols[index].label
+                let trace = counters.tracer?.begin(label, received: instant, byteCount: received.message.payload.count)
+                let times = MessageTimes(received: instant, delay: delay, protocol: label, trace: trace)
                 return (index, Incoming(received: received, hash: hash, tag: tag, times: times))
             }
             sorted.append((hash, arrivals))

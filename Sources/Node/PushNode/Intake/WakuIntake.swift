@@ -38,6 +38,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     private let queries = Mutex(WaitingQueries<Message>())
     /// Used only by a single node; with several nodes `MessageShare` decides.
     private let deadlines = Mutex(AnswerDeadlines())
+    private let segments = Mutex(TracedSegments())
 
     package init(_ handler: Handler, _ node: NodeServices) {
         self.handler = handler
@@ -67,7 +68,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         let addition = waiting.withLock { $0.add(incoming, charge: charge) }
         for message in addition.displaced {
             handler.displaced(.topicKeys, handler.charge(of: message.tag, at: node.now()).standing)
-            drop(message.hash, .shedWaitingQuery)
+            drop(message.hash, .shedWaitingQuery, message.times.trace)
         }
         guard addition.isFirst else { return }
         activeTopics.add(1, ordering: .relaxed)
@@ -84,7 +85,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
             if let keys {
                 await submit(decode(messages.map { Undecoded(incoming: $0, keys: keys) }[...]))
             } else {
-                for message in messages { drop(message.hash, failure) }
+                for message in messages { drop(message.hash, failure, message.times.trace) }
             }
             activeTopics.subtract(1, ordering: .relaxed)
         }
@@ -126,12 +127,15 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         let messages: [Message] = chunk.compactMap { message in
             let incoming = message.incoming
             do throws(Drop) {
-                return try handler.decode(incoming, keys: message.keys, at: time)
+                let decoded = try handler.decode(incoming, keys: message.keys, at: time)
+                if let trace = incoming.times.trace, let whole = decoded.whole { trace.link(segments.withLock { $0.take(whole) }) }
+                return decoded
             } catch {
+                if let trace = incoming.times.trace, let whole = error.segmentOf { segments.withLock { $0.add(trace, of: whole) } }
                 if message.mayNeedKeys, error.counter == .droppedUndecryptable {
                     decodeLater(incoming)
                 } else {
-                    drop(incoming.hash, error.counter, isLeftToOthers: error.isLeftToOthers)
+                    drop(incoming.hash, error.counter, isLeftToOthers: error.isLeftToOthers, incoming.times.trace)
                     if error.counter.isAfterOpening { invalidCount += 1 }
                 }
                 return nil
@@ -141,7 +145,9 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         return messages
     }
 
-    private func drop(_ hash: MessageHash, _ counter: Counter, isLeftToOthers: Bool = false) {
+    private func drop(_ hash: MessageHash, _ counter: Counter, isLeftToOthers: Bool = false, _ trace: MessageTrace? = nil) {
+        // Invalid messages leave no trace: a flood of them would fill the ring.
+        if counter.mayBeHandledLater, counter != .segment { trace?.fail(counter) }
         // Recorded before the counter, since tests and operators may stop the node once they see the count.
         if counter.mayBeHandledLater || (isLeftToOthers && node.cluster.isShared) {
             node.cluster.abandoned(hash)
@@ -170,10 +176,16 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         for message in messages {
             switch message.kind {
             case .query:
-                guard budget.tryAcquire(message.cost, leaving: reserved.fromQueries) else { drop(message.hash, .shedQuery); continue }
+                guard budget.tryAcquire(message.cost, leaving: reserved.fromQueries) else {
+                    drop(message.hash, .shedQuery, message.times?.trace)
+                    continue
+                }
                 queries.append(message)
             case .request:
-                guard budget.tryAcquire(message.cost, leaving: reserved.fromRequests) else { drop(message.hash, .shedRequest); continue }
+                guard budget.tryAcquire(message.cost, leaving: reserved.fromRequests) else {
+                    drop(message.hash, .shedRequest, message.times?.trace)
+                    continue
+                }
                 changes.append(message)
             case .registration:
                 await budget.acquire(message.cost)
@@ -188,7 +200,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         let time = node.now()
         let answers = messages.map { message in PendingAnswer { [handler] in handler.finish(message, .failure($0)) } }
         expect(answers, to: messages)
-        node.store.submit(messages.map { claimed(handler.change($0, at: time), for: $0) }) { [self] results in
+        node.store.submit(messages.map { decided(claimed(handler.change($0, at: time), for: $0), $0) }) { [self] results in
             // Called in the order of commits, so a device's notifications are queued in that order.
             let queued = results.flatMap { result in (try? result.get())?.outcome.map(handler.queued) ?? [] }
             node.counters.add(.notificationQueued, queued.count)
@@ -233,6 +245,12 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         return node.cluster.claim(message.wholeHash, message.kind, sentAt: sentAt, for: command)
     }
 
+    /// Records the decision in the message's trace.
+    private func decided(_ command: StoreCommand<Claimed<Handler.Outcome>>, _ message: Message) -> StoreCommand<Claimed<Handler.Outcome>> {
+        guard let trace = message.times?.trace else { return command }
+        return command.whenDecided { trace.mark(.decided) }
+    }
+
     private func finish(_ message: Message, answer: PendingAnswer, result: Result<Claimed<Handler.Outcome>, StoreError>) {
         switch result {
         case .success(.here(let outcome)):
@@ -246,6 +264,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
             if answer.take() { handler.finish(message, .success(outcome)) }
         case .success(.elsewhere(let kind)): node.cluster.claimedElsewhere(message.hash, kind)
         case .failure(let error):
+            message.times?.trace?.fail(Counter.failedStore)
             node.counters.add(.failedStore)
             node.errors.log("failed to store message", reason: error.message)
             // Another node may still handle the message.
@@ -295,6 +314,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
                         node.cluster.failed(message.hash) {}
                         continue
                     }
+                    message.times?.trace?.mark(.decided)
                     // Before the answer, so that no other node handles the query meanwhile.
                     node.cluster.finished(message.hash)
                     handler.answered(message, reply)
@@ -312,7 +332,10 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     private func fail(_ messages: [Message], _ error: StoreError) {
         node.counters.add(.failedStore, messages.count)
         node.errors.log("failed to answer query", reason: error.message, count: messages.count)
-        for message in messages { node.cluster.failed(message.hash) {} }
+        for message in messages {
+            message.times?.trace?.fail(Counter.failedStore)
+            node.cluster.failed(message.hash) {}
+        }
     }
 
     // MARK: Figures

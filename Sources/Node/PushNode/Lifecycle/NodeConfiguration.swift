@@ -52,6 +52,8 @@ package struct NodeConfiguration: Sendable {
     package var feedbackSecret: FeedbackSecret?
     /// nil: the node does not post to Web Push services.
     package var webPush: WebPushEndpoint?
+    /// Traces messages; nil traces none.
+    package var tracer: MessageTracer?
     /// Whether there is an admin socket in the data folder.
     package var servesAdmin = false
     /// The log level that `admin log-level` changes; nil if it can't be changed.

@@ -34,7 +34,7 @@ struct NodeFoundation {
         self.logger = logger
         self.now = now
         errors = RepeatedErrors(logger)
-        counters = Counters(NodeService.metrics(of: protocols), protocols: Set(protocols.map(\.label)))
+        counters = Counters(NodeService.metrics(of: protocols), protocols: Set(protocols.map(\.label)), tracer: configuration.tracer)
         folder = try DataFolder(locking: configuration.dataPath)
         store = try openStore(NodeService.parts + Self.parts(of: protocols, and: knownParts))
         alarms = Alarms(registry: counters.registry, now: now)

@@ -132,6 +132,7 @@ final class Publisher: ReplyPublishing {
                     message, on: answer.pubsubTopic, avoiding: usedPlaces, until: publishedAt + Self.publicationTimeout)
             else {
                 counters.add(item.publishedAt == nil ? .answerLost : .answerUnconfirmed)
+                answer.times?.trace?.fail(Counter.answerLost)
                 return
             }
             switch placed.publication {
@@ -152,6 +153,9 @@ final class Publisher: ReplyPublishing {
         if unconfirmed.isEmpty {
             counters.add(.answerConfirmed)
         } else if canBeLookedUp {
+            // The trace ends before the look-up.
+            var answer = answer
+            answer.times?.trace = nil
             lookUpLater(
                 Confirmations.Sent(answer: answer, publications: item.publications + [unconfirmed], publishedAt: publishedAt))
         } else {

@@ -84,6 +84,9 @@ struct Bench: ReportingCommand {
     @Option(help: "Duration of end-to-end and endurance, and of the latencies of web-push. [default: 5s, 10m, and --seconds]")
     var duration: DurationArgument?
 
+    @Flag(help: "Trace the messages of registration, query and request, as waku-push serve --otlp does; nothing is exported.")
+    var traces = false
+
     @Flag(help: "Print JSON.")
     var json = false
 
@@ -147,6 +150,7 @@ struct Bench: ReportingCommand {
         settings.batch = batch
         settings.store = store
         settings.gorushLatency = gorushLatency.duration
+        settings.isTraced = traces
         settings.progress = { progress.show($0, $1) }
         var results: [BenchResult] = []
         for part in BenchPart.allCases where parts.contains(part) || (parts.isEmpty && !part.isLong) {

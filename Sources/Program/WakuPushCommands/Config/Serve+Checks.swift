@@ -118,6 +118,12 @@ extension Serve {
                 settings.place(of: "url", option: "gorush"),
                 "\(what) cross the network unencrypted to \(settings.rule.name): give it an https:// URL, or run gorush on this machine")
         }
+        if let url = traces.url, Self.isPlain(url) {
+            let what = traces.headerFile == nil ? "traces" : "traces and the header of --otlp-header-file"
+            warn(
+                ServeOption.place(of: "otlp"),
+                "\(what) cross the network unencrypted to the collector: give --otlp an https:// URL, or run a collector on this machine")
+        }
         let names = plan.configuration.httpHosts
         let listeners = [("http", http.address)] + (servesLoopback ? [("loopback-listen", loopbackListen.address)] : [])
         for (option, address) in listeners where !Self.isLoopback(address.host) && names.isEmpty {

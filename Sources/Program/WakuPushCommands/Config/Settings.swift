@@ -181,6 +181,21 @@ enum Settings {
         "log-level", .info, "Minimum level of log records: trace, debug, info, notice, warning, error or critical.")
     static let logFormat = Setting<LogFormat>("log-format", .text, "Format of log records, one per line on standard error: text or json.")
 
+    // MARK: Traces
+
+    static let otlp = Setting<String?>(
+        "otlp",
+        "URL of an OpenTelemetry collector that gets traces of messages by OTLP over HTTP, such as http://127.0.0.1:4318. Without it messages are not traced."
+    )
+    static let otlpRate = Setting<ShareArgument>(
+        "otlp-rate", ShareArgument(0.01), "Share of messages whose traces are exported, from 0 to 1.")
+    static let otlpSlow = Setting<OptionalDurationArgument>(
+        "otlp-slow", OptionalDurationArgument(DurationArgument("2s", .seconds(2))),
+        "Traces of messages that took longer than this are exported in any case, as are those of failed ones. The reply delay does not count. off: failed ones only."
+    )
+    static let otlpHeaderFile = Setting<String?>(
+        "otlp-header-file", "File with an HTTP header for the collector, \"Name: value\", such as a token.")
+
     // MARK: Limits
 
     static let limit = Setting<[String]>(
@@ -209,7 +224,7 @@ enum Settings {
         statusV01.option, v01APNsTopic.option, sessionHttp.option, sessionProxy.option, sessionNodes.option, sessionOxend.option,
         sessionOnionKey.option,
         sessionApnsTopic.option, sessionRenewal.option, http.option, httpHost.option, documentation.option, logLevel.option,
-        logFormat.option, limit.option,
+        logFormat.option, otlp.option, otlpRate.option, otlpSlow.option, otlpHeaderFile.option, limit.option,
         allowKeys.option, denyKeys.option, registrationLifetime.option,
     ]
 }

@@ -5,6 +5,7 @@ import NodeMetrics
 import NodeAPI
 import SessionProtocol
 import Core
+import Tracing
 import Waku
 
 /// Answers the requests of ``SessionEndpoint``, including those inside onion requests.
@@ -34,7 +35,10 @@ struct SessionResponder: HTTPResponder {
         case .found(let endpoint):
             return try await bodies.read(request, upTo: SessionProtocol.RequestBody.maximumByteCount) { body in
                 switch body {
-                case .body(let bytes): Self.json(try await answer(bytes, at: endpoint, from: client(of: request, context)))
+                case .body(let bytes):
+                    Self.json(
+                        try await answer(
+                            bytes, at: endpoint, from: client(of: request, context), trace(bytes, caller: request.headers)))
                 case .tooLarge: Self.json(refused(SessionProtocol.RequestBody.tooLarge, at: endpoint))
                 case .busy: Self.json(refused(.busy, at: endpoint))
                 }
@@ -50,6 +54,18 @@ struct SessionResponder: HTTPResponder {
         return context.client(in: network)
     }
 
+    /// Begins the trace of a request, as a part of the caller's.
+    private func trace(_ body: [UInt8], caller headers: HTTPFields = [:]) -> MessageTrace? {
+        guard let tracer = counters.tracer else { return nil }
+        var context = ServiceContext.topLevel
+        TraceContextPropagator().extract(headers, into: &context, using: HeaderExtractor())
+        return tracer.begin(.session, .http, caller: context.trace, byteCount: body.count)
+    }
+
+    private struct HeaderExtractor: Extractor {
+        func extract(key: String, from headers: HTTPFields) -> String? { HTTPField.Name(key).flatMap { headers[$0] } }
+    }
+
     // MARK: Subscriptions
 
     /// JSON, and the seconds after which to retry if any request failed for a temporary reason: then the status is 503.
@@ -58,17 +74,27 @@ struct SessionResponder: HTTPResponder {
         let retryAfter: Int?
     }
 
-    private func answer(_ body: [UInt8], at endpoint: SessionEndpoint, from client: HTTPClient) async throws -> Answer {
+    private func answer(
+        _ body: [UInt8], at endpoint: SessionEndpoint, from client: HTTPClient, _ trace: MessageTrace?
+    ) async throws -> Answer {
         let committed = try await preparation.onThread(for: client, byteCount: body.count) {
             [preparation, commits, now] (pass: @escaping @Sendable (Committed) -> Void) in
             let prepared = preparation.prepare(body, isSubscription: endpoint == .subscribe, at: now().seconds)
-            commits.commit(prepared.requests, of: client.network, byteCount: prepared.byteCount) { pass((prepared, $0)) }
+            trace?.mark(.decoded, .registration)
+            commits.commit(prepared.requests, of: client.network, byteCount: prepared.byteCount) {
+                trace?.mark(.committed)
+                pass((prepared, $0))
+            }
         }
         guard let (prepared, answers) = committed else {
             limits.refusedTurn()
+            trace?.fail("too many requests")
             return refused(.overloaded, at: endpoint)
         }
-        return answer(to: prepared, answers, at: endpoint)
+        let answer = answer(to: prepared, answers, at: endpoint)
+        if answer.retryAfter != nil { trace?.fail("request not stored") }
+        trace?.mark(.answered)
+        return answer
     }
 
     /// The requests of a body, and the answers to the valid ones.
@@ -106,11 +132,17 @@ struct SessionResponder: HTTPResponder {
 
     private func onion(_ body: [UInt8], from client: HTTPClient) async throws -> Response {
         typealias Opened = Result<(onion: OpenedOnion, inside: Inside), OnionError>
+        // Without the header, which is the last server's of the path.
+        let trace = trace(body)
         let opened = try await preparation.onThread(for: client, byteCount: body.count) {
             [self] (pass: @escaping @Sendable (Opened) -> Void) in
             do throws(OnionError) {
                 let onion = try onionKey.open(body)
-                handle(onion.plain, from: client.network) { pass(.success((onion, $0))) }
+                trace?.mark(.decoded)
+                handle(onion.plain, from: client.network) { inside in
+                    if case .requests = inside { trace?.mark(.committed, .registration) }
+                    pass(.success((onion, inside)))
+                }
             } catch {
                 pass(.failure(error))
             }
@@ -118,6 +150,7 @@ struct SessionResponder: HTTPResponder {
         switch opened {
         case nil:
             limits.refusedTurn()
+            trace?.fail("too many requests")
             return Self.unavailable(.overloaded)
         case .failure(let error): return refused(error)
         case .success((let onion, let inside)):
@@ -127,6 +160,7 @@ struct SessionResponder: HTTPResponder {
                 case .requests(let prepared, let endpoint, let answers): Self.inner(answer(to: prepared, answers, at: endpoint))
                 }
             counters.increment(.sessionOnionRequests, SessionOnionLabel.answered)
+            trace?.mark(.answered)
             return Response(
                 status: .ok, headers: [.contentType: "application/octet-stream"],
                 body: .init(byteBuffer: ByteBuffer(bytes: onion.seal(answer))))

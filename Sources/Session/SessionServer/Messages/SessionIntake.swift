@@ -86,6 +86,8 @@ final class SessionIntake: SessionMessageReceiver {
         /// Reads and encrypts.
         let preparation: StoreCommand<PreparedMessage>
         var prepared: PreparedMessage?
+        /// nil when it is not traced.
+        let trace: MessageTrace?
     }
 
     private func admit(_ reported: ReportedMessage, at now: Timestamp) -> Admitted? {
@@ -103,11 +105,20 @@ final class SessionIntake: SessionMessageReceiver {
             node.counters.add(.sessionDropped(.tooOld))
             return nil
         }
-        return Admitted(
-            message: reported,
-            preparation: subscriptions.prepare(
-                message, expires: expires, by: source, sodium, at: now, unless: { [recent] in recent.contains($0, at: now) },
-                admits: { [admission] in admission.admits($1, ofRow: $0, at: now) }))
+        let preparation = subscriptions.prepare(
+            message, expires: expires, by: source, sodium, at: now, unless: { [recent] in recent.contains($0, at: now) },
+            admits: { [admission] in admission.admits($1, ofRow: $0, at: now) })
+        guard let trace = node.counters.tracer?.begin(.session, byteCount: message.data?.count ?? 0) else {
+            return Admitted(message: reported, preparation: preparation, trace: nil)
+        }
+        trace.mark(.decoded, .request)
+        let traced = preparation.map { prepared in
+            trace.mark(.decided)
+            var prepared = prepared
+            prepared.trace = trace
+            return prepared
+        }
+        return Admitted(message: reported, preparation: traced, trace: trace)
     }
 
     /// Prepares messages on one of the store's reader threads. The writer decides later, and prepares those whose rows could not be read.
@@ -172,6 +183,7 @@ final class SessionIntake: SessionMessageReceiver {
             case .failure(let error):
                 if failed.isEmpty { logFailure(error) }
                 failed += group.map(\.message)
+                for message in group { message.trace?.fail(Counter.failedStore) }
             }
         }
         return failed + (await commitEach(alone))
@@ -190,6 +202,7 @@ final class SessionIntake: SessionMessageReceiver {
             case .failure(let error):
                 if failed.isEmpty { logFailure(error) }
                 failed.append(message.message)
+                message.trace?.fail(Counter.failedStore)
             }
         }
         if let error = givenUp.first {
@@ -231,6 +244,7 @@ final class SessionIntake: SessionMessageReceiver {
         guard !deliveries.isEmpty else { return }
         node.counters.add(.sessionNotification, deliveries.count)
         node.counters.add(.notificationQueued, deliveries.count)
+        for delivery in deliveries { delivery.trace?.mark(.committed) }
         recent.add(deliveries.lazy.map(\.delivery), at: node.now())
         node.delivery.enqueue(deliveries)
     }

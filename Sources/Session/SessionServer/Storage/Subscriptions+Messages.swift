@@ -1,5 +1,6 @@
 import Delivery
 import Core
+import NodeMetrics
 import SessionProtocol
 import Storage
 import Waku
@@ -46,6 +47,8 @@ struct PreparedMessage: Sendable {
     let duplicates: Int
     /// The number of notifications that a rate limit refused.
     let refused: Int
+    /// nil when it is not traced.
+    var trace: MessageTrace?
 
     var isWanted: Bool { !notifications.isEmpty || duplicates > 0 || refused > 0 }
 }
@@ -175,7 +178,7 @@ extension Subscriptions {
             let duplicates = prepared.duplicates + notifications.count - new.count
             let admitted = new.filter(admits)
             return .apply(admitted.flatMap(\.changes)) { ids in
-                let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: prepared.expires) }
+                let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: prepared.expires, prepared.trace) }
                 return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: prepared.isWanted)
             }
         }
@@ -216,7 +219,7 @@ extension Subscriptions {
                 var ids = ids[...]
                 return decided.map { one in
                     guard let (message, admitted, duplicates) = one else { return nil }
-                    let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: message.expires) }
+                    let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: message.expires, message.trace) }
                     ids = ids.dropFirst(admitted.count)
                     return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: message.isWanted)
                 }
@@ -224,10 +227,12 @@ extension Subscriptions {
         }
     }
 
-    private static func queued(_ notification: PreparedMessage.Notification, id: Int64, expires: Timestamp) -> QueuedDelivery {
+    private static func queued(
+        _ notification: PreparedMessage.Notification, id: Int64, expires: Timestamp, _ trace: MessageTrace?
+    ) -> QueuedDelivery {
         let waiting = WaitingDelivery(
             id: id, delivery: notification.delivery, device: device(notification.row), expires: expires, markedAt: notification.markedAt)
-        return QueuedDelivery(PostableDelivery(waiting, to: notification.address, notification.content), times: nil)
+        return QueuedDelivery(PostableDelivery(waiting, to: notification.address, notification.content), times: nil, trace: trace)
     }
 
     private static let seenRows = TimedRows(SessionStorage.seen, by: SessionStorage.at)

@@ -76,9 +76,9 @@ final class StatusDecoder: Sendable {
                 return (added, assembler.displacedCount - before)
             }
             limits.limiter.displaced(.segments, isKnown ? .known : .stranger, count: displaced)
-            guard let whole = added else { throw Drop(.segment) }
+            guard let whole = added else { throw Drop(.segment, segmentOf: segment.wholeHash) }
             bytes = whole.bytes
-            reassembled = ReassembledMessage(whole.bytes, sentAt: whole.sentAt)
+            reassembled = ReassembledMessage(whole.bytes, announced: segment.wholeHash, sentAt: whole.sentAt)
         }
         let envelope: MetadataEnvelope
         do throws(EnvelopeError) {

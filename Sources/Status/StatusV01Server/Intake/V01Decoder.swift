@@ -92,8 +92,8 @@ final class V01Decoder: Sendable {
             return (added, assembler.displacedCount - before)
         }
         limits.limiter.displaced(.segments, .stranger, count: displaced)
-        guard let whole = added else { throw Drop(.segment) }
-        return (whole.bytes, ReassembledMessage(whole.bytes, sentAt: whole.sentAt))
+        guard let whole = added else { throw Drop(.segment, segmentOf: segment.wholeHash) }
+        return (whole.bytes, ReassembledMessage(whole.bytes, announced: segment.wholeHash, sentAt: whole.sentAt))
     }
 
     private func command(

@@ -1,0 +1,101 @@
+import ArgumentParser
+import Cluster
+import CurlClient
+import Foundation
+import Logging
+import NodeAssembly
+import NodeMetrics
+import PushNode
+import ServiceLifecycle
+
+/// A share from 0 to 1.
+struct ShareArgument: DescribedArgument {
+    static let allowedValues = "a number from 0 to 1 such as 0.01"
+
+    let share: Double
+    let defaultValueDescription: String
+
+    init?(argument: String) {
+        guard let share = Double(argument), (0...1).contains(share) else { return nil }
+        self.share = share
+        defaultValueDescription = argument
+    }
+
+    init(_ share: Double) {
+        self.share = share
+        defaultValueDescription = "\(share)"
+    }
+}
+
+/// Traces of messages, exported by OTLP/HTTP. Off unless `--otlp` is given.
+struct TraceOptions: ParsableArguments {
+    @Option(Settings.otlp) var otlp: String?
+    @Option(Settings.otlpRate) var otlpRate: ShareArgument
+    @Option(Settings.otlpSlow) var otlpSlow: OptionalDurationArgument
+    @Option(Settings.otlpHeaderFile) var otlpHeaderFile: String?
+
+    var url: String? { otlp ?? Environment.string("otlp") }
+    var headerFile: String? { otlpHeaderFile ?? Environment.string("otlp-header-file") }
+
+    typealias HTTPHeader = (name: String, value: String)
+
+    struct Plan: Sendable {
+        let url: HTTPBaseURL
+        let header: HTTPHeader?
+        let sampling: TraceBuffer.Configuration
+    }
+
+    /// nil when nothing is traced.
+    func plan(_ failures: ConfigurationFailures) -> Plan? {
+        guard let text = url else {
+            for name in ["otlp-rate", "otlp-slow", "otlp-header-file"] where ServeOption.isGiven([name]) {
+                failures.check(name) { () throws -> Void in throw CommandFailure(.usage, "--\(name) has no effect without --otlp") }
+            }
+            return nil
+        }
+        let url = failures.check("otlp") { () throws -> HTTPBaseURL in try Self.collector(text) }
+        let header: HTTPHeader? = failures.check("otlp-header-file") { () throws -> HTTPHeader? in try self.header() } ?? nil
+        var sampling = TraceBuffer.Configuration()
+        sampling.rate = otlpRate.share
+        sampling.slow = otlpSlow.duration
+        return url.map { Plan(url: $0, header: header, sampling: sampling) }
+    }
+
+    private static func collector(_ text: String) throws(CommandFailure) -> HTTPBaseURL {
+        do throws(HTTPBaseURL.Problem) {
+            return try HTTPBaseURL(parsing: text)
+        } catch {
+            throw CommandFailure(
+                .usage,
+                "--otlp is not the URL of a collector: give one such as http://127.0.0.1:4318, without user, password and query")
+        }
+    }
+
+    private func header() throws(CommandFailure) -> HTTPHeader? {
+        guard let headerFile else { return nil }
+        let text = try SecretFile.read(headerFile)
+        guard let colon = text.firstIndex(of: ":"), colon != text.startIndex else {
+            throw CommandFailure(.data, "secret file \(headerFile) does not have the form \"Name: value\": see --otlp-header-file")
+        }
+        return (String(text[..<colon]), text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces))
+    }
+}
+
+/// Exports the traces of a node while it runs, and the last ones after it has stopped.
+struct TraceService: Service {
+    private let exporter: TraceExporter
+
+    /// nil if the node does not trace messages.
+    init?(_ plan: TraceOptions.Plan, _ configuration: ServerConfiguration, counters: Counters, logger: Logger) {
+        guard let tracer = configuration.tracer else { return nil }
+        exporter = TraceExporter(
+            tracer, to: plan.url, header: plan.header,
+            resource: OTLPTraces.Resource(version: Version.current, instance: configuration.cluster?.name), counters: counters,
+            logger: logger)
+    }
+
+    func run() async {
+        await cancelWhenGracefulShutdown { await exporter.run() }
+        await exporter.finish()
+    }
+}
