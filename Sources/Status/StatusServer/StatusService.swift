@@ -274,7 +274,7 @@ struct StatusService: ProtocolService {
         }
     }
 
-    /// Numbers of registrations by identity, those that are served first; empty if there is one only.
+    /// Numbers of registrations by identity, served ones first; empty with only one identity.
     private func identityCounts() async -> [(identity: PublicKey, count: Int?)] {
         let all = identities + marks.known.filter { !identities.contains($0) }
         guard all.count > 1 else { return [] }

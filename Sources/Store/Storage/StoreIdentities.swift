@@ -1,6 +1,6 @@
 package import WakuCrypto
 
-/// The identities that a database has served, if there was more than one: a property of the database, with no entry in those that served one.
+/// The identities that a database has served, as a property of the database. There is no entry in a database that has served one only.
 package enum StoreIdentities {
     /// Compressed public keys, one after the other.
     static let property = "identities"

@@ -21,7 +21,7 @@ package struct PostgreSQLKeyRotation {
     ///   - storageKey: the storage key of the identity.
     ///   - address: a database that no exclusive store uses.
     ///   - parts: all parts that have tables in the database.
-    ///   - move: set to move the database to another identity, whose storage key opens it from then on.
+    ///   - move: the other identity to which the database is moved; from then on its storage key opens the database. nil: it stays.
     /// - Throws: `StoreError`; `damaged` when a row can't be opened, and then nothing is changed.
     /// - Returns: the number of re-encrypted rows.
     @discardableResult

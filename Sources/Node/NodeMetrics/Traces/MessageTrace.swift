@@ -76,7 +76,7 @@ package final class MessageTrace: Sendable {
     /// This message as a segment, for the trace of the message that it is a part of.
     package var asSegment: EndedTrace { state.withLock { snapshot($0) } }
 
-    /// - Parameter segments: the segments that came before the last, whose trace this is.
+    /// - Parameter segments: the earlier segments of the message. This is the trace of the last one.
     package func link(_ segments: [EndedTrace]) {
         state.withLock { $0.segments = segments }
     }

@@ -168,7 +168,7 @@ struct RegistrationRow: Encodable {
     let state: String
     let version: UInt64
     let changed: String
-    /// The mark of the identity with which it is registered; nil: that which the database served first.
+    /// The mark of the identity with which it is registered; nil: the first that the database served.
     let identity: String?
 
     init(_ summary: RegistrationSummary) {

@@ -59,7 +59,7 @@ package struct RegistrationFigures: Hashable, Sendable {
     package var unregistered = 0
     /// Registered installations whose Web Push subscriptions name a VAPID key, by `VAPIDKey.mark(of:)`.
     package var webPushKeys: [Int64: Int] = [:]
-    /// Registered installations by identity of the node: those that were asked for.
+    /// Registered installations by identity of the node, for the identities in the question.
     package var byServer: [ServerMark: Int] = [:]
 }
 
