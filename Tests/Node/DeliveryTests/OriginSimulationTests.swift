@@ -111,7 +111,7 @@ struct OriginSimulationTests {
                     #expect(batch.deliveries.count == 1)
                     guard case .webPush(let origin) = table.destination(place), let number = numbers[origin] else { continue }
                     #expect(owner[batch.deliveries[0]] == number)
-                    table.sent(batch, count: 1, by: place, now: now)
+                    _ = table.sent(batch, count: 1, by: place, now: now)
                     result.posts[origin, default: 0] += 1
                     inFlight[origin, default: 0] += 1
                     result.maximumInFlightOfOne = max(result.maximumInFlightOfOne, inFlight[origin, default: 0])
