@@ -185,6 +185,39 @@ struct P2PRelayTests {
         await one.stop()
     }
 
+    /// A query that was published while the only connection was cut: nobody sends it again by gossip, so only the store has it.
+    @Test func queriesPublishedInAGapOfGossipAreFetchedFromTheStore() async throws {
+        let key = NodeKey.generate()
+        var one = try listening { $0.key = key }
+        let address = try await one.address()
+        let (own, query) = (ContentTopic(TopicTag(of: "own")), ContentTopic(TopicTag(of: "query")))
+        let wanted = Set([own, query].compactMap(\.tag))
+        let two = dialing(address) {
+            $0.catchUpTopics = [own]
+            $0.wants = { wanted.contains($0) }
+            // Far longer than needed on a slow machine.
+            $0.lookBackWindow = .seconds(120)
+        }
+        try await eventually { two.relay.state == .attached }
+        await one.stop()
+        try await eventually { two.relay.state != .attached }
+        let missed = [own, query, ContentTopic(TopicTag(of: "of another node"))].enumerated().map { number, topic in
+            WakuMessage(payload: [UInt8(number), 1], contentTopic: topic, timestamp: .now())
+        }
+        one = try listening {
+            $0.key = key
+            $0.listenAddresses = [address.withoutPeerID]
+        }
+        serveStore(on: one.relay.host, missed.map { ReceivedMessage(message: $0, pubsubTopic: Self.topic) })
+        try await eventually { Set(two.received.map(\.message)).isSuperset(of: missed[..<2]) }
+        // It is queried once more, for messages that the store had not stored yet.
+        try await eventually { two.relay.lockedState.withLock { $0.lookBack.next(at: .now) } == nil }
+        #expect(two.received.count { $0.message == missed[1] } == 1)
+        #expect(!two.received.contains { $0.message == missed[2] })
+        await two.stop()
+        await one.stop()
+    }
+
     @Test("The largest message of Status' nodes is forwarded")
     func largest() async throws {
         let middle = try listening()

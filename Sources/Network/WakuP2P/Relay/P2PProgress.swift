@@ -39,6 +39,9 @@ struct P2PProgress {
     /// The topics without peers.
     var detachedTopics: [PubsubTopic] { zip(pubsubTopics, topics).filter { !$1.isAttached }.map(\.0) }
 
+    /// The topics without peers that had some before, in this run or the previous one.
+    var interruptedTopics: [PubsubTopic] { zip(pubsubTopics, topics).filter { !$1.isAttached && $1.seen != nil }.map(\.0) }
+
     /// For each topic, the local time up to which all messages were delivered. It stays unchanged while messages may be missing that were not
     /// fetched from a store yet.
     func seenUntil(at now: Moment) -> [PubsubTopic: Timestamp] {

@@ -92,24 +92,6 @@ extension P2PRelay {
         }
     }
 
-    /// Queries stores for the messages of the last seconds on newly subscribed topics.
-    func lookBack(deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
-        for await _ in lookBackAdded {
-            while !Task.isCancelled, let query = lockedState.withLock({ $0.lookBack.next(at: .now) }) {
-                do throws(StoreError) {
-                    let page = try await self.query(query)
-                    let fresh = lockedState.withLock { $0.lookBack.fresh(page.messages) }
-                    guard !fresh.isEmpty else { continue }
-                    configuration.report(.recovered(fresh.count))
-                    await deliver(fresh)
-                } catch {
-                    logger.debug("failed to look up recent messages", metadata: ["reason": "\(error)"])
-                    lockedState.withLock { $0.lookBack.failed() }
-                }
-            }
-        }
-    }
-
     /// The content topics to subscribe to, up to the node's limit. Logs once when there are more.
     private func wantedTopics() -> [ContentTopic] {
         let limit = lockedState.withLock(\.filterPeers.topicLimit)

@@ -21,7 +21,7 @@ extension P2PRelay {
             for index in configuration.pubsubTopics.indices {
                 group.addTask { await self.catchUp(on: index, deliver: deliver) }
             }
-            if isFilterClient { group.addTask { await self.lookBack(deliver: deliver) } }
+            group.addTask { await self.lookBack(deliver: deliver) }
         }
     }
 
@@ -77,6 +77,7 @@ extension P2PRelay {
         let update = lockedState.withLock { $0.updateAttachment(hasPeers: hasPeers, isInboxEmpty: inbox.isEmpty, at: .now()) }
         for _ in 0..<update.gapCount { configuration.report(.gap) }
         if update.needsCatchUp { for gap in gapNoted { gap.signal() } }
+        if update.needsLookBack { lookBackAdded.signal() }
         switch (update.wasAttached, update.isAttached) {
         case (false, true): logger.info("relay attached", metadata: ["peers": .stringConvertible(workingPeers.count)])
         case (true, false): logger.warning("relay detached", metadata: ["peers": .stringConvertible(workingPeers.count)])

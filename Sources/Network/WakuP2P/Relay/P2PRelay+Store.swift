@@ -70,6 +70,43 @@ extension P2PRelay {
         throw failure
     }
 
+    // MARK: Looking back
+
+    /// Queries stores for the messages of the last seconds: see ``QueryLookBack``.
+    func lookBack(deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
+        for await _ in lookBackAdded {
+            while !Task.isCancelled, let action = lockedState.withLock({ $0.lookBack.next(at: .now) }) {
+                switch action {
+                case .wait(let until): try? await until.sleep()
+                case .query(let query): await lookBack(by: query, deliver: deliver)
+                }
+            }
+        }
+    }
+
+    private func lookBack(by query: StoreQuery, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
+        do throws(StoreError) {
+            let page = try await self.query(query)
+            let fresh = lockedState.withLock { state in
+                state.lookBack.answered(page)
+                return state.lookBack.fresh(page.messages.filter { self.isLookedBackFor($0, by: query) })
+            }
+            guard !fresh.isEmpty else { return }
+            configuration.report(.recovered(fresh.count))
+            await deliver(fresh)
+        } catch {
+            logger.debug("failed to look up recent messages", metadata: ["reason": "\(error)"])
+            lockedState.withLock { $0.lookBack.failed(at: .now) }
+        }
+    }
+
+    /// A query without content topics returns all messages of the shard, also those of other nodes and those that catching up fetches.
+    private func isLookedBackFor(_ received: ReceivedMessage, by query: StoreQuery) -> Bool {
+        let topic = received.message.contentTopic
+        guard query.contentTopics.isEmpty else { return true }
+        return !configuration.catchUpTopics.contains(topic) && configuration.wants.map { wants in topic.tag.map(wants) ?? false } ?? true
+    }
+
     // MARK: Catching up
 
     func catchUp(on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {

@@ -58,7 +58,7 @@ public final class P2PRelay: Relay {
         public var contentTopics: (@Sendable (_ limit: Int) -> [ContentTopic])?
         /// Intervals of requests to filter nodes.
         var filter = FilterTiming()
-        /// How far back a filter client looks for queries on newly subscribed topics.
+        /// How far back the relay looks for queries on newly subscribed topics, or after a time without peers.
         var lookBackWindow = QueryLookBack.window
         /// ``StoreCatchUp/Configuration/settling`` and ``StoreCatchUp/Configuration/shortestPeriod``
         var catchUpSettling = Duration.seconds(1)

@@ -14,6 +14,8 @@ struct P2PRelayState {
         var gapCount: Int
         /// Whether to query a store: there are gaps, or filter subscriptions may have been lost for a moment.
         var needsCatchUp: Bool
+        /// Whether queries were added to ``P2PRelayState/lookBack``.
+        var needsLookBack = false
     }
 
     /// Whether this node receives from filter nodes instead of gossiping.
@@ -88,7 +90,13 @@ struct P2PRelayState {
             update.gapCount = progress.note(standing, isHandedOver: isInboxEmpty, at: now)
             update.needsCatchUp = standing.uncertainFrom != nil
         } else {
+            let interrupted = progress.interruptedTopics
             update.gapCount = progress.note(hasPeers: hasPeers, isHandedOver: isInboxEmpty, at: now)
+            let left = progress.detachedTopics
+            for topic in interrupted where !left.contains(topic) {
+                lookBack.addGap(on: topic, at: now)
+                update.needsLookBack = true
+            }
         }
         update.isAttached = progress.isAttached
         update.needsCatchUp = update.needsCatchUp || update.gapCount > 0
@@ -101,7 +109,7 @@ struct P2PRelayState {
     /// Records messages that peers sent, so that stores do not deliver them again.
     mutating func noteReceived(_ messages: [ReceivedMessage]) {
         progress.noteReceived(messages)
-        if isFilterClient { lookBack.noteReceived(messages) }
+        lookBack.noteReceived(messages)
     }
 
     /// Records messages that a filter node pushed: each proves its subscription at the time of `moment`.
