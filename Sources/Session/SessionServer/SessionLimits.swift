@@ -14,6 +14,7 @@ import Core
 /// | `store-mib` | the store, of all protocols |
 /// | `new-registrations` | new subscriptions, divided among the networks of clients |
 /// | `notifications-by-target` | notifications for a subscription |
+/// | `notifications` | notifications of all accounts, divided among them |
 package final class SessionLimits: Sendable {
     let limiter: RateLimits
     /// Names networks within this process only.
@@ -64,10 +65,13 @@ package final class SessionLimits: Sendable {
 
     /// - Parameters:
     ///   - row: the row of the subscription.
+    ///   - account: its account, which pays: a storage server may report any number of messages for accounts of its own.
     ///   - now: the current time.
-    func admitsNotification(for row: Int64, at now: Timestamp) -> Bool {
+    func admitsNotification(for row: Int64, of account: AccountID, at now: Timestamp) -> Bool {
+        guard !limiter.isUnlimited else { return true }
         let name = withUnsafeBytes(of: row, Array.init)
-        return !limiter.refuses { $0.notification(for: name, at: now) }
+        let owner = Charge(hasher.payer(.owner, account.bytes), .stranger)
+        return !limiter.refuses(for: owner) { $0.notification(for: name, by: owner, at: now) }
     }
 
     func counted(subscriptions count: Int) {

@@ -1,5 +1,6 @@
 import RateLimits
 import Core
+import SessionProtocol
 import Synchronization
 
 /// Applies the rate limit of a device to its notifications. An admitted notification counts once, even if the store decides on it several
@@ -18,11 +19,16 @@ final class NotificationAdmission: Sendable {
     /// - Parameters:
     ///   - delivery: the notification.
     ///   - row: the row of its subscription.
+    ///   - account: the account of the subscription.
     ///   - now: the current time.
-    func admits(_ delivery: DeliveryID, ofRow row: Int64, at now: Timestamp) -> Bool {
+    func admits(_ delivery: DeliveryID, ofRow row: Int64, of account: AccountID, at now: Timestamp) -> Bool {
         if limits.limiter.isUnlimited || admitted.withLock({ $0.contains(delivery) }) { return true }
-        guard limits.admitsNotification(for: row, at: now) else { return false }
+        guard limits.admitsNotification(for: row, of: account, at: now) else { return false }
         admitted.withLock { $0.set((), of: delivery) }
         return true
+    }
+
+    func admits(_ notification: PreparedMessage.Notification, at now: Timestamp) -> Bool {
+        admits(notification.delivery, ofRow: notification.row, of: notification.account, at: now)
     }
 }

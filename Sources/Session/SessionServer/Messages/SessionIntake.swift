@@ -107,7 +107,7 @@ final class SessionIntake: SessionMessageReceiver {
         }
         let preparation = subscriptions.prepare(
             message, expires: expires, by: source, sodium, at: now, unless: { [recent] in recent.contains($0, at: now) },
-            admits: { [admission] in admission.admits($1, ofRow: $0, at: now) })
+            admits: { [admission] in admission.admits($1, ofRow: $0, of: message.account, at: now) })
         guard let trace = node.counters.tracer?.begin(.session, byteCount: message.data?.count ?? 0) else {
             return Admitted(message: reported, preparation: preparation, trace: nil)
         }
@@ -161,7 +161,7 @@ final class SessionIntake: SessionMessageReceiver {
         }
         let groups = stride(from: 0, to: ready.count, by: Self.commandSize).map { ready[$0..<min($0 + Self.commandSize, ready.count)] }
         let commands = groups.map { [subscriptions, admission] group in
-            subscriptions.notifyTogether(group.map(\.prepared)) { admission.admits($0.delivery, ofRow: $0.row, at: now) }
+            subscriptions.notifyTogether(group.map(\.prepared)) { admission.admits($0, at: now) }
         }
         let results = submit(commands) { $0.flatMap { $0?.queued ?? [] } }
         return Batch(groups: groups.map { $0.map(\.message) }, results: results, alone: alone)
@@ -251,7 +251,7 @@ final class SessionIntake: SessionMessageReceiver {
 
     private func command(for message: Admitted, at now: Timestamp) -> StoreCommand<NotifiedMessage> {
         let notify: @Sendable (PreparedMessage) -> StoreCommand<NotifiedMessage> = { [subscriptions, admission] prepared in
-            subscriptions.notify(prepared, orElse: { message.preparation }) { admission.admits($0.delivery, ofRow: $0.row, at: now) }
+            subscriptions.notify(prepared, orElse: { message.preparation }) { admission.admits($0, at: now) }
         }
         return message.prepared.map(notify) ?? message.preparation.then(notify)
     }

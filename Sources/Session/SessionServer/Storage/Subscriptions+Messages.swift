@@ -21,6 +21,7 @@ struct PreparedMessage: Sendable {
     final class Notification: Sendable {
         /// The subscription's row.
         let row: Int64
+        let account: AccountID
         let signedAt: Int64
         let delivery: DeliveryID
         let address: DeviceAddress
@@ -31,10 +32,10 @@ struct PreparedMessage: Sendable {
         let markedAt: Timestamp?
 
         init(
-            row: Int64, signedAt: Int64, delivery: DeliveryID, address: DeviceAddress, content: SessionContent, changes: [Change],
-            markedAt: Timestamp?
+            row: Int64, account: AccountID, signedAt: Int64, delivery: DeliveryID, address: DeviceAddress, content: SessionContent,
+            changes: [Change], markedAt: Timestamp?
         ) {
-            (self.row, self.signedAt, self.delivery) = (row, signedAt, delivery)
+            (self.row, self.account, self.signedAt, self.delivery) = (row, account, signedAt, delivery)
             (self.address, self.content, self.changes, self.markedAt) = (address, content, changes, markedAt)
         }
     }
@@ -143,8 +144,8 @@ extension Subscriptions {
     ) throws -> PreparedMessage.Notification {
         let payload = SessionPayload(message, for: record, service, sodium)
         return PreparedMessage.Notification(
-            row: id, signedAt: record.authority.signedAt, delivery: delivery, address: try source.address(of: record, service),
-            content: source.content(payload, service),
+            row: id, account: message.account, signedAt: record.authority.signedAt, delivery: delivery,
+            address: try source.address(of: record, service), content: source.content(payload, service),
             changes: [
                 DeliveryStorage.enqueue(
                     delivery, for: Self.device(id), payload: payload.encoded(), expires: expires, markedAt: isShared ? nil : now, by: sealer
