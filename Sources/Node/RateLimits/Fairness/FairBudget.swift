@@ -37,6 +37,8 @@ package struct FairBudget: Sendable {
         var seen: Timestamp?
         /// Sinks with each turn, and rises with time, as fast as there are tokens: see ``fairShare(_:at:)``.
         var slack = Double.infinity
+        /// The tokens open to it at the start of the present step.
+        var before = 0.0
     }
 
     private let burst: Double
@@ -135,7 +137,7 @@ package struct FairBudget: Sendable {
         let now = time > last || last.since(time) > Self.greatestDelay ? time : last
         latest = now
         let elapsed = seconds(from: last, to: now)
-        let before = levels.indices.map(available)
+        for index in levels.indices { levels[index].before = available(to: index) }
         tokens = min(burst, tokens + elapsed * refill)
         for standing in Standing.allCases {
             let reserve = levels[standing.rawValue].reserve + elapsed * refill * share(standing)
@@ -144,7 +146,7 @@ package struct FairBudget: Sendable {
         for standing in Standing.allCases {
             let (index, capacity) = (standing.rawValue, capacity(for: standing, at: now))
             // The rate if half of the tokens were left on average, and twice as much in a full bucket.
-            let supply = refill * (before[index] + available(to: index)) / capacity
+            let supply = refill * (levels[index].before + available(to: index)) / capacity
             levels[index].slack = min(capacity, levels[index].slack + elapsed * supply)
         }
         levels[standing.rawValue].seen = now
