@@ -265,7 +265,8 @@ def fan_out(attack):
 
 
 def outbox(attack):
-    """A thousand own devices fill the outbox while gorush is away: notifications of others wait there, and are posted soon after its return."""
+    """A thousand own devices fill the outbox while gorush is away: notifications of others wait there, and are posted soon after its return. Devices
+    that gorush has delivered to have more waiting than any of the attacker's, and lose none."""
     own = []
     for _ in range(10):
         key = wire.Key.generate()
@@ -276,13 +277,14 @@ def outbox(attack):
     honest = [Client(attack.server) for _ in range(20)]
     for client in honest:
         assert attack.timed(client.register())[0] is not None
+    known = [attack.known_client() for _ in range(10)]
     attack.gorush.mode = "error"
     attack.sent = attack.sent_bytes = 0
     began = time.monotonic()
     memory, cpu = attack.usage()
     flood = lambda: attack.put(*[request(attack.server, [device.entry() for device in own]).message for _ in range(4)])  # noqa: E731
     flood()
-    for client in honest:
+    for client in honest + KNOWN_WAITING * known:
         attack.timed(request(attack.server, [client.entry()]))
     for _ in range(max(1, int(chosen.seconds / 10))):
         flood()
@@ -291,11 +293,22 @@ def outbox(attack):
     attack.gorush.mode = "ok"
     took = attack.timed_posts([client.fields["device_token"] for client in honest], 30)
     posted = [seconds for seconds in took if seconds is not None]
+    known_tokens = {client.fields["device_token"] for client in known}
+
+    def posted_to_known():
+        posts = [post for post in list(attack.gorush.posts) if post.accepted]
+        # One each made them known.
+        return sum(notification["tokens"][0] in known_tokens for post in posts for notification in post.notifications) - len(known)
+
+    expected, deadline = KNOWN_WAITING * len(known), time.monotonic() + 30
+    while posted_to_known() < expected and time.monotonic() < deadline:
+        time.sleep(0.1)
+    kept = posted_to_known()
     memory_after, cpu_after = attack.usage()
-    passed = len(posted) == len(honest) and max(posted) <= 15 and memory_after <= memory * 1.5 + (64 << 20)
+    passed = len(posted) == len(honest) and max(posted) <= 15 and kept == expected and memory_after <= memory * 1.5 + (64 << 20)
     print(f"{'ok' if passed else 'MISSED'} {attack.name}: {attack.sent} messages for {len(own)} devices, {attack.sent_bytes / seconds / 1000:.0f} KB/s for "
           f"{seconds:.0f} s, {OUTBOX_LIMIT} places; {len(posted)} of {len(honest)} others posted, the last {max(posted, default=float('nan')):.2f} s after "
-          f"gorush's return; memory {memory >> 20} to {memory_after >> 20} MiB; CPU {cpu_after - cpu:.1f} s", flush=True)
+          f"gorush's return; {kept} of {expected} of known devices posted; memory {memory >> 20} to {memory_after >> 20} MiB; CPU {cpu_after - cpu:.1f} s", flush=True)
     return passed
 
 
@@ -339,6 +352,7 @@ def one_device(attack):
 
 # Fewer places than the default, so that a short attack fills them.
 OUTBOX_LIMIT = 2_000
+KNOWN_WAITING = 5
 ATTACKS = {
     segments: {}, derivations: {}, amplification: {}, registrations: {}, fan_out: {}, outbox: {"OUTBOX_LIMIT": OUTBOX_LIMIT}, one_device: {}}
 

@@ -221,6 +221,9 @@ extension DeliveryService {
         }
         let hasDoubts = await keep(
             DeliveryStorage.hasDoubts().then { .change(changes, $0) }, "acceptance not stored")
+        let failed = Set(failures.lazy.map(\.posted.delivery))
+        let delivered = taken.filter { $0.address.gorushDevice != nil && !failed.contains($0.waiting.delivery) }
+        table.withLock { $0.becameKnown(delivered.lazy.map { PushRecipient($0.address) }) }
         // Separate from the acceptance, which must be stored even if a row about tokens is invalid.
         await feedback.settle(complaints, besides: hasDoubts == true ? taken : [], at: time)
         return left

@@ -137,19 +137,22 @@ package final class DeliveryService: Sendable {
             queued.map {
                 DeliveryTable.Arrival(
                     waiting: $0.postable.waiting, postable: $0.postable, times: $0.times,
-                    destination: routing.destination(of: $0.postable.address) ?? .gorush(0), group: $0.group, trace: $0.trace)
+                    destination: routing.destination(of: $0.postable.address) ?? .gorush(0), recipient: PushRecipient($0.postable.address),
+                    group: $0.group, trace: $0.trace)
             }, isAwaited: true)
     }
 
-    /// Enqueues notifications from the outbox, in commit order. With several endpoints it reads their devices, and blocks.
+    /// Enqueues notifications from the outbox, in commit order. Reads their devices, and blocks.
     ///
     /// - Parameter heldUntil: see ``DeliveryTable/Arrival/heldUntil``.
     private func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool, heldUntil: [Int64: Timestamp] = [:]) {
-        let destinations = destinations(of: waiting)
+        let addresses = addresses(of: waiting)
         add(
             waiting.map {
-                DeliveryTable.Arrival(
-                    waiting: $0, postable: nil, times: nil, destination: destinations[$0.id] ?? .gorush(0), heldUntil: heldUntil[$0.id])
+                let address = addresses[$0.device]
+                return DeliveryTable.Arrival(
+                    waiting: $0, postable: nil, times: nil, destination: address.flatMap(routing.destination) ?? .gorush(0),
+                    recipient: address.map(PushRecipient.init), heldUntil: heldUntil[$0.id])
             }, isAwaited: isAwaited)
     }
 
@@ -176,22 +179,50 @@ package final class DeliveryService: Sendable {
         if !own.isEmpty { wakeUp.signal() }
     }
 
-    private static let routingChunk = 500
+    private static let addressChunk = 500
 
-    /// The endpoint of each notification in the outbox. One without an endpoint is assigned to the first by the caller, and given up when it is about
-    /// to be posted. Reads nothing when there is no choice.
-    private func destinations(of waiting: [WaitingDelivery]) -> [Int64: Destination] {
-        guard routing.hasChoice else { return [:] }
-        var found: [Int64: Destination] = [:]
-        for start in stride(from: 0, to: waiting.count, by: Self.routingChunk) {
-            let chunk = waiting[start..<min(start + Self.routingChunk, waiting.count)]
-            let rows = (try? store.read(sources.rows(of: chunk.lazy.map(\.device)))) ?? [:]
-            for item in chunk {
-                guard let row = rows[item.device], let address = try? sources[item.device.protocol]?.address(of: row) else { continue }
-                found[item.id] = routing.destination(of: address)
-            }
+    /// The addresses of the devices of notifications in the outbox. A notification without an endpoint is assigned to the first by the caller, and
+    /// given up when it is about to be posted.
+    private func addresses(of waiting: [WaitingDelivery]) -> [DeviceID: DeviceAddress] {
+        var found: [DeviceID: DeviceAddress] = [:]
+        for start in stride(from: 0, to: waiting.count, by: Self.addressChunk) {
+            let chunk = waiting[start..<min(start + Self.addressChunk, waiting.count)]
+            found.merge((try? store.read(addresses(of: chunk.lazy.map(\.device)))) ?? [:]) { _, last in last }
         }
         return found
+    }
+
+    private func addresses(of devices: some Sequence<DeviceID>) -> StoreCommand<[DeviceID: DeviceAddress]> {
+        sources.rows(of: devices).map { [sources] rows in
+            rows.reduce(into: [:]) { $0[$1.key] = try? sources[$1.key.protocol]?.address(of: $1.value) }
+        }
+    }
+
+    /// The number of accepted notifications whose recipients are read at the start.
+    private static let knownLimit = 100_000
+    /// With several nodes, others post for devices that this node may own later.
+    private static let knownInterval = Duration.seconds(600)
+
+    /// Reads for which recipients gorush accepted notifications, under the registration that a device has now.
+    private func readKnown() async {
+        while true {
+            do throws(StoreError) {
+                let accepted = Array(try await store.fetch(DeliveryStorage.recentlyAccepted(limit: Self.knownLimit)))
+                for start in stride(from: 0, to: accepted.count, by: Self.addressChunk) {
+                    let chunk = accepted[start..<min(start + Self.addressChunk, accepted.count)]
+                    let addresses = try await store.fetch(addresses(of: chunk.lazy.map(\.key)))
+                    let known = chunk.compactMap { device, version -> PushRecipient? in
+                        // Anyone can run a push service that accepts: a Web Push subscription earns no standing.
+                        guard let address = addresses[device], address.gorushDevice != nil, address.version == version else { return nil }
+                        return PushRecipient(address)
+                    }
+                    table.withLock { $0.becameKnown(known) }
+                }
+            } catch {
+                errors.log("failed to read accepted notifications", reason: error.message)
+            }
+            guard share != nil, (try? await Task.sleep(for: Self.knownInterval)) != nil else { return }
+        }
     }
 
     /// Waits for deliveries that were enqueued before, up to the configured limit. Deliveries for a gorush that is known to be unavailable fail at
@@ -228,6 +259,7 @@ package final class DeliveryService: Sendable {
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.feedback.run() }
+            group.addTask { await self.readKnown() }
             for endpoint in gorush.indices { group.addTask { await self.probe(endpoint) } }
             var timer: Task<Void, Never>?
             var timerEnd: Timestamp?

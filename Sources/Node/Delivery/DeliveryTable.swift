@@ -7,6 +7,7 @@ struct DeliveryTable {
     /// The number of deliveries kept ready to post; beyond it they are read from the outbox.
     private static let postableLimit = 1_024
     private static let elsewhereCapacity = 10_000
+    private static let knownCapacity = 200_000
 
     struct Queued {
         let delivery: DeliveryID
@@ -52,6 +53,8 @@ struct DeliveryTable {
     private var awaited = AwaitedDeliveryTable()
     /// See ``markRemote(_:)``. An entry is removed when a request waits for it.
     private var elsewhere = GenerationalCache<DeliveryID, Void>(capacity: Self.elsewhereCapacity)
+    /// Recipients for which gorush has accepted a notification.
+    private var known = GenerationalCache<PushRecipient, Void>(capacity: Self.knownCapacity)
 
     /// - Parameters:
     ///   - queues: one for each gorush.
@@ -69,6 +72,8 @@ struct DeliveryTable {
         let postable: PostableDelivery?
         let times: MessageTimes?
         let destination: Destination
+        /// nil if the address of the device is unknown.
+        var recipient: PushRecipient?
         /// See ``QueuedDelivery/group``.
         var group: Int64?
         /// Set when a post by an earlier run or another node has an unknown outcome: the delivery is not posted again before this time, by the
@@ -93,8 +98,9 @@ struct DeliveryTable {
             times[waiting.id] = arrival.times
             if postable.count < Self.postableLimit { postable[waiting.id] = arrival.postable }
             endpoints[endpoint].queue.add(
-                waiting.id, device: waiting.device, expires: now + waiting.expires.since(clock), isAwaited: isAwaited,
-                group: arrival.group, now: now)
+                waiting.id, device: waiting.device, recipient: arrival.recipient,
+                isKnown: arrival.recipient.map { known.contains($0) } ?? false, expires: now + waiting.expires.since(clock),
+                isAwaited: isAwaited, group: arrival.group, now: now)
             changed(endpoint)
         }
         evictBeyondLimit()
@@ -270,6 +276,18 @@ struct DeliveryTable {
         for delivery in own where !unanswered.contains(delivery) { completed += awaited.resolve(delivery, as: .failed) }
         return completed
     }
+
+    // MARK: Standing
+
+    /// Records recipients for which gorush accepted a notification. Their places in a full outbox are kept before those of others.
+    mutating func becameKnown(_ recipients: some Sequence<PushRecipient>) {
+        for recipient in recipients where known.refreshedValue(of: recipient) == nil {
+            known.set((), of: recipient)
+            for index in 0..<gorushCount { endpoints[index].queue.becameKnown(recipient) }
+        }
+    }
+
+    var knownCount: Int { known.count }
 
     // MARK: Ends
 

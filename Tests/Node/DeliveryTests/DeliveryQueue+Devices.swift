@@ -5,7 +5,17 @@ import Waku
 
 extension DeliveryQueue {
     /// Adds a notification for a device of one protocol.
-    mutating func add(_ id: Int64, device: Int64, expires: Timestamp, isAwaited: Bool = true, now: Timestamp) {
-        add(id, device: DeviceID(ProtocolNumber(rawValue: 1), row: device), expires: expires, isAwaited: isAwaited, now: now)
+    ///
+    /// - Parameter token: the number of its token; nil: unknown.
+    mutating func add(
+        _ id: Int64, device: Int64, token: Int64? = nil, isKnown: Bool = false, expires: Timestamp, isAwaited: Bool = true, now: Timestamp
+    ) {
+        add(
+            id, device: DeviceID(ProtocolNumber(rawValue: 1), row: device), recipient: token.map(Self.recipient), isKnown: isKnown,
+            expires: expires, isAwaited: isAwaited, now: now)
+    }
+
+    static func recipient(_ token: Int64) -> PushRecipient {
+        PushRecipient(DeviceAddress(version: 1, platform: .apn, deviceToken: DeviceToken("token \(token)"), apnTopic: "app"))
     }
 }

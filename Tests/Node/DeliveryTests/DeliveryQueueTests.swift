@@ -1,8 +1,9 @@
-import Delivery
 import TestSupport
 import Testing
 import Core
 import Waku
+
+@testable import Delivery
 
 /// A test for each transition of the queue's state diagram.
 struct DeliveryQueueTests {
@@ -318,6 +319,47 @@ struct DeliveryQueueTests {
         let left = (Int64(51)...10_050).filter { queue.contains($0) }
         // The newest of each device are left.
         #expect(left.count == 1_900 && left.allSatisfy { $0 > 8_050 })
+    }
+
+    /// 10,000 devices of an attacker with one or two notifications each, for which gorush never accepted one: long lines of the known stay whole, and
+    /// strangers keep a quarter of the places.
+    @Test func manyShortLinesOfStrangersDoNotDisplaceLongLinesOfTheKnown() {
+        var queue = queue([], configure: { $0.limit = 2_000 })
+        for id in Int64(1)...1_000 { queue.add(id, device: id % 20, token: id % 20, isKnown: true, expires: late, now: start) }
+        for id in Int64(1_001)...16_000 { queue.add(id, device: id % 10_000 + 100, token: id, expires: late + .seconds(60), now: start) }
+        #expect(queue.count == 2_000)
+        #expect((Int64(1)...1_000).allSatisfy { queue.contains($0) })
+        // More of the known take places of strangers down to a quarter, then of the known.
+        for id in Int64(16_001)...18_000 { queue.add(id, device: id % 20, token: id % 20, isKnown: true, expires: late, now: start) }
+        #expect(queue.count == 2_000)
+        #expect((Int64(1_001)...16_000).count { queue.contains($0) } == 500)
+    }
+
+    /// One device token under 1,000 keys is one recipient, though each device has a short line.
+    @Test func devicesWithOneTokenAreOneRecipient() {
+        var queue = queue([], configure: { $0.limit = 1_000 })
+        for id in Int64(1)...50 { queue.add(id, device: 1, token: 1, isKnown: true, expires: late, now: start) }
+        for id in Int64(51)...3_050 { queue.add(id, device: 100 + id % 1_000, token: 2, isKnown: true, expires: late, now: start) }
+        #expect((Int64(1)...50).allSatisfy { queue.contains($0) })
+        #expect((Int64(51)...3_050).count { queue.contains($0) } == 950)
+    }
+
+    /// A recipient becomes known while its notifications wait, as at the start, when standing is read after the outbox.
+    @Test func aRecipientThatBecomesKnownKeepsItsPlaces() throws {
+        var queue = queue([], configure: { $0.limit = 40 })
+        for id in Int64(1)...10 { queue.add(id, device: id % 2, token: 1, expires: late, now: start) }
+        for id in Int64(11)...40 { queue.add(id, device: id, token: id, expires: late, now: start) }
+        queue.becameKnown(DeliveryQueue.recipient(1))
+        queue.becameKnown(DeliveryQueue.recipient(1))
+        for id in Int64(41)...100 { queue.add(id, device: id, token: id, expires: late + .seconds(1), now: start) }
+        #expect((Int64(1)...10).allSatisfy { queue.contains($0) })
+        #expect(queue.count == 40)
+        // Its devices leave one after the other.
+        for id in Int64(1)...10 { queue.remove(id) }
+        for id in Int64(101)...110 { queue.add(id, device: id, token: 1, expires: late, now: start) }
+        for id in Int64(111)...140 { queue.add(id, device: id, token: id, isKnown: true, expires: late, now: start) }
+        #expect(queue.count == 40)
+        #expect((Int64(111)...140).allSatisfy { queue.contains($0) })
     }
 
     /// 1,000 devices of an attacker with 20 notifications each: a notification for another device is posted with the first of each, not behind all.

@@ -41,7 +41,7 @@ extension DeliveryQueue {
             posts[batchID]?.devices.removeAll { $0 == delivery.device }
             lines[delivery.device]?.isPosting = false
             place(id, inBacklogAt: due)
-            expiring.insert(id, key: delivery.expires)
+            mayExpire(id)
         }
     }
 

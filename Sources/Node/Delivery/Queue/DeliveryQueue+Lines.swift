@@ -4,8 +4,9 @@ import Waku
 /// The deliveries of a device form a line: a doubly linked list sorted by id, of which only the first may be posted.
 extension DeliveryQueue {
     /// Inserts a delivery by its id, nearly always at the end, and never before a delivery that was posted already.
-    mutating func joinLine(_ id: Int64, of device: DeviceID) {
-        var line = lines[device] ?? Line()
+    mutating func joinLine(_ id: Int64, of device: DeviceID, _ recipient: PushRecipient, isKnown: Bool) {
+        var line = lines[device] ?? Line(recipient: recipient)
+        if line.count == 0 { line.recipient = recipient }
         var previous = line.last
         while let before = previous, before > id, let delivery = deliveries[before] {
             if before == line.first {
@@ -20,14 +21,14 @@ extension DeliveryQueue {
         if let previous { deliveries[previous]?.next = id } else { line.first = id }
         if let next { deliveries[next]?.previous = id } else { line.last = id }
         line.count += 1
-        longestLines.changed(device, from: line.count - 1, to: line.count)
+        expiring.joined(device, of: line.recipient, isKnown: isKnown)
         lines[device] = line
     }
 
     mutating func leaveLine(_ id: Int64, _ delivery: Delivery) {
-        if let count = lines[delivery.device]?.count {
-            lines[delivery.device]?.count = count - 1
-            longestLines.changed(delivery.device, from: count, to: count - 1)
+        if let line = lines[delivery.device] {
+            lines[delivery.device]?.count = line.count - 1
+            expiring.left(delivery.device, of: line.recipient, isLast: line.count == 1)
         }
         if let previous = delivery.previous {
             deliveries[previous]?.next = delivery.next
@@ -68,6 +69,24 @@ extension DeliveryQueue {
             }
         }
         return nil
+    }
+
+    /// Lets a delivery expire or be evicted, until it goes into a batch.
+    mutating func mayExpire(_ id: Int64) {
+        guard let delivery = deliveries[id], let recipient = lines[delivery.device]?.recipient else { return }
+        expiring.insert(id, of: recipient, expires: delivery.expires)
+    }
+
+    /// Records that gorush accepted a notification for a recipient.
+    mutating func becameKnown(_ recipient: PushRecipient) {
+        guard expiring.becameKnown(recipient) else { return }
+        for device in expiring.devices(of: recipient) {
+            var id = lines[device]?.first
+            while let one = id, let delivery = deliveries[one] {
+                expiring.moveToKnown(one, expires: delivery.expires)
+                id = delivery.next
+            }
+        }
     }
 
     mutating func place(_ id: Int64, inBacklogAt due: Timestamp) {

@@ -26,7 +26,7 @@ extension DeliveryQueue {
         package var backoff = ExponentialBackoff(initial: .milliseconds(250), maximum: .seconds(30))
         /// The upper limit for a pause that gorush asks for.
         package var longestRetryAfter: Duration = .seconds(300)
-        /// The maximum number of deliveries in the queue; beyond it, the oldest of the devices with most deliveries are evicted. Only deliveries in
+        /// The maximum number of deliveries in the queue; beyond it, deliveries are evicted: see ``EvictionOrder``. Only deliveries in
         /// flight or about to be posted can exceed it.
         package var limit = 100_000
         package var breaker = CircuitBreaker.Configuration()
@@ -69,7 +69,7 @@ extension DeliveryQueue {
         case post(Batch)
         /// These deliveries expired and have left the queue: drop and count them.
         case expire([Int64])
-        /// The queue was full, and these deliveries, of the devices with most of them, have left it: drop and count them.
+        /// The queue was full, and these deliveries have left it: drop and count them.
         case evict([Int64])
     }
 

@@ -12,8 +12,7 @@ import Waku
 ///                                              ▲                                              │
 ///                                              └──────────────(after a pause)─────────────────┘
 ///
-/// Deliveries that are not in flight may expire, or be evicted when the queue is full: the oldest of the device with most deliveries, so that a flood
-/// for some devices displaces only theirs; if each device has one, the first to expire. `remove` takes a delivery out at any
+/// Deliveries that are not in flight may expire, or be evicted when the queue is full: see ``EvictionOrder``. `remove` takes a delivery out at any
 /// stage; one in flight then gets no resolution.
 ///
 /// - **Order.** The deliveries of a device form a line, sorted by id. Only the first of a line is posted, so that no two are in flight at once; while
@@ -59,6 +58,8 @@ package struct DeliveryQueue: Sendable {
 
     /// The deliveries of a device, by their ids.
     struct Line {
+        /// The push address of the device when the line began.
+        var recipient: PushRecipient
         var first: Int64?
         var last: Int64?
         var count = 0
@@ -71,6 +72,9 @@ package struct DeliveryQueue: Sendable {
         let deliveries: [Int64]
     }
 
+    /// The number of a recipient's devices of which the one with the oldest delivery loses it.
+    private static let comparedDevices = 16
+
     struct Post {
         let batch: Batch
         var devices: [DeviceID]
@@ -81,7 +85,6 @@ package struct DeliveryQueue: Sendable {
 
     var deliveries: [Int64: Delivery] = [:]
     var lines: [DeviceID: Line] = [:]
-    var longestLines = LineLengths()
     /// Keyed by turn.
     var fresh = IndexedHeap<UInt64>()
     /// The last turn that was given.
@@ -91,8 +94,8 @@ package struct DeliveryQueue: Sendable {
     /// Keyed by due time.
     var backlog = IndexedHeap<Timestamp>()
     var halves: [Half] = []
-    /// All deliveries neither in flight nor in a half, keyed by expiry.
-    var expiring = IndexedHeap<Timestamp>()
+    /// All deliveries neither in flight nor in a half, by expiry, and those that are evicted next.
+    var expiring = EvictionOrder()
     private var evicted: [Int64] = []
     var posts: [UInt64: Post] = [:]
     var lastNumber: UInt64 = 0
@@ -129,19 +132,22 @@ package struct DeliveryQueue: Sendable {
     ///
     /// - Parameters:
     ///   - id: higher ones are newer.
-    ///   - device: its recipient.
+    ///   - device: its device.
+    ///   - recipient: the push address of the device; nil if it is unknown.
+    ///   - isKnown: whether gorush has accepted a notification for the recipient.
     ///   - expires: the time at which it is given up.
     ///   - isAwaited: whether a request waits for its outcome.
     ///   - group: fresh deliveries of one group with consecutive ids go out together.
     ///   - now: the present time, by the queue's clock.
     package mutating func add(
-        _ id: Int64, device: DeviceID, expires: Timestamp, isAwaited: Bool = true, group: Int64? = nil, now: Timestamp
+        _ id: Int64, device: DeviceID, recipient: PushRecipient? = nil, isKnown: Bool = false, expires: Timestamp, isAwaited: Bool = true,
+        group: Int64? = nil, now: Timestamp
     ) {
         latest = max(latest, now)
         guard deliveries[id] == nil else { return }
         deliveries[id] = Delivery(device: device, expires: expires, arrived: now, isAwaited: isAwaited, group: group)
-        expiring.insert(id, key: expires)
-        joinLine(id, of: device)
+        joinLine(id, of: device, recipient ?? PushRecipient(device), isKnown: isKnown)
+        mayExpire(id)
         releaseFirst(of: device)
         while deliveries.count > configuration.limit, !expiring.isEmpty { evictOne() }
     }
@@ -157,9 +163,10 @@ package struct DeliveryQueue: Sendable {
         releaseFirst(of: delivery.device)
     }
 
-    /// Evicts the oldest delivery of the device with most waiting; if no device has two, the first to expire that is not in flight.
+    /// Evicts a delivery that is not in flight: see ``EvictionOrder``.
     mutating func evictOne() {
-        guard let loser = longestLines.next.flatMap({ oldestWaiting(of: $0) }) ?? expiring.first?.id else { return }
+        let (devices, otherwise) = expiring.loser(limit: configuration.limit)
+        guard let loser = devices.lazy.compactMap(oldestWaiting).prefix(Self.comparedDevices).min() ?? otherwise else { return }
         remove(loser)
         evicted.append(loser)
     }
@@ -330,7 +337,7 @@ package struct DeliveryQueue: Sendable {
         let pause = max(backoff, min(retryAfter ?? .zero, configuration.longestRetryAfter))
         deliveries[id] = delivery
         place(id, inBacklogAt: now + pause)
-        expiring.insert(id, key: delivery.expires)
+        mayExpire(id)
     }
 
 }
