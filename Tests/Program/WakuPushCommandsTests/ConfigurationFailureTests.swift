@@ -170,7 +170,7 @@ struct ConfigurationFailureTests {
         #expect(lines(try await check("otlp-rate: 0.5")) == ["f.yaml:1: --otlp-rate has no effect without --otlp"])
         let url = lines(try await check("otlp: 127.0.0.1:4318"))
         #expect(url.count == 1 && url[0].hasPrefix("f.yaml:1: --otlp is not the URL of a collector"), "\(url)")
-        let rate = lines(try await check("otlp-rate: 2"))
+        let rate = lines(try await check("{otlp: http://127.0.0.1:4318, otlp-rate: 2}"))
         #expect(rate.count == 1 && rate[0].contains("give a number from 0 to 1"), "\(rate)")
         let header = folder.path + "/header"
         try write("Authorization: Bearer secret\n", to: header)

@@ -37,9 +37,9 @@ package struct StageTimes: Sendable {
 
     package subscript(stage: TraceStage) -> Int64? { times[stage.rawValue] < 0 ? nil : times[stage.rawValue] }
 
-    /// A stage may be reached again. The first time counts of ``TraceStage/queued``, the last of all others.
+    /// A stage may be reached again. The first time counts of ``TraceStage/committed`` and ``TraceStage/queued``, the last of all others.
     package mutating func mark(_ stage: TraceStage, at time: Int64, held: Int64 = 0) {
-        guard stage != .queued || times[stage.rawValue] < 0 else { return }
+        guard times[stage.rawValue] < 0 || (stage != .committed && stage != .queued) else { return }
         times[stage.rawValue] = max(0, time)
         if stage == .answered { self.held = max(0, held) }
     }

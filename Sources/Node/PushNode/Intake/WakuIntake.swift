@@ -201,6 +201,10 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         let answers = messages.map { message in PendingAnswer { [handler] in handler.finish(message, .failure($0)) } }
         expect(answers, to: messages)
         node.store.submit(messages.map { decided(claimed(handler.change($0, at: time), for: $0), $0) }) { [self] results in
+            // Before the notifications are queued.
+            for (message, result) in zip(messages, results) {
+                if let trace = message.times?.trace, (try? result.get())?.outcome != nil { trace.mark(.committed) }
+            }
             // Called in the order of commits, so a device's notifications are queued in that order.
             let queued = results.flatMap { result in (try? result.get())?.outcome.map(handler.queued) ?? [] }
             node.counters.add(.notificationQueued, queued.count)

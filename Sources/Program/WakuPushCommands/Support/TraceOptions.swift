@@ -73,10 +73,12 @@ struct TraceOptions: ParsableArguments {
 
     private func header() throws(CommandFailure) -> HTTPHeader? {
         guard let headerFile else { return nil }
-        let text = try SecretFile.read(headerFile)
-        guard let colon = text.firstIndex(of: ":"), colon != text.startIndex else {
-            throw CommandFailure(.data, "secret file \(headerFile) does not have the form \"Name: value\": see --otlp-header-file")
-        }
+        let content = try PrivateFile(kind: "header file", path: headerFile)
+            .read(upTo: SecretFile.maximumByteCount, remedy: "write one line of the form \"Name: value\" to it")
+        let text = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard content.count <= SecretFile.maximumByteCount, !text.contains(where: \.isNewline), let colon = text.firstIndex(of: ":"),
+            colon != text.startIndex
+        else { throw CommandFailure(.data, "header file \(headerFile) must contain one line of the form \"Name: value\"") }
         return (String(text[..<colon]), text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces))
     }
 }
