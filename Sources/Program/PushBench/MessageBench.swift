@@ -1,5 +1,6 @@
 import NodeAssembly
 import NodeMetrics
+import PushNode
 import StatusV01Server
 import WakuCrypto
 
