@@ -48,7 +48,13 @@ struct TraceOptions: ParsableArguments {
     /// nil when nothing is traced.
     func plan(_ failures: ConfigurationFailures) -> Plan? {
         guard let text = url else {
-            for name in ["otlp-rate", "otlp-slow", "otlp-header-file"] where ServeOption.isGiven([name]) {
+            let isStandard = [
+                "otlp-rate": otlpRate.share == Settings.otlpRate.standard.share,
+                "otlp-slow": otlpSlow.duration == Settings.otlpSlow.standard.duration,
+                "otlp-header-file": headerFile == nil,
+            ]
+            // A printed default configuration names the defaults.
+            for name in ["otlp-rate", "otlp-slow", "otlp-header-file"] where isStandard[name] == false {
                 failures.check(name) { () throws -> Void in throw CommandFailure(.usage, "--\(name) has no effect without --otlp") }
             }
             return nil
