@@ -207,7 +207,7 @@ struct NeverAskedTests {
         let store = try location.open(in: folder.path, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts)
         let registrations = Registrations(store.sealer)
         let clients = (0..<3).map { _ in TestClient(of: identity.publicKey) }
-        let tables = (0..<3).map { _ in TopicTable(server: identity.publicKey) }
+        let tables = (0..<3).map { _ in TopicTable(servers: [identity.publicKey]) }
         func register(_ client: TestClient, _ installation: InstallationID? = nil, version: UInt64 = 1) async throws {
             var registration = client.registration(version: version)
             if let installation { registration.installationID = installation }

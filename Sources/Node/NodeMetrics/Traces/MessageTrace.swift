@@ -117,10 +117,8 @@ package struct EndedTrace: Sendable {
     }
 }
 
-/// Mixes a number so that consecutive ones give unrelated ids (SplitMix64, public domain), never 0. Ids need not be unpredictable, only distinct.
+/// Mixes a number so that consecutive ones give unrelated ids, never 0. Ids need not be unpredictable, only distinct.
 func mixedID(_ number: UInt64) -> UInt64 {
-    var mixed = number &* 0x9E37_79B9_7F4A_7C15
-    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-    return max(1, mixed ^ mixed >> 31)
+    var generator = SplitMix64(seed: number &* 0x9E37_79B9_7F4A_7C15)
+    return max(1, generator.next())
 }

@@ -2,8 +2,8 @@ import Core
 package import CurlClient
 package import Logging
 
-/// Posts ended traces to a collector by OTLP/HTTP. Traces that the collector does not take are dropped and counted, never posted again: nothing in the node waits for
-/// a collector, and no memory is kept for it.
+/// Posts ended traces to a collector by OTLP/HTTP. Traces that the collector does not take are dropped and counted, never posted again: nothing in the
+/// node waits for a collector, and no memory is kept for it.
 package struct TraceExporter: Sendable {
     private static let interval = Duration.seconds(1)
     private static let timeout = Duration.seconds(5)

@@ -18,12 +18,9 @@ package final class TopicTable: WakuTopics {
         }
     }
 
-    private let ownTags: Set<TopicTag>
     /// The identities that each own topic belongs to, by their index.
     private let owners: [TopicTag: [Int]]
     private let queries = Mutex(RegistrantTopics())
-
-    convenience init(server: PublicKey) { self.init(servers: [server]) }
 
     /// - Parameter servers: the public keys of the node's identities, in the order of their indexes.
     init(servers: [PublicKey]) {
@@ -34,11 +31,10 @@ package final class TopicTable: WakuTopics {
             }
         }
         self.owners = owners
-        ownTags = Set(owners.keys)
     }
 
     /// The topics of registrations and requests.
-    package var own: [ContentTopic] { ownTags.map(ContentTopic.init) }
+    package var own: [ContentTopic] { owners.keys.map(ContentTopic.init) }
 
     /// Reads all registrants' topics from the store. Topics without a registrant are dropped.
     func load(from store: any Store) throws(StoreError) {
@@ -52,7 +48,7 @@ package final class TopicTable: WakuTopics {
     var isGrown: Bool { queries.withLock { $0.isGrown } }
 
     package func contains(_ tag: TopicTag) -> Bool {
-        ownTags.contains(tag) || queries.withLock { $0.tags.contains(tag) }
+        owners[tag] != nil || queries.withLock { $0.tags.contains(tag) }
     }
 
     /// The indexes of the identities to which messages on a topic may be encrypted; empty for topics of registrants.
@@ -60,7 +56,7 @@ package final class TopicTable: WakuTopics {
 
     func match(_ tag: TopicTag) -> Match? {
         let isQuery = queries.withLock { $0.tags.contains(tag) }
-        if ownTags.contains(tag) { return .own(alsoQueries: isQuery) }
+        if owners[tag] != nil { return .own(alsoQueries: isQuery) }
         return isQuery ? .query : nil
     }
 
@@ -72,8 +68,8 @@ package final class TopicTable: WakuTopics {
 
     /// The node's own topics, and those of registrants up to the limit.
     package func contentTopics(limit: Int) -> [ContentTopic] {
-        let tags = queries.withLock { [ownTags] in
-            Array($0.tags.lazy.filter { !ownTags.contains($0) }.prefix(max(0, limit - ownTags.count)))
+        let tags = queries.withLock { [owners] in
+            Array($0.tags.lazy.filter { owners[$0] == nil }.prefix(max(0, limit - owners.count)))
         }
         return own + tags.map(ContentTopic.init)
     }
