@@ -48,6 +48,7 @@ struct PlanFailureTests {
                 "--web-push", "--web-push-key", vapid, "--web-push-contact", "mailto:a@example.org", "--web-push-by-origin", rate)
         }
         for rate in ["20/s", "600/min burst 50"] { #expect(try await check(rate).status == 0) }
+        expect(try await self.check("--web-push-by-origin", "20/s"), 64, "--web-push-by-origin has no effect without --web-push")
         for rate in ["fast", "0/s", "20/s burst", "off"] {
             expect(try await check(rate), 64, "--web-push-by-origin \(rate) is not a rate: write it like 100/s burst 1000")
         }

@@ -40,7 +40,7 @@ struct WebPushOptions: ParsableArguments {
         guard webPush else {
             let given = [
                 ("key", keyFile), ("former-key", webPushFormerKey.first), ("contact", contact), ("allow", webPushAllow.first),
-                ("ca", authorities),
+                ("ca", authorities), ("by-origin", webPushByOrigin == Settings.webPushByOrigin.standard ? nil : webPushByOrigin),
             ]
             if let (name, _) = given.first(where: { $0.1 != nil }) {
                 throw CommandFailure(.usage, "--web-push-\(name) has no effect without --web-push")
