@@ -168,12 +168,12 @@ struct SeveralIdentitiesTests {
         try self.store(at: .dataFolder, of: fixture.identity).close()
     }
 
-    @Test func twoNodesServeBothIdentities() async throws {
+    @Test func threeNodesServeBothIdentities() async throws {
         let cluster = try await ClusterFixture()
         let (old, new) = (cluster.identity.publicKey, other.publicKey)
         let before = client(of: old)
         let after = client(of: new, like: before)
-        try await cluster.withNodes(["a", "b"], configure: { [other] in $0.otherIdentities = [other] }) { members in
+        try await cluster.withNodes(["a", "b", "c"], configure: { [other] in $0.otherIdentities = [other] }) { members in
             try await members.waitUntilShared()
             await members.feed(cluster.registration(before))
             await members.feed(

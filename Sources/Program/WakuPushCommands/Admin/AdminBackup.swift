@@ -132,7 +132,8 @@ extension Admin {
                 the archive of it are not changed either.
 
                 With --from the database is moved from that identity to the one of --identity, which then opens it and must be the first \
-                --identity of serve. Registrations stay with the identity to which clients sent them: serve both.
+                --identity of serve. Registrations stay with the identity to which clients sent them: serve both. If it is interrupted and then fails \
+                because the database belongs to another identity, the move is done: repeat it without --from, to erase the former contents.
 
                 EXAMPLES
                   waku-push admin rotate-storage-key --data data --identity id.key

@@ -142,12 +142,23 @@ extension Admin.Registrations {
                 }
             }
             guard !rows.isEmpty || !records.isEmpty else { throw CommandFailure(.data, "no registration to remove") }
-            if admin.json { return try Output.json(rows.map(RegistrationRow.init)) }
+            if admin.json {
+                let registrations = rows.map(RegistrationRow.init)
+                guard registeredWith != nil else { return try Output.json(registrations) }
+                return try Output.json(Removed(registrations: registrations, records: records.map(RecordRow.init)))
+            }
             for record in records { Output.line("\(yes ? "removed" : "would remove") \(record.keyHash.hex.prefix(16))… (version 0.1)") }
             for row in rows {
                 Output.line("\(yes ? "removed" : "would remove") \(row.key.keyHash.hex.prefix(16))… \(row.key.installationID.string)")
             }
             if !yes { Output.line("Nothing was removed: repeat with --yes.") }
+        }
+
+        /// The rows of one identity.
+        private struct Removed: Encodable {
+            let registrations: [RegistrationRow]
+            /// Of version 0.1.
+            let records: [RecordRow]
         }
 
         /// - Throws: ``CommandFailure`` unless the database has served this identity beside others.

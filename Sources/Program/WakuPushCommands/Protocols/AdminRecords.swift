@@ -135,7 +135,7 @@ struct AccountArgument: ExpressibleByArgument {
     }
 }
 
-private struct RecordRow: Encodable {
+struct RecordRow: Encodable {
     let keyHash: String
     let state: String
     let version: UInt64
