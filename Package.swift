@@ -15,25 +15,28 @@ let strict: [SwiftSetting] = [
 /// depend on this one do not meet the unsafe flag.
 let testing: [SwiftSetting] = strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
 
+/// Of packages that only the node needs: whoever depends on the client's products with `traits: []` does not download them.
+let server: TargetDependencyCondition? = .when(traits: ["Server"])
+
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
-let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
-let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
-let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras")
-let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
+let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird", condition: server)
+let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird", condition: server)
+let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras", condition: server)
+let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types", condition: server)
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
-let metrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
-let tracing: Target.Dependency = .product(name: "Tracing", package: "swift-distributed-tracing")
+let metrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics", condition: server)
+let tracing: Target.Dependency = .product(name: "Tracing", package: "swift-distributed-tracing", condition: server)
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioSockets: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
-let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
-let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
+let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: server)
+let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle", condition: server)
 let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 let heap: Target.Dependency = .product(name: "HeapModule", package: "swift-collections")
-let yaml: Target.Dependency = .product(name: "Yams", package: "Yams")
-let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift")
-let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let yaml: Target.Dependency = .product(name: "Yams", package: "Yams", condition: server)
+let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift", condition: server)
+let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server)
 
 /// Set by Deploy/release; empty in local builds.
 let commit = (Context.environment["WAKU_PUSH_COMMIT"] ?? "").filter(\.isHexDigit)
@@ -56,6 +59,12 @@ let package = Package(
         .library(name: "NwakuRelay", targets: ["NwakuRelay"]),
         .library(name: "LoopbackRelay", targets: ["LoopbackRelay"]),
         .library(name: "LibP2P", targets: ["LibP2P"]),
+    ],
+    traits: [
+        .trait(
+            name: "Server", description: "The node, its commands, and PushReceiverHTTP; the other products of a client need no HTTP server."
+        ),
+        .default(enabledTraits: ["Server"]),
     ],
     dependencies: [
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
@@ -308,6 +317,13 @@ package.targets += [
         path: "Tests/CrashTest", swiftSettings: strict),
 ]
 
+// The programs of the client's tutorials. They are a package of their own for readers, which Deploy/test --all builds.
+package.targets += ["bot", "listener", "sender", "share"].map { name in
+    .executableTarget(
+        name: "example-\(name)", dependencies: ["LibP2P", "PushClient", "PushClientSQLite", "WakuP2P", logging],
+        path: "Tests/Examples/clients/Sources/\(name)", swiftSettings: strict)
+}
+
 package.targets += tests(
     of: "Core",
     [
@@ -417,7 +433,7 @@ package.targets += tests(
         .testTarget(
             name: "CommandLineTests",
             dependencies: [
-                "TestSupport", "waku-push", "waku-push-bench",
+                "TestSupport", "waku-push", "waku-push-bench", "example-bot", "example-listener", "example-sender", "example-share",
                 "Core", "CurlClient", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAssembly", "NwakuRelay", "PushClient",
                 "SessionProtocol", "StatusProtocol", "StatusServer",
                 "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, logging, nio,

@@ -12,10 +12,14 @@ package struct GeneratedTable {
     package let name: String
     package let article: URL
 
-    /// - Parameter article: The article's file name.
+    /// - Parameter article: The file name of an article of PushNode.
     package init(_ name: String, in article: String) {
+        self.init(name, in: Self.article(article))
+    }
+
+    package init(_ name: String, in article: URL) {
         self.name = name
-        self.article = Self.article(article)
+        self.article = article
     }
 
     package static func article(_ name: String) -> URL { folder.appending(path: name) }

@@ -1,7 +1,7 @@
 import CSecp256k1
 
 /// A point on secp256k1.
-public struct PublicKey: Hashable, Sendable {
+public struct PublicKey: Hashable, Sendable, CustomStringConvertible {
     /// Length of ``uncompressed`` in bytes.
     public static let uncompressedByteCount = 65
     /// Length of ``compressed`` in bytes.
@@ -24,6 +24,14 @@ public struct PublicKey: Hashable, Sendable {
         var point = secp256k1_pubkey()
         guard secp256k1_ec_pubkey_parse(Secp256k1.context, &point, bytes, bytes.count) == 1 else { throw .invalidKey }
         self.init(point: point, uncompressed: bytes.count == Self.uncompressedByteCount ? bytes : nil)
+    }
+
+    /// From the digits of either form, with or without 0x.
+    ///
+    /// - Throws: ``CryptoError/invalidKey``
+    public init(hex: some StringProtocol) throws(CryptoError) {
+        guard let bytes = bytes(hex: hex.hasPrefix("0x") ? hex.dropFirst(2) : hex[...]) else { throw .invalidKey }
+        try self.init(parsing: bytes)
     }
 
     init(point: secp256k1_pubkey, uncompressed: [UInt8]? = nil) {
@@ -50,6 +58,8 @@ public struct PublicKey: Hashable, Sendable {
 
     /// 130 digits, without 0x.
     public var hex: String { hexString(uncompressed) }
+    /// Same as ``hex``.
+    public var description: String { hex }
 
     /// Compares the encoded points: the representation of `secp256k1_pubkey` is private to the library.
     public static func == (left: PublicKey, right: PublicKey) -> Bool { left.uncompressed == right.uncompressed }

@@ -42,3 +42,34 @@ public enum AdvertisementFlaw: String, Hashable, Sendable, Codable {
     /// A row without server key, of another registrant, or with an invalid grant. The rows before it are used.
     case badRow = "bad-row"
 }
+
+extension PushClientEvent: CustomStringConvertible {
+    /// A line, without the message's content.
+    public var description: String {
+        switch self {
+        case .registered(let server, let version): "registered with \(server), version \(version)"
+        case .refused(let server, let refusal): "refused by \(server): \(refusal.rawValue)"
+        case .willRetry(let server, let tries, let pause): "will retry \(server) in \(pause.formatted), after \(tries) tries"
+        case .unregistered(let server): "unregistered from \(server)"
+        case .advertised(let rows): "advertised \(rows) rows"
+        case .discovered(let registrant, let devices): "discovered \(devices) devices of \(registrant)"
+        case .advertisementRejected(let registrant, let flaw): "rejected an advertisement of \(registrant): \(flaw.rawValue)"
+        case .noServerKnown(let registrant): "no server is known for \(registrant)"
+        case .notified(let id, let outcome), .gaveUp(let id, let outcome): "message \(hexString(id)): \(outcome)"
+        case .relayFailed(let reason): "the relay failed: \(reason)"
+        case .storeFailed(let reason): "the store failed: \(reason)"
+        }
+    }
+}
+
+extension DeviceOutcome: CustomStringConvertible {
+    /// A phrase: the device, its owner, and the result.
+    public var description: String {
+        let device = "\(installationID.map { "device \($0)" } ?? "no device") of \(registrant)"
+        return switch result {
+        case .notified(let server): "\(device) was notified by \(server)"
+        case .notAllowed: "\(device) is notified by its contacts only"
+        case .gaveUp(let reason): "\(device) was not notified: \(reason.rawValue)"
+        }
+    }
+}

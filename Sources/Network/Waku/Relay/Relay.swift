@@ -25,6 +25,22 @@ public struct ReceivedMessage: Hashable, Sendable {
     public var hash: MessageHash { message.hash(on: pubsubTopic) }
 }
 
+extension RelayTransport {
+    /// Receives messages, as ``RelayTransport/run(deliver:)`` does, for as long as the sequence is read. Read once at a time.
+    ///
+    /// - Parameter limit: How many unread messages are held. Beyond that the oldest are dropped: a program that must miss none, and rather slows
+    ///   down the senders, calls ``RelayTransport/run(deliver:)``.
+    public func messages(limit: Int = 10_000) -> AsyncStream<ReceivedMessage> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(limit)) { messages in
+            let running = Task {
+                await run { batch in for message in batch { messages.yield(message) } }
+                messages.finish()
+            }
+            messages.onTermination = { _ in running.cancel() }
+        }
+    }
+}
+
 /// Whether a relay receives messages.
 public enum RelayState: Hashable, Sendable {
     /// Messages on at least one pubsub topic are received.

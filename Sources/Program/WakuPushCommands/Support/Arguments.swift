@@ -108,8 +108,7 @@ struct PublicKeyArgument: ExpressibleByArgument {
     let key: PublicKey
 
     init?(argument: String) {
-        let digits = argument.hasPrefix("0x") ? argument.dropFirst(2) : argument[...]
-        guard let bytes = bytes(hex: digits), let key = try? PublicKey(parsing: bytes) else { return nil }
+        guard let key = try? PublicKey(hex: argument) else { return nil }
         self.key = key
     }
 }

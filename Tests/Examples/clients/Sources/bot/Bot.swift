@@ -1,0 +1,57 @@
+import Foundation
+import LibP2P
+import Logging
+import PushClient
+import PushClientSQLite
+import WakuP2P
+
+/// Stays registered with a push server, and greets each friend once there is a device of theirs to notify.
+@main struct Bot {
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count > 4 else {
+            print("usage: bot NODE SERVER FOLDER FRIEND …")
+            exit(64)
+        }
+        let (node, server) = (try Multiaddr(arguments[1]), PushServer(key: try PublicKey(hex: arguments[2])))
+        let friends = try arguments[4...].map { try PublicKey(hex: $0) }
+        let logger = Logger(label: "bot")
+
+        // Takes part in the Waku network, with a new key at each start, and dials the node.
+        let relay = P2PRelay(configuration: .init(key: .generate(), peers: [node]), logger: logger)
+        let identity = try identity(in: arguments[3])
+        let store = try SQLiteClientStore(folder: arguments[3], identity: identity)
+        let client = try await StatusPushClient.open(identity: identity, relays: [relay], store: store)
+        client.setQueryServers([server])
+        client.setSending(true)
+        logger.info("the bot is \(client.publicKey)")
+
+        let events = client.events
+        await withDiscardingTaskGroup { tasks in
+            tasks.addTask { await client.run() }
+            tasks.addTask {
+                let profile = DeviceProfile(platform: .firebase, deviceToken: DeviceToken("the bot's device token"))
+                _ = try? await client.register(profile, with: [server], enablesReceiving: true)
+                for friend in friends { _ = try? await client.discover(friend) }
+            }
+            for await event in events {
+                logger.info("\(event)")
+                guard case .discovered(let friend, deviceCount: 1...) = event else { continue }
+                let greeting = OutgoingNotification(
+                    messageID: Array("greeting of \(friend)".utf8), chatID: "greetings", kind: .message, recipients: [.init(friend)])
+                // The same message id notifies a device once, also after a restart. How it ended is an event.
+                tasks.addTask { _ = try? await client.notify(greeting) }
+            }
+        }
+    }
+
+    /// The bot's key, kept in its folder.
+    private static func identity(in folder: String) throws -> PrivateKey {
+        let file = URL(filePath: folder).appending(path: "identity")
+        if let bytes = try? Data(contentsOf: file) { return try PrivateKey(bytes: bytes) }
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let key = PrivateKey.generate()
+        try key.withBytes { Data($0) }.write(to: file, options: .atomic)
+        return key
+    }
+}
