@@ -391,14 +391,14 @@ package.targets += tests(
         tests(
             "StatusServer",
             [
-                "Core", "Delivery", "NodeAPI", "RateLimits", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku",
-                "WakuCrypto",
+                "Core", "Delivery", "NodeAPI", "NodeMetrics", "RateLimits", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite",
+                "Waku", "WakuCrypto",
                 grdb,
             ]),
         tests(
             "StatusV01Server",
             [
-                "Core", "Delivery", "NodeAPI", "RateLimits", "StatusProtocol", "StatusRules", "Storage",
+                "Core", "Delivery", "NodeAPI", "NodeMetrics", "RateLimits", "StatusProtocol", "StatusRules", "Storage",
                 "StoreSQLite", "Waku", "WakuCrypto",
             ]),
     ])

@@ -50,7 +50,7 @@ package struct PlainNode: Sendable {
     }
 
     package mutating func receive(_ message: WakuMessage) throws -> Answer? {
-        guard let plain = open(message), let frame = try? PayloadFrame(parsing: plain), let signer = frame.signer else { return nil }
+        guard let plain = open(message), let frame = try? PayloadFrame(parsing: plain), let signer = try? frame.signer() else { return nil }
         var bytes = frame.data
         if let segment = SegmentMessage(parsing: bytes) {
             guard let whole = assembler.add(segment, from: signer, at: message.timestamp)?.bytes else { return nil }

@@ -47,16 +47,16 @@ package struct PlainV01Node: Sendable {
     package mutating func receive(_ message: WakuMessage) throws -> Answer? {
         guard message.contentTopic.tag == TopicTag(of: V01.serverTopic(identity.publicKey)),
             let frame = try? EnvelopeSealing.openFrame(message, identity: identity),
-            let envelope = try? V01.Envelope(parsing: frame.data, wakuSigner: frame.signer)
+            let envelope = try? V01.Envelope(parsing: frame.data, in: frame)
         else { return nil }
         switch envelope.type {
         case .register:
-            guard frame.signer != nil, let sender = envelope.sender, let register = try? V01.Register(parsing: envelope.payload),
+            guard frame.signature != nil, let sender = envelope.sender, let register = try? V01.Register(parsing: envelope.payload),
                 let claim = rules.claim(in: register, from: sender)
             else { return nil }
             return answer(.registrationResponse, take(claim).encoded(), to: sender)
         case .query:
-            guard frame.signer != nil, let sender = envelope.sender, let query = try? V01.Query(parsing: envelope.payload) else {
+            guard frame.signature != nil, let sender = envelope.sender, let query = try? V01.Query(parsing: envelope.payload) else {
                 return nil
             }
             let rows = V01.QueryRules.registrants(in: query).flatMap { registrant in

@@ -13,8 +13,10 @@ public struct PayloadFrame: Sendable {
 
     /// The content, without length, padding and signature.
     public let data: [UInt8]
-    /// The signer's key, recovered from the signature, which covers Keccak-256 of every byte before it; nil for an unsigned frame.
-    public let signer: PublicKey?
+    /// nil for an unsigned frame. Only its form is checked: whether a key can be recovered from it is found by ``signer()``.
+    public let signature: Signature?
+    /// The bytes that the signature covers: all before it.
+    private let signed: ArraySlice<UInt8>
 
     /// Parses a decrypted payload.
     ///
@@ -28,16 +30,16 @@ public struct PayloadFrame: Sendable {
         guard lengthByteCount > 0, start <= end else { throw .truncated }
         let length = bytes[1..<start].reversed().reduce(0) { $0 << 8 | Int($1) }
         guard length <= end - start else { throw .truncated }
-        if isSigned {
-            do {
-                signer = try Signature(parsing: bytes[end...]).signer(of: Keccak256.hash(bytes[..<end]))
-            } catch {
-                throw .badSignature
-            }
-        } else {
-            signer = nil
-        }
+        do { signature = isSigned ? try Signature(parsing: bytes[end...]) : nil } catch { throw .badSignature }
+        signed = bytes[..<end]
         data = Array(bytes[start..<start + length])
+    }
+
+    /// Recovers the signer's key, at a third of the cost of opening a message; nil for an unsigned frame.
+    ///
+    /// - Throws: ``PayloadError/badSignature``
+    public func signer() throws(PayloadError) -> PublicKey? {
+        do { return try signature?.signer(of: Keccak256.hash(signed)) } catch { throw .badSignature }
     }
 
     /// Encodes `data` with random padding and a signature.

@@ -22,7 +22,7 @@ extension Metric {
     package static let duplicates = Metric("waku_push_messages_duplicate_total", help: "Messages of ours that were handled already.")
     package static let opened = Metric(
         "waku_push_messages_opened_total",
-        help: "Messages that were decrypted and have a valid Waku signature: valid, or dropped at the stage reading.")
+        help: "Messages that were decrypted and have a Waku signature: valid, or dropped at the stage reading.")
     package static let valid = Metric(
         "waku_push_messages_valid_total", ProtocolLabel.self, KindLabel.self,
         help: "Valid commands: handled, or dropped at the stage handling.")

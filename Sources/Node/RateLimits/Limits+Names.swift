@@ -21,7 +21,7 @@ extension Limits {
 
     /// The meaning of each limit.
     package static let meanings: [String: String] = [
-        "messages-by-sender": "all messages signed by a key; checked before most of the processing",
+        "messages-by-sender": "all messages of a key, segments included; checked before most of the processing",
         "registrations-by-sender": "registrations and unregistrations of a key",
         "queries-by-sender": "queries of a key",
         "requests-by-sender": "notification requests of a key",

@@ -3,7 +3,7 @@
 /// Messages over a rate are dropped and counted. All unsigned messages together have the limits of one sender. A notification over its
 /// target's rate, a registration over a count, and a registration by a denied key are answered with INTERNAL_ERROR.
 package struct Limits: Hashable, Sendable {
-    /// All messages signed by a key. Checked before most of the processing.
+    /// All messages of a sender: the signer of the envelope, or of a segment. Checked before most of the processing.
     package var messagesBySender: RateLimit?
     package var registrationsBySender: RateLimit?
     package var queriesBySender: RateLimit?

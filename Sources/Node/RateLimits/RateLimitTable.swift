@@ -106,13 +106,13 @@ package struct RateLimitTable: Sendable {
         wholeAnswersByTarget = limits.wholeAnswersByTarget.map { RateLimiter($0) }
     }
 
-    /// Admits a message before its kind is known.
+    /// Admits a message of any kind, or a segment.
     ///
     /// - Parameters:
-    ///   - signer: nil if the message is unsigned: all unsigned messages count as those of one sender.
+    ///   - sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
     ///   - now: The time of receipt.
-    package mutating func message(from signer: PublicKey?, at now: Timestamp) -> Refusal? {
-        take(signer, signer?.uncompressed ?? [], .messagesBySender, \.messagesBySender, at: now) ? nil : .messagesBySender
+    package mutating func message(from sender: PublicKey?, at now: Timestamp) -> Refusal? {
+        take(sender, sender?.uncompressed ?? [], .messagesBySender, \.messagesBySender, at: now) ? nil : .messagesBySender
     }
 
     /// Admits a message of a known kind.

@@ -69,11 +69,17 @@ public enum EnvelopeSealing {
         _ message: WakuMessage, identity: PrivateKey?, topicKeys: [SymmetricKey] = []
     ) throws(OpeningError) -> OpenedPayload {
         let frame = try openFrame(message, identity: identity, topicKeys: topicKeys)
-        guard let signer = frame.signer else { throw .unsigned }
-        return OpenedPayload(data: frame.data, signer: signer)
+        do {
+            guard let signer = try frame.signer() else { throw OpeningError.unsigned }
+            return OpenedPayload(data: frame.data, signer: signer)
+        } catch let error as OpeningError {
+            throw error
+        } catch {
+            throw .malformed
+        }
     }
 
-    /// Like ``open(_:identity:topicKeys:)``, but accepts unsigned Waku payloads as well.
+    /// Like ``open(_:identity:topicKeys:)``, but accepts unsigned Waku payloads as well, and does not recover the signer.
     public static func openFrame(
         _ message: WakuMessage, identity: PrivateKey?, topicKeys: [SymmetricKey] = []
     ) throws(OpeningError) -> PayloadFrame {
@@ -104,9 +110,9 @@ public enum OpeningError: Error, Hashable, Sendable, CaseIterable {
     /// Not version 1 encryption.
     case version
     /// None of the keys decrypts it.
-    /// No Waku payload, or a signature from which no key can be recovered.
     case undecryptable
-    /// The Waku payload has no signature.
+    /// No Waku payload, or a malformed signature.
     case malformed
+    /// The Waku payload has no signature.
     case unsigned
 }

@@ -1,6 +1,6 @@
 import CPushMessages
 import Core
-import Waku
+public import Waku
 public import WakuCrypto
 
 /// The kind of the push message in an envelope: the `type` of an ApplicationMetadataMessage.
@@ -32,9 +32,21 @@ public struct MetadataEnvelope: Sendable {
 
     public init(parsing bytes: [UInt8], wakuSigner: PublicKey) throws(EnvelopeError) {
         let (kind, payload, signer) = try Self.open(bytes, as: MessageKind.self)
-        sender = signer ?? wakuSigner
+        self.init(kind, payload, from: signer ?? wakuSigner, bytes)
+    }
+
+    /// - Parameter frame: the Waku payload that the envelope came in, or the last of those with its segments. Its signer is recovered only if the
+    ///   envelope is unsigned.
+    public init(parsing bytes: [UInt8], in frame: PayloadFrame) throws(EnvelopeError) {
+        let (kind, payload, signer) = try Self.open(bytes, as: MessageKind.self)
+        guard let sender = if let signer { signer } else { try frame.envelopeSender() } else { throw .badSignature }
+        self.init(kind, payload, from: sender, bytes)
+    }
+
+    private init(_ kind: MessageKind, _ payload: [UInt8], from sender: PublicKey, _ bytes: [UInt8]) {
         self.kind = kind
         self.payload = payload
+        self.sender = sender
         id = Keccak256.hash(sender.uncompressed + bytes)
     }
 
@@ -77,6 +89,13 @@ public struct MetadataEnvelope: Sendable {
         } catch {
             throw .malformed
         }
+    }
+}
+
+extension PayloadFrame {
+    /// The sender of an unsigned envelope: the signer of the Waku payload; nil if that is unsigned too.
+    func envelopeSender() throws(EnvelopeError) -> PublicKey? {
+        do { return try signer() } catch { throw .badSignature }
     }
 }
 

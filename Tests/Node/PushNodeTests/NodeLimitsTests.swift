@@ -124,15 +124,16 @@ struct NodeLimitsTests {
         #expect(try store.read(Registrations(store.sealer).state(of: stranger.key)) == nil)
     }
 
-    @Test("knows a flood by its signer, before it knows what it is")
-    func signer() async throws {
+    @Test("knows a flood by its sender, before it decrypts registrations")
+    func sender() async throws {
         let (folder, identity) = (try TemporaryFolder(), PrivateKey.generate())
         let server = identity.publicKey
         let (flooder, other) = (PrivateKey.generate(), TestClient(of: server))
         let limits = try Self.limits("messages-by-sender=1/d burst 3")
         try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.limits = limits }) { node, relay in
-            let junk = (0..<50).map { _ in
-                message(TestPayload.sealed(randomBytes(50), signedBy: flooder, to: server), StatusTopics.partitioned(server))
+            let junk = (0..<50).map { _ -> WakuMessage in
+                let envelope = MetadataEnvelope.encode(.registration, payload: randomBytes(50), signedBy: flooder).bytes
+                return message(TestPayload.sealed(envelope, signedBy: .generate(), to: server), StatusTopics.partitioned(server))
             }
             await relay.feed(junk + [registration(other)])
             try await node.wait { relay.published.count == 1 && node.count(.limitMessagesBySender) == 47 }

@@ -53,7 +53,7 @@ struct RecordedClients {
         let server = try vectors.pair("server").publicKey
         return try await api.query(StoreQuery(pubsubTopic: .statusDefault)).messages.map(\.message).compactMap { message in
             guard message.contentTopic == topic, let frame = try? PayloadFrame(parsing: ECIES.open(message.payload, with: key)),
-                let signer = frame.signer, let envelope = try? MetadataEnvelope(parsing: frame.data, wakuSigner: signer),
+                let envelope = try? MetadataEnvelope(parsing: frame.data, in: frame),
                 envelope.kind.rawValue == recorded.applicationMetadata?.type
             else { return nil }
             #expect(envelope.sender == server)

@@ -1,5 +1,7 @@
-import RateLimits
 import Core
+import NodeAPI
+import NodeMetrics
+import RateLimits
 import StatusProtocol
 import StatusRules
 import TestSupport
@@ -50,5 +52,31 @@ struct V01UnsignedRequestTests {
         }
         #expect(!isAdmitted(request(envelopeSigner: first, frameSigner: nil), by: decoder))
         #expect(!isAdmitted(request(envelopeSigner: nil, frameSigner: second), by: decoder))
+    }
+
+    /// A request whose Waku payload has a signature from which no key can be recovered.
+    private func request(envelope: [UInt8]) -> WakuMessage {
+        let frame = PayloadFrame.encode(envelope, signedBy: server).dropLast(65) + [UInt8](repeating: 0, count: 65)
+        return WakuMessage(
+            payload: ECIES.seal(Array(frame), to: server.publicKey),
+            contentTopic: ContentTopic(TopicTag(of: V01.serverTopic(server.publicKey))), timestamp: now)
+    }
+
+    @Test("The signer of the Waku payload is recovered only for unsigned envelopes and segments")
+    func signers() throws {
+        let decoder = try decoder()
+        let payload = V01.Request(
+            requests: [V01.PushNotification(accessToken: V01Account.newToken(), chatID: V01.chatHash("a chat"))], message: [1],
+            messageID: Array(hexString(randomBytes(16)).utf8), ackKey: randomBytes(32)
+        ).encoded()
+        #expect(isAdmitted(request(envelope: V01.Envelope.encode(.request, payload: payload, signedBy: .generate())), by: decoder))
+        #expect(!isAdmitted(request(envelope: V01.Envelope.encode(.request, payload: payload, signedBy: nil)), by: decoder))
+        let segment = SegmentMessage(wholeHash: randomBytes(32), index: 0, count: 2, payload: [1]).encoded()
+        do throws(Drop) {
+            _ = try decoder.decode(request(envelope: segment), at: now)
+            Issue.record("the segment was accepted")
+        } catch {
+            #expect(error.counter == .droppedBadSignature)
+        }
     }
 }

@@ -53,12 +53,10 @@ package struct FloorCost: Hashable, Sendable {
 }
 
 extension Floor {
-    /// Opening a registration or request, which is encrypted to the node's key and signed twice.
+    /// Opening a registration or request, which is encrypted to the node's key. Only the envelope's signature is needed.
     private static let openedFromKey: [Item] = [
         Item(.sha256, "hash of the message, by which it is known when it comes again"),
         Item(.eciesOpen, "decryption"),
-        Item(.keccak600, "digest of the Waku payload"),
-        Item(.recover, "signer of the Waku payload"),
         Item(.keccak600, "digest of the envelope's payload"),
         Item(.recover, "sender"),
     ]
@@ -103,8 +101,6 @@ extension Floor {
         items: [
             Item(.sha256, "hash of the message, by which it is known when it comes again"),
             Item(.aesOpen, "decryption by the topic's key"),
-            Item(.keccak600, "digest of the Waku payload"),
-            Item(.recover, "signer of the Waku payload"),
             Item(.keccak65, "digest of the envelope's payload"),
             Item(.recover, "sender"),
             Item(.keccak600, "id of the envelope, which the answer names"),

@@ -19,6 +19,14 @@ extension V01 {
             sender = signer ?? wakuSigner
         }
 
+        /// - Parameter frame: see ``MetadataEnvelope/init(parsing:in:)``.
+        public init(parsing bytes: [UInt8], in frame: PayloadFrame) throws(EnvelopeError) {
+            let (type, payload, signer) = try MetadataEnvelope.open(bytes, as: MessageType.self)
+            self.type = type
+            self.payload = payload
+            sender = if let signer { signer } else { try frame.envelopeSender() }
+        }
+
         /// Encodes an envelope.
         ///
         /// - Parameters:

@@ -58,38 +58,48 @@ final class StatusDecoder: Sendable {
     private func envelope(
         in message: WakuMessage, isOwnTopic: Bool, keys: [SymmetricKey], isRetry: Bool, at now: Timestamp
     ) throws(Drop) -> (MetadataEnvelope, ReassembledMessage?) {
-        let payload: OpenedPayload
+        let frame: PayloadFrame
         do throws(OpeningError) {
-            payload = try EnvelopeSealing.open(message, identity: isOwnTopic ? identity : nil, topicKeys: keys)
+            frame = try EnvelopeSealing.openFrame(message, identity: isOwnTopic ? identity : nil, topicKeys: keys)
         } catch {
             throw Drop(error)
         }
-        // Checked here because verifying the envelope, its keys and grants costs several times as much as the steps before.
-        try limits.admit(isSegmented: payload.segment != nil, isRetry: isRetry) { $0.message(from: payload.signer, at: now) }
-        var bytes = payload.data
-        var reassembled: ReassembledMessage?
-        if let segment = payload.segment {
-            let isKnown = limits.charge(of: TopicTag(of: StatusTopics.query(KeyHash(of: payload.signer))), at: now).standing == .known
-            let (added, displaced) = assembler.withLock { assembler in
-                let before = assembler.displacedCount
-                let added = assembler.add(segment, from: payload.signer, isKnown: isKnown, sentAt: message.timestamp, at: now)
-                return (added, assembler.displacedCount - before)
-            }
-            limits.limiter.displaced(.segments, isKnown ? .known : .stranger, count: displaced)
-            guard let whole = added else { throw Drop(.segment, segmentOf: segment.wholeHash) }
-            bytes = whole.bytes
-            reassembled = ReassembledMessage(whole.bytes, announced: segment.wholeHash, sentAt: whole.sentAt)
+        // The sender is the signer of the envelope, so the signer of the Waku payload is not recovered, except for segments and unsigned envelopes.
+        guard frame.signature != nil else { throw Drop(OpeningError.unsigned) }
+        var reassembled: (bytes: [UInt8], whole: ReassembledMessage)?
+        if let segment = SegmentMessage(parsing: frame.data) {
+            reassembled = try self.reassembled(by: segment, in: frame, sentAt: message.timestamp, isRetry: isRetry, at: now)
         }
         let envelope: MetadataEnvelope
         do throws(EnvelopeError) {
-            envelope = try MetadataEnvelope(parsing: bytes, wakuSigner: payload.signer)
+            envelope = try MetadataEnvelope(parsing: reassembled?.bytes ?? frame.data, in: frame)
         } catch {
             throw Drop(error)
         }
-        try limits.admit(isSegmented: reassembled != nil, isRetry: isRetry) {
-            $0.message(envelope.kind, from: envelope.sender, at: now)
+        // Checked here because unsealing, grants and rows cost several times as much as the steps before.
+        let isSegmented = reassembled != nil
+        try limits.admit(isSegmented: isSegmented, isRetry: isRetry) {
+            let refusal = !isSegmented ? $0.message(from: envelope.sender, at: now) : nil
+            return refusal ?? $0.message(envelope.kind, from: envelope.sender, at: now)
         }
-        return (envelope, reassembled)
+        return (envelope, reassembled?.whole)
+    }
+
+    /// The message that a segment completes.
+    private func reassembled(
+        by segment: SegmentMessage, in frame: PayloadFrame, sentAt: Timestamp, isRetry: Bool, at now: Timestamp
+    ) throws(Drop) -> (bytes: [UInt8], whole: ReassembledMessage) {
+        guard let signer = try? frame.signer() else { throw Drop(.droppedBadSignature) }
+        try limits.admit(isSegmented: true, isRetry: isRetry) { $0.message(from: signer, at: now) }
+        let isKnown = limits.charge(of: TopicTag(of: StatusTopics.query(KeyHash(of: signer))), at: now).standing == .known
+        let (added, displaced) = assembler.withLock { assembler in
+            let before = assembler.displacedCount
+            let added = assembler.add(segment, from: signer, isKnown: isKnown, sentAt: sentAt, at: now)
+            return (added, assembler.displacedCount - before)
+        }
+        limits.limiter.displaced(.segments, isKnown ? .known : .stranger, count: displaced)
+        guard let whole = added else { throw Drop(.segment, segmentOf: segment.wholeHash) }
+        return (whole.bytes, ReassembledMessage(whole.bytes, announced: segment.wholeHash, sentAt: whole.sentAt))
     }
 
     private func command(in envelope: MetadataEnvelope, sentAt timestamp: Timestamp, now: Timestamp) throws(Drop) -> StatusCommand {

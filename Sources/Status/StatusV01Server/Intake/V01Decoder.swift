@@ -57,16 +57,15 @@ final class V01Decoder: Sendable {
         }
         let segment = SegmentMessage(parsing: frame.data)
         let part = Part(isSegmented: segment != nil, isRetry: isRetry)
-        if let signer = frame.signer { try admit(part) { $0.message(from: signer, at: now) } }
-        let (bytes, whole) = try whole(frame, segment, sentAt: message.timestamp, at: now)
+        let (bytes, whole) = try whole(frame, segment, part, sentAt: message.timestamp, at: now)
         let envelope: V01.Envelope
         do throws(EnvelopeError) {
-            envelope = try V01.Envelope(parsing: bytes, wakuSigner: frame.signer)
+            envelope = try V01.Envelope(parsing: bytes, in: frame)
         } catch {
             throw Drop(error)
         }
         // Both signatures of a request are optional. Requests without any have no sender and together have the limits of one sender.
-        if frame.signer == nil { try admit(part) { $0.message(from: envelope.sender, at: now) } }
+        if !part.isSegmented { try admit(part) { $0.message(from: envelope.sender, at: now) } }
         return (try command(in: envelope, frame, part, sentAt: message.timestamp, now: now), whole)
     }
 
@@ -82,10 +81,12 @@ final class V01Decoder: Sendable {
 
     /// The envelope in the Waku payload, or the one that its segment completes. Segments are reassembled per signer; unsigned ones are dropped.
     private func whole(
-        _ frame: PayloadFrame, _ segment: SegmentMessage?, sentAt: Timestamp, at now: Timestamp
+        _ frame: PayloadFrame, _ segment: SegmentMessage?, _ part: Part, sentAt: Timestamp, at now: Timestamp
     ) throws(Drop) -> (bytes: [UInt8], ReassembledMessage?) {
         guard let segment else { return (frame.data, nil) }
-        guard let signer = frame.signer else { throw Drop(.droppedUnsigned) }
+        guard frame.signature != nil else { throw Drop(.droppedUnsigned) }
+        guard let signer = try? frame.signer() else { throw Drop(.droppedBadSignature) }
+        try admit(part) { $0.message(from: signer, at: now) }
         let (added, displaced) = assembler.withLock { assembler in
             let before = assembler.displacedCount
             let added = assembler.add(segment, from: signer, sentAt: sentAt, at: now)
@@ -125,7 +126,7 @@ final class V01Decoder: Sendable {
 
     /// The sender of a message that is answered to its sender: its Waku payload must be signed.
     private func signedSender(of envelope: V01.Envelope, _ frame: PayloadFrame) throws(Drop) -> PublicKey {
-        guard frame.signer != nil, let sender = envelope.sender else { throw Drop(.droppedUnsigned) }
+        guard frame.signature != nil, let sender = envelope.sender else { throw Drop(.droppedUnsigned) }
         return sender
     }
 
