@@ -27,8 +27,9 @@ public struct MetadataEnvelope: Sendable {
     public let sender: PublicKey
     /// The encoded push message, never empty. For registrations, sealed with AES-GCM under the key shared by client and server.
     public let payload: [UInt8]
-    /// 32 bytes. Answers to queries refer to it in `message_id`.
-    public let id: [UInt8]
+    private let bytes: [UInt8]
+    /// 32 bytes. Answers to queries refer to it in `message_id`. Hashes the whole envelope at each call: only queries and requests need it.
+    public var id: [UInt8] { Self.id(of: bytes, from: sender) }
 
     public init(parsing bytes: [UInt8], wakuSigner: PublicKey) throws(EnvelopeError) {
         let (kind, payload, signer) = try Self.open(bytes, as: MessageKind.self)
@@ -47,13 +48,14 @@ public struct MetadataEnvelope: Sendable {
         self.kind = kind
         self.payload = payload
         self.sender = sender
-        id = Keccak256.hash(sender.uncompressed + bytes)
+        self.bytes = bytes
     }
 
-    /// Encodes and signs an envelope. Returns its bytes and its id.
-    public static func encode(_ kind: MessageKind, payload: [UInt8], signedBy key: PrivateKey) -> (bytes: [UInt8], id: [UInt8]) {
-        let bytes = encode(type: kind.rawValue, payload: payload, signedBy: key)
-        return (bytes, Keccak256.hash(key.publicKey.uncompressed + bytes))
+    fileprivate static func id(of bytes: [UInt8], from sender: PublicKey) -> [UInt8] { Keccak256.hash(sender.uncompressed + bytes) }
+
+    /// Encodes and signs an envelope.
+    public static func encode(_ kind: MessageKind, payload: [UInt8], signedBy key: PrivateKey) -> EncodedEnvelope {
+        EncodedEnvelope(bytes: encode(type: kind.rawValue, payload: payload, signedBy: key), sender: key.publicKey)
     }
 
     /// - Parameter key: signs the payload; nil for an unsigned envelope.
@@ -90,6 +92,14 @@ public struct MetadataEnvelope: Sendable {
             throw .malformed
         }
     }
+}
+
+/// An envelope as it is sent.
+public struct EncodedEnvelope: Sendable {
+    public let bytes: [UInt8]
+    fileprivate let sender: PublicKey
+    /// See ``MetadataEnvelope/id``.
+    public var id: [UInt8] { MetadataEnvelope.id(of: bytes, from: sender) }
 }
 
 extension PayloadFrame {
