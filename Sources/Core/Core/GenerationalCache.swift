@@ -43,8 +43,14 @@ public struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Send
     /// Sets a value and makes the entry young. When the young generation is full, the old one is dropped.
     @inlinable
     public mutating func set(_ value: Value, of key: Key) {
-        if young.count >= capacity, young.index(forKey: key) == nil { (old, young) = (young, [:]) }
+        if young.count >= capacity, young.index(forKey: key) == nil { endGeneration() }
         young[key] = value
+    }
+
+    /// Makes the young generation the old one, and drops the old one. Called at intervals, it drops the entries that are not in use.
+    @inlinable
+    public mutating func endGeneration() {
+        (old, young) = (young, [:])
     }
 
     /// Removes the key from both generations.

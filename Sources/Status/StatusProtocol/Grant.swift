@@ -18,7 +18,24 @@ public enum Grant {
 
     /// False unless the grant has 65 bytes with V from 0 to 3 and recovers to the client's key. V of 27 and 28 is refused.
     public static func isValid(_ grant: [UInt8], client: PublicKey, server: PublicKey, accessToken: AccessToken) -> Bool {
-        let signer = try? Signature(parsing: grant).signer(of: digest(client: client, server: server, accessToken: accessToken))
-        return signer == client
+        proof(of: grant, client: client, server: server, accessToken: accessToken) != nil
+    }
+
+    /// A grant that was found valid, with the digest of all that it was found valid for.
+    package struct Proof: Hashable, Sendable {
+        let digest: [UInt8]
+        let grant: [UInt8]
+    }
+
+    /// nil if the grant is not valid: see ``isValid(_:client:server:accessToken:)``.
+    ///
+    /// - Parameter known: an earlier proof. The signature is not verified again if grant, keys and token are the same byte for byte.
+    package static func proof(
+        of grant: [UInt8], client: PublicKey, server: PublicKey, accessToken: AccessToken, known: Proof? = nil
+    ) -> Proof? {
+        let proof = Proof(digest: digest(client: client, server: server, accessToken: accessToken), grant: grant)
+        if proof == known { return proof }
+        let signer = try? Signature(parsing: grant).signer(of: proof.digest)
+        return signer == client ? proof : nil
     }
 }

@@ -13,21 +13,25 @@ package struct RegistrationRules: Sendable {
     private let isIdempotent: Bool
     private let serves: @Sendable (Platform, _ apnTopic: String) -> Bool
     private let webPushKeys: [P256PublicKey]
+    private let clients: RecentClients
 
     /// - Parameters:
     ///   - identity: the identity to which registrations are sent.
     ///   - server: its mark.
     ///   - isIdempotent: whether a repeated, identical registration succeeds instead of VERSION_MISMATCH.
     ///   - webPushKeys: the VAPID keys of a node that posts to Web Push services; empty for others.
+    ///   - clients: of this identity alone.
     ///   - serves: whether there is a gorush endpoint for an app.
     package init(
         identity: PrivateKey, server: ServerMark? = nil, isIdempotent: Bool = false, webPushKeys: [P256PublicKey] = [],
+        clients: RecentClients = RecentClients(),
         serves: @escaping @Sendable (Platform, _ apnTopic: String) -> Bool = { _, _ in true }
     ) {
         self.identity = identity
         self.server = server
         self.isIdempotent = isIdempotent
         self.webPushKeys = webPushKeys
+        self.clients = clients
         self.serves = serves
     }
 
@@ -36,15 +40,17 @@ package struct RegistrationRules: Sendable {
     /// - Parameter knownVersion: a version that is or was stored for a key. A registration that is not newer is refused regardless of its
     ///   content while that version is stored, so its grant is not checked here.
     package func claim(in envelope: MetadataEnvelope, knownVersion: (RegistrationKey) -> UInt64? = { _ in nil }) -> RegistrationClaim? {
-        let key = identity.sharedKey(with: envelope.sender)
+        let client = clients.client(envelope.sender)
+        let key = client?.key ?? identity.sharedKey(with: envelope.sender)
         guard let plain = try? AESGCM.open(envelope.payload, key: key, layout: .nonceFirst) else { return nil }
-        return RegistrationClaim(
-            sender: envelope.sender, requestID: Shake256.hash64(envelope.payload),
-            intent: intent(of: plain, from: envelope.sender, knownVersion))
+        var grant = client?.grant
+        let intent = intent(of: plain, from: envelope.sender, knownVersion, &grant)
+        clients.note(RecentClients.Client(key: key, grant: grant), of: envelope.sender)
+        return RegistrationClaim(sender: envelope.sender, requestID: Shake256.hash64(envelope.payload), intent: intent)
     }
 
     private func intent(
-        of plain: [UInt8], from sender: PublicKey, _ knownVersion: (RegistrationKey) -> UInt64?
+        of plain: [UInt8], from sender: PublicKey, _ knownVersion: (RegistrationKey) -> UInt64?, _ grant: inout Grant.Proof?
     ) -> RegistrationClaim.Intent {
         guard let registration = try? PushNotificationRegistration(parsing: plain),
             (1...InstallationID.maximumByteCount).contains(registration.installationID.bytes.count), registration.version > 0
@@ -52,17 +58,21 @@ package struct RegistrationRules: Sendable {
         let key = RegistrationKey(keyHash: KeyHash(of: sender), installationID: registration.installationID, server: server)
         if registration.unregister { return .unregister(key, version: registration.version) }
         let isKnown = registration.version <= knownVersion(key) ?? 0
-        return .register(
-            key, registration, bytes: plain, check: isKnown ? .left : flaw(in: registration, from: sender).map { .flawed($0) } ?? .passed)
+        let check: RegistrationClaim.ContentCheck =
+            isKnown ? .left : flaw(in: registration, from: sender, &grant).map { .flawed($0) } ?? .passed
+        return .register(key, registration, bytes: plain, check: check)
     }
 
+    /// - Parameter known: a proven grant; replaced by that of the registration if it is another valid one.
     private func flaw(
-        in registration: PushNotificationRegistration, from sender: PublicKey
+        in registration: PushNotificationRegistration, from sender: PublicKey, _ known: inout Grant.Proof?
     ) -> PushNotificationRegistrationResponse.ErrorType? {
         guard let platform = registration.platform, platform != .webPush || !webPushKeys.isEmpty else { return .unsupportedTokenType }
         guard !registration.deviceToken.isEmpty, registration.accessToken.isUUID, platform != .apn || !registration.apnTopic.isEmpty,
-            Grant.isValid(registration.grant, client: sender, server: identity.publicKey, accessToken: registration.accessToken)
+            let proof = Grant.proof(
+                of: registration.grant, client: sender, server: identity.publicKey, accessToken: registration.accessToken, known: known)
         else { return .malformedMessage }
+        known = proof
         if platform == .webPush {
             // A push service would refuse each message for a subscription that is bound to another server's key.
             guard let subscription = registration.subscription, subscription.vapidKey.map(webPushKeys.contains) ?? true else {
@@ -97,12 +107,13 @@ package struct RegistrationRules: Sendable {
                 if isIdempotent, let registered = try registered(), Self.areEqual(registered, registration) { return .keep }
                 return .refuse(.versionMismatch)
             }
+            var grant: Grant.Proof?
             let flaw =
                 switch check {
                 case .passed: nil as PushNotificationRegistrationResponse.ErrorType?
                 case .flawed(let flaw): flaw
                 // The known version is not stored any more: it was a tombstone that has expired.
-                case .left: self.flaw(in: registration, from: claim.sender)
+                case .left: self.flaw(in: registration, from: claim.sender, &grant)
                 }
             if let flaw { return .refuse(flaw) }
             return .store(key, registration, bytes: bytes)

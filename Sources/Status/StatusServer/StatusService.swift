@@ -34,6 +34,8 @@ struct StatusService: ProtocolService {
     private let precomputation: TopicKeyPrecomputation?
     private let limits: StatusLimits
     private let asked = AskedRows()
+    /// Of each identity.
+    private let clients: [RecentClients]
     let receiver: any WakuReceiver
     private let figures: ThrottledReading<RegistrationFigures>
 
@@ -76,11 +78,12 @@ struct StatusService: ProtocolService {
 
         let registrations = Registrations(store.sealer)
         let versions = RecentVersions()
-        let servers = keys.map { [asked] key in
+        clients = keys.map { _ in RecentClients() }
+        let servers = zip(keys, clients).map { [asked] key, clients in
             let mark = marks.mark(of: key.publicKey)
             let rules = RegistrationRules(
                 identity: key, server: mark, isIdempotent: configuration.idempotentRegistrations,
-                webPushKeys: node.delivery.routing.webPushKeys,
+                webPushKeys: node.delivery.routing.webPushKeys, clients: clients,
                 serves: { [routing = node.delivery.routing] in routing.endpoint(for: $0, apnTopic: $1) != nil })
             let requestRules = RequestRules(maximumAge: configuration.requestAgeLimit, server: mark)
             return ServedIdentity(
@@ -174,6 +177,7 @@ struct StatusService: ProtocolService {
         }
         limits.limiter.measured(storeByteCount: node.store.byteCount)
         limits.limiter.endMinute(at: node.now())
+        for clients in clients { clients.endMinute(at: node.now()) }
         if topics.isGrown { try? await loadTopics() }
     }
 
