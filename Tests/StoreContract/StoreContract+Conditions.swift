@@ -59,17 +59,21 @@ extension StoreContract {
                 try expect([.hasPrefix(Sample.data)], [.bytes([])], [1, 2, 3, 4, 5, 7], in: store)
                 try expect([.hasPrefix(Sample.data)], [.bytes([0xAA, 0xBB, 0xCC])], [], in: store)
             },
-            StoreContract("idAmong: many, repeated, unknown and no ids") { fixture in
+            StoreContract("idAmong: one, many, repeated, unknown and no ids") { fixture in
                 let store = try fixture.open()
                 let ids = try await store.commit(.apply(rows.map(\.insert)) { $0 })
                 try expect([.idAmong], [], ids: [ids[4], ids[0], ids[4], 4711, -1], [1, 5], in: store)
                 try expect([.idAmong], [], ids: [], [], in: store)
+                try expect([.idAmong], [], ids: [ids[2]], [3], in: store)
+                try expect([.idAmong], [], ids: [4711], [], in: store)
                 try expect([.idAmong], [], ids: ids + Array(1000..<30_000), [1, 2, 3, 4, 5, 6, 7], in: store)
             },
             StoreContract("among: the values of any integer column; null is among none") { fixture in
                 let store = try await fixture.open(with: rows)
                 try expect([.among(Sample.size)], [], ids: [20, 0, 20, 99], [2, 5, 7], in: store)
                 try expect([.among(Sample.size)], [], ids: [], [], in: store)
+                try expect([.among(Sample.size)], [], ids: [20], [2, 7], in: store)
+                try expect([.present(Sample.name), .among(Sample.size), .equal(Sample.name)], [.text("two")], ids: [20], [2], in: store)
                 try expect([.equal(Sample.name), .among(Sample.size)], [.text("two")], ids: [20, -5], [2], in: store)
                 let lowest = Query(
                     Sample.item, [.column(Sample.size), .minimum(Sample.number)], where: [.among(Sample.size)], group: Sample.size)

@@ -19,6 +19,7 @@ package final class Mutation: Sendable {
     package let table: Table
     package let kind: Kind
     package let text = StatementText()
+    package let textForOneID = StatementText()
 
     package init(_ table: Table, _ kind: Kind) {
         self.table = table

@@ -27,6 +27,7 @@ package final class Query: Sendable {
     /// The index to use, for queries that engines would otherwise plan badly.
     package let index: String?
     package let text = StatementText()
+    package let textForOneID = StatementText()
 
     package init(
         _ table: Table, _ outputs: [Output], where conditions: [Condition] = [], order: [Order] = [], group: Column? = nil,

@@ -48,14 +48,16 @@ package struct ParameterNumbers {
 
 extension Query {
     /// Arguments are numbered: those of the conditions, then any that `end` numbers.
+    ///
+    /// - Parameter forOneID: whether the argument of a ``Condition/among(_:)`` is an id instead of a list.
     package func sql<Dialect: SQLDialect>(
-        _ dialect: Dialect.Type, hint: String = "", end: (inout ParameterNumbers) -> String = { _ in "" }
+        _ dialect: Dialect.Type, forOneID: Bool = false, hint: String = "", end: (inout ParameterNumbers) -> String = { _ in "" }
     ) -> String {
-        text.value(for: dialect.engine) {
+        (forOneID ? textForOneID : text).value(for: dialect.engine) {
             var parameters = ParameterNumbers(dialect.parameterMark)
             let outputs = outputs.map { $0.sql(dialect) }.joined(separator: ", ")
             var sql = "SELECT \(isDistinct ? "DISTINCT " : "")\(outputs) FROM \(dialect.name(table.name))\(hint)"
-            sql += conditions.sql(dialect, &parameters)
+            sql += conditions.sql(dialect, &parameters, forOneID)
             if let group { sql += " GROUP BY \(dialect.name(group))" }
             if !order.isEmpty { sql += " ORDER BY " + order.map { dialect.order($0, conditions) }.joined(separator: ", ") }
             return sql + end(&parameters)
@@ -84,8 +86,10 @@ extension Mutation {
     package var keys: [Column] { columns.contains(.id) ? [.id] : table.uniqueColumns }
 
     /// Arguments are numbered: those of the columns, then those of the conditions.
-    package func sql<Dialect: SQLDialect>(_ dialect: Dialect.Type) -> String {
-        text.value(for: dialect.engine) {
+    ///
+    /// - Parameter forOneID: see ``Query/sql(_:forOneID:hint:end:)``.
+    package func sql<Dialect: SQLDialect>(_ dialect: Dialect.Type, forOneID: Bool = false) -> String {
+        (forOneID ? textForOneID : text).value(for: dialect.engine) {
             var parameters = ParameterNumbers(dialect.parameterMark)
             let table = dialect.name(table.name)
             switch kind {
@@ -94,9 +98,9 @@ extension Mutation {
                 return "INSERT INTO \(table) (\(dialect.names(columns))) VALUES (\(values))" + conflict(dialect)
             case .update, .updateAny:
                 let assignments = columns.map { "\(dialect.name($0)) = \(parameters.next())" }.joined(separator: ", ")
-                return "UPDATE \(table) SET \(assignments)" + conditions.sql(dialect, &parameters)
+                return "UPDATE \(table) SET \(assignments)" + conditions.sql(dialect, &parameters, forOneID)
             case .delete:
-                return "DELETE FROM \(table)" + conditions.sql(dialect, &parameters)
+                return "DELETE FROM \(table)" + conditions.sql(dialect, &parameters, forOneID)
             }
         }
     }
@@ -114,16 +118,20 @@ extension Mutation {
 }
 
 extension [Condition] {
-    fileprivate func sql<Dialect: SQLDialect>(_ dialect: Dialect.Type, _ parameters: inout ParameterNumbers) -> String {
+    fileprivate func sql<Dialect: SQLDialect>(
+        _ dialect: Dialect.Type, _ parameters: inout ParameterNumbers, _ forOneID: Bool
+    ) -> String {
         guard !isEmpty else { return "" }
         var terms: [String] = []
-        for condition in self { terms.append(condition.sql(dialect, &parameters)) }
+        for condition in self { terms.append(condition.sql(dialect, &parameters, forOneID)) }
         return " WHERE " + terms.joined(separator: " AND ")
     }
 }
 
 extension Condition {
-    fileprivate func sql<Dialect: SQLDialect>(_ dialect: Dialect.Type, _ parameters: inout ParameterNumbers) -> String {
+    fileprivate func sql<Dialect: SQLDialect>(
+        _ dialect: Dialect.Type, _ parameters: inout ParameterNumbers, _ forOneID: Bool
+    ) -> String {
         switch self {
         case .equal(let column): "\(dialect.name(column)) = \(parameters.next())"
         case .present(let column): "\(dialect.name(column)) IS NOT NULL"
@@ -132,6 +140,7 @@ extension Condition {
         case .atLeast(let column): "\(dialect.name(column)) >= \(parameters.next())"
         case .between(let column): "\(dialect.name(column)) BETWEEN \(parameters.next()) AND \(parameters.next())"
         case .hasPrefix(let column): dialect.hasPrefix(dialect.name(column), parameters.next())
+        case .among(let column) where forOneID: "\(dialect.name(column)) = \(parameters.next())"
         case .among(let column): dialect.among(dialect.name(column), parameters.next())
         }
     }

@@ -41,13 +41,17 @@ enum SQLite: SQLDialect {
     }
 }
 
-extension Query {
+// A list of ids takes an ephemeral table, which SQLite allocates 87 KB for, also if it is a list of parameters. Most reads have one id.
+
+extension Read {
     /// Arguments are numbered: those of the conditions, then the limit and the offset.
     var sql: String {
-        sql(SQLite.self, hint: index.map { " INDEXED BY \($0)" } ?? "") { " LIMIT \($0.next()) OFFSET \($0.next())" }
+        query.sql(SQLite.self, forOneID: ids.count == 1, hint: query.index.map { " INDEXED BY \($0)" } ?? "") {
+            " LIMIT \($0.next()) OFFSET \($0.next())"
+        }
     }
 }
 
-extension Mutation {
-    var sql: String { sql(SQLite.self) }
+extension Change {
+    var sql: String { mutation.sql(SQLite.self, forOneID: ids.count == 1) }
 }

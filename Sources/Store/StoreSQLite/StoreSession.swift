@@ -62,7 +62,7 @@ struct StoreSession {
     }
 
     func scan(_ read: Read, _ visit: (Row) throws -> Bool) throws {
-        let statement = try HotStatement(read.query.sql, db)
+        let statement = try HotStatement(read.sql, db)
         var next = bind(read.query.conditions, read.arguments, after: 0, read.ids, to: statement)
         statement.bind(next, Int64(read.limit ?? -1))
         next += 1
@@ -84,7 +84,7 @@ struct StoreSession {
 
     private func apply(_ change: Change, _ inserted: inout [Int64]) throws {
         let mutation = change.mutation
-        let statement = try HotStatement(mutation.sql, db)
+        let statement = try HotStatement(change.sql, db)
         let (conditions, columnCount): ([Condition], Int)
         switch mutation.kind {
         case .insert(let columns), .insertOrIgnore(let columns), .upsert(let columns): (conditions, columnCount) = ([], columns.count)
@@ -128,7 +128,11 @@ struct StoreSession {
             case .between: left = 2
             case .equal, .less, .atLeast, .hasPrefix: left = 1
             case .among:
-                statement.bind(number, .text("[" + ids.map(String.init).joined(separator: ",") + "]"))
+                if ids.count == 1 {
+                    statement.bind(number, ids[0])
+                } else {
+                    statement.bind(number, .text("[" + ids.map(String.init).joined(separator: ",") + "]"))
+                }
                 number += 1
                 left = 0
             }
