@@ -89,6 +89,28 @@ struct StatusHandler: WakuHandler {
         }
     }
 
+    func turns(of message: Decoded<AddressedCommand>, at now: Timestamp) -> Charge? {
+        guard case .request(let request, _, _) = message.command.command, RequestHandler.isLarge(request) else { return nil }
+        // The signer is a new key: the registrant that the request is about pays.
+        return request.requests.lazy.compactMap { KeyHash(bytes: $0.publicKey) }.first
+            .map { limits.charge(of: QueryTopics(of: $0).deployed, at: now) } ?? .unattributed
+    }
+
+    func change(_ message: Decoded<AddressedCommand>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>? {
+        guard case .request(let request, _, let expires) = message.command.command, case .request(let outcome) = outcome,
+            !outcome.pending.isDecided
+        else { return nil }
+        return server(of: message).request.change(request, outcome.pending, expires: expires, at: now).map(Outcome.request)
+    }
+
+    func committed(_ message: Decoded<AddressedCommand>, part outcome: Outcome) {
+        guard case .request(let outcome) = outcome, let parts = outcome.pending.parts else { return }
+        let deliveries = outcome.pending.deliveries(since: outcome.start)
+        guard !deliveries.isEmpty else { return }
+        let times = outcome.pending.times
+        node.delivery.await(parts.part(deliveries, receivedAt: times?.received, trace: times?.trace))
+    }
+
     func queued(by outcome: Outcome) -> [QueuedDelivery] {
         if case .request(let outcome) = outcome { outcome.queued } else { [] }
     }
@@ -111,7 +133,8 @@ struct StatusHandler: WakuHandler {
         _ request: PushNotificationRequest, _ envelope: MetadataEnvelope, _ message: Decoded<AddressedCommand>
     ) -> PendingRequest {
         PendingRequest(
-            request, envelope, to: server(of: message).mark, hash: message.hash, pubsubTopic: message.pubsubTopic, times: message.times)
+            request, envelope, to: server(of: message).mark, isLarge: RequestHandler.isLarge(request), hash: message.hash,
+            pubsubTopic: message.pubsubTopic, times: message.times)
     }
 
     private func finish(_ claim: RegistrationClaim, outcome: RegistrationOutcome, message: Decoded<AddressedCommand>) {
@@ -150,11 +173,13 @@ struct StatusHandler: WakuHandler {
     private func finish(_ pending: PendingRequest, by server: ServedIdentity) {
         let deliveries = pending.deliveries
         guard !deliveries.isEmpty else { return report(pending, [:], isNew: false, by: server) }
+        let completion: @Sendable (AwaitedDeliveries.Results) -> Void = { results in
+            if results.isImmediate { node.counters.add(.requestWhileOpen) }
+            report(pending, results.outcomes, isNew: true, by: server)
+        }
+        if let parts = pending.parts { return parts.finish(completion) }
         node.delivery.await(
-            AwaitedDeliveries(deliveries, receivedAt: pending.times?.received, trace: pending.times?.trace) { results in
-                if results.isImmediate { node.counters.add(.requestWhileOpen) }
-                report(pending, results.outcomes, isNew: true, by: server)
-            })
+            AwaitedDeliveries(deliveries, receivedAt: pending.times?.received, trace: pending.times?.trace, completion: completion))
     }
 
     /// - Parameters:

@@ -79,7 +79,8 @@ package struct Decoded<Command: Sendable>: Sendable {
 /// How a protocol handles messages: the node calls it at each step.
 ///
 /// A message of the kind `query` is answered from a snapshot and changes nothing. Registrations and requests are decided and committed in the
-/// order in which they came in. Under overload queries are dropped first, then requests; registrations are never dropped.
+/// order in which they came in, except for large requests: they are committed in parts, which take turns. Under overload queries are dropped first,
+/// then requests; registrations are never dropped.
 package protocol WakuHandler: Sendable {
     associatedtype Command: Sendable
     associatedtype Outcome: Sendable
@@ -100,6 +101,14 @@ package protocol WakuHandler: Sendable {
 
     /// The changes of a registration or request, as a pure function of the rows that it reads.
     func change(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Outcome>
+    /// The payer of the turns of a request that is too large to be committed at once; nil for others. A payer that is not known yet is a stranger.
+    func turns(of message: Decoded<Command>, at now: Timestamp) -> Charge?
+    /// The next part of a large request; nil when it is complete.
+    ///
+    /// - Parameter outcome: of the parts before, which are durable.
+    func change(_ message: Decoded<Command>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>?
+    /// Called when a part of a large request is durable, and its notifications are queued.
+    func committed(_ message: Decoded<Command>, part outcome: Outcome)
     /// The notifications that a command put into the outbox.
     func queued(by outcome: Outcome) -> [QueuedDelivery]
     /// Called when the changes of a registration or request are durable, or have failed.
@@ -116,6 +125,9 @@ extension WakuHandler {
     package func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey]? { [] }
     package func charge(of tag: TopicTag, at now: Timestamp) -> Charge { .unattributed }
     package func displaced(_ limit: RateLimitTable.Refusal, _ standing: Standing) {}
+    package func turns(of message: Decoded<Command>, at now: Timestamp) -> Charge? { nil }
+    package func change(_ message: Decoded<Command>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>? { nil }
+    package func committed(_ message: Decoded<Command>, part outcome: Outcome) {}
     package func queued(by outcome: Outcome) -> [QueuedDelivery] { [] }
     package func answer(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Reply?> { .done(nil) }
     package func answered(_ message: Decoded<Command>, _ reply: Reply?) {}

@@ -15,7 +15,7 @@ import WakuCrypto
 /// A message occupies part of the work limit until it is committed. When little is left, queries are shed first, then requests. Registrations
 /// are never shed: `take` waits for them, which is the back-pressure on the relay.
 ///
-/// Messages are committed in the order in which they came in.
+/// Messages are committed in the order in which they came in, except for large requests: see ``LargeRequestTurns``.
 final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     private typealias Message = Decoded<Handler.Command>
 
@@ -39,12 +39,22 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     /// Used only by a single node; with several nodes `MessageShare` decides.
     private let deadlines = Mutex(AnswerDeadlines())
     private let segments = Mutex(TracedSegments())
+    private let turns: Mutex<LargeRequestTurns<Part>>
+
+    /// The next part of a large request.
+    private struct Part: Sendable {
+        let message: Message
+        let answer: PendingAnswer
+        /// Of the parts before; nil for the first.
+        var outcome: Handler.Outcome?
+    }
 
     package init(_ handler: Handler, _ node: NodeServices) {
         self.handler = handler
         self.node = node
         budget = AsyncSemaphore(node.workLimit)
         reserved = (node.workLimit / 4, node.workLimit / 2)
+        turns = Mutex(LargeRequestTurns(capacity: node.workLimit))
     }
 
     package func take(_ incoming: [Incoming]) async {
@@ -200,6 +210,19 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         let time = node.now()
         let answers = messages.map { message in PendingAnswer { [handler] in handler.finish(message, .failure($0)) } }
         expect(answers, to: messages)
+        var whole: [(message: Message, answer: PendingAnswer)] = []
+        for (message, answer) in zip(messages, answers) {
+            if let charge = handler.turns(of: message, at: time) {
+                turns.withLock { $0.add(Part(message: message, answer: answer), by: charge) }
+            } else {
+                whole.append((message, answer))
+            }
+        }
+        if !whole.isEmpty { commit(whole.map(\.message), whole.map(\.answer), at: time) }
+        if whole.count < messages.count { commitNextPart() }
+    }
+
+    private func commit(_ messages: [Message], _ answers: [PendingAnswer], at time: Timestamp) {
         node.store.submit(messages.map { decided(claimed(handler.change($0, at: time), for: $0), $0) }) { [self] results in
             // Before the notifications are queued.
             for (message, result) in zip(messages, results) {
@@ -216,6 +239,62 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
                 }
             }
         }
+    }
+
+    // MARK: Large requests
+
+    /// Commits the part whose turn it is, unless another is being committed.
+    private func commitNextPart() {
+        while let part = turns.withLock({ $0.next() }) {
+            // Nothing more is done for a request that was answered with an error, because it took too long.
+            guard part.answer.isOpen, let command = command(of: part, at: node.now()) else {
+                turns.withLock { $0.ended() }
+                finish(part, nil)
+                continue
+            }
+            return node.store.submit([command]) { [self] in committed(part, $0[0]) }
+        }
+    }
+
+    private func command(of part: Part, at time: Timestamp) -> StoreCommand<Claimed<Handler.Outcome>>? {
+        guard let outcome = part.outcome else {
+            return decided(claimed(handler.change(part.message, at: time), for: part.message), part.message)
+        }
+        return handler.change(part.message, after: outcome, at: time).map { claimed($0, for: part.message) }
+    }
+
+    private func committed(_ part: Part, _ result: Result<Claimed<Handler.Outcome>, StoreError>) {
+        let time = node.now()
+        var isLast = true
+        if let outcome = (try? result.get())?.outcome {
+            // The spans of a trace follow each other: those of later parts are not in it.
+            if part.outcome == nil { part.message.times?.trace?.mark(.committed) }
+            let queued = handler.queued(by: outcome)
+            node.counters.add(.notificationQueued, queued.count)
+            node.delivery.enqueue(queued)
+            isLast = handler.change(part.message, after: outcome, at: time) == nil
+            if !isLast {
+                let next = Part(message: part.message, answer: part.answer, outcome: outcome)
+                turns.withLock { $0.add(next, by: handler.turns(of: part.message, at: time) ?? .unattributed) }
+            }
+        }
+        turns.withLock { $0.ended() }
+        Task {
+            if let outcome = (try? result.get())?.outcome { handler.committed(part.message, part: outcome) }
+            if isLast { finish(part, result) }
+            commitNextPart()
+        }
+    }
+
+    /// - Parameter result: of the last part; nil if the request was given up.
+    private func finish(_ part: Part, _ result: Result<Claimed<Handler.Outcome>, StoreError>?) {
+        if let result {
+            finish(part.message, answer: part.answer, result: result)
+        } else {
+            node.counters.add(.shedRequest)
+            node.cluster.finished(part.message.hash)
+        }
+        budget.release(part.message.cost)
     }
 
     /// Requests are answered within ``NodeServices/answerLimit``, even if the store takes longer. A registration's answer waits for the outcome: a

@@ -30,25 +30,36 @@ struct PendingRequest: Sendable {
     let tokens: [DeliveryID: Payer]
     /// The hash of its Waku message.
     let hash: MessageHash
+    /// The number of entries, from the first, that are decided.
+    let decidedCount: Int
+    /// nil for a request that is committed at once.
+    let parts: AwaitedParts?
 
     /// - Parameters:
     ///   - other: the request from which all other values are copied.
-    ///   - tokens: see ``tokens``.
-    private init(_ other: PendingRequest, _ results: [Entry.Result], _ tokens: [DeliveryID: Payer]) {
-        self.tokens = tokens
+    ///   - results: of the entries from `start` on.
+    ///   - tokens: of deliveries that these started.
+    private init(_ other: PendingRequest, _ results: [Entry.Result], from start: Int, _ tokens: [DeliveryID: Payer]) {
+        self.tokens = other.tokens.merging(tokens) { first, _ in first }
         envelopeID = other.envelopeID
         sender = other.sender
         pubsubTopic = other.pubsubTopic
         messageID = other.messageID
-        entries = zip(other.entries, results).map { Entry(publicKey: $0.publicKey, installationID: $0.installationID, result: $1) }
+        var entries = other.entries
+        for (index, result) in zip(start..<entries.count, results) { entries[index].result = result }
+        self.entries = entries
+        decidedCount = min(start + results.count, entries.count)
+        parts = other.parts
         times = other.times
         hash = other.hash
     }
 
     /// A request that was not decided: all of its entries fail.
+    ///
+    /// - Parameter isLarge: whether it is committed in parts.
     init(
-        _ request: PushNotificationRequest, _ envelope: MetadataEnvelope, to server: ServerMark? = nil, hash: MessageHash,
-        pubsubTopic: PubsubTopic, times: MessageTimes?
+        _ request: PushNotificationRequest, _ envelope: MetadataEnvelope, to server: ServerMark? = nil, isLarge: Bool = false,
+        hash: MessageHash, pubsubTopic: PubsubTopic, times: MessageTimes?
     ) {
         envelopeID = server.map { SHA256.hash(envelope.id + $0.bytes) } ?? envelope.id
         sender = envelope.sender
@@ -60,9 +71,21 @@ struct PendingRequest: Sendable {
         self.times = times
         self.hash = hash
         tokens = [:]
+        decidedCount = 0
+        parts = isLarge ? AwaitedParts() : nil
     }
 
-    func with(_ results: [Entry.Result], tokens: [DeliveryID: Payer] = [:]) -> PendingRequest { PendingRequest(self, results, tokens) }
+    /// - Parameters:
+    ///   - results: of the next entries.
+    ///   - tokens: of deliveries that these started.
+    func with(_ results: [Entry.Result], tokens: [DeliveryID: Payer] = [:]) -> PendingRequest {
+        PendingRequest(self, results, from: decidedCount, tokens)
+    }
+
+    /// - Parameter results: of all entries.
+    func with(all results: [Entry.Result]) -> PendingRequest { PendingRequest(self, results, from: 0, [:]) }
+
+    var isDecided: Bool { decidedCount == entries.count }
 
     /// The registrants and device tokens for which gorush accepted a notification.
     func accepted(_ outcomes: [DeliveryID: DeliveryOutcome]) -> [(registrant: KeyHash, token: Payer)] {
@@ -75,9 +98,12 @@ struct PendingRequest: Sendable {
     }
 
     /// The deliveries that the request waits for.
-    var deliveries: Set<DeliveryID> {
+    var deliveries: Set<DeliveryID> { deliveries(since: 0) }
+
+    /// - Parameter start: the index of the first entry that counts.
+    func deliveries(since start: Int) -> Set<DeliveryID> {
         Set(
-            entries.compactMap { entry in
+            entries[start...].compactMap { entry in
                 if case .waiting(let delivery) = entry.result { delivery } else { nil }
             })
     }

@@ -16,6 +16,10 @@ struct RequestHandler: Sendable {
     /// Whether other nodes post from the outbox too.
     var isShared = false
 
+    /// The number of entries that are decided in one transaction: 64 take 5 to 10 ms.
+    static let partCount = 64
+    /// A request with more entries takes turns with others: see ``NodeAPI/WakuHandler/turns(of:at:)``. A contact rarely has more devices.
+    static let smallCount = 8
     /// Number of registrations read at once.
     private static let chunkCount = 16
     /// Limit of the total size in bytes of the registrations that a request reads: long lists make them large.
@@ -30,16 +34,34 @@ struct RequestHandler: Sendable {
 
     struct Outcome: Sendable {
         let pending: PendingRequest
+        /// The notifications of the last part.
         let queued: [QueuedDelivery]
+        /// The index of the first entry of the last part.
+        var start = 0
     }
 
+    static func isLarge(_ request: PushNotificationRequest) -> Bool { request.requests.count > smallCount }
+
+    /// Decides the next entries of a request, up to ``partCount``.
     func change(
-        _ request: PushNotificationRequest, _ pending: PendingRequest, expires: Timestamp, at now: Timestamp
+        _ whole: PushNotificationRequest, _ pending: PendingRequest, expires: Timestamp, at now: Timestamp
     ) -> StoreCommand<Outcome> {
+        let start = pending.decidedCount
+        let end = min(start + Self.partCount, whole.requests.count)
+        let request = PushNotificationRequest(requests: Array(whole.requests[start..<end]), messageID: whole.messageID)
+        return change(request, of: whole.requests.count, pending, expires: expires, at: now).map {
+            Outcome(pending: $0.pending, queued: $0.queued, start: start)
+        }
+    }
+
+    private func change(
+        _ request: PushNotificationRequest, of count: Int, _ pending: PendingRequest, expires: Timestamp, at now: Timestamp
+    ) -> StoreCommand<Outcome> {
+        let failed = [PendingRequest.Entry.Result](repeating: .known(.internalError), count: request.requests.count)
         let keys = Set(request.requests.compactMap(rules.key))
         let registered = read(Array(keys)[...], found: [:], byteCount: 0)
         let decision = registered.then { registered -> StoreCommand<Outcome> in
-            guard let registered else { return .done(Outcome(pending: pending, queued: [])) }
+            guard let registered else { return .done(Outcome(pending: pending.with(failed), queued: [])) }
             return decide(request, pending: pending, registered: registered, expires: expires, at: now)
         }
         // Few requests are repeated, so the registrations are read in the same step.
@@ -47,8 +69,8 @@ struct RequestHandler: Sendable {
             if codes == AnswerStorage.handledElsewhere {
                 return registered.map { answerHandled(request, pending: pending, registered: $0 ?? [:]) }
             }
-            guard let codes, codes.count == request.requests.count else { return try decision() }
-            return .done(Outcome(pending: pending.with(codes.map { .known(AnswerCode.error($0)) }), queued: []))
+            guard let codes, codes.count == count else { return try decision() }
+            return .done(Outcome(pending: pending.with(all: codes.map { .known(AnswerCode.error($0)) }), queued: []))
         }
     }
 

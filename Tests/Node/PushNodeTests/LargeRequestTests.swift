@@ -1,0 +1,113 @@
+import Core
+import Delivery
+import NodeAssembly
+import NodeMetrics
+import PushClient
+import StatusProtocol
+import Storage
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import PushNode
+
+/// Requests with many devices, which are committed in parts.
+@Suite(.timeLimit(.minutes(5))) struct LargeRequestTests {
+    /// More than two parts.
+    private static let deviceCount = 140
+
+    private static func message(_ payload: [UInt8], to server: PublicKey) -> WakuMessage {
+        let topic = StatusTopics.partitioned(server)
+        return WakuMessage(payload: payload, contentTopic: ContentTopic(TopicTag(of: topic)), timestamp: .now())
+    }
+
+    private static func registration(_ client: TestClient) -> WakuMessage {
+        let registration = client.registration { $0.deviceToken = DeviceToken("token \(client.keyHash.bytes[0..<8])") }
+        return message(
+            TestPayload.sealed(client.envelope(registration), signedBy: client.identity, to: client.server), to: client.server)
+    }
+
+    private static func request(_ clients: [TestClient], messageID: [UInt8]) -> WakuMessage {
+        let request = PushNotificationRequest(requests: clients.map { $0.notification() }, messageID: messageID)
+        let signer = PrivateKey.generate()
+        let envelope = MetadataEnvelope.encode(.request, payload: request.encoded(), signedBy: signer).bytes
+        let server = clients[0].server
+        return message(TestPayload.sealed(envelope, signedBy: signer, to: server), to: server)
+    }
+
+    private static func waiting(_ node: FedNode) throws -> [DeliveryID] {
+        try node.node.store.read(DeliveryStorage.waitingDeliveries()).map(\.delivery)
+    }
+
+    @Test(arguments: StoreEngine.allCases) func smallRequestsAreCommittedBeforeTheRestOfALargeOne(engine: StoreEngine) async throws {
+        let (folder, identity, location, gorush) = (
+            try TemporaryFolder(), PrivateKey.generate(), try await engine.location(), ScriptedGorush()
+        )
+        let clients = (0..<Self.deviceCount).map { _ in TestClient(of: identity.publicKey) }
+        try await withFedNode(identity, folder.path, gorush, configure: { $0.store = location }) { node, relay in
+            await relay.feed(clients.map(Self.registration))
+            try await node.wait { relay.published.count == clients.count }
+            gorush.answer(.failed(retryAfter: nil))
+            await relay.feed([Self.request(clients, messageID: [1]), Self.request([clients[139]], messageID: [2])])
+            try await node.wait { node.count(.notificationQueued) == clients.count + 1 }
+            let waiting = try Self.waiting(node)
+            #expect(waiting.count == clients.count + 1)
+            #expect(waiting[0] == DeliveryID(messageID: [2], key: clients[139].key))
+            #expect(waiting.dropFirst() == clients.map { DeliveryID(messageID: [1], key: $0.key) }[...])
+            gorush.answer(.accepted)
+            try await node.wait { gorush.accepted.count == clients.count + 1 && node.node.isIdle }
+            #expect(Set(gorush.accepted.map(\.id)).count == clients.count + 1)
+        }
+    }
+
+    @Test(arguments: StoreEngine.allCases) func theAnswerNamesEveryDeviceInOrder(engine: StoreEngine) async throws {
+        let (fixture, location) = (try NodeFixture(), try await engine.location())
+        let clients = (0..<70).map { _ in TestClient(of: fixture.identity.publicKey) }
+        try await fixture.withNode(configure: { $0.store = location }) { node async throws in
+            for client in clients { try await node.register(client, token: "token \(client.keyHash.bytes[0..<8])") }
+            var entries = clients.map { $0.notification() }
+            // In each of three parts one fails, and a device is named again in another part than before.
+            entries[3].accessToken = AccessToken("another")
+            entries.insert(TestClient(of: node.server).notification(), at: 66)
+            entries += entries[10..<68] + [clients[3].notification()]
+            entries[128].kind = .unknown
+            var expected: [PushNotificationReport.ErrorType?] = Array(repeating: nil, count: 130)
+            (expected[3], expected[66], expected[127], expected[128]) = (.wrongToken, .notRegistered, .notRegistered, .unknown)
+            for _ in 0..<2 {
+                let sent = entries
+                let reports = try await node.withClient {
+                    try await $0.notify(sent, messageID: [7], at: node.server, timeout: .seconds(60))
+                }
+                #expect(reports.map(\.publicKey) == entries.map(\.publicKey))
+                #expect(reports.map(\.error) == expected)
+                // Each is notified once, by a repetition of the request too.
+                #expect(node.gorush.accepted.count == clients.count)
+            }
+        }
+    }
+
+    @Test func aRequestThatWasAnsweredWithAnErrorIsNotContinued() async throws {
+        let (folder, identity, gorush) = (try TemporaryFolder(), PrivateKey.generate(), ScriptedGorush())
+        let faults = StoreFaults(in: folder.path)
+        let clients = (0..<Self.deviceCount).map { _ in TestClient(of: identity.publicKey) }
+        let configure: (inout ServerConfiguration) -> Void = { $0.answerDeadline = .milliseconds(500) }
+        try await withFedNode(identity, folder.path, gorush, configure: configure) { node, relay in
+            await relay.feed(clients.map(Self.registration))
+            try await node.wait { relay.published.count == clients.count }
+            // Else the node could not end.
+            defer { faults.clear() }
+            faults.add(.stall, to: .sync, of: .log)
+            await relay.feed([Self.request(clients, messageID: [1])])
+            try await node.wait { relay.published.count == clients.count + 1 }
+            faults.clear()
+            try await node.wait { node.count(.shedRequest) == 1 && node.node.isIdle }
+            // The part that was being committed.
+            #expect(node.count(.notificationQueued) == 64)
+            // The sender repeats it.
+            await relay.feed([Self.request(clients, messageID: [1])])
+            try await node.wait { gorush.accepted.count == clients.count && relay.published.count == clients.count + 2 }
+            #expect(Set(gorush.accepted.map(\.id)).count == clients.count)
+        }
+    }
+}
