@@ -24,6 +24,7 @@ struct OriginSimulationTests {
     struct Result {
         var accepted: [Int64] = []
         var refused = 0
+        var evicted: [Int: Int] = [:]
         /// From arrival to acceptance, of honest services.
         var honestDelays: [Duration] = []
         var maximumOpenCount = 0
@@ -43,11 +44,12 @@ struct OriginSimulationTests {
     ///
     /// - Parameter address: the number of the address of an origin.
     private static func run(
-        _ manners: [Manner], arrivals: [(at: Duration, origin: Int)], openLimit: Int = 1000, until: Duration = .seconds(600),
-        address: (Int) -> Int = { $0 }
+        _ manners: [Manner], arrivals: [(at: Duration, origin: Int)], openLimit: Int = 1000, waitingLimit: Int = 100_000,
+        until: Duration = .seconds(600), address: (Int) -> Int = { $0 }
     ) throws -> (Result, DeliveryTable) {
         var configuration = DeliveryTable.Origins.Configuration()
         configuration.openLimit = openLimit
+        configuration.waitingLimit = waitingLimit
         var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
         let origins = try manners.indices.map(origin)
         let numbers = Dictionary(uniqueKeysWithValues: origins.enumerated().map { ($1, $0) })
@@ -123,8 +125,13 @@ struct OriginSimulationTests {
                         case .dead: .seconds(15)
                         }
                     answers.append((now + time, place, batch))
-                case .expire(let ids), .evict(let ids):
+                case .expire(let ids):
                     for id in ids { _ = table.end(id, as: .failed) }
+                case .evict(let ids):
+                    for id in ids {
+                        if let owner = owner[id] { result.evicted[owner, default: 0] += 1 }
+                        _ = table.end(id, as: .failed)
+                    }
                 }
             }
             result.maximumInFlight = max(result.maximumInFlight, inFlight.values.reduce(0, +))
@@ -279,6 +286,26 @@ struct OriginSimulationTests {
             if case .evict(let ids) = action { ids } else { [] }
         }
         #expect(evicted == Array(1...20))
+    }
+
+    @Test(
+        "Many names of one server, or that never answer, do not shorten the queue of a service at another address",
+        arguments: [
+            Manner.slow, .dead, .honest,
+        ])
+    func evictionByAddress(manner: Manner) throws {
+        // The honest service answers, then has 1,500 deliveries at once. Each name of the attacker has fewer: 40,000 for 2,000 places.
+        let names = 400
+        var arrivals = (0...names).map { (at: Duration.zero, origin: $0) }
+        arrivals += (0..<1500).map { _ in (at: Duration.seconds(1), origin: 0) }
+        arrivals += (0..<40_000).map { (at: Duration.seconds(1) + .microseconds($0 * 100), origin: 1 + $0 % names) }
+        let manners = [Manner.honest] + Array(repeating: manner, count: names)
+        let (result, table) = try Self.run(
+            manners, arrivals: arrivals, waitingLimit: 2000, until: .seconds(30), address: { $0 == 0 ? 1 : 0 })
+        #expect(result.evicted[0] == nil)
+        #expect(result.posts[try Self.origin(0)] == 1501)
+        #expect(result.evicted.values.reduce(0, +) > 30_000)
+        #expect(table.origins.waitingCount <= 2000 && table.origins.room.serverCount <= 2)
     }
 
     @Test("Pauses double up to a day, and an acceptance ends the row")

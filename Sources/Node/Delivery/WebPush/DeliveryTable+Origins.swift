@@ -24,6 +24,8 @@ extension DeliveryTable {
         var isChanged = false
         /// The count of its queue that ``Origins/waitingCount`` includes.
         var count = 0
+        /// Those of its deliveries that may be evicted, as ``Origins/room`` counts them.
+        var evictableCount = 0
         /// Where it last answered from; nil while that is not known.
         var address: IPAddress?
         /// See ``AddressPace``.
@@ -38,7 +40,7 @@ extension DeliveryTable {
             var openLimit = 1000
             /// While others wait for a place, a service gives its place up after this time.
             var turn = Duration.seconds(10)
-            /// The maximum number of deliveries in all queues. Beyond it, the first to expire of the longest queue are evicted.
+            /// The maximum number of deliveries in all queues. Beyond it, some are evicted: see ``OriginRoom``.
             var waitingLimit = 100_000
             var standing = OriginStanding.Configuration()
             var queue = Self.standardQueue
@@ -71,8 +73,7 @@ extension DeliveryTable {
         /// Places to look at in the next step.
         var changed: [Int] = []
         var wakes = IndexedHeap<Timestamp>()
-        /// Places by the length of their queues, longest first.
-        var byLength = IndexedHeap<Int>()
+        var room = OriginRoom()
         var waitingCount = 0
         var openCount = 0
         var line: Deque<Int> = []
@@ -118,10 +119,12 @@ extension DeliveryTable {
         if count != origin.count {
             origins.waitingCount += count - origin.count
             endpoints[place].origin?.count = count
-            origins.byLength.remove(Int64(place))
-            if count > 0 { origins.byLength.insert(Int64(place), key: -count) }
         }
         let inFlight = endpoints[place].queue.batchesInFlight
+        // A post to a push service has one delivery.
+        let evictable = max(0, count - inFlight)
+        origins.room.changed(place, at: origin.address, from: origin.evictableCount, to: evictable)
+        endpoints[place].origin?.evictableCount = evictable
         if let address = origin.address, inFlight != origin.inFlight {
             origins.addresses.addInFlight(inFlight - origin.inFlight, at: address)
             endpoints[place].origin?.inFlight = inFlight
@@ -135,6 +138,8 @@ extension DeliveryTable {
     private mutating func move(_ place: Int, to address: IPAddress?, now: Timestamp) {
         guard let origin = endpoints[place].origin, origin.address != address else { return }
         if let former = origin.address { origins.addresses.leave(former, inFlight: origin.inFlight, now: now) }
+        origins.room.changed(place, at: origin.address, from: origin.evictableCount, to: 0)
+        origins.room.changed(place, at: address, from: 0, to: origin.evictableCount)
         let inFlight = address == nil ? 0 : endpoints[place].queue.batchesInFlight
         endpoints[place].origin?.address = address
         endpoints[place].origin?.turn = nil
@@ -143,10 +148,10 @@ extension DeliveryTable {
     }
 
     mutating func evictBeyondLimit() {
-        while origins.waitingCount > origins.configuration.waitingLimit, let longest = origins.byLength.first {
-            let place = Int(longest.id)
+        while origins.waitingCount > origins.configuration.waitingLimit, let place = origins.room.loser {
+            let count = endpoints[place].queue.count
             endpoints[place].queue.evictOne()
-            guard endpoints[place].queue.count < -longest.key else { return }
+            guard endpoints[place].queue.count < count else { return }
             changed(place)
         }
     }
