@@ -18,6 +18,7 @@ package struct StoreContract: Sendable, CustomTestStringConvertible {
 
     package static var all: [StoreContract] {
         order + combinators + conflicts + conditions + outputs + mutations + reading + sealing + migrations + moving + webPushKeys
+            + deliveries
     }
 
     package func run(on open: @escaping OpenStore) async throws {

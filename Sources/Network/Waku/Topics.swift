@@ -21,8 +21,10 @@ public struct TopicTag: RawRepresentable, Hashable, Sendable {
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// The tag of a topic string such as a chat's name, which is hashed as UTF-8.
-    public init(of topicString: String) {
-        rawValue = Keccak256.hash(Array(topicString.utf8)).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+    public init(of topicString: String) { self.init(hashing: Array(topicString.utf8)) }
+
+    init(hashing utf8: [UInt8]) {
+        rawValue = Keccak256.hash(utf8).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
     }
 }
 
@@ -52,6 +54,11 @@ public struct ContentTopic: RawRepresentable, Hashable, Sendable, CustomStringCo
         var copy = rawValue
         return copy.withUTF8(Self.tag)
     }
+
+    /// The tag by which a node finds the protocols that listen on the topic: ``tag``, or the hash of the whole text for topics of other forms.
+    public var listeningTag: TopicTag { tag ?? TopicTag(of: rawValue) }
+
+    static func listeningTag(_ utf8: UnsafeBufferPointer<UInt8>) -> TopicTag { tag(utf8) ?? TopicTag(hashing: Array(utf8)) }
 
     static func tag(_ utf8: UnsafeBufferPointer<UInt8>) -> TopicTag? {
         let prefixCount = 10

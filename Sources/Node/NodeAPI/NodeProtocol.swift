@@ -2,17 +2,12 @@ package import Delivery
 package import NodeMetrics
 package import Storage
 
-/// A protocol that a node speaks: its topics, tables, metrics, delivery source, and the service that handles its messages. Listed only in the
-/// composition root.
+/// A protocol that a node speaks: its topics, and the service that handles its messages. Its tables and metrics are those of its description.
 package protocol NodeProtocol: Sendable {
-    /// The name shown in `admin status` and on the status page.
-    var name: String { get }
-    /// The number that identifies the protocol in stored rows.
-    var number: ProtocolNumber { get }
+    /// The part that commands use without a running node.
+    static var description: ProtocolDescription { get }
     /// The label of its metrics.
     var label: ProtocolLabel { get }
-    var part: StorePart { get }
-    var metrics: [MetricGroup] { get }
     /// The counters of lost messages, which the status page lists.
     var losses: [Counter] { get }
     /// The Waku topics it listens on; none by default. ``ProtocolService/run()`` serves other endpoints.
@@ -22,7 +17,7 @@ package protocol NodeProtocol: Sendable {
     /// ``ProtocolService/registeredElsewhere(_:)``. nil by default.
     var registrants: (table: Table, column: Column)? { get }
 
-    /// Makes the source through which delivery reads the protocol's devices and payloads.
+    /// Makes the source through which delivery reads the protocol's devices and payloads. By default that of the description.
     func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource
 
     /// Makes the service. Nothing runs yet; reading the store may block.
@@ -32,8 +27,16 @@ package protocol NodeProtocol: Sendable {
 }
 
 extension NodeProtocol {
+    /// See ``ProtocolDescription/name``.
+    package var name: String { Self.description.name }
+    /// See ``ProtocolDescription/number``.
+    package var number: ProtocolNumber { Self.description.number }
+    /// See ``ProtocolDescription/part``.
+    package var part: StorePart { Self.description.part }
+    /// See ``ProtocolDescription/metrics``.
+    package var metrics: [MetricGroup] { Self.description.metrics }
+    package func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource { Self.description.makeDeliverySource(sealer) }
     package var label: ProtocolLabel { .other }
-    package var metrics: [MetricGroup] { [] }
     package var losses: [Counter] { [] }
     package var topics: any WakuTopics { NoTopics() }
     package var registrants: (table: Table, column: Column)? { nil }

@@ -50,6 +50,29 @@ package struct NodeServices: Sendable {
         receivers.receiver(handler, self)
     }
 
+    /// Accepts a notification, as a part of a command, unless it waits or was accepted already: a message that is handled again, after a crash or
+    /// by another node, notifies once.
+    ///
+    /// - Parameters:
+    ///   - delivery: the same each time that the message is handled for this device; a hash of the message and the device.
+    ///   - device: its recipient.
+    ///   - address: the recipient's address.
+    ///   - content: the notification.
+    ///   - payload: the protocol's encoding of the notification, from which `DeliverySource.content` makes it again after a restart.
+    ///   - expires: the time at which it is given up.
+    ///   - now: the time of the command.
+    ///   - times: of the message.
+    /// - Returns: the notification, for ``WakuHandler/queued(by:)``; nil if the delivery is known.
+    package func enqueueOnce(
+        _ delivery: DeliveryID, for device: DeviceID, at address: DeviceAddress, _ content: any NotificationContent, payload: [UInt8] = [],
+        expires: Timestamp, now: Timestamp, times: MessageTimes?
+    ) -> StoreCommand<QueuedDelivery?> {
+        DeliveryStorage.enqueueOnce(
+            delivery, for: device, at: address, content, payload: payload, expires: expires, markedAt: cluster.isShared ? nil : now,
+            by: store.sealer
+        ).map { $0.map { QueuedDelivery($0, times: times) } }
+    }
+
     /// A 32-byte keyed hash that is the same at all nodes of an identity and reveals nothing about `bytes` without the key.
     package func keyedHash(of bytes: [UInt8], for purpose: String) -> [UInt8] {
         store.sealer.lookUpHash(of: bytes, in: purpose)

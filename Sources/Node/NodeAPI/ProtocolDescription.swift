@@ -1,6 +1,8 @@
+import Core
 package import Delivery
 package import NodeMetrics
 package import Storage
+package import WakuCrypto
 
 /// A protocol that the program knows, whether or not a node speaks it: its tables, metrics and stored rows, for commands without a running node.
 /// Each protocol declares its own as a static member in an extension; the composition root lists them.
@@ -17,11 +19,14 @@ package struct ProtocolDescription: Sendable {
     package let makeDeliverySource: @Sendable (Sealer) -> any DeliverySource
     /// Counts the protocol's stored rows for `admin status`; empty if there are none to show.
     package let storedCounts: @Sendable (any Store) throws(StoreError) -> [StoredCount]
+    /// Makes the protocol for a node; nil for those that the options of waku-push configure.
+    package let makeProtocol: (@Sendable (ProtocolContext) throws -> any NodeProtocol)?
 
     package init(
-        name: String, number: ProtocolNumber, part: StorePart, metrics: [MetricGroup], prescribesContent: Bool = false,
+        name: String, number: ProtocolNumber, part: StorePart, metrics: [MetricGroup] = [], prescribesContent: Bool = false,
         makeDeliverySource: @escaping @Sendable (Sealer) -> any DeliverySource,
-        storedCounts: @escaping @Sendable (any Store) throws(StoreError) -> [StoredCount] = { (_) throws(StoreError) in [] }
+        storedCounts: @escaping @Sendable (any Store) throws(StoreError) -> [StoredCount] = { (_) throws(StoreError) in [] },
+        makeProtocol: (@Sendable (ProtocolContext) throws -> any NodeProtocol)? = nil
     ) {
         self.name = name
         self.number = number
@@ -30,6 +35,20 @@ package struct ProtocolDescription: Sendable {
         self.prescribesContent = prescribesContent
         self.makeDeliverySource = makeDeliverySource
         self.storedCounts = storedCounts
+        self.makeProtocol = makeProtocol
+    }
+}
+
+/// The settings of a node from which a protocol is made.
+package struct ProtocolContext: Sendable {
+    /// The node's keys; the first is its identity.
+    package let identities: [PrivateKey]
+    /// The age from which messages are dropped.
+    package let maximumMessageAge: Duration
+
+    package init(identities: [PrivateKey], maximumMessageAge: Duration) {
+        self.identities = identities
+        self.maximumMessageAge = maximumMessageAge
     }
 }
 

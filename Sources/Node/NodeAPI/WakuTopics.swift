@@ -6,7 +6,8 @@ package protocol WakuTopics: Sendable {
     var own: [ContentTopic] { get }
     /// The number of other topics that the protocol listens on now.
     var otherCount: Int { get }
-    /// Whether the protocol listens on this topic.
+    /// Whether the protocol listens on the topic of a ``Waku/ContentTopic/listeningTag``. Topics may have the same tag, so handlers compare the
+    /// whole topic where it matters.
     func contains(_ tag: TopicTag) -> Bool
     /// The node's own topics, and others up to the limit.
     func contentTopics(limit: Int) -> [ContentTopic]
@@ -14,7 +15,7 @@ package protocol WakuTopics: Sendable {
 
 extension WakuTopics {
     package var otherCount: Int { 0 }
-    package func contains(_ tag: TopicTag) -> Bool { own.contains { $0.tag == tag } }
+    package func contains(_ tag: TopicTag) -> Bool { own.contains { $0.listeningTag == tag } }
     package func contentTopics(limit: Int) -> [ContentTopic] { Array(own.prefix(limit)) }
 }
 

@@ -18,9 +18,11 @@ package import WakuCrypto
 /// The composition root: the one place that lists the protocols of waku-push.
 package enum NodeAssembly {
     /// The tables of the node and of all protocols, enabled or not.
-    package static let parts: [StorePart] = NodeService.parts + protocols.map(\.part)
+    package static var parts: [StorePart] { NodeService.parts + protocols.map(\.part) }
     /// The protocols that the program knows, enabled or not.
-    package static let protocols: [ProtocolDescription] = [.status, .statusV01, .session]
+    package static var protocols: [ProtocolDescription] { [.status, .statusV01, .session] + added }
+    /// Protocols of other packages, which the nodes of this program speak too: see `WakuPushProgram.run(adding:name:)`.
+    @TaskLocal package static var added: [ProtocolDescription] = []
 
     /// Opens the store in a data folder, and creates it if necessary.
     package static func store(in folder: String, of identity: PrivateKey) throws(StoreError) -> SQLiteStore {
@@ -60,7 +62,7 @@ package enum NodeAssembly {
     }
 
     /// Every metric that a node may have.
-    package static let metrics: [MetricGroup] = NodeService.metrics(of: []) + protocols.flatMap(\.metrics)
+    package static var metrics: [MetricGroup] { NodeService.metrics(of: []) + protocols.flatMap(\.metrics) }
 
     /// The operator's name for the protocol with this number in stored rows; nil if the program does not know it.
     package static func protocolName(of number: ProtocolNumber) -> String? {
@@ -149,10 +151,13 @@ package struct Server: Sendable {
             own.limits = settings.limits
             return SessionPush(own)
         }
+        let context = ProtocolContext(
+            identities: [configuration.node.identity] + settings.otherIdentities, maximumMessageAge: settings.requestAgeLimit)
+        let added = try NodeAssembly.added.compactMap { try $0.makeProtocol?(context) }
         var cluster = configuration.cluster
         cluster?.settings = settings.sharedSettings(of: configuration.node.identity, gorushTimeout: gorush.map(\.timeout).max())
         let others: [(any NodeProtocol)?] = [statusV01, session]
-        let protocols: [any NodeProtocol] = [status] + others.compactMap(\.self)
+        let protocols: [any NodeProtocol] = [status] + others.compactMap(\.self) + added
         node = try NodeService(
             configuration.node, at: configuration.store, in: cluster, protocols: protocols,
             knownParts: NodeAssembly.protocols.map(\.part), gorush: gorush, logger: logger, now: now, makeRelay: makeRelay)

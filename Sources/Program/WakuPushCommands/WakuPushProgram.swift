@@ -1,12 +1,22 @@
 package import ArgumentParser
+package import NodeAPI
+import NodeAssembly
 
 /// The program `waku-push` as a function, without a process of its own.
 package enum WakuPushProgram {
     /// Runs the command that the arguments name. Unlike ArgumentParser's `main`, it reports wrong usage on one line, like every other failure.
     ///
+    /// - Parameters:
+    ///   - protocols: protocols that its nodes speak too, always. Their names, numbers, tables and metrics must be unique.
+    ///   - name: the name of the program, in messages.
     /// - Returns: the exit code.
-    package static func run() async -> Int32 {
-        await run(WakuPush.self, name: "waku-push")
+    package static func run(adding protocols: [ProtocolDescription] = [], name: String = "waku-push") async -> Int32 {
+        await NodeAssembly.$added.withValue(protocols) {
+            let known = NodeAssembly.protocols
+            precondition(Set(known.map(\.name)).count == known.count, "two protocols have the same name")
+            precondition(Set(known.map(\.number)).count == known.count, "two protocols have the same number")
+            return await run(WakuPush.self, name: name)
+        }
     }
 
     /// The first argument.

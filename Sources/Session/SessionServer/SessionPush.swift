@@ -47,12 +47,9 @@ package struct SessionPush: NodeProtocol {
     }
 
     static let protocolName = "session"
-    package var name: String { Self.protocolName }
-    package var number: ProtocolNumber { SessionStorage.protocolNumber }
+    package static let description = ProtocolDescription.session
     package var label: ProtocolLabel { .session }
-    package var part: StorePart { SessionStorage.part }
     package var registrants: (table: Table, column: Column)? { (SessionStorage.subscription, SessionStorage.name) }
-    package var metrics: [MetricGroup] { [.session] }
     package var losses: [Counter] {
         [.sessionDropped(.tooOld), .sessionDropped(.notStored), .sessionLimitNewSubscriptions, .sessionLimitNotifications]
     }

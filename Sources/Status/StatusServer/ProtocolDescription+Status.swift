@@ -6,5 +6,5 @@ extension ProtocolDescription {
     /// Status as deployed.
     package static let status = ProtocolDescription(
         name: StatusPush.protocolName, number: StatusStorage.protocolNumber, part: StatusStorage.part,
-        metrics: StatusPush.metricGroups, makeDeliverySource: { StatusDeliverySource($0) })
+        metrics: [.status, .queryTopics, .identities], makeDeliverySource: { StatusDeliverySource($0) })
 }

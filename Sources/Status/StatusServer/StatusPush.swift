@@ -1,5 +1,5 @@
 package import NodeAPI
-package import Delivery
+import Delivery
 import Logging
 package import NodeMetrics
 import Core
@@ -45,18 +45,10 @@ package struct StatusPush: NodeProtocol {
     }
 
     static let protocolName = "status"
-    package var name: String { Self.protocolName }
-    package var number: ProtocolNumber { StatusStorage.protocolNumber }
+    package static let description = ProtocolDescription.status
     package var label: ProtocolLabel { .status }
-    package var part: StorePart { StatusStorage.part }
-    static let metricGroups: [MetricGroup] = [.status, .queryTopics, .identities]
-    package var metrics: [MetricGroup] { Self.metricGroups }
     package var losses: [Counter] { [.registrationLimited, .limitNotificationsByTarget] }
     package var topics: any WakuTopics { table }
-
-    package func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource {
-        StatusDeliverySource(sealer)
-    }
 
     package func makeService(_ node: NodeServices) throws -> any ProtocolService {
         try StatusService(identity, configuration: configuration, topics: table, limits: limits, node: node)

@@ -41,11 +41,8 @@ package struct StatusPushV01: NodeProtocol {
     }
 
     static let protocolName = "status-v0.1"
-    package var name: String { Self.protocolName }
-    package var number: ProtocolNumber { V01Storage.protocolNumber }
+    package static let description = ProtocolDescription.statusV01
     package var label: ProtocolLabel { .statusV01 }
-    package var part: StorePart { V01Storage.part }
-    package var metrics: [MetricGroup] { [.statusV01] }
     package var losses: [Counter] { [.v01OverLimit, .v01LimitNotificationsByTarget] }
 
     package func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource {

@@ -15,7 +15,7 @@ public struct MessageList: Sendable {
     ///
     /// - Parameters:
     ///   - json: UTF-8.
-    ///   - wants: Whether to decode messages on the topic of a tag; messages on topics of other forms are unwanted. nil decodes all messages.
+    ///   - wants: Whether to decode messages on the topic of a ``ContentTopic/listeningTag``; nil decodes all messages.
     public init?(json: [UInt8], wants: ((TopicTag) -> Bool)? = nil) {
         let isRead = json.withUnsafeBufferPointer { text in
             var scan = JSONScan(text)
@@ -38,7 +38,7 @@ public struct MessageList: Sendable {
 
     private mutating func add(_ fields: MessageFields, from scan: JSONScan, wants: ((TopicTag) -> Bool)?) {
         if let wants, let topic = fields.contentTopic {
-            guard let tag = fields.tag(topic, scan), wants(tag) else {
+            guard let tag = fields.listeningTag(topic, scan), wants(tag) else {
                 unwantedCount += 1
                 return
             }
@@ -119,9 +119,9 @@ struct MessageFields {
         }
     }
 
-    func tag(_ topic: JSONScan.StringRange, _ scan: JSONScan) -> TopicTag? {
-        guard topic.isEscaped else { return ContentTopic.tag(UnsafeBufferPointer(rebasing: scan.text[topic.range])) }
-        return scan.bytes(topic)?.withUnsafeBufferPointer(ContentTopic.tag)
+    func listeningTag(_ topic: JSONScan.StringRange, _ scan: JSONScan) -> TopicTag? {
+        guard topic.isEscaped else { return ContentTopic.listeningTag(UnsafeBufferPointer(rebasing: scan.text[topic.range])) }
+        return scan.bytes(topic)?.withUnsafeBufferPointer(ContentTopic.listeningTag)
     }
 
     /// nil when required fields are missing or a field is invalid.

@@ -36,7 +36,7 @@ struct MessageValidator: Sendable {
             return Judgement(verdict: verdict == .reject ? .reject : .ignore, message: nil, isWanted: false)
         }
         let isTimely = parsed.timestamp >= now - window && parsed.timestamp <= now + window
-        let isWanted = wants.map { wants in parsed.contentTopic.tag.map { wants($0) } ?? false } ?? true
+        let isWanted = wants.map { $0(parsed.contentTopic.listeningTag) } ?? true
         return Judgement(
             verdict: isTimely ? .accept : .ignore,
             message: ReceivedMessage(message: parsed, pubsubTopic: PubsubTopic(rawValue: message.topic)), isWanted: isWanted)

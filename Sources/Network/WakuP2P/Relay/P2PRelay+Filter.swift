@@ -37,7 +37,7 @@ extension P2PRelay {
         guard let received = try? FilterPush(parsing: Array(frame.readableBytesView)).message,
             configuration.pubsubTopics.contains(received.pubsubTopic), received.message.flaw == nil
         else { return nil }
-        if let wants = configuration.wants, !(received.message.contentTopic.tag.map(wants) ?? false) { return nil }
+        if let wants = configuration.wants, !wants(received.message.contentTopic.listeningTag) { return nil }
         return received
     }
 

@@ -104,7 +104,7 @@ extension P2PRelay {
     private func isLookedBackFor(_ received: ReceivedMessage, by query: StoreQuery) -> Bool {
         let topic = received.message.contentTopic
         guard query.contentTopics.isEmpty else { return true }
-        return !configuration.catchUpTopics.contains(topic) && configuration.wants.map { wants in topic.tag.map(wants) ?? false } ?? true
+        return !configuration.catchUpTopics.contains(topic) && configuration.wants.map { $0(topic.listeningTag) } ?? true
     }
 
     // MARK: Catching up

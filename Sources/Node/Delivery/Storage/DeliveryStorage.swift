@@ -97,6 +97,32 @@ package enum DeliveryStorage {
             sealer.seal(payload, in: outbox, boundTo: [.bytes(delivery.bytes)]), Value(markedAt?.rawValue))
     }
 
+    /// Accepts a notification unless it waits or was accepted already, so that a message that is handled again notifies once.
+    ///
+    /// - Parameters:
+    ///   - delivery: the same each time that the message is handled for this device.
+    ///   - device: its recipient.
+    ///   - address: the recipient's address.
+    ///   - content: the notification.
+    ///   - payload: the protocol's encoding of the notification.
+    ///   - expires: the time at which it is given up.
+    ///   - markedAt: as in ``enqueue(_:for:payload:expires:markedAt:by:)``.
+    ///   - sealer: the store's sealer.
+    /// - Returns: the notification to post; nil if the delivery is known.
+    package static func enqueueOnce(
+        _ delivery: DeliveryID, for device: DeviceID, at address: DeviceAddress, _ content: any NotificationContent, payload: [UInt8],
+        expires: Timestamp, markedAt: Timestamp?, by sealer: Sealer
+    ) -> StoreCommand<PostableDelivery?> {
+        .read(search(for: delivery)) { found in
+            guard found.allSatisfy(\.isEmpty) else { return .done(nil) }
+            let change = enqueue(delivery, for: device, payload: payload, expires: expires, markedAt: markedAt, by: sealer)
+            return .apply([change]) { inserted in
+                let waiting = WaitingDelivery(id: inserted[0], delivery: delivery, device: device, expires: expires, markedAt: markedAt)
+                return PostableDelivery(waiting, to: address, content)
+            }
+        }
+    }
+
     /// Marks rows as possibly posted, before their first post. Marked rows keep the time of their first mark.
     package static func mark(_ ids: [Int64], at now: Timestamp) -> StoreCommand<Void> {
         .change(ids.map { setMark(.integer(now.rawValue), .integer($0)) })

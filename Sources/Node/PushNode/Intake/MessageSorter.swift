@@ -46,7 +46,8 @@ struct MessageSorter: Sendable {
         var sorted: [(hash: MessageHash, arrivals: [(place: Int, incoming: Incoming)])] = []
         var foreign = 0
         for received in batch {
-            guard let tag = received.message.contentTopic.tag, let first = protocols.firstIndex(where: { $0.topics.contains(tag) }) else {
+            let tag = received.message.contentTopic.listeningTag
+            guard let first = protocols.firstIndex(where: { $0.topics.contains(tag) }) else {
                 foreign += 1
                 continue
             }

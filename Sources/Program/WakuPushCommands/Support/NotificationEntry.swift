@@ -23,9 +23,9 @@ extension NotificationSettings {
 /// Reads an entry of `notifications`.
 struct NotificationEntry {
     /// Protocols of the node, by their names.
-    static let protocols = NodeAssembly.protocols.map(\.name)
+    static var protocols: [String] { NodeAssembly.protocols.map(\.name) }
     /// Those of them that prescribe texts and data.
-    static let fixedProtocols = Set(NodeAssembly.protocols.filter(\.prescribesContent).map(\.name))
+    static var fixedProtocols: Set<String> { Set(NodeAssembly.protocols.filter(\.prescribesContent).map(\.name)) }
     /// The rule's only protocol, if that prescribes texts and data.
     private static func fixedProtocol(of rule: NotificationSettings.Rule) -> String? {
         guard let name = rule.protocols?.first, rule.protocols?.count == 1 else { return nil }

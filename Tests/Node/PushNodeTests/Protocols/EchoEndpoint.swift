@@ -21,11 +21,7 @@ final class EchoEndpoint: NodeProtocol, ProtocolService {
         self.port = port
     }
 
-    var name: String { echo.name }
-    var number: ProtocolNumber { echo.number }
-    var part: StorePart { echo.part }
-    var metrics: [MetricGroup] { echo.metrics }
-    func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource { echo.makeDeliverySource(sealer) }
+    static let description = EchoProtocol.description
     func makeService(_ node: NodeServices) throws -> any ProtocolService { EchoEndpoint(EchoProtocol(node), port: port) }
 
     var findings: [Finding] {

@@ -43,13 +43,12 @@ struct EchoProtocol: NodeProtocol, WakuTopics, DeliverySource, ProtocolService {
     }
 
     // NodeProtocol.
-    let name = "echo"
-    let number = ProtocolNumber(rawValue: 100)
-    let part = StorePart("echo", tables: [table])
-    var metrics: [MetricGroup] { [MetricGroup(counters: [Self.counted])] }
+    static let description = ProtocolDescription(
+        name: "echo", number: ProtocolNumber(rawValue: 100), part: StorePart("echo", tables: [table]),
+        metrics: [MetricGroup(counters: [counted])], makeDeliverySource: { EchoProtocol(sealer: $0) })
+    var number: ProtocolNumber { Self.description.number }
     var topics: any WakuTopics { self }
     var own: [ContentTopic] { [Self.topic] }
-    func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource { EchoProtocol(sealer: sealer) }
     func makeService(_ node: NodeServices) throws -> any ProtocolService { EchoProtocol(node) }
 
     // ProtocolService.
@@ -65,19 +64,12 @@ struct EchoProtocol: NodeProtocol, WakuTopics, DeliverySource, ProtocolService {
     }
 
     func content(of payload: [UInt8], to device: Row) throws -> any NotificationContent {
-        EchoContent(text: String(decoding: payload, as: UTF8.self))
+        TextContent(String(decoding: payload, as: UTF8.self))
     }
 
     func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
         .change([Self.delete(.integer(row))] + DeliveryStorage.forget(DeviceID(number, row: row)))
     }
-}
-
-struct EchoContent: NotificationContent {
-    let text: String
-    var byteCount: Int { text.utf8.count }
-    func text(in profile: PayloadProfile) -> String { text }
-    func writeData(for body: NotificationBody, to writer: inout JSONWriter) {}
 }
 
 extension EchoProtocol: WakuHandler {
@@ -100,7 +92,7 @@ extension EchoProtocol: WakuHandler {
     func change(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<QueuedDelivery?> {
         let (command, name) = (message.command, Value.bytes(message.command.name))
         return .find(Self.find(name)) { rows in
-            guard let sealer else { return .done(nil) }
+            guard let node, let sealer else { return .done(nil) }
             if command.isRegistration {
                 let token = sealer.seal(command.rest, in: Self.table, boundTo: [name])
                 guard let row = rows.first else { return .change([Self.insert(name, .integer(1), token)], nil) }
@@ -109,13 +101,9 @@ extension EchoProtocol: WakuHandler {
             }
             guard let row = rows.first else { return .done(nil) }
             let (device, id) = (DeviceID(number, row: try row.integer(0)), DeliveryID(hashing: message.hash.bytes))
-            let (address, expires) = (try address(of: row), now + .seconds(600))
-            let change = DeliveryStorage.enqueue(id, for: device, payload: command.rest, expires: expires, markedAt: now, by: sealer)
-            return .apply([change]) { inserted in
-                let waiting = WaitingDelivery(id: inserted[0], delivery: id, device: device, expires: expires, markedAt: now)
-                let content = EchoContent(text: String(decoding: command.rest, as: UTF8.self))
-                return QueuedDelivery(PostableDelivery(waiting, to: address, content), times: message.times)
-            }
+            return node.enqueueOnce(
+                id, for: device, at: try address(of: row), TextContent(String(decoding: command.rest, as: UTF8.self)),
+                payload: command.rest, expires: now + .seconds(600), now: now, times: message.times)
         }
     }
 

@@ -76,7 +76,7 @@ struct EchoProtocolTests {
             try await node.wait { relay.published.count == 4 }
             #expect(Set(answers().dropFirst()) == ["accepted phone", "failed nobody"])
             #expect(gorush.accepted.map(\.deviceToken) == [DeviceToken("secret-token")])
-            #expect((gorush.accepted.first?.content as? EchoContent)?.text == "hello")
+            #expect((gorush.accepted.first?.content as? TextContent)?.text == "hello")
         }
     }
 
