@@ -321,7 +321,7 @@ package.targets += [
 package.targets += ["bot", "listener", "sender", "share"].map { name in
     .executableTarget(
         name: "example-\(name)", dependencies: ["LibP2P", "PushClient", "PushClientSQLite", "WakuP2P", logging],
-        path: "Tests/Examples/clients/Sources/\(name)", swiftSettings: strict)
+        path: "Tests/Examples/clients/Sources/\(name)", packageAccess: false, swiftSettings: strict)
 }
 
 package.targets += tests(
