@@ -1,6 +1,7 @@
 import Delivery
 import Foundation
 import Logging
+import NodeAPI
 import NodeAssembly
 import NodeMetrics
 import PushNode
