@@ -1,5 +1,5 @@
 /// The notification service of a Session device, as named by `service` in a subscription. A gorush endpoint may list the services that it handles.
-package enum PushService: String, Hashable, Sendable, CaseIterable, Codable {
+public enum PushService: String, Hashable, Sendable, CaseIterable, Codable {
     case apns
     case apnsSandbox = "apns-sandbox"
     case firebase

@@ -6,7 +6,7 @@ import Synchronization
 import Waku
 
 /// A notification that was just added to the outbox.
-package struct QueuedDelivery: Sendable {
+public struct QueuedDelivery: Sendable {
     let postable: PostableDelivery
     /// The times of the requesting message.
     let times: MessageTimes?

@@ -1,9 +1,9 @@
-package import Core
-package import Storage
+public import Core
+public import Storage
 import Waku
 
 /// Interprets the devices and payloads of one protocol; delivery knows nothing else about protocols.
-package protocol DeliverySource: Sendable {
+public protocol DeliverySource: Sendable {
     var number: ProtocolNumber { get }
 
     /// Selects registered devices: its conditions are ``Storage/Condition/idAmong`` and the exclusion of removed devices. The first output is the id,
@@ -34,14 +34,14 @@ package protocol DeliverySource: Sendable {
 }
 
 extension DeliverySource {
-    package func noteGivenUp(_ delivery: DeliveryID, at now: Timestamp) -> Change? { nil }
-    package func noteAccepted(_ row: Int64, at now: Timestamp) -> Change? { nil }
-    package func owner(of device: Row) throws -> DeviceOwner? { nil }
-    package var devicesOfRegistrant: Query? { nil }
+    public func noteGivenUp(_ delivery: DeliveryID, at now: Timestamp) -> Change? { nil }
+    public func noteAccepted(_ row: Int64, at now: Timestamp) -> Change? { nil }
+    public func owner(of device: Row) throws -> DeviceOwner? { nil }
+    public var devicesOfRegistrant: Query? { nil }
 }
 
 /// The owner of a device, for operators.
-package struct DeviceOwner: Hashable, Sendable {
+public struct DeviceOwner: Hashable, Sendable {
     /// The hash by which the protocol identifies the registrant.
     package let keyHash: [UInt8]
     package let installation: String

@@ -1,7 +1,7 @@
-package import Core
+public import Core
 
 /// The push address of a device under its current registration.
-package struct DeviceAddress: Sendable {
+public struct DeviceAddress: Sendable {
     package enum Target: Sendable {
         case gorush(GorushDevice)
         case webPush(PushSubscription)
@@ -22,7 +22,7 @@ package struct DeviceAddress: Sendable {
     /// nil for a device that gorush does not reach.
     package var gorushDevice: GorushDevice? { if case .gorush(let device) = target { device } else { nil } }
 
-    package init(
+    public init(
         version: UInt64, platform: Platform, deviceToken: DeviceToken, apnTopic: String, service: PushService? = nil,
         endsAt: Timestamp? = nil
     ) {

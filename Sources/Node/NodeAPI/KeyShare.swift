@@ -1,5 +1,5 @@
 /// The part of a protocol's keys that one of several nodes serves, for example the accounts that it monitors.
-package struct KeyShare: Equatable, Sendable {
+public struct KeyShare: Equatable, Sendable {
     /// Increases with each change of the nodes that share the keys.
     private let generation: Int
     /// The number of nodes that share the keys; 0 while each serves all.
@@ -15,5 +15,5 @@ package struct KeyShare: Equatable, Sendable {
     /// - Parameter key: 8 evenly distributed bytes.
     package func contains(_ key: UInt64) -> Bool { isOwn(key) }
 
-    package static func == (left: KeyShare, right: KeyShare) -> Bool { left.generation == right.generation }
+    public static func == (left: KeyShare, right: KeyShare) -> Bool { left.generation == right.generation }
 }

@@ -1,5 +1,5 @@
 /// The work that the limits of one protocol refuse, for operators: without keys, tokens or addresses.
-package struct LimitReport: Codable, Hashable, Sendable {
+public struct LimitReport: Codable, Hashable, Sendable {
     /// Refusals of one limit for payers of one standing.
     package struct Refusals: Codable, Hashable, Sendable {
         /// As in the metric `waku_push_refused_total`.

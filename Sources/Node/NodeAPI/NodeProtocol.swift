@@ -1,9 +1,9 @@
-package import Delivery
-package import NodeMetrics
-package import Storage
+public import Delivery
+public import NodeMetrics
+public import Storage
 
 /// A protocol that a node speaks: its topics, and the service that handles its messages. Its tables and metrics are those of its description.
-package protocol NodeProtocol: Sendable {
+public protocol NodeProtocol: Sendable {
     /// The part that commands use without a running node.
     static var description: ProtocolDescription { get }
     /// The label of its metrics.
@@ -28,16 +28,16 @@ package protocol NodeProtocol: Sendable {
 
 extension NodeProtocol {
     /// See ``ProtocolDescription/name``.
-    package var name: String { Self.description.name }
+    public var name: String { Self.description.name }
     /// See ``ProtocolDescription/number``.
-    package var number: ProtocolNumber { Self.description.number }
+    public var number: ProtocolNumber { Self.description.number }
     /// See ``ProtocolDescription/part``.
-    package var part: StorePart { Self.description.part }
+    public var part: StorePart { Self.description.part }
     /// See ``ProtocolDescription/metrics``.
-    package var metrics: [MetricGroup] { Self.description.metrics }
-    package func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource { Self.description.makeDeliverySource(sealer) }
-    package var label: ProtocolLabel { .other }
-    package var losses: [Counter] { [] }
-    package var topics: any WakuTopics { NoTopics() }
-    package var registrants: (table: Table, column: Column)? { nil }
+    public var metrics: [MetricGroup] { Self.description.metrics }
+    public func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource { Self.description.makeDeliverySource(sealer) }
+    public var label: ProtocolLabel { .other }
+    public var losses: [Counter] { [] }
+    public var topics: any WakuTopics { NoTopics() }
+    public var registrants: (table: Table, column: Column)? { nil }
 }

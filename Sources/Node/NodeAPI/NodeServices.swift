@@ -1,12 +1,12 @@
-package import Core
-package import Delivery
+public import Core
+public import Delivery
 package import Logging
-package import NodeMetrics
-package import Storage
+public import NodeMetrics
+public import Storage
 
 /// The parts of a node that a protocol uses.
-package struct NodeServices: Sendable {
-    package let store: any Store
+public struct NodeServices: Sendable {
+    public let store: any Store
     package let delivery: DeliveryService
     /// Publishes replies.
     package let replies: any ReplyPublishing
@@ -46,7 +46,7 @@ package struct NodeServices: Sendable {
     }
 
     /// Makes the receiver for messages on a protocol's topics, which passes them to `handler`.
-    package func receiver(_ handler: some WakuHandler) -> any WakuReceiver {
+    public func receiver(_ handler: some WakuHandler) -> any WakuReceiver {
         receivers.receiver(handler, self)
     }
 
@@ -63,7 +63,7 @@ package struct NodeServices: Sendable {
     ///   - now: the time of the command.
     ///   - times: of the message.
     /// - Returns: the notification, for ``WakuHandler/queued(by:)``; nil if the delivery is known.
-    package func enqueueOnce(
+    public func enqueueOnce(
         _ delivery: DeliveryID, for device: DeviceID, at address: DeviceAddress, _ content: any NotificationContent, payload: [UInt8] = [],
         expires: Timestamp, now: Timestamp, times: MessageTimes?
     ) -> StoreCommand<QueuedDelivery?> {

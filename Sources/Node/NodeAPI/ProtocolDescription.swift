@@ -1,16 +1,16 @@
 import Core
-package import Delivery
-package import NodeMetrics
-package import Storage
-package import WakuCrypto
+public import Delivery
+public import NodeMetrics
+public import Storage
+public import WakuCrypto
 
 /// A protocol that the program knows, whether or not a node speaks it: its tables, metrics and stored rows, for commands without a running node.
 /// Each protocol declares its own as a static member in an extension; the composition root lists them.
-package struct ProtocolDescription: Sendable {
+public struct ProtocolDescription: Sendable {
     /// The operators' name, as in ``NodeProtocol/name``.
     package let name: String
     /// The number that identifies the protocol in stored rows.
-    package let number: ProtocolNumber
+    public let number: ProtocolNumber
     package let part: StorePart
     package let metrics: [MetricGroup]
     /// Whether the protocol prescribes texts and data of notifications, so that operators can't style them.
@@ -22,7 +22,7 @@ package struct ProtocolDescription: Sendable {
     /// Makes the protocol for a node; nil for those that the options of waku-push configure.
     package let makeProtocol: (@Sendable (ProtocolContext) throws -> any NodeProtocol)?
 
-    package init(
+    public init(
         name: String, number: ProtocolNumber, part: StorePart, metrics: [MetricGroup] = [], prescribesContent: Bool = false,
         makeDeliverySource: @escaping @Sendable (Sealer) -> any DeliverySource,
         storedCounts: @escaping @Sendable (any Store) throws(StoreError) -> [StoredCount] = { (_) throws(StoreError) in [] },
@@ -40,11 +40,11 @@ package struct ProtocolDescription: Sendable {
 }
 
 /// The settings of a node from which a protocol is made.
-package struct ProtocolContext: Sendable {
+public struct ProtocolContext: Sendable {
     /// The node's keys; the first is its identity.
-    package let identities: [PrivateKey]
+    public let identities: [PrivateKey]
     /// The age from which messages are dropped.
-    package let maximumMessageAge: Duration
+    public let maximumMessageAge: Duration
 
     package init(identities: [PrivateKey], maximumMessageAge: Duration) {
         self.identities = identities
@@ -53,7 +53,7 @@ package struct ProtocolContext: Sendable {
 }
 
 /// A number of stored rows, as `admin status` shows it.
-package struct StoredCount: Sendable {
+public struct StoredCount: Sendable {
     /// The key in JSON.
     package let key: String
     /// The name in text; nil: only in JSON.

@@ -1,9 +1,9 @@
-package import Core
-package import NodeMetrics
-package import Storage
+public import Core
+public import NodeMetrics
+public import Storage
 
 /// A running protocol.
-package protocol ProtocolService: Sendable {
+public protocol ProtocolService: Sendable {
     /// Receives the messages on its topics; none by default.
     var receiver: any WakuReceiver { get }
 
@@ -54,30 +54,30 @@ package protocol ProtocolService: Sendable {
 }
 
 extension ProtocolService {
-    package var receiver: any WakuReceiver { NoReceiver() }
-    package func run() async throws {}
-    package var deliveryMemory: DeliveryMemory? { nil }
-    package func prune(_ retention: Retention) async {}
-    package func recount() async {}
-    package func expire(at now: Timestamp) async {}
-    package func reload() async throws(StoreError) {}
-    package func reloadFiles() {}
-    package var httpPort: Int? { nil }
-    package var isListening: Bool { true }
-    package func registeredElsewhere(_ name: [UInt8]) {}
-    package func nodeCountChanged(_ nodeCount: Int) {}
-    package func recordSharedLimitUsage(_ name: String, cost: Int) {}
-    package func keyShareChanged(_ share: KeyShare) {}
-    package var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [] }
-    package func updateGauges(_ counters: Counters) async {}
-    package func registrations() async -> RegistrationCounts? { nil }
-    package var findings: [Finding] { [] }
-    package var limitReport: LimitReport? { nil }
-    package func facts() async -> [ProtocolFact] { [] }
+    public var receiver: any WakuReceiver { NoReceiver() }
+    public func run() async throws {}
+    public var deliveryMemory: DeliveryMemory? { nil }
+    public func prune(_ retention: Retention) async {}
+    public func recount() async {}
+    public func expire(at now: Timestamp) async {}
+    public func reload() async throws(StoreError) {}
+    public func reloadFiles() {}
+    public var httpPort: Int? { nil }
+    public var isListening: Bool { true }
+    public func registeredElsewhere(_ name: [UInt8]) {}
+    public func nodeCountChanged(_ nodeCount: Int) {}
+    public func recordSharedLimitUsage(_ name: String, cost: Int) {}
+    public func keyShareChanged(_ share: KeyShare) {}
+    public var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [] }
+    public func updateGauges(_ counters: Counters) async {}
+    public func registrations() async -> RegistrationCounts? { nil }
+    public var findings: [Finding] { [] }
+    public var limitReport: LimitReport? { nil }
+    public func facts() async -> [ProtocolFact] { [] }
 }
 
 /// The retention of accepted deliveries that a protocol needs.
-package struct DeliveryMemory: Sendable {
+public struct DeliveryMemory: Sendable {
     package let duration: Duration
     /// The maximum number of rows, of all protocols together.
     package let rowLimit: Int
@@ -88,7 +88,7 @@ package struct DeliveryMemory: Sendable {
 }
 
 /// The rows to keep when tables are pruned.
-package struct Retention: Sendable {
+public struct Retention: Sendable {
     /// Deliveries and answers before this time are deleted.
     package let cutoff: Timestamp
     /// Maximum number of rows of each kind.
@@ -110,7 +110,7 @@ package struct Retention: Sendable {
     }
 }
 
-package struct RegistrationCounts: Sendable {
+public struct RegistrationCounts: Sendable {
     package var apn = 0
     package var firebase = 0
     package var webPush = 0
@@ -122,7 +122,7 @@ package struct RegistrationCounts: Sendable {
 }
 
 /// A line of `admin status` and of the status page.
-package struct ProtocolFact: Codable, Sendable {
+public struct ProtocolFact: Codable, Sendable {
     package let name: String
     package let value: String
 

@@ -1,7 +1,7 @@
-package import Waku
+public import Waku
 
 /// Topics of a protocol: a look-up on 4 bytes decides whether a message is processed.
-package protocol WakuTopics: Sendable {
+public protocol WakuTopics: Sendable {
     /// The node's own topics, for registrations and requests. Messages missed on them are retrieved later.
     var own: [ContentTopic] { get }
     /// The number of other topics that the protocol listens on now.
@@ -14,9 +14,9 @@ package protocol WakuTopics: Sendable {
 }
 
 extension WakuTopics {
-    package var otherCount: Int { 0 }
-    package func contains(_ tag: TopicTag) -> Bool { own.contains { $0.listeningTag == tag } }
-    package func contentTopics(limit: Int) -> [ContentTopic] { Array(own.prefix(limit)) }
+    public var otherCount: Int { 0 }
+    public func contains(_ tag: TopicTag) -> Bool { own.contains { $0.listeningTag == tag } }
+    public func contentTopics(limit: Int) -> [ContentTopic] { Array(own.prefix(limit)) }
 }
 
 struct NoTopics: WakuTopics {

@@ -9,7 +9,7 @@ import Synchronization
 ///     }
 ///
 /// The value itself is an index, unique in the process and assigned at the declaration, so that ``Counters`` finds the cell without a lookup.
-package struct Counter: Hashable, Sendable, CustomStringConvertible {
+public struct Counter: Hashable, Sendable, CustomStringConvertible {
     /// A metric, with a value for each of its labels.
     package struct Series: Sendable {
         package let metric: Metric
@@ -56,8 +56,8 @@ package struct Counter: Hashable, Sendable, CustomStringConvertible {
     package var name: String { declaration.name }
     /// nil if the counter is not among the metrics.
     package var series: Series? { declaration.series }
-    package var description: String { name }
+    public var description: String { name }
 
-    package static func == (left: Counter, right: Counter) -> Bool { left.index == right.index }
-    package func hash(into hasher: inout Hasher) { hasher.combine(index) }
+    public static func == (left: Counter, right: Counter) -> Bool { left.index == right.index }
+    public func hash(into hasher: inout Hasher) { hasher.combine(index) }
 }

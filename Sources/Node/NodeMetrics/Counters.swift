@@ -3,7 +3,7 @@ import Core
 import Waku
 
 /// The counters and histograms of a node since the start of the process. Adding takes one atomic instruction, without a lookup or lock.
-package final class Counters: Sendable {
+public final class Counters: Sendable {
     /// The metrics of all groups, for scraping.
     package let registry: MetricRegistry
     /// The counters of all groups, in their order.

@@ -1,6 +1,6 @@
 /// The kind of a message.
-package enum KindLabel: String, MetricLabel {
-    package static let labelName = "kind"
+public enum KindLabel: String, MetricLabel {
+    public static let labelName = "kind"
     case registration, query, request
 }
 

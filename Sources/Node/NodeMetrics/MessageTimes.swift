@@ -1,5 +1,5 @@
 /// The start times for measuring how long a message takes.
-package struct MessageTimes: Sendable {
+public struct MessageTimes: Sendable {
     package let received: ContinuousClock.Instant
     /// The time from the sender's timestamp to the receipt, measured by two clocks; not negative. nil without a timestamp.
     package let delay: Duration?

@@ -71,10 +71,10 @@ extension Counter {
         "dropped: bad signature", .dropped, LossStageLabel.reading, LossReasonLabel.badSignature)
     package static let droppedUnsealable = Counter(
         "dropped: registration that can't be unsealed", .dropped, LossStageLabel.reading, LossReasonLabel.unsealable)
-    package static let droppedMalformedMessage = Counter(
+    public static let droppedMalformedMessage = Counter(
         "dropped: malformed message", .dropped, LossStageLabel.reading, LossReasonLabel.malformedMessage)
     package static let droppedTooMany = Counter("dropped: too many entries", .dropped, LossStageLabel.reading, LossReasonLabel.tooMany)
-    package static let droppedOldRequest = Counter("dropped: request too old", .dropped, LossStageLabel.reading, LossReasonLabel.tooOld)
+    public static let droppedOldRequest = Counter("dropped: request too old", .dropped, LossStageLabel.reading, LossReasonLabel.tooOld)
     package static let droppedNoMessageID = Counter(
         "dropped: request without message id", .dropped, LossStageLabel.reading, LossReasonLabel.noMessageID)
     package static let droppedLimited = Counter("dropped: over a limit", .dropped, LossStageLabel.reading, LossReasonLabel.limited)

@@ -80,7 +80,7 @@ package struct VersionLabel: MetricLabel {
 }
 
 /// The queues of a node.
-package enum QueueLabel: String, MetricLabel {
+public enum QueueLabel: String, MetricLabel {
     package static let labelName = "queue"
     /// Messages accepted and not yet stored, in units of 4 KiB, at least one unit per message.
     case work

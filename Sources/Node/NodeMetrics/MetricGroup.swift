@@ -1,6 +1,6 @@
 /// The metrics and counters that one module declares. The composition root passes all groups of the node to ``Counters``: metrics and counters
 /// in no group are not collected.
-package struct MetricGroup: Sendable {
+public struct MetricGroup: Sendable {
     package let metrics: [Metric]
     package let counters: [Counter]
 

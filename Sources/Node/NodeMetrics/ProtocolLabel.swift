@@ -3,12 +3,12 @@ import Synchronization
 /// A protocol of the node: the label of metrics shared by several protocols. Each protocol declares its own as a static member in an extension.
 ///
 /// The value has an index, unique in the process and assigned at the declaration, so that ``Counters`` finds its cells without a lookup.
-package struct ProtocolLabel: MetricLabel, Hashable {
+public struct ProtocolLabel: MetricLabel, Hashable {
     /// The declared labels of the whole process, by index.
     private static let declared = Mutex<[String]>([])
 
     package static let labelName = "protocol"
-    package let rawValue: String
+    public let rawValue: String
     let index: Int
 
     /// Declares a label.
@@ -24,13 +24,13 @@ package struct ProtocolLabel: MetricLabel, Hashable {
     }
 
     /// nil unless the label is declared.
-    package init?(rawValue: String) {
+    public init?(rawValue: String) {
         guard Self.declared.withLock({ $0.contains(rawValue) }) else { return nil }
         self.init(rawValue)
     }
 
     /// The labels declared until now.
-    package static var allCases: [ProtocolLabel] { declared.withLock(\.self).map(Self.init) }
+    public static var allCases: [ProtocolLabel] { declared.withLock(\.self).map(Self.init) }
 
     /// Status as deployed.
     package static let status = ProtocolLabel("status")

@@ -9,9 +9,9 @@ package enum MessageClass: Hashable, Sendable {
 }
 
 /// Applies ``Limits``. Checked before each expensive step.
-package struct RateLimitTable: Sendable {
+public struct RateLimitTable: Sendable {
     /// The limit that was exceeded.
-    package enum Refusal: String, Error, Hashable, Sendable, CaseIterable {
+    public enum Refusal: String, Error, Hashable, Sendable, CaseIterable {
         case messagesBySender = "messages of a sender"
         case registrationsBySender = "registrations of a sender"
         case queriesBySender = "queries of a sender"

@@ -1,16 +1,16 @@
 package import ArgumentParser
-package import NodeAPI
+public import NodeAPI
 import NodeAssembly
 
 /// The program `waku-push` as a function, without a process of its own.
-package enum WakuPushProgram {
+public enum WakuPushProgram {
     /// Runs the command that the arguments name. Unlike ArgumentParser's `main`, it reports wrong usage on one line, like every other failure.
     ///
     /// - Parameters:
     ///   - protocols: protocols that its nodes speak too, always. Their names, numbers, tables and metrics must be unique.
     ///   - name: the name of the program, in messages.
     /// - Returns: the exit code.
-    package static func run(adding protocols: [ProtocolDescription] = [], name: String = "waku-push") async -> Int32 {
+    public static func run(adding protocols: [ProtocolDescription] = [], name: String = "waku-push") async -> Int32 {
         await NodeAssembly.$added.withValue(protocols) {
             let known = NodeAssembly.protocols
             precondition(Set(known.map(\.name)).count == known.count, "two protocols have the same name")

@@ -1,6 +1,6 @@
 /// The shape of a change of rows, declared once; a ``Change`` adds the arguments.
-package final class Mutation: Sendable {
-    package enum Kind: Sendable {
+public final class Mutation: Sendable {
+    public enum Kind: Sendable {
         /// Inserts a row with these columns; the others are null. It is a conflict if a row with the same unique columns exists: the command runs
         /// again.
         case insert([Column])
@@ -21,7 +21,7 @@ package final class Mutation: Sendable {
     package let text = StatementText()
     package let textForOneID = StatementText()
 
-    package init(_ table: Table, _ kind: Kind) {
+    public init(_ table: Table, _ kind: Kind) {
         self.table = table
         self.kind = kind
     }
@@ -29,7 +29,7 @@ package final class Mutation: Sendable {
     /// - Parameters:
     ///   - arguments: one for each column, then one for each condition that takes one.
     ///   - ids: the ids of a ``Condition/among(_:)``.
-    package func callAsFunction(_ arguments: Value..., ids: [Int64] = []) -> Change {
+    public func callAsFunction(_ arguments: Value..., ids: [Int64] = []) -> Change {
         Change(mutation: self, arguments: arguments, ids: ids)
     }
 
@@ -54,7 +54,7 @@ package final class Mutation: Sendable {
 }
 
 /// A ``Mutation`` with its arguments.
-package struct Change: Sendable {
+public struct Change: Sendable {
     package let mutation: Mutation
     package let arguments: [Value]
     package let ids: [Int64]

@@ -1,6 +1,6 @@
 /// The shape of a query, declared once; a ``Read`` adds the arguments.
-package final class Query: Sendable {
-    package enum Output: Hashable, Sendable {
+public final class Query: Sendable {
+    public enum Output: Hashable, Sendable {
         case column(Column)
         case isPresent(Column)
         case byteCount(Column)
@@ -11,7 +11,7 @@ package final class Query: Sendable {
         case maximum(Column)
     }
 
-    package enum Order: Hashable, Sendable {
+    public enum Order: Hashable, Sendable {
         case ascending(Column)
         case descending(Column)
         /// Ascending by the output with this index in ``Query/outputs``, which may be computed.
@@ -29,7 +29,7 @@ package final class Query: Sendable {
     package let text = StatementText()
     package let textForOneID = StatementText()
 
-    package init(
+    public init(
         _ table: Table, _ outputs: [Output], where conditions: [Condition] = [], order: [Order] = [], group: Column? = nil,
         isDistinct: Bool = false, index: String? = nil
     ) {
@@ -42,7 +42,7 @@ package final class Query: Sendable {
         self.index = index
     }
 
-    package convenience init(_ table: Table, _ columns: [Column], where conditions: [Condition] = [], order: [Order] = []) {
+    public convenience init(_ table: Table, _ columns: [Column], where conditions: [Condition] = [], order: [Order] = []) {
         self.init(table, columns.map(Output.column), where: conditions, order: order)
     }
 
@@ -51,7 +51,7 @@ package final class Query: Sendable {
     ///   - ids: the ids of a ``Condition/among(_:)``.
     ///   - limit: the maximum number of rows; nil for all.
     ///   - offset: the number of rows to skip.
-    package func callAsFunction(_ arguments: Value..., ids: [Int64] = [], limit: Int? = nil, offset: Int = 0) -> Read {
+    public func callAsFunction(_ arguments: Value..., ids: [Int64] = [], limit: Int? = nil, offset: Int = 0) -> Read {
         Read(query: self, arguments: arguments, ids: ids, limit: limit, offset: offset)
     }
 
@@ -66,7 +66,7 @@ package final class Query: Sendable {
 }
 
 /// A condition on a row. Rows must meet all conditions of a list.
-package enum Condition: Hashable, Sendable {
+public enum Condition: Hashable, Sendable {
     /// Takes an argument. No row meets it if the argument is null: see ``absent(_:)``.
     case equal(Column)
     case present(Column)
@@ -82,11 +82,11 @@ package enum Condition: Hashable, Sendable {
     /// The integer column has one of the ids of the read or change. At most one such condition per list.
     case among(Column)
 
-    package static var idAmong: Condition { .among(.id) }
+    public static var idAmong: Condition { .among(.id) }
 }
 
 /// A ``Query`` with its arguments. A command names its reads before it decides anything.
-package struct Read: Sendable {
+public struct Read: Sendable {
     package let query: Query
     package let arguments: [Value]
     package let ids: [Int64]

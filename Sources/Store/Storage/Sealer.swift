@@ -4,7 +4,7 @@ package import WakuCrypto
 ///
 /// The row key is the storage key, which is derived from the identity; after a rotation it is derived from the storage key and a random salt that is
 /// stored in the database.
-package struct Sealer: Sendable {
+public struct Sealer: Sendable {
     private let key: SymmetricKey
     /// Not changed by a rotation: rows are looked up by hashes under this key.
     private let lookUpKey: SymmetricKey
@@ -83,14 +83,14 @@ package struct Sealer: Sendable {
     ///   - content: the plaintext.
     ///   - table: the row's table, which must have a sealed column.
     ///   - values: the values of ``SealedColumn/binding``, in its order and of its kinds.
-    package func seal(_ content: [UInt8], in table: Table, boundTo values: [Value]) -> Value {
+    public func seal(_ content: [UInt8], in table: Table, boundTo values: [Value]) -> Value {
         .bytes(AESGCM.seal(content, key: key, layout: .nonceFirst, associatedData: Self.associatedData(table, values)))
     }
 
     /// - Parameters: see ``seal(_:in:boundTo:)``.
     /// - Throws: `CryptoError` when the ciphertext was altered, belongs to another row, or was sealed with another key; ``UnexpectedValue`` when the
     ///   values are of other kinds.
-    package func open(_ sealed: [UInt8], in table: Table, boundTo values: [Value]) throws -> [UInt8] {
+    public func open(_ sealed: [UInt8], in table: Table, boundTo values: [Value]) throws -> [UInt8] {
         guard let bound = table.sealed?.associatedData(values) else { throw UnexpectedValue() }
         return try AESGCM.open(sealed, key: key, layout: .nonceFirst, associatedData: bound)
     }

@@ -3,7 +3,7 @@
 /// - Commands take effect in the order of submission, and each sees the changes of earlier commands.
 /// - A command succeeds or fails on its own, even when it shares a transaction with others. A failed command leaves no changes.
 /// - When a completion runs, the changes of its commands are durable.
-package protocol Store: AnyObject, Sendable {
+public protocol Store: AnyObject, Sendable {
     /// Encrypts the secret columns of rows.
     var sealer: Sealer { get }
 
@@ -47,47 +47,47 @@ package protocol Store: AnyObject, Sendable {
 
 extension Store {
     /// Does nothing: the default, for engines in which a commit's outcome is always known.
-    package func stopWaiting() {}
+    public func stopWaiting() {}
     /// Does nothing: the default, for engines that no other node shares.
-    package func paceCommits(_ interval: Duration) {}
+    public func paceCommits(_ interval: Duration) {}
 }
 
 extension Store {
     /// Returns once the command's changes are durable.
     @discardableResult
-    package func commit<Outcome>(_ command: StoreCommand<Outcome>) async throws(StoreError) -> Outcome {
+    public func commit<Outcome>(_ command: StoreCommand<Outcome>) async throws(StoreError) -> Outcome {
         try await commitEach([command])[0].get()
     }
 
     /// Returns once all is durable. Each command succeeds or fails on its own.
-    package func commitEach<Outcome>(_ commands: [StoreCommand<Outcome>]) async -> [Result<Outcome, StoreError>] {
+    public func commitEach<Outcome>(_ commands: [StoreCommand<Outcome>]) async -> [Result<Outcome, StoreError>] {
         await withCheckedContinuation { continuation in
             submit(commands) { continuation.resume(returning: $0) }
         }
     }
 
     /// Submits the command without waiting for it: for changes that a crash may lose.
-    package func enqueue(_ command: StoreCommand<Void>) {
+    public func enqueue(_ command: StoreCommand<Void>) {
         submit([command]) { _ in }
     }
 
     /// Returns once everything submitted before is durable or has failed.
-    package func settle() async {
+    public func settle() async {
         _ = await commitEach([StoreCommand<Void>]())
     }
 
     /// Blocks as ``readEach(_:)`` does.
-    package func read<Outcome>(_ command: StoreCommand<Outcome>) throws(StoreError) -> Outcome {
+    public func read<Outcome>(_ command: StoreCommand<Outcome>) throws(StoreError) -> Outcome {
         try readEach([command])[0].get()
     }
 
     /// As ``read(_:)``, on one of the store's threads.
-    package func fetch<Outcome>(_ command: StoreCommand<Outcome>) async throws(StoreError) -> Outcome {
+    public func fetch<Outcome>(_ command: StoreCommand<Outcome>) async throws(StoreError) -> Outcome {
         try await onReader { store throws(StoreError) in try store.read(command) }
     }
 
     /// Runs `body`, which may read and scan, on one of the store's own threads.
-    package func onReader<Outcome: Sendable>(
+    public func onReader<Outcome: Sendable>(
         _ body: @escaping @Sendable (any Store) throws(StoreError) -> Outcome
     ) async throws(StoreError) -> Outcome {
         let result: Result<Outcome, StoreError> = await withCheckedContinuation { continuation in

@@ -6,27 +6,27 @@
 ///
 /// The steps in between are pure functions of the rows. An engine may read for many commands in one round trip, and runs a command's steps again from
 /// the beginning when rows that its changes depend on were changed meanwhile: see ``Mutation/Kind``.
-package enum StoreCommand<Outcome: Sendable>: Sendable {
+public enum StoreCommand<Outcome: Sendable>: Sendable {
     /// Reads; the closure receives the rows of each read, in the order of the reads.
     indirect case read([Read], @Sendable ([[Row]]) throws -> StoreCommand)
     /// Applies all changes or none. The outcome receives the ids of the rows inserted by ``Mutation/Kind/insert(_:)``, in order.
     case apply([Change], @Sendable (_ inserted: [Int64]) -> Outcome)
 
     /// A command without reads or changes.
-    package static func done(_ outcome: Outcome) -> StoreCommand {
+    public static func done(_ outcome: Outcome) -> StoreCommand {
         .apply([]) { _ in outcome }
     }
 
-    package static func change(_ changes: [Change], _ outcome: Outcome) -> StoreCommand {
+    public static func change(_ changes: [Change], _ outcome: Outcome) -> StoreCommand {
         .apply(changes) { _ in outcome }
     }
 
     /// A command with a single read.
-    package static func find(_ read: Read, _ next: @escaping @Sendable ([Row]) throws -> StoreCommand) -> StoreCommand {
+    public static func find(_ read: Read, _ next: @escaping @Sendable ([Row]) throws -> StoreCommand) -> StoreCommand {
         .read([read]) { try next($0[0]) }
     }
 
-    package func map<Other: Sendable>(_ transform: @escaping @Sendable (Outcome) -> Other) -> StoreCommand<Other> {
+    public func map<Other: Sendable>(_ transform: @escaping @Sendable (Outcome) -> Other) -> StoreCommand<Other> {
         switch self {
         case .read(let reads, let next): .read(reads) { try next($0).map(transform) }
         case .apply(let changes, let outcome): .apply(changes) { transform(outcome($0)) }
@@ -79,7 +79,7 @@ package enum StoreCommand<Outcome: Sendable>: Sendable {
 }
 
 extension StoreCommand where Outcome == Void {
-    package static func change(_ changes: [Change]) -> StoreCommand {
+    public static func change(_ changes: [Change]) -> StoreCommand {
         .apply(changes) { _ in }
     }
 
@@ -109,7 +109,7 @@ extension StoreCommand {
 
     /// Combines commands into one that succeeds or fails as a whole. Their steps run together, so each sees the rows as they were before all of them;
     /// the changes are applied in the order of the commands.
-    package static func each<Part: Sendable>(_ commands: [StoreCommand<Part>]) -> StoreCommand where Outcome == [Part] {
+    public static func each<Part: Sendable>(_ commands: [StoreCommand<Part>]) -> StoreCommand where Outcome == [Part] {
         var (reads, changes, isDecided) = ([Read](), [Change](), true)
         for command in commands {
             switch command {

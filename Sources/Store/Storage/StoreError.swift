@@ -1,5 +1,5 @@
 /// The store can't be used, or a change was not stored. The message states the cause and the remedy.
-package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {
         /// The folder or file can't be created.
         case cannotCreate
@@ -31,5 +31,5 @@ package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         self.message = message
     }
 
-    package var description: String { message }
+    public var description: String { message }
 }

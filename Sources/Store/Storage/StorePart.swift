@@ -1,6 +1,6 @@
 /// The tables of a protocol or another part of the node, and the migrations of older databases.
-package struct StorePart: Sendable {
-    package enum Step: Sendable {
+public struct StorePart: Sendable {
+    public enum Step: Sendable {
         case create(Table)
         /// Adds a column. It must be optional, because existing rows have null in it.
         case addColumn(Column, to: Table)
@@ -16,7 +16,7 @@ package struct StorePart: Sendable {
     /// releases. Removing schema that only older releases need is a separate migration that **finishes**, and no later additive migration may depend
     /// on it. In a database that several nodes can share, `admin migrate --finish` applies it when no older node is left; older releases then refuse
     /// the database. In other databases and in new ones, all migrations are applied in order.
-    package struct Migration: Sendable, ExpressibleByArrayLiteral {
+    public struct Migration: Sendable, ExpressibleByArrayLiteral {
         package let steps: [Step]
         package let finishes: Bool
 
@@ -25,7 +25,7 @@ package struct StorePart: Sendable {
             self.finishes = finishes
         }
 
-        package init(arrayLiteral steps: Step...) {
+        public init(arrayLiteral steps: Step...) {
             self.init(steps)
         }
     }
@@ -37,7 +37,7 @@ package struct StorePart: Sendable {
     /// In order; a database has applied the first N of them. New ones are appended, and released ones never change.
     package let migrations: [Migration]
 
-    package init(_ name: String, tables: [Table], migrations: [Migration]? = nil) {
+    public init(_ name: String, tables: [Table], migrations: [Migration]? = nil) {
         self.name = name
         self.tables = tables
         self.migrations = migrations ?? [Migration(tables.map(Step.create))]

@@ -1,6 +1,6 @@
 /// A column of a ``Table``.
-package struct Column: Hashable, Sendable {
-    package enum Kind: Hashable, Sendable {
+public struct Column: Hashable, Sendable {
+    public enum Kind: Hashable, Sendable {
         case integer, text, bytes
     }
 
@@ -8,20 +8,20 @@ package struct Column: Hashable, Sendable {
     package let kind: Kind
     package let isOptional: Bool
 
-    package init(_ name: String, _ kind: Kind, isOptional: Bool = false) {
+    public init(_ name: String, _ kind: Kind, isOptional: Bool = false) {
         self.name = name
         self.kind = kind
         self.isOptional = isOptional
     }
 
     /// The primary key of every table, assigned by the store in increasing order.
-    package static let id = Column("id", .integer)
+    public static let id = Column("id", .integer)
 }
 
 /// A table declaration, from which each engine generates its own schema.
 ///
 /// Client ids are bytes, since they may contain NUL. Versions are unsigned 64-bit numbers: see ``Row/unsigned(_:)``.
-package struct Table: Sendable {
+public struct Table: Sendable {
     package let name: String
     /// The columns in addition to ``Column/id``.
     package let columns: [Column]
@@ -36,7 +36,7 @@ package struct Table: Sendable {
     /// The encrypted column; nil when the table has no secrets.
     package let sealed: SealedColumn?
 
-    package init(
+    public init(
         _ name: String, columns: [Column], unique uniqueColumns: [Column] = [], indexes: [Index] = [], neverReusesIDs: Bool = false,
         ordersInserts: Bool = false, sealed: SealedColumn? = nil
     ) {
@@ -51,8 +51,8 @@ package struct Table: Sendable {
 }
 
 /// An index of a table, over all rows or the rows that meet a condition.
-package struct Index: Sendable {
-    package enum Condition: Sendable {
+public struct Index: Sendable {
+    public enum Condition: Sendable {
         case present(Column)
         case equal(Column, Int64)
     }
@@ -61,7 +61,7 @@ package struct Index: Sendable {
     package let columns: [Column]
     package let condition: Condition?
 
-    package init(_ name: String, on columns: [Column], where condition: Condition? = nil) {
+    public init(_ name: String, on columns: [Column], where condition: Condition? = nil) {
         self.name = name
         self.columns = columns
         self.condition = condition
@@ -69,7 +69,7 @@ package struct Index: Sendable {
 }
 
 /// A column encrypted by a ``Sealer``. Each ciphertext is bound to values of its row, so that ciphertexts can't be swapped between rows.
-package struct SealedColumn: Sendable {
+public struct SealedColumn: Sendable {
     package enum Binding: Sendable {
         /// Columns of the same row, so that the key alone decrypts it.
         case columns([Column])
@@ -82,7 +82,7 @@ package struct SealedColumn: Sendable {
     /// The name of such rows in the output of `admin check`.
     package let label: String
 
-    package init(_ column: Column, boundTo binding: [Column], label: String) {
+    public init(_ column: Column, boundTo binding: [Column], label: String) {
         self.column = column
         self.binding = .columns(binding)
         self.label = label

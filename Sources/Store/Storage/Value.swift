@@ -1,5 +1,5 @@
 /// A value of a column.
-package enum Value: Hashable, Sendable {
+public enum Value: Hashable, Sendable {
     case null
     case integer(Int64)
     case text(String)
@@ -15,7 +15,7 @@ package enum Value: Hashable, Sendable {
 }
 
 /// Values in the order of the ``Query/outputs`` that they were read for.
-package struct Row: Hashable, Sendable {
+public struct Row: Hashable, Sendable {
     package let values: [Value]
 
     package init(_ values: [Value]) {
@@ -24,17 +24,17 @@ package struct Row: Hashable, Sendable {
 
     package func isNull(_ index: Int) -> Bool { values[index] == .null }
 
-    package func integer(_ index: Int) throws(UnexpectedValue) -> Int64 {
+    public func integer(_ index: Int) throws(UnexpectedValue) -> Int64 {
         guard case .integer(let integer) = values[index] else { throw UnexpectedValue() }
         return integer
     }
 
-    package func bytes(_ index: Int) throws(UnexpectedValue) -> [UInt8] {
+    public func bytes(_ index: Int) throws(UnexpectedValue) -> [UInt8] {
         guard case .bytes(let bytes) = values[index] else { throw UnexpectedValue() }
         return bytes
     }
 
-    package func text(_ index: Int) throws(UnexpectedValue) -> String {
+    public func text(_ index: Int) throws(UnexpectedValue) -> String {
         guard case .text(let text) = values[index] else { throw UnexpectedValue() }
         return text
     }
@@ -50,12 +50,12 @@ package struct Row: Hashable, Sendable {
     }
 
     /// A version: an unsigned number, stored as the signed integer with the same bits.
-    package func unsigned(_ index: Int) throws(UnexpectedValue) -> UInt64 {
+    public func unsigned(_ index: Int) throws(UnexpectedValue) -> UInt64 {
         UInt64(bitPattern: try integer(index))
     }
 }
 
 /// A value has an unexpected type, as in a damaged row.
-package struct UnexpectedValue: Error {
+public struct UnexpectedValue: Error {
     package init() {}
 }

@@ -1,4 +1,4 @@
-package import Core
+public import Core
 import Waku
 
 /// A notification for one device. Prints only its id.
@@ -40,7 +40,7 @@ package struct Notification: Sendable, CustomStringConvertible, CustomReflectabl
 }
 
 /// The content of a notification: the part of gorush's JSON that depends on the protocol.
-package protocol NotificationContent: Sendable {
+public protocol NotificationContent: Sendable {
     /// The text that the device shows unless the app or the operator replaces it.
     func text(in profile: PayloadProfile) -> String
 
@@ -79,14 +79,14 @@ package protocol NotificationContent: Sendable {
 }
 
 extension NotificationContent {
-    package var subject: NotificationSubject { NotificationSubject(protocolName: "", kind: .other, isFixed: true) }
+    public var subject: NotificationSubject { NotificationSubject(protocolName: "", kind: .other, isFixed: true) }
 
-    package func style(for platform: Platform, in profile: PayloadProfile) -> NotificationStyle {
+    public func style(for platform: Platform, in profile: PayloadProfile) -> NotificationStyle {
         NotificationStyle(body: text(in: profile))
     }
 
-    package func webPushContent(id: String) -> WebPushContent? { nil }
-    package func groupKey(in profile: PayloadProfile) -> [UInt8]? { nil }
-    package func isVisible(in body: NotificationBody) -> Bool { body.isVisible }
-    package func write(_ body: NotificationBody, to writer: inout JSONWriter) { body.write(to: &writer) }
+    public func webPushContent(id: String) -> WebPushContent? { nil }
+    public func groupKey(in profile: PayloadProfile) -> [UInt8]? { nil }
+    public func isVisible(in body: NotificationBody) -> Bool { body.isVisible }
+    public func write(_ body: NotificationBody, to writer: inout JSONWriter) { body.write(to: &writer) }
 }

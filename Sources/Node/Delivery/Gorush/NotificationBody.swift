@@ -5,7 +5,7 @@ import WakuCrypto
 /// The members of a gorush notification other than `notif_id`, `tokens` and `platform`.
 ///
 /// Contains the names of current gorush and those of 1.16 and earlier: each ignores names that it does not know.
-package struct NotificationBody: Sendable {
+public struct NotificationBody: Sendable {
     /// The first of ``devices``.
     package let first: Notification
     /// The devices of a group, at least one; all contents have the same type.

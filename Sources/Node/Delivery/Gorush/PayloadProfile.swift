@@ -1,5 +1,5 @@
 /// The format of notifications, as the app receives them.
-package enum PayloadProfile: String, CaseIterable, Sendable {
+public enum PayloadProfile: String, CaseIterable, Sendable {
     /// The format of servers deployed today.
     case status
     /// The format of these servers in 2024: without the additions for APNs, and with other texts.

@@ -1,5 +1,5 @@
 package import Core
-package import Storage
+public import Storage
 import Waku
 
 /// Removal of notifications from the outbox that gorush did not accept.
@@ -55,7 +55,7 @@ extension DeliveryStorage {
     private static let removeDevice = Mutation(outbox, .delete(where: [.equal(protocolNumber), .equal(device)]))
 
     /// Drops the waiting notifications and the token doubt of a device that is no longer registered.
-    package static func forget(_ device: DeviceID) -> [Change] {
+    public static func forget(_ device: DeviceID) -> [Change] {
         [removeDevice(.integer(device.protocol.rawValue), .integer(device.row)), setDoubt(nil, of: device)]
     }
 }

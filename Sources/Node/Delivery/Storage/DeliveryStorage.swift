@@ -3,7 +3,7 @@ package import Storage
 import Waku
 
 /// The tables of delivery: waiting notifications, accepted ones, and tokens in doubt. Devices and payloads are opaque: see ``DeliverySource``.
-package enum DeliveryStorage {
+public enum DeliveryStorage {
     static let protocolNumber = Column("protocol", .integer)
     static let device = Column("device", .integer)
     static let delivery = Column("delivery", .bytes)

@@ -1,5 +1,5 @@
 /// The content of a notification for a Web Push receiver: UTF-8 JSON.
-package struct WebPushContent: Hashable, Sendable {
+public struct WebPushContent: Hashable, Sendable {
     package enum Urgency: String, Sendable {
         case normal, high
     }

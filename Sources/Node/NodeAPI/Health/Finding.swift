@@ -1,5 +1,5 @@
 /// The result of a check: in readiness, `admin status` and `doctor`.
-package struct Finding: Codable, Hashable, Sendable {
+public struct Finding: Codable, Hashable, Sendable {
     package enum Verdict: String, Codable, Comparable, Sendable {
         case ok
         case warn

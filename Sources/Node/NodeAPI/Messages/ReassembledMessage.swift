@@ -3,7 +3,7 @@ package import Waku
 import WakuCrypto
 
 /// A message reassembled from segments, which nodes that share the work treat as a message of its own.
-package struct ReassembledMessage: Sendable {
+public struct ReassembledMessage: Sendable {
     /// The same at every node, regardless of which segment arrived last. Differs when the same content is sent again later.
     package let hash: MessageHash
     /// The time at which its first segment was sent.

@@ -3,7 +3,7 @@ package import Core
 package import Waku
 
 /// An answer to be published.
-package struct Reply: Sendable {
+public struct Reply: Sendable {
     /// The kind of the message that it answers.
     package let kind: KindLabel
     /// Whether it is held for the reply delay, because the client subscribes only now to the topic of the key that it created for the answer.

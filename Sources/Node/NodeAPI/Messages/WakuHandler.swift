@@ -1,14 +1,14 @@
-package import Delivery
-package import NodeMetrics
-package import RateLimits
-package import Storage
-package import Core
-package import Waku
-package import WakuCrypto
+public import Delivery
+public import NodeMetrics
+public import RateLimits
+public import Storage
+public import Core
+public import Waku
+public import WakuCrypto
 
 /// A message on a topic of the protocol.
-package struct Incoming: Sendable {
-    package let received: ReceivedMessage
+public struct Incoming: Sendable {
+    public let received: ReceivedMessage
     package let hash: MessageHash
     package let tag: TopicTag
     package let times: MessageTimes
@@ -27,7 +27,7 @@ package struct Incoming: Sendable {
 }
 
 /// The symmetric keys that may decrypt a message.
-package enum MessageKeys: Sendable {
+public enum MessageKeys: Sendable {
     case known([SymmetricKey])
     /// The keys must be derived first, which takes about 7 ms each.
     case missing
@@ -36,10 +36,10 @@ package enum MessageKeys: Sendable {
 }
 
 /// A decoded message with its command.
-package struct Decoded<Command: Sendable>: Sendable {
-    package let command: Command
+public struct Decoded<Command: Sendable>: Sendable {
+    public let command: Command
     package let kind: KindLabel
-    package let hash: MessageHash
+    public let hash: MessageHash
     /// nil: the message was not one of several segments.
     package let whole: ReassembledMessage?
     package let sentAt: Timestamp?
@@ -47,10 +47,10 @@ package struct Decoded<Command: Sendable>: Sendable {
     package let cost: Int
     /// The size of its Waku payload, or of the reassembled message.
     package let byteCount: Int
-    package let times: MessageTimes?
+    public let times: MessageTimes?
 
     /// - Parameter whole: the reassembled message, when `incoming` was its last segment.
-    package init(_ command: Command, _ kind: KindLabel, from incoming: Incoming, whole: ReassembledMessage? = nil) {
+    public init(_ command: Command, _ kind: KindLabel, from incoming: Incoming, whole: ReassembledMessage? = nil) {
         self.init(
             command, kind, hash: incoming.hash, whole: whole, sentAt: whole?.sentAt ?? incoming.received.message.timestamp,
             pubsubTopic: incoming.received.pubsubTopic, cost: incoming.cost,
@@ -81,7 +81,7 @@ package struct Decoded<Command: Sendable>: Sendable {
 /// A message of the kind `query` is answered from a snapshot and changes nothing. Registrations and requests are decided and committed in the
 /// order in which they came in, except for large requests: they are committed in parts, which take turns. Under overload queries are dropped first,
 /// then requests; registrations are never dropped.
-package protocol WakuHandler: Sendable {
+public protocol WakuHandler: Sendable {
     associatedtype Command: Sendable
     associatedtype Outcome: Sendable
 
@@ -121,27 +121,27 @@ package protocol WakuHandler: Sendable {
 }
 
 extension WakuHandler {
-    package func keys(of tag: TopicTag) -> MessageKeys { .known([]) }
-    package func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey]? { [] }
-    package func charge(of tag: TopicTag, at now: Timestamp) -> Charge { .unattributed }
-    package func displaced(_ limit: RateLimitTable.Refusal, _ standing: Standing) {}
-    package func turns(of message: Decoded<Command>, at now: Timestamp) -> Charge? { nil }
-    package func change(_ message: Decoded<Command>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>? { nil }
-    package func committed(_ message: Decoded<Command>, part outcome: Outcome) {}
-    package func queued(by outcome: Outcome) -> [QueuedDelivery] { [] }
-    package func answer(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Reply?> { .done(nil) }
-    package func answered(_ message: Decoded<Command>, _ reply: Reply?) {}
+    public func keys(of tag: TopicTag) -> MessageKeys { .known([]) }
+    public func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey]? { [] }
+    public func charge(of tag: TopicTag, at now: Timestamp) -> Charge { .unattributed }
+    public func displaced(_ limit: RateLimitTable.Refusal, _ standing: Standing) {}
+    public func turns(of message: Decoded<Command>, at now: Timestamp) -> Charge? { nil }
+    public func change(_ message: Decoded<Command>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>? { nil }
+    public func committed(_ message: Decoded<Command>, part outcome: Outcome) {}
+    public func queued(by outcome: Outcome) -> [QueuedDelivery] { [] }
+    public func answer(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Reply?> { .done(nil) }
+    public func answered(_ message: Decoded<Command>, _ reply: Reply?) {}
 }
 
 /// The reason for dropping a message, as the counter that is incremented.
-package struct Drop: Error {
+public struct Drop: Error {
     package let counter: Counter
     /// Whether another node may handle the message, because its share of a limit is not used up.
     package let isLeftToOthers: Bool
     /// Set for a segment that was kept: the announced hash of the whole message.
     package let segmentOf: [UInt8]?
 
-    package init(_ counter: Counter, isLeftToOthers: Bool = false, segmentOf: [UInt8]? = nil) {
+    public init(_ counter: Counter, isLeftToOthers: Bool = false, segmentOf: [UInt8]? = nil) {
         self.counter = counter
         self.isLeftToOthers = isLeftToOthers
         self.segmentOf = segmentOf
@@ -149,7 +149,7 @@ package struct Drop: Error {
 }
 
 /// Receives messages on a protocol's topics.
-package protocol WakuReceiver: Sendable {
+public protocol WakuReceiver: Sendable {
     /// Returns when all messages have been submitted to the store, except those waiting for topic keys: later commits come after them.
     func take(_ incoming: [Incoming]) async
     /// Whether no message is being processed.

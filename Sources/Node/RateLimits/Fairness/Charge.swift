@@ -1,7 +1,7 @@
 import Core
 
 /// The payer of a piece of work, with its standing.
-package struct Charge: Hashable, Sendable {
+public struct Charge: Hashable, Sendable {
     package let payer: Payer
     package let standing: Standing
 

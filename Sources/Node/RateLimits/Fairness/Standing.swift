@@ -1,7 +1,7 @@
 package import Core
 
 /// How much a payer's existence has cost its author. The share of a resource depends on it.
-package enum Standing: Int, CaseIterable, Comparable, Sendable {
+public enum Standing: Int, CaseIterable, Comparable, Sendable {
     /// New, at no cost.
     case stranger
     /// An HTTP source, or a payer first seen over a day ago. Its share is capped: 250 keys a second for a day are 21 million.
@@ -9,7 +9,7 @@ package enum Standing: Int, CaseIterable, Comparable, Sendable {
     /// A push service accepted a notification for its device token, or a storage server accepted its signature.
     case known
 
-    package static func < (left: Standing, right: Standing) -> Bool { left.rawValue < right.rawValue }
+    public static func < (left: Standing, right: Standing) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// The shares of a resource that are guaranteed to each standing. The remainder, and shares that are not in use, are open to all.

@@ -1,5 +1,5 @@
 import NodeAPI
-import ArgumentParser
+public import ArgumentParser
 import Foundation
 public import Delivery
 import PushNode

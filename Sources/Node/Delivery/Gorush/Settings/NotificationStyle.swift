@@ -1,5 +1,5 @@
 /// The style and delivery options of a notification. A nil property is left to the payload profile; an empty text removes the profile's value.
-package struct NotificationStyle: Hashable, Sendable {
+public struct NotificationStyle: Hashable, Sendable {
     package enum Text: Hashable, Sendable {
         case text(String)
         /// A key of the app's string resources.

@@ -1,5 +1,5 @@
 /// The properties of a notification by which settings select it.
-package struct NotificationSubject: Hashable, Sendable {
+public struct NotificationSubject: Hashable, Sendable {
     /// `NodeProtocol.name`; empty if the protocol has no settings.
     package let protocolName: String
     package let kind: ContentKind
