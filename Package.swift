@@ -59,6 +59,8 @@ let package = Package(
         .library(name: "NwakuRelay", targets: ["NwakuRelay"]),
         .library(name: "LoopbackRelay", targets: ["LoopbackRelay"]),
         .library(name: "LibP2P", targets: ["LibP2P"]),
+        // For protocols of other packages: what a protocol implements and uses, and the program that runs it.
+        .library(name: "WakuPushNode", targets: ["WakuPushNode"]),
     ],
     traits: [
         .trait(
@@ -272,6 +274,9 @@ package.targets += room(
                 "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", arguments, hummingbird, lifecycle, logging, nio, signals, yaml,
             ]),
+        library(
+            "WakuPushNode",
+            ["Core", "Delivery", "NodeAPI", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", "WakuPushCommands"]),
         .executableTarget(name: "waku-push", dependencies: ["WakuPushCommands"], swiftSettings: strict),
         // Apart from the program that operators install.
         .executableTarget(name: "waku-push-bench", dependencies: ["PushBench"], swiftSettings: strict),
@@ -288,6 +293,13 @@ package.targets += [
             hummingbird,
         ],
         path: "Tests/TestSupport", resources: [.copy("Vectors")], swiftSettings: strict),
+    // The example of a protocol of another package: it sees what is public alone. Deploy/test --all also builds it as a package of its own.
+    .target(
+        name: "TopicPush", dependencies: ["WakuPushNode"], path: "Tests/Examples/topic-push/Sources/TopicPush", packageAccess: false,
+        swiftSettings: strict),
+    .executableTarget(
+        name: "my-push", dependencies: ["TopicPush", "WakuPushNode"], path: "Tests/Examples/topic-push/Sources/my-push",
+        packageAccess: false, swiftSettings: strict),
     // What every engine of the store must keep to.
     .target(
         name: "StoreContract",
@@ -373,7 +385,9 @@ package.targets += tests(
                 "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "LoopbackServer",
                 "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay", "PushClient", "RateLimits", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server",
-                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", grdb, hummingbird, lifecycle, logging,
+                "Storage", "StorePostgreSQL", "StoreSQLite", "TopicPush", "Waku", "WakuCrypto", "WakuPushNode", "my-push", grdb,
+                hummingbird,
+                lifecycle, logging,
             ]),
     ])
 
