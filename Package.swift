@@ -455,7 +455,7 @@ package.targets += tests(
             swiftSettings: testing),
         tests(
             "PushBench",
-            ["Core", "NodeAssembly", "Storage", "StorePostgreSQL", "WakuPushCommands", arguments]),
+            ["Core", "NodeAssembly", "NodeMetrics", "Storage", "StorePostgreSQL", "Waku", "WakuCrypto", "WakuPushCommands", arguments]),
         tests("StatusGoImport", ["Core", "StatusProtocol", "StatusServer", "WakuCrypto"]),
         tests(
             "WakuPushCommands",

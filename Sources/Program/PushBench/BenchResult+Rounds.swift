@@ -1,4 +1,5 @@
 import NodeAssembly
+import NodeMetrics
 
 extension BenchResult {
     /// Adds the medians of rounds at full speed.
@@ -14,6 +15,14 @@ extension BenchResult {
         latencyRate = openLoop.rate
         messages = (messages ?? 0) + openLoop.count
         unanswered = (unanswered ?? 0) + openLoop.unanswered
+    }
+
+    /// Adds all counters of the node to the note if messages went unanswered: they tell where.
+    mutating func explainUnanswered(by counters: Counters) {
+        guard let unanswered, unanswered > 0 else { return }
+        let counts = counters.declared.lazy.map { ($0.name, counters.count($0)) }.filter { $0.1 != 0 }
+        let text = "the node counted: " + counts.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+        note = note.map { $0 + "\n" + text } ?? text
     }
 
     /// Adds the medians of the floor's costs.

@@ -80,7 +80,7 @@ package struct EndToEndBench: Sendable {
         var isAttached: Bool { other.state == .attached && relay.withLock { $0?.state == .attached } }
 
         func publish(_ question: Question) async throws {
-            try await other.publish(question.message.message, on: question.message.pubsubTopic)
+            try await other.publish(question.message.sentNow().message, on: question.message.pubsubTopic)
         }
     }
 

@@ -1,7 +1,10 @@
 import Core
+import NodeMetrics
 import Synchronization
 import TestSupport
 import Testing
+import Waku
+import WakuCrypto
 
 @testable import PushBench
 
@@ -73,6 +76,41 @@ struct MeasuringTests {
     func order() async {
         #expect(await makeInParallel(1000, cores: 4) { $0 * 2 } == (0..<1000).map { $0 * 2 })
         #expect(await makeInParallel(0, cores: 2) { $0 } == [])
+    }
+
+    @Test("Requests that were made an hour ahead are answered")
+    func madeAhead() async throws {
+        let folder = try TemporaryFolder()
+        let identity = PrivateKey.generate()
+        let maker = await QuestionMaker(.request, identity: identity, cores: 2)
+        try await BenchNode.seed(maker.clients, identity: identity, folder: folder.path)
+        let questions = await maker.make(64, after: 0).map { question in
+            var message = question.message.message
+            message.timestamp = message.timestamp + .seconds(-3600)
+            return Question(
+                message: ReceivedMessage(message: message, pubsubTopic: question.message.pubsubTopic), answerTopic: question.answerTopic)
+        }
+        let unanswered = try await BenchNode.running(
+            identity: identity, folder: folder.path, gorush: PostingStandIn(latency: .zero)
+        ) { node in
+            let speed = try await FullSpeed.measure(Array(questions[..<32]), relay: node.relay, batch: 8)
+            let loop = try await OpenLoop.measure(Array(questions[32...]), rate: 1000, relay: node.relay)
+            return [speed.unanswered, loop.unanswered]
+        }
+        #expect(unanswered == [0, 0])
+    }
+
+    @Test("If messages went unanswered, the node's counters tell where")
+    func explained() {
+        let counters = Counters([.messages])
+        counters.add(.droppedOldRequest, 3)
+        var result = BenchResult(name: "request")
+        result.unanswered = 0
+        result.explainUnanswered(by: counters)
+        #expect(result.note == nil)
+        result.unanswered = 3
+        result.explainUnanswered(by: counters)
+        #expect(result.note == "the node counted: dropped: request too old 3")
     }
 
     @Test("Each kind of message is answered, once for each", arguments: MessageBench.Kind.allCases)

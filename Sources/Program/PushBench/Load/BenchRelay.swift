@@ -47,13 +47,13 @@ final class BenchRelay: Relay {
 
     // MARK: Feeding
 
-    /// Delivers batches as fast as the node accepts them.
+    /// Delivers batches as fast as the node accepts them, as if sent at that moment.
     func feed(_ batches: [[ReceivedMessage]]) async {
         guard let deliver = await attached() else { return }
-        for batch in batches where !Task.isCancelled { await deliver(batch) }
+        for batch in batches where !Task.isCancelled { await deliver(batch.map { $0.sentNow() }) }
     }
 
-    /// Delivers each message when it is due, independently of earlier ones. Messages that become due while the node takes a batch form the next batch.
+    /// Delivers each message when it is due, as if sent at that moment, independently of earlier ones. Messages that become due while the node takes a batch form the next batch.
     ///
     /// - Returns: the due time of each message, from which latency is measured, so that it includes waiting for the node.
     func feed(_ messages: [ReceivedMessage], rate: Double) async -> [UInt64] {
@@ -70,7 +70,7 @@ final class BenchRelay: Relay {
                 if Task.isCancelled { break }
                 continue
             }
-            await deliver(Array(messages[next..<end]))
+            await deliver(messages[next..<end].map { $0.sentNow() })
             next = end
         }
         return due
@@ -107,5 +107,15 @@ final class BenchRelay: Relay {
             try? await Task.sleep(for: .milliseconds(1))
         }
         return nil
+    }
+}
+
+extension ReceivedMessage {
+    /// The message as if sent now. Messages are made ahead; with the time at which they were made, those at the end of a run of 10 minutes would be too
+    /// old for the node, which drops such requests without an answer.
+    func sentNow() -> ReceivedMessage {
+        var message = message
+        message.timestamp = .now()
+        return ReceivedMessage(message: message, pubsubTopic: pubsubTopic)
     }
 }

@@ -131,6 +131,7 @@ package struct WebPushBench: Sendable {
             result.latencyRate = rate
         }
         result.residentBytes = ProcessMemory.residentBytes()
+        result.explainUnanswered(by: run.server.counters)
         return result
     }
 
