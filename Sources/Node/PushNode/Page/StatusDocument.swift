@@ -92,16 +92,17 @@ package struct StatusDocument {
 
     /// The parts that work, or that a new node waits for.
     private var success: HTML {
+        let gorush: HTML = status.hasGorush ? ", gorush takes notifications" : ""
         if status.hasRelay, hasNoMessage {
-            return "The relay is attached, the database works, gorush takes notifications. No message has come in yet"
+            return "The relay is attached, the database works\(gorush). No message has come in yet"
         }
         if let figures = status.registrations, figures.apn + figures.firebase + figures.webPush == 0 {
             return """
-                Messages come in, the database keeps them, gorush takes notifications\
+                Messages come in, the database keeps them\(gorush)\
                 <br><span>no device is registered: clients need the public key, see waku-push identity show</span>
                 """
         }
-        return "Messages come in, the database keeps them, gorush takes notifications"
+        return "Messages come in, the database keeps them\(gorush)"
     }
 
     private var hasNoMessage: Bool { status.messages.first.map { $0.total == 0 } ?? false }
@@ -175,6 +176,7 @@ package struct StatusDocument {
     private var gorush: HTML {
         let state: HTML =
             switch status.breaker {
+            case .closed where !status.hasGorush: "none"
             case .closed where status.gorushFailure != nil: "fails"
             case .closed: status.gorushDelay == nil ? "takes notifications" : "slow"
             case .open: "given up"

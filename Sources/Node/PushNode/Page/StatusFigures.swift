@@ -89,6 +89,7 @@ package struct StatusFigures: Sendable {
     package var gorushFailure: String?
     /// The description of a slow gorush; nil if none is slow.
     package var gorushDelay: String?
+    package var hasGorush = true
     /// The endpoints, if there are several.
     package var endpoints: [Endpoint] = []
     package var waiting = 0

@@ -38,6 +38,7 @@ struct StatusSource: Sendable {
         status.silence = counters.silence
         status.isSilent = watch.silenceObstacle != nil
         let endpoints = delivery.endpoints
+        status.hasGorush = delivery.hasGorush
         status.breaker = BreakerLabel(delivery.breaker.state)
         status.gorushDelay = endpoints.lazy.compactMap { endpoint in endpoint.delay.map { "\(endpoint.name) \($0)" } }.first
         if status.breaker != .closed {

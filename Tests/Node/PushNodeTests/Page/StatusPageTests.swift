@@ -91,6 +91,14 @@ struct StatusPageTests {
         #expect(NodeChecks.standbys(nil) == nil)
     }
 
+    @Test("A node without gorush does not say that gorush takes notifications")
+    func withoutGorush() {
+        var status = StatusFigures()
+        status.hasGorush = false
+        let text = StatusDocument(status: status).text
+        #expect(text.contains("<p class=\"state good\">none</p>") && !text.contains("takes notifications"))
+    }
+
     @Test("A gorush that does not answer is not shown as well, although no post has failed yet")
     func gorushThatDoesNotAnswer() {
         var status = StatusFigures()
