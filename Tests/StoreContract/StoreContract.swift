@@ -19,6 +19,7 @@ package struct StoreContract: Sendable, CustomTestStringConvertible {
     package static var all: [StoreContract] {
         order + combinators + conflicts + conditions + outputs + mutations + reading + sealing + migrations + moving + webPushKeys
             + deliveries
+            + webPushOrigins
     }
 
     package func run(on open: @escaping OpenStore) async throws {

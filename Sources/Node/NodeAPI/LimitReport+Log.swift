@@ -61,6 +61,7 @@ extension RateLimitTable.Refusal {
         case .notifications: .notifications
         case .installationsByKey: .installationsByKey
         case .registrationCount: .registrationCount
+        case .webPushDevicesByOrigin: .webPushDevicesByOrigin
         case .storeMiB: .storeMiB
         case .denied: .denied
         case .topicKeys: .topicKeys

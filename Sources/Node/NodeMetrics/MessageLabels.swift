@@ -58,6 +58,7 @@ package enum LimitLabel: String, MetricLabel {
     case notifications
     case installationsByKey = "installations_by_key"
     case registrationCount = "registration_count"
+    case webPushDevicesByOrigin = "web_push_devices_by_origin"
     case storeMiB = "store_mib"
     /// The raw value is an older name that dashboards use.
     case denied = "unwelcome"

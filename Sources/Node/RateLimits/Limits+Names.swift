@@ -38,12 +38,13 @@ extension Limits {
         "notifications": "notifications in total, by standing and owner; above it, INTERNAL_ERROR",
         "installations-by-key": "registered devices of a key; above it, INTERNAL_ERROR",
         "registration-count": "registered devices in total; above it, a new device displaces one that no one asked for, or INTERNAL_ERROR",
+        "web-push-devices-by-origin": "registered Web Push devices of one push service (origin of the endpoint); above it, INTERNAL_ERROR",
         "store-mib": "MiB of the database on disk, measured once a minute; above it, as for registration-count",
     ]
 
     private static let counts: [(name: String, path: any WritableKeyPath<Limits, Int?> & Sendable)] = [
         ("installations-by-key", \.installationsByKey), ("registration-count", \.registrationCount),
-        ("store-mib", \.storeMiB),
+        ("web-push-devices-by-origin", \.webPushDevicesByOrigin), ("store-mib", \.storeMiB),
     ]
 
     /// All limits with their values, in the format of ``set(_:)``.
@@ -102,13 +103,14 @@ extension Limits {
                     name: part, other: whole,
                     message: "\(part) (\(inner)) never applies, as \(whole) (\(outer)) is lower: lower the first or raise the second"))
         }
-        if let inner = installationsByKey, let outer = registrationCount, inner > outer {
+        let parts = [("installations-by-key", installationsByKey), ("web-push-devices-by-origin", webPushDevicesByOrigin)]
+        for case (let part, let inner?) in parts {
+            guard let outer = registrationCount, inner > outer else { continue }
             conflicts.append(
                 Conflict(
-                    name: "installations-by-key", other: "registration-count",
-                    message:
-                        "installations-by-key (\(inner)) never applies, as registration-count (\(outer)) is lower: lower the first or raise the second"
-                ))
+                    name: part, other: "registration-count",
+                    message: "\(part) (\(inner)) never applies, as registration-count (\(outer)) is lower: "
+                        + "lower the first or raise the second"))
         }
         return conflicts
     }

@@ -29,6 +29,8 @@ package struct Limits: Hashable, Sendable {
     package var installationsByKey: Int?
     /// Registered installations in total.
     package var registrationCount: Int?
+    /// Registered Web Push devices whose endpoints are of one origin.
+    package var webPushDevicesByOrigin: Int?
     /// MiB on disk of the store, of all protocols together.
     package var storeMiB: Int?
     /// The hashes of keys that may register; nil for all.

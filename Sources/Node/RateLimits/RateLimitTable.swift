@@ -28,6 +28,7 @@ public struct RateLimitTable: Sendable {
         case notifications = "notifications"
         case installationsByKey = "installations of a key"
         case registrationCount = "registrations in force"
+        case webPushDevicesByOrigin = "Web Push devices of a push service"
         case storeMiB = "MiB of the store"
         case denied = "key that may not register"
         /// Displaced from the queue of key derivations, or from the messages that wait for one.

@@ -13,14 +13,14 @@ package struct SubscriberDevice: Hashable, Sendable {
 
     /// The text by which the device is known: its token; for Web Push the endpoint of its subscription, whose keys may change.
     package var identifier: String {
-        guard service == .webPush else { return token.value }
-        return PushSubscription(json: Array(token.value.utf8))?.endpoint ?? token.value
+        subscription?.endpoint ?? token.value
     }
 
+    /// The Web Push subscription in the token; nil for other services.
+    package var subscription: PushSubscription? { service == .webPush ? PushSubscription(json: Array(token.value.utf8)) : nil }
+
     /// The VAPID key that a Web Push subscription was made for; nil if it names none, and for other services.
-    package var webPushKey: P256PublicKey? {
-        service == .webPush ? PushSubscription(json: Array(token.value.utf8))?.vapidKey : nil
-    }
+    package var webPushKey: P256PublicKey? { subscription?.vapidKey }
 
     /// - Throws: ``RequestError/Code/serviceNotAvailable`` for an unknown service.
     init(named name: String, token: String) throws(RequestError) {

@@ -11,6 +11,7 @@ import Core
 /// |---|---|
 /// | `installations-by-key` | devices of an account |
 /// | `registration-count` | subscriptions |
+/// | `web-push-devices-by-origin` | Web Push subscriptions of a push service |
 /// | `store-mib` | the store, of all protocols |
 /// | `new-registrations` | new subscriptions, divided among the networks of clients |
 /// | `notifications-by-target` | notifications for a subscription |
@@ -43,6 +44,7 @@ package final class SessionLimits: Sendable {
     }
 
     var maximumDevicesPerAccount: Int { limiter.limits.installationsByKey ?? .max }
+    var maximumDevicesPerOrigin: Int? { limiter.limits.webPushDevicesByOrigin }
     var countsSubscriptions: Bool { limiter.countsRegistrations }
 
     /// The payer of requests: an HTTP source is not made for nothing, and there are not as many as keys.
@@ -81,6 +83,7 @@ package final class SessionLimits: Sendable {
     /// Updates the number of subscriptions after requests: new ones were counted when they were admitted.
     func count(_ applied: AppliedRequests) {
         for case .removed(true) in applied.answers { limiter.removedRegistration() }
+        limiter.displaced(.webPushDevicesByOrigin, .familiar, count: applied.fullOriginCount)
         for place in applied.replaced {
             limiter.removedRegistration()
             limiter.displaced(.accountPlaces, place.wasDelivered ? .known : .stranger)
@@ -93,6 +96,7 @@ extension Counter {
     fileprivate init?(_ refusal: RateLimitTable.Refusal) {
         switch refusal {
         case .registrationCount: self = .sessionLimitSubscriptions
+        case .webPushDevicesByOrigin: self = .sessionLimitWebPushDevices
         case .storeMiB: self = .sessionLimitStoreMiB
         case .newRegistrations: self = .sessionLimitNewSubscriptions
         case .notificationsByTarget: self = .sessionLimitNotifications

@@ -125,6 +125,11 @@ extension Sealer {
         lookUpKey.authenticationCode(of: Array(table.utf8) + [0] + secret)
     }
 
+    /// The first 8 bytes of ``lookUpHash(of:in:)``, for columns by which rows are only counted.
+    package func lookUpMark(of secret: [UInt8], in table: String) -> Int64 {
+        lookUpHash(of: secret, in: table).prefix(8).reduce(0) { $0 << 8 | Int64($1) }
+    }
+
     /// - Parameters: see ``seal(_:in:boundTo:)``.
     package func seal(_ secret: SymmetricKey, in table: Table, boundTo values: [Value]) -> Value {
         .bytes(AESGCM.seal(secret, key: key, layout: .nonceFirst, associatedData: Self.associatedData(table, values)))

@@ -6,7 +6,9 @@ import NodeAPI
 import NodeAssembly
 import NodeMetrics
 import PushClient
+import RateLimits
 import StatusProtocol
+import StatusServer
 import TestSupport
 import Testing
 import Waku
@@ -158,6 +160,60 @@ struct WebPushNodeTests {
             _ = try await notified
             #expect(try await node.notify(bob) == nil)
             #expect(service.requests.last?.path == "/b" && node.count(.webPushAccepted) == 2)
+        }
+    }
+
+    private static func limits(_ text: String) throws -> Limits {
+        var limits = Limits.none
+        try limits.set(text)
+        return limits
+    }
+
+    @Test("web-push-devices-by-origin refuses further devices of a push service; updates pass, and devices that end make room")
+    func devicesByOrigin() async throws {
+        let service = try await PushServiceStandIn()
+        let limits = try Self.limits("web-push-devices-by-origin=2")
+        let clients = (0..<4).map { _ in TestClient(of: fixture.identity.publicKey) }
+        @Sendable func register(
+            _ node: RunningNode, _ number: Int, _ endpoint: String, version: UInt64
+        ) async throws -> PushNotificationRegistrationResponse.ErrorType? {
+            let (client, subscription) = (clients[number], try #require(receiver.subscription(endpoint)))
+            return try await node.withClient(client.identity) { [key] push in
+                let device = DeviceRegistration(
+                    platform: .webPush, deviceToken: DeviceToken(bytes: subscription.json), installationID: client.installationID,
+                    accessToken: client.accessToken, version: version)
+                return try await push.register(device, with: node.server, vapidKey: key.publicKey, timeout: .seconds(60))
+            }
+        }
+        @Sendable func configure(_ configuration: inout ServerConfiguration) {
+            configuration.node.webPush = endpoint(service)
+            configuration.limits = limits
+        }
+        try await fixture.withNode(configure: configure, endpoints: [.none]) { node async throws in
+            for number in 0..<2 { #expect(try await register(node, number, service.endpoint("/\(number)"), version: 1) == nil) }
+            #expect(try await register(node, 2, service.endpoint("/2"), version: 1) == .internalError)
+            #expect(node.count(.limitWebPushDevicesByOrigin) == 1 && node.count(.registrationLimited) == 1)
+            #expect(try await register(node, 2, "https://push.example/2", version: 2) == nil)
+            // An update, and a move from another push service.
+            #expect(try await register(node, 0, service.endpoint("/other"), version: 2) == nil)
+            #expect(try await register(node, 2, service.endpoint("/2"), version: 3) == .internalError)
+            // As a reload of the configuration does.
+            node.process.replaceLimits(.none)
+            #expect(try await register(node, 2, service.endpoint("/2"), version: 4) == nil)
+            node.process.replaceLimits(limits)
+            let ended = try await node.withClient(clients[1].identity) { push in
+                try await push.unregister(clients[1].installationID, version: 2, with: node.server, timeout: .seconds(60))
+            }
+            #expect(ended == nil)
+            #expect(try await register(node, 3, service.endpoint("/3"), version: 1) == .internalError)
+        }
+        // After a restart, and after the end of a subscription that its push service does not know any more.
+        try await fixture.withNode(configure: configure, endpoints: [.none]) { node async throws in
+            #expect(try await register(node, 3, service.endpoint("/3"), version: 2) == .internalError)
+            #expect(try await register(node, 0, service.endpoint("/status/410"), version: 3) == nil)
+            _ = try await node.notify(clients[0])
+            try await node.wait { node.count(.tokenRemoved) == 1 }
+            #expect(try await register(node, 3, service.endpoint("/3"), version: 3) == nil)
         }
     }
 

@@ -4,6 +4,7 @@ import Delivery
 import Foundation
 import NodeAPI
 import NodeMetrics
+import RateLimits
 import StorePostgreSQL
 import TestSupport
 import Testing
@@ -76,6 +77,35 @@ struct SessionWebPushTests {
             try await eventually { node.node.counters.count(.tokenRemoved) == 1 }
             let fact = try #require(await node.service?.facts().first { $0.name == "Web Push subscriptions" }?.value)
             #expect(fact.hasPrefix("1 for the current VAPID key, 0 for former keys"), "\(fact)")
+        }
+    }
+
+    @Test("web-push-devices-by-origin refuses further devices; renewals pass, and devices that end make room", arguments: Engine.allCases)
+    func devicesByOrigin(_ engine: Engine) async throws {
+        let service = try await PushServiceStandIn()
+        let fixture = try await fixture(engine)
+        let (account, other) = (try SessionAccount.sessionID(), try SessionAccount.sessionID())
+        let receiver = WebPushReceiver()
+        let (a, gone) = (try device(receiver, service.endpoint("/a")), try device(receiver, service.endpoint("/status/410")))
+        func configure(_ configuration: inout SessionPush.Configuration) { configuration.limits.webPushDevicesByOrigin = 1 }
+        try await fixture.withNode(configure: configure, webPush: endpoint(service)) { node async throws in
+            #expect(try await node.subscribe(account, a).contains("\"added\":true"))
+            let refused = try await node.refused("/subscribe", other.json(other.subscription(gone)))
+            #expect(refused.retryAfter == 60 && refused.json.contains("\"error\":4"), "\(refused)")
+            #expect(node.node.counters.count(.sessionLimitWebPushDevices) == 1)
+            #expect(try await node.subscribe(account, a, at: .now + 1).contains("\"updated\":true"))
+            #expect(try await node.subscribe(account, SessionDevice()).contains("\"added\":true"))
+        }
+        // After a restart, too.
+        try await fixture.withNode(configure: configure, webPush: endpoint(service)) { node async throws in
+            #expect(try await node.refused("/subscribe", other.json(other.subscription(gone))).retryAfter == 60)
+            #expect(try await node.ask("/unsubscribe", account.json(account.unsubscription(a, at: .now + 2))).contains("\"removed\":true"))
+            #expect(try await node.subscribe(other, gone).contains("\"added\":true"))
+            try await eventually { fixture.monitor.accounts.contains(other.id) }
+            #expect(try await node.refused("/subscribe", other.json(other.subscription(a))).retryAfter == 60)
+            await fixture.monitor.report([message(for: other)])
+            try await eventually { node.node.counters.count(.tokenRemoved) == 1 }
+            #expect(try await node.subscribe(other, a).contains("\"added\":true"))
         }
     }
 }

@@ -178,6 +178,19 @@ struct LimitsTests {
         #expect(admission.newRegistration(installations: 1, at: now) == .newRegistrations)
     }
 
+    @Test("of a push service's devices are off by default, and never apply above the total")
+    func devicesByOrigin() throws {
+        #expect(Limits.standard.webPushDevicesByOrigin == nil)
+        var limits = Limits.standard
+        try limits.set("web-push-devices-by-origin=100000")
+        #expect(limits.webPushDevicesByOrigin == 100_000 && limits.conflicts.isEmpty)
+        try limits.set("registration-count=1000")
+        #expect(
+            limits.conflicts.map(\.message) == [
+                "web-push-devices-by-origin (100000) never applies, as registration-count (1000) is lower: lower the first or raise the second"
+            ])
+    }
+
     @Test("allow and deny keys")
     func lists() {
         var limits = Limits.none

@@ -63,10 +63,13 @@ package struct SubscriptionRules: Sendable {
     /// Push services with a gorush endpoint.
     package let availableServices: Set<PushService>
     package let maximumDevicesPerAccount: Int
+    /// The maximum number of Web Push devices of one push service; nil for no limit.
+    package let maximumDevicesPerOrigin: Int?
 
-    package init(availableServices: Set<PushService>, maximumDevicesPerAccount: Int = 100) {
+    package init(availableServices: Set<PushService>, maximumDevicesPerAccount: Int = 100, maximumDevicesPerOrigin: Int? = nil) {
         self.availableServices = availableServices
         self.maximumDevicesPerAccount = maximumDevicesPerAccount
+        self.maximumDevicesPerOrigin = maximumDevicesPerOrigin
     }
 
     /// The change that a subscription makes to the store.

@@ -60,7 +60,9 @@ final class SubscriptionCommits: Sendable {
 
     private func submit(_ requests: [SessionRequest], of network: ClientNetwork, byteCount: Int, answer: FirstAnswer) {
         let now = node.now()
-        let rules = SubscriptionRules(availableServices: services, maximumDevicesPerAccount: limits.maximumDevicesPerAccount)
+        let rules = SubscriptionRules(
+            availableServices: services, maximumDevicesPerAccount: limits.maximumDevicesPerAccount,
+            maximumDevicesPerOrigin: limits.maximumDevicesPerOrigin)
         let command = subscriptions.apply(requests, rules, at: now.seconds) { [limits] in limits.admitsNew(from: network, at: now) }
         node.store.submit([command]) { [self] results in
             pending.withLock { $0.remove(byteCount: byteCount) }

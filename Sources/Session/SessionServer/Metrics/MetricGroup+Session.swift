@@ -11,7 +11,7 @@ extension MetricGroup {
         ],
         counters: [
             .sessionMessage, .sessionNotification, .sessionDuplicate, .sessionMonitorEnded, .sessionLimitSubscriptions,
-            .sessionLimitStoreMiB, .sessionLimitNewSubscriptions, .sessionLimitNotifications, .sessionReplaced,
+            .sessionLimitWebPushDevices, .sessionLimitStoreMiB, .sessionLimitNewSubscriptions, .sessionLimitNotifications, .sessionReplaced,
         ] + SessionDropReason.allCases.map(Counter.sessionDropped))
 }
 
@@ -64,6 +64,8 @@ extension Counter {
     package static let sessionReplaced = Counter("session: subscription replaced by another device", .sessionReplacements)
     package static let sessionLimitSubscriptions = Counter(
         "session limit: subscriptions", .limited, ProtocolLabel.session, LimitLabel.registrationCount)
+    package static let sessionLimitWebPushDevices = Counter(
+        "session limit: Web Push devices of a push service", .limited, ProtocolLabel.session, LimitLabel.webPushDevicesByOrigin)
     package static let sessionLimitStoreMiB = Counter(
         "session limit: MiB of the store", .limited, ProtocolLabel.session, LimitLabel.storeMiB)
     package static let sessionLimitNewSubscriptions = Counter(

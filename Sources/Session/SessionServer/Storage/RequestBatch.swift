@@ -1,3 +1,4 @@
+import Core
 import SessionProtocol
 
 /// Decides on the requests of one body, each as if the previous ones had been carried out. A value without I/O.
@@ -42,14 +43,18 @@ struct RequestBatch {
     private var deviceCounts: [AccountID: Int]
     /// The devices of accounts that may need more places than they have.
     private var places: [AccountID: DevicePlaces]
+    /// Number of devices by push service, for those that ``SubscriptionRules/maximumDevicesPerOrigin`` applies to.
+    private var origins: [WebPushOrigin: Int]
+    private(set) var fullOriginCount = 0
     /// Subscriptions that end because another device of their account gets their place. They leave no name: they may be subscribed again.
     private(set) var replaced: [DevicePlace] = []
 
     init(
         _ rules: SubscriptionRules, names: [[UInt8]: NameState], deviceCounts: [AccountID: Int], places: [AccountID: DevicePlaces] = [:],
-        at now: Int64, refusesNew: @escaping @Sendable () -> RequestError? = { nil }
+        origins: [WebPushOrigin: Int] = [:], at now: Int64, refusesNew: @escaping @Sendable () -> RequestError? = { nil }
     ) {
         self.places = places
+        self.origins = origins
         self.rules = rules
         self.refusesNew = refusesNew
         self.names = names
@@ -72,7 +77,13 @@ struct RequestBatch {
                     signedAt: signedAt, stored: state.current, left: state.left, used: state.used,
                     deviceCount: occupied(of: account, for: place, loser: &loser), at: now)
                 if change == .insert {
+                    let origin = form.device.subscription?.origin
+                    if let limit = rules.maximumDevicesPerOrigin, let origin, let count = origins[origin], count >= limit {
+                        fullOriginCount += 1
+                        throw .limited
+                    }
                     if let refusal = refusesNew() { throw refusal }
+                    if let origin { origins[origin]? += 1 }
                     if let loser { replace(loser, of: account) }
                     // The row that is replaced here is expired, or gave its place to another device.
                     state.endsRow = state.row != nil
@@ -91,6 +102,7 @@ struct RequestBatch {
                 case .remove(let left):
                     deviceCounts[account, default: 0] -= 1
                     places[account]?.remove(name)
+                    if let origin = request.device.subscription?.origin { origins[origin]? -= 1 }
                     state.left = left
                     state.leavesName = true
                     state.form = nil

@@ -13,6 +13,7 @@ package enum SessionStorage {
             [.create(subscription(with: [], [])), .create(unsubscribedName), .create(seen)], [.create(aheadTime)],
             [.addColumn(deliveredAt, to: subscription)],
             [.addColumn(webPushKey, to: subscription), .createIndex(webPushKeyIndex, on: subscription)],
+            [.addColumn(webPushOrigin, to: subscription), .createIndex(webPushOriginIndex, on: subscription)],
         ])
 
     // MARK: Subscriptions
@@ -41,8 +42,14 @@ package enum SessionStorage {
     private static let webPushKeyIndex = Index(
         "session_subscription_web_push_key", on: [webPushKey, signedAt], where: .present(webPushKey))
 
+    /// ``Subscriptions/originMark(of:)``, by which devices of a push service are counted; null for other services, and in rows of releases without this
+    /// column until they are renewed.
+    static let webPushOrigin = Column("web_push_origin", .integer, isOptional: true)
+    private static let webPushOriginIndex = Index(
+        "session_subscription_web_push_origin", on: [webPushOrigin], where: .present(webPushOrigin))
+
     /// A row for each subscription. Rows whose `sig_ts` is 14 days old are expired, and are removed within a minute.
-    static let subscription = subscription(with: [deliveredAt, webPushKey], [webPushKeyIndex])
+    static let subscription = subscription(with: [deliveredAt, webPushKey, webPushOrigin], [webPushKeyIndex, webPushOriginIndex])
 
     private static func subscription(with added: [Column], _ indexes: [Index]) -> Table {
         Table(

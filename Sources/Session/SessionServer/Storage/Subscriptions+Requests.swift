@@ -36,6 +36,8 @@ package struct AppliedRequests: Sendable {
     package var monitoring: [MonitoringChange] = []
     /// Subscriptions that ended to make room for others of their account.
     package var replaced: [DevicePlace] = []
+    /// Number of new subscriptions that were refused because their push service has as many devices as it may have.
+    package var fullOriginCount = 0
 }
 
 extension Subscriptions {
@@ -51,13 +53,16 @@ extension Subscriptions {
 
     private static let columns = [
         SessionStorage.name, SessionStorage.account, SessionStorage.token, SessionStorage.service, SessionStorage.signedAt,
-        SessionStorage.entryByteCount, SessionStorage.sealed, SessionStorage.webPushKey,
+        SessionStorage.entryByteCount, SessionStorage.sealed, SessionStorage.webPushKey, SessionStorage.webPushOrigin,
     ]
     private static let insert = Mutation(SessionStorage.subscription, .insert(columns))
     private static let replace = Mutation(
         SessionStorage.subscription,
         .update(
-            [SessionStorage.signedAt, SessionStorage.entryByteCount, SessionStorage.sealed, SessionStorage.webPushKey],
+            [
+                SessionStorage.signedAt, SessionStorage.entryByteCount, SessionStorage.sealed, SessionStorage.webPushKey,
+                SessionStorage.webPushOrigin,
+            ],
             where: [.equal(.id), .equal(SessionStorage.signedAt)]))
     private static let removeRow = Mutation(SessionStorage.subscription, .delete(where: [.equal(.id)]))
     static let writeLeft = Mutation(
@@ -94,12 +99,17 @@ extension Subscriptions {
             var counts: [AccountID: Int] = [:]
             for (account, rows) in zip(accounts, found[(3 * names.count)...]) { counts[account] = Int(try rows[0].integer(0)) }
             let full = Self.full(counts, requests: requests, rules: rules)
+            let new = named.filter { states[$0.name]?.current == nil }.map(\.request)
             return places(of: full, since: oldest).then { [states, counts] places in
-                var batch = RequestBatch(rules, names: states, deviceCounts: counts, places: places, at: now, refusesNew: refusesNew)
-                var applied = AppliedRequests()
-                for (request, name) in named { applied.answers.append(batch.apply(request, named: name)) }
-                applied.replaced = batch.replaced
-                return carryOut(batch, names: names, applied: applied)
+                origins(of: rules.maximumDevicesPerOrigin == nil ? [] : new).then { origins in
+                    var batch = RequestBatch(
+                        rules, names: states, deviceCounts: counts, places: places, origins: origins, at: now, refusesNew: refusesNew)
+                    var applied = AppliedRequests()
+                    for (request, name) in named { applied.answers.append(batch.apply(request, named: name)) }
+                    applied.replaced = batch.replaced
+                    applied.fullOriginCount = batch.fullOriginCount
+                    return carryOut(batch, names: names, applied: applied)
+                }
             }
         }
     }
@@ -133,6 +143,23 @@ extension Subscriptions {
             }
             return .done(places)
         }
+    }
+
+    private static let countAtOrigin = Query(SessionStorage.subscription, [.count], where: [.equal(SessionStorage.webPushOrigin)])
+
+    /// The number of devices of each push service that new subscriptions are for. Scans an index: about 2 ms per 100,000.
+    private func origins(of requests: [SessionRequest]) -> StoreCommand<[WebPushOrigin: Int]> {
+        let origins = Self.distinct(
+            requests.compactMap { request in if case .subscribe(let form) = request { form.device.subscription?.origin } else { nil } })
+        guard !origins.isEmpty else { return .done([:]) }
+        return .read(origins.map { Self.countAtOrigin(.integer(originMark(of: $0))) }) { found in
+            .done(Dictionary(uniqueKeysWithValues: try zip(origins, found).map { ($0, Int(try $1[0].integer(0))) }))
+        }
+    }
+
+    /// A keyed hash of a push service's origin: the database tells which devices are of one push service, and not of which.
+    private func originMark(of origin: WebPushOrigin) -> Int64 {
+        sealer.lookUpMark(of: Array(origin.description.utf8), in: "session_web_push_origin")
     }
 
     /// The distinct elements in the order of their first occurrence.
@@ -174,7 +201,7 @@ extension Subscriptions {
                 changes.append(
                     Self.replace(
                         .integer(form.authority.signedAt), .integer(Int64(entryByteCount)), seal(record, named: name),
-                        Self.webPushKey(form.device), .integer(row.id), .integer(row.signedAt)))
+                        Self.webPushKey(form.device), webPushOrigin(form.device), .integer(row.id), .integer(row.signedAt)))
                 applied.monitoring.append(
                     .set(SubscriptionID(rawValue: row.id), form.authority.account, entryByteCount: entryByteCount))
             } else {
@@ -197,10 +224,11 @@ extension Subscriptions {
         Self.insert(
             .bytes(name), .bytes(accountHash(record.authority.account)), .bytes(tokenHash(device)), .integer(device.service.storedValue),
             .integer(record.authority.signedAt), .integer(Int64(entryByteCount)), seal(record, named: name),
-            Self.webPushKey(device))
+            Self.webPushKey(device), webPushOrigin(device))
     }
 
     private static func webPushKey(_ device: SubscriberDevice) -> Value { Value(device.webPushKey.map(VAPIDKey.mark)) }
+    private func webPushOrigin(_ device: SubscriberDevice) -> Value { Value(device.subscription.map { originMark(of: $0.origin) }) }
 
     /// Deletes rows and their pending notifications. These deliveries are remembered, because the device may subscribe again.
     ///

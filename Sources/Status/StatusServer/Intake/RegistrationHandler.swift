@@ -81,7 +81,9 @@ struct RegistrationHandler: Sendable {
         case .store(let key, let registration, let bytes):
             let isNew = head?.isRegistered != true
             let charge = isNew ? limits.charge(of: registration, at: now) : .unattributed
-            return ifAllowed(key.keyHash, isNew: isNew, mayDisplace: true, head, by: charge, at: now) {
+            // Of a device that moves to another push service too.
+            let origin = registration.subscription.map(registrations.originMark).flatMap { head?.isDevice(ofOrigin: $0) == true ? nil : $0 }
+            return ifAllowed(key.keyHash, isNew: isNew, mayDisplace: true, addedTo: origin, head, by: charge, at: now) {
                 .change(
                     [registrations.store(registration, bytes: bytes, as: key, message: mark, replacing: head, at: now)],
                     RegistrationOutcome(nil, counter: .registrationStored, topicChange: isNew ? .added(key.keyHash) : nil))
@@ -95,7 +97,7 @@ struct RegistrationHandler: Sendable {
             }
             // An installation that was never registered needs a new row, like a registration, so the same limits apply.
             return head == nil
-                ? ifAllowed(key.keyHash, isNew: true, mayDisplace: false, head, by: .unattributed, at: now, end) : end()
+                ? ifAllowed(key.keyHash, isNew: true, mayDisplace: false, addedTo: nil, head, by: .unattributed, at: now, end) : end()
         case .keep: return .done(RegistrationOutcome(nil, counter: .registrationRepeated))
         case .refuse(let error): return .done(RegistrationOutcome(error, counter: error.counter))
         }
@@ -103,18 +105,23 @@ struct RegistrationHandler: Sendable {
 
     /// Calls the closure if limits allow the registration; refuses it otherwise.
     ///
-    /// - Parameter mayDisplace: whether a registration that no one has asked for makes room if there is none.
+    /// - Parameters:
+    ///   - mayDisplace: whether a registration that no one has asked for makes room if there is none.
+    ///   - origin: the push service (``Registrations/originMark(of:)``) that has one device more then; nil if none has.
     private func ifAllowed(
-        _ keyHash: KeyHash, isNew: Bool, mayDisplace: Bool, _ head: RegistrationHead?, by charge: Charge, at now: Timestamp,
+        _ keyHash: KeyHash, isNew: Bool, mayDisplace: Bool, addedTo origin: Int64?, _ head: RegistrationHead?, by charge: Charge,
+        at now: Timestamp,
         _ then: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>
     ) -> StoreCommand<RegistrationOutcome> {
         let displaces = isNew && mayDisplace && limits.limiter.isFull
         let check = { @Sendable (installations: Int) -> StoreCommand<RegistrationOutcome> in
             guard displaces else {
-                return limits.refusesRegistration(of: keyHash, isNew: isNew, installations: installations, by: charge, at: now)
-                    ? Self.refusal : then()
+                if limits.refusesRegistration(of: keyHash, isNew: isNew, installations: installations, by: charge, at: now) {
+                    return Self.refusal
+                }
+                return ifRoom(at: origin, isCounted: isNew, by: charge, then)
             }
-            return displacing(keyHash, installations: installations, by: charge, at: now, then)
+            return displacing(keyHash, installations: installations, addedTo: origin, by: charge, at: now, then)
         }
         guard isNew, limits.limitsInstallations else { return check(0) }
         return Registrations.countedInstallations(of: keyHash).then { count in check(count - (head?.neverRegistered == true ? 1 : 0)) }
@@ -124,9 +131,25 @@ struct RegistrationHandler: Sendable {
         .done(RegistrationOutcome(.internalError, counter: .registrationLimited))
     }
 
+    /// Calls the closure if a push service may have one device more; refuses the registration otherwise. Devices are counted after rates were applied,
+    /// because it takes longer the more there are.
+    ///
+    /// - Parameter isCounted: whether the registration was counted as a new one.
+    private func ifRoom(
+        at origin: Int64?, isCounted: Bool, by charge: Charge, _ then: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>
+    ) -> StoreCommand<RegistrationOutcome> {
+        guard let origin, let limit = limits.limiter.limits.webPushDevicesByOrigin else { return then() }
+        return Registrations.deviceCount(ofOrigin: origin).then { count in
+            guard count >= limit else { return then() }
+            if isCounted { limits.limiter.removedRegistration() }
+            _ = limits.refuses(for: charge) { _ in .webPushDevicesByOrigin }
+            return Self.refusal
+        }
+    }
+
     /// Calls the closure, and removes a registration that no one has asked for, if limits allow it.
     private func displacing(
-        _ keyHash: KeyHash, installations: Int, by charge: Charge, at now: Timestamp,
+        _ keyHash: KeyHash, installations: Int, addedTo origin: Int64?, by charge: Charge, at now: Timestamp,
         _ then: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>
     ) -> StoreCommand<RegistrationOutcome> {
         Registrations.displaceable(
@@ -135,12 +158,15 @@ struct RegistrationHandler: Sendable {
         ).then { found in
             let isRefused = limits.refusesRegistration(
                 of: keyHash, isNew: true, installations: installations, displaced: found == nil ? 0 : 1, by: charge, at: now)
-            guard !isRefused, let found else { return isRefused ? Self.refusal : then() }
-            return Registrations.displace(found, at: now).then {
-                then().map { outcome in
-                    var outcome = outcome
-                    outcome.displaced = found.key.keyHash
-                    return outcome
+            if isRefused { return Self.refusal }
+            return ifRoom(at: origin, isCounted: found == nil, by: charge) {
+                guard let found else { return then() }
+                return Registrations.displace(found, at: now).then {
+                    then().map { outcome in
+                        var outcome = outcome
+                        outcome.displaced = found.key.keyHash
+                        return outcome
+                    }
                 }
             }
         }

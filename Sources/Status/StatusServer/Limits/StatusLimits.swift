@@ -124,6 +124,7 @@ extension RateLimitTable.Refusal {
         case .segments: .limitSegments
         case .installationsByKey: .limitInstallationsByKey
         case .registrationCount: .limitRegistrationCount
+        case .webPushDevicesByOrigin: .limitWebPushDevicesByOrigin
         case .storeMiB: .limitStoreMiB
         case .denied: .limitDenied
         case .httpRequests, .accountPlaces: nil

@@ -11,7 +11,7 @@ extension MetricGroup {
             .limitRequestsBySender,
             .limitQueriesByTarget, .limitNotificationsByTarget, .limitNewRegistrations, .limitRegistrations, .limitQueries, .limitRequests,
             .limitAnswerKiBByTarget, .limitAnswerKiB, .limitWholeAnswersByTarget, .limitNotifications, .limitTopicKeys, .limitSegments,
-            .limitInstallationsByKey, .limitRegistrationCount, .limitStoreMiB, .limitDenied,
+            .limitInstallationsByKey, .limitRegistrationCount, .limitWebPushDevicesByOrigin, .limitStoreMiB, .limitDenied,
         ])
 }
 
@@ -78,6 +78,8 @@ extension Counter {
         "limit: installations of a key", .limited, ProtocolLabel.status, LimitLabel.installationsByKey)
     package static let limitRegistrationCount = Counter(
         "limit: registrations in force", .limited, ProtocolLabel.status, LimitLabel.registrationCount)
+    package static let limitWebPushDevicesByOrigin = Counter(
+        "limit: Web Push devices of a push service", .limited, ProtocolLabel.status, LimitLabel.webPushDevicesByOrigin)
     package static let limitStoreMiB = Counter("limit: MiB of the store", .limited, ProtocolLabel.status, LimitLabel.storeMiB)
     package static let limitDenied = Counter("limit: key that may not register", .limited, ProtocolLabel.status, LimitLabel.denied)
 }

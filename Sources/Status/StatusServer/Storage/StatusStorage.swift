@@ -12,6 +12,7 @@ package enum StatusStorage {
             [.create(registration(with: [], [])), .create(topicKey), .create(answer)],
             [.addColumn(neverAsked, to: registration), .createIndex(neverAskedIndex, on: registration)],
             [.addColumn(webPushKey, to: registration), .createIndex(webPushKeyIndex, on: registration)],
+            [.addColumn(webPushOrigin, to: registration), .createIndex(webPushOriginIndex, on: registration)],
         ])
 
     // MARK: Registrations
@@ -48,8 +49,14 @@ package enum StatusStorage {
     static let webPushKey = Column("web_push_key", .integer, isOptional: true)
     private static let webPushKeyIndex = Index("registration_web_push_key", on: [webPushKey], where: .present(webPushKey))
 
+    /// ``Registrations/originMark(of:)``, by which devices of a push service are counted; null for other platforms and tombstones, and in rows of
+    /// releases without this column.
+    static let webPushOrigin = Column("web_push_origin", .integer, isOptional: true)
+    private static let webPushOriginIndex = Index("registration_web_push_origin", on: [webPushOrigin], where: .present(webPushOrigin))
+
     /// One row for each installation ever registered or unregistered. A tombstone has neither content, platform nor topics.
-    static let registration = registration(with: [neverAsked, webPushKey], [neverAskedIndex, webPushKeyIndex])
+    static let registration = registration(
+        with: [neverAsked, webPushKey, webPushOrigin], [neverAskedIndex, webPushKeyIndex, webPushOriginIndex])
 
     private static func registration(with columns: [Column], _ indexes: [Index]) -> Table {
         Table(

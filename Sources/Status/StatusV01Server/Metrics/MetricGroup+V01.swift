@@ -115,7 +115,7 @@ extension Counter {
         case .registrationCount: self = .v01LimitRegistrationCount
         case .storeMiB: self = .v01LimitStoreMiB
         case .denied: self = .v01LimitDenied
-        case .httpRequests, .accountPlaces: return nil
+        case .httpRequests, .accountPlaces, .webPushDevicesByOrigin: return nil
         }
     }
 }

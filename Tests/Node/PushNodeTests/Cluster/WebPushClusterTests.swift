@@ -4,6 +4,7 @@ import Delivery
 import Foundation
 import NodeAssembly
 import NodeMetrics
+import RateLimits
 import StatusProtocol
 import StatusServer
 import TestSupport
@@ -56,6 +57,36 @@ struct WebPushClusterTests {
             await members.feed(fixture.request(gone, id: "later"))
             try await members.wait { $0.count(.requestAnswered) == 32 }
             #expect(service.requests.count == posted)
+        }
+    }
+
+    @Test("Three nodes on PostgreSQL count the devices of a push service together")
+    func devicesByOrigin() async throws {
+        let fixture = try await ClusterFixture()
+        let service = try await PushServiceStandIn()
+        let clients = (0..<12).map { _ in TestClient(of: fixture.identity.publicKey) }
+        var limits = Limits.none
+        try limits.set("web-push-devices-by-origin=3")
+        try await fixture.withNodes(
+            ["a", "b", "c"],
+            configure: { [limits] in
+                $0.node.webPush = endpoint(service)
+                $0.limits = limits
+            }
+        ) { members in
+            try await members.waitUntilShared()
+            for (number, client) in clients.enumerated() {
+                let token = DeviceToken(bytes: try #require(receiver.subscription("https://push.example/\(number)")).json)
+                let registration = client.registration {
+                    ($0.tokenType, $0.deviceToken, $0.apnTopic) = (Platform.webPushTokenType, token, "")
+                }
+                await members.feed(
+                    EnvelopeSealing.seal(
+                        client.envelope(registration), to: .personal(fixture.identity.publicKey), wakuSigner: client.identity, at: .now()))
+                // One after the other: nodes that register at the same moment may exceed the limit.
+                try await members.wait { $0.count(.registrationStored) + $0.count(.registrationLimited) == number + 1 }
+            }
+            #expect(members.count(.registrationStored) == 3 && members.count(.limitWebPushDevicesByOrigin) == 9)
         }
     }
 }
