@@ -5,7 +5,7 @@ import PushClient
 import PushClientSQLite
 import WakuP2P
 
-/// A share extension: it has a few seconds, and what it does not finish the app finishes, since both open the store in the folder that they share.
+/// A share extension. It has a few seconds; the app finishes the rest, since both open the store in the folder that they share.
 ///
 /// On a phone, FOLDER is that of the app group, and the identity comes from the keychain that the two share.
 @main struct Share {
