@@ -40,7 +40,8 @@ struct MetricTests {
             // Without the examples in comments.
             let code = text.split(separator: "\n").filter { !$0.contains("///") }.joined(separator: "\n")
             families.formUnion(code.matches(of: /Counter\("([^"\\]+)\\\(/).map { String($0.1) })
-            for declaration in code.components(separatedBy: "    package static let ").dropFirst() {
+            let declarations = code.split(separator: #/\n {4}(?:package|public) static let /#, omittingEmptySubsequences: false)
+            for declaration in declarations.dropFirst() {
                 let parts = declaration.components(separatedBy: "\"")
                 guard parts.count > 1 else { continue }
                 if parts[0].contains(" = Counter(") { declared.counters.insert(parts[1]) }
