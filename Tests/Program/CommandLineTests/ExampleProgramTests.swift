@@ -3,6 +3,7 @@ import StatusProtocol
 import TestSupport
 import Testing
 import Waku
+import WakuCrypto
 
 /// The programs of the article CompletePrograms, against a daemon, over libp2p.
 @Suite(.timeLimit(.minutes(5)))
