@@ -62,7 +62,7 @@ struct ExampleProgramTests {
         let listener = try start("listener", address, topic.rawValue)
         try await eventually { listener.errors.contains("relay attached") }
         try await registerBob(at: address)
-        try await eventually { listener.errors.contains(/\d+ bytes, (0x)?[0-9a-f]{64}\n/) }
+        try await eventually { listener.errors.contains(/\d+ bytes, [0-9a-f]{64}\n/) }
         #expect(await daemon.stop().status == 0)
     }
 
