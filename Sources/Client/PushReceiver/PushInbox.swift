@@ -8,6 +8,7 @@ import WakuCrypto
 ///
 /// Cheap checks come first. 201 means that the message was received, now or before: a message with an `id` that was received before is a repeated one.
 public struct PushInbox: Sendable {
+    /// Limits of accepted requests.
     public struct Limits: Hashable, Sendable {
         /// Push services take messages of at least 4,096 bytes, RFC 8030; waku-push sends none that are longer.
         public var bodyByteCount = 4096
@@ -40,6 +41,7 @@ public struct PushInbox: Sendable {
         }
     }
 
+    /// Reasons for a refusal.
     public enum Refusal: Error, Hashable, Sendable {
         case unknownPath
         /// The subscription was removed.
@@ -68,6 +70,7 @@ public struct PushInbox: Sendable {
         }
     }
 
+    /// The outcome of a request.
     public enum Outcome: Sendable {
         case received(ReceivedNotification)
         /// A message with the same id was received before.
@@ -112,6 +115,7 @@ public struct PushInbox: Sendable {
         removed.insert(subscription.token)
     }
 
+    /// Decides about a request, and decrypts it.
     public mutating func receive(_ request: Request, at now: Timestamp) -> Outcome {
         do throws(Refusal) {
             return try accept(request, at: now)

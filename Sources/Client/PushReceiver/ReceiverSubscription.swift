@@ -6,6 +6,7 @@ public import WakuCrypto
 ///
 /// The last component of the endpoint's path is random, so that only those that were given the subscription can post to it.
 public struct ReceiverSubscription: Sendable, CustomStringConvertible, CustomReflectable {
+    /// The maximum length of the stored form in bytes.
     public static let jsonByteLimit = 4096
     private static let tokenByteCount = 24
 

@@ -5,6 +5,7 @@ public import WakuCrypto
 /// The header `Authorization` of a push message, RFC 8292: `vapid t=<JWT>, k=<public key>`. The signature is checked by
 /// ``isValid(by:for:at:)``.
 public struct VAPIDAuthorization: Sendable {
+    /// The maximum length of the header in bytes.
     public static let byteLimit = 2048
     /// RFC 8292: a token must expire within 24 hours.
     public static let longestLifetime = Duration.seconds(24 * 3600)
@@ -12,6 +13,7 @@ public struct VAPIDAuthorization: Sendable {
 
     /// The key that the server claims to have.
     public let key: P256PublicKey
+    /// The end of the token, `exp`.
     public let expires: Timestamp
     private let audience: String
     private let signed: [UInt8]

@@ -89,6 +89,7 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Whether the address is in the network.
     public func contains(_ address: IPAddress) -> Bool {
         address.bytes.count == bytes.count && AddressRange(around: address, prefixLength: prefixLength) == self
     }

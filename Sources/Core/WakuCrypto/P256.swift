@@ -2,7 +2,9 @@ import COpenSSL
 
 /// A point of P-256 (secp256r1) in its uncompressed form, `04 ‖ x(32) ‖ y(32)`: the form of Web Push keys.
 public struct P256PublicKey: Hashable, Sendable {
+    /// Length of ``bytes``.
     public static let byteCount = 65
+    /// 0x04 ‖ X ‖ Y.
     public let bytes: [UInt8]
 
     /// - Throws: ``CryptoError/invalidKey`` unless the bytes are an uncompressed point on the curve.
@@ -35,11 +37,14 @@ public struct P256PublicKey: Hashable, Sendable {
 
 /// A private key of P-256. The scalar is wiped when freed, and never printed.
 public struct P256PrivateKey: Sendable, CustomStringConvertible, CustomReflectable {
+    /// Length of a private key in bytes.
     public static let byteCount = 32
     /// The scalar, 32 bytes, big-endian.
     public let scalar: SecretBytes
+    /// The public half of the key.
     public let publicKey: P256PublicKey
 
+    /// A new key from the system's source of randomness.
     public static func generate() -> P256PrivateKey {
         // All but one of 2³² random numbers are scalars.
         while true {

@@ -1,5 +1,6 @@
 /// The keys of a receiver of Web Push messages, RFC 8291.
 public struct WebPushKeys: Hashable, Sendable {
+    /// Length of the authentication secret in bytes.
     public static let secretByteCount = 16
     /// `p256dh`.
     public let publicKey: P256PublicKey
@@ -22,7 +23,9 @@ public struct WebPushKeys: Hashable, Sendable {
 /// IKM = HKDF(salt: auth, ECDH, "WebPush: info" 00 ‖ receiver's key ‖ sender's key). Key and nonce: HKDF(salt, IKM, "Content-Encoding: aes128gcm" 00)
 /// and HKDF(salt, IKM, "Content-Encoding: nonce" 00).
 public enum WebPushEncryption {
+    /// `rs` of RFC 8188 in bytes; a message is one record.
     public static let recordSize = 4096
+    /// Length of the salt in bytes.
     public static let saltByteCount = 16
     private static let headerByteCount = saltByteCount + 4 + 1 + P256PublicKey.byteCount
     /// The largest content: the whole body then has 4,096 bytes, which every push service accepts.

@@ -10,6 +10,7 @@ public final class LearnedTopics: WakuTopics {
         var tags: Set<TopicTag> = []
     }
 
+    /// The topics that the protocol always listens on.
     public let own: [ContentTopic]
     private let ownTags: Set<TopicTag>
     private let learned = Mutex(State())

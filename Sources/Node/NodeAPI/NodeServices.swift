@@ -6,6 +6,7 @@ public import Storage
 
 /// The parts of a node that a protocol uses.
 public struct NodeServices: Sendable {
+    /// The database, shared by all protocols of the node.
     public let store: any Store
     package let delivery: DeliveryService
     /// Publishes replies.

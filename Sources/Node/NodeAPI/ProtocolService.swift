@@ -110,6 +110,7 @@ public struct Retention: Sendable {
     }
 }
 
+/// The number of registered devices by platform, for admin, page and metrics.
 public struct RegistrationCounts: Sendable {
     package var apn = 0
     package var firebase = 0

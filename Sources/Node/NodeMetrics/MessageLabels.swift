@@ -1,5 +1,6 @@
 /// The kind of a message.
 public enum KindLabel: String, MetricLabel {
+    /// The name of the label in metrics.
     public static let labelName = "kind"
     case registration, query, request
 }

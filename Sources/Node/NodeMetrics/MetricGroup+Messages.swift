@@ -71,9 +71,11 @@ extension Counter {
         "dropped: bad signature", .dropped, LossStageLabel.reading, LossReasonLabel.badSignature)
     package static let droppedUnsealable = Counter(
         "dropped: registration that can't be unsealed", .dropped, LossStageLabel.reading, LossReasonLabel.unsealable)
+    /// A message that its protocol cannot parse.
     public static let droppedMalformedMessage = Counter(
         "dropped: malformed message", .dropped, LossStageLabel.reading, LossReasonLabel.malformedMessage)
     package static let droppedTooMany = Counter("dropped: too many entries", .dropped, LossStageLabel.reading, LossReasonLabel.tooMany)
+    /// A request that is older than the operator allows.
     public static let droppedOldRequest = Counter("dropped: request too old", .dropped, LossStageLabel.reading, LossReasonLabel.tooOld)
     package static let droppedNoMessageID = Counter(
         "dropped: request without message id", .dropped, LossStageLabel.reading, LossReasonLabel.noMessageID)

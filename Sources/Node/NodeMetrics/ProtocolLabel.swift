@@ -8,6 +8,7 @@ public struct ProtocolLabel: MetricLabel, Hashable {
     private static let declared = Mutex<[String]>([])
 
     package static let labelName = "protocol"
+    /// The name in metrics and logs.
     public let rawValue: String
     let index: Int
 

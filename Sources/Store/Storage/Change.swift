@@ -1,5 +1,6 @@
 /// The shape of a change of rows, declared once; a ``Change`` adds the arguments.
 public final class Mutation: Sendable {
+    /// The effect of a mutation on the rows of its table.
     public enum Kind: Sendable {
         /// Inserts a row with these columns; the others are null. It is a conflict if a row with the same unique columns exists: the command runs
         /// again.
@@ -21,6 +22,7 @@ public final class Mutation: Sendable {
     package let text = StatementText()
     package let textForOneID = StatementText()
 
+    /// A mutation, to be declared once as a static value.
     public init(_ table: Table, _ kind: Kind) {
         self.table = table
         self.kind = kind

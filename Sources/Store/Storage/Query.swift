@@ -1,5 +1,6 @@
 /// The shape of a query, declared once; a ``Read`` adds the arguments.
 public final class Query: Sendable {
+    /// A value of each row that a query returns.
     public enum Output: Hashable, Sendable {
         case column(Column)
         case isPresent(Column)
@@ -11,6 +12,7 @@ public final class Query: Sendable {
         case maximum(Column)
     }
 
+    /// The order of the rows.
     public enum Order: Hashable, Sendable {
         case ascending(Column)
         case descending(Column)
@@ -82,6 +84,7 @@ public enum Condition: Hashable, Sendable {
     /// The integer column has one of the ids of the read or change. At most one such condition per list.
     case among(Column)
 
+    /// The row id is among those that are passed as arguments.
     public static var idAmong: Condition { .among(.id) }
 }
 

@@ -17,6 +17,7 @@ public enum StoreCommand<Outcome: Sendable>: Sendable {
         .apply([]) { _ in outcome }
     }
 
+    /// Commits changes, and returns a known outcome.
     public static func change(_ changes: [Change], _ outcome: Outcome) -> StoreCommand {
         .apply(changes) { _ in outcome }
     }
@@ -26,6 +27,7 @@ public enum StoreCommand<Outcome: Sendable>: Sendable {
         .read([read]) { try next($0[0]) }
     }
 
+    /// The same command with another outcome.
     public func map<Other: Sendable>(_ transform: @escaping @Sendable (Outcome) -> Other) -> StoreCommand<Other> {
         switch self {
         case .read(let reads, let next): .read(reads) { try next($0).map(transform) }
@@ -79,6 +81,7 @@ public enum StoreCommand<Outcome: Sendable>: Sendable {
 }
 
 extension StoreCommand where Outcome == Void {
+    /// Commits changes.
     public static func change(_ changes: [Change]) -> StoreCommand {
         .apply(changes) { _ in }
     }

@@ -1,5 +1,6 @@
 /// The tables of a protocol or another part of the node, and the migrations of older databases.
 public struct StorePart: Sendable {
+    /// A step of a migration.
     public enum Step: Sendable {
         case create(Table)
         /// Adds a column. It must be optional, because existing rows have null in it.
@@ -25,6 +26,7 @@ public struct StorePart: Sendable {
             self.finishes = finishes
         }
 
+        /// A migration of these steps, in their order.
         public init(arrayLiteral steps: Step...) {
             self.init(steps)
         }

@@ -1,5 +1,6 @@
 /// A column of a ``Table``.
 public struct Column: Hashable, Sendable {
+    /// The type of a column.
     public enum Kind: Hashable, Sendable {
         case integer, text, bytes
     }
@@ -8,6 +9,7 @@ public struct Column: Hashable, Sendable {
     package let kind: Kind
     package let isOptional: Bool
 
+    /// A column; its values may be null only if it is optional.
     public init(_ name: String, _ kind: Kind, isOptional: Bool = false) {
         self.name = name
         self.kind = kind
@@ -52,6 +54,7 @@ public struct Table: Sendable {
 
 /// An index of a table, over all rows or the rows that meet a condition.
 public struct Index: Sendable {
+    /// The condition for rows to be in a partial index.
     public enum Condition: Sendable {
         case present(Column)
         case equal(Column, Int64)
@@ -61,6 +64,7 @@ public struct Index: Sendable {
     package let columns: [Column]
     package let condition: Condition?
 
+    /// An index of the table that it is declared in.
     public init(_ name: String, on columns: [Column], where condition: Condition? = nil) {
         self.name = name
         self.columns = columns
@@ -82,6 +86,7 @@ public struct SealedColumn: Sendable {
     /// The name of such rows in the output of `admin check`.
     package let label: String
 
+    /// Encrypts the column, with the binding columns as associated data: a value that is moved to another row cannot be decrypted.
     public init(_ column: Column, boundTo binding: [Column], label: String) {
         self.column = column
         self.binding = .columns(binding)

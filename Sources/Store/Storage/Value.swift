@@ -24,16 +24,19 @@ public struct Row: Hashable, Sendable {
 
     package func isNull(_ index: Int) -> Bool { values[index] == .null }
 
+    /// The integer in a column of the query.
     public func integer(_ index: Int) throws(UnexpectedValue) -> Int64 {
         guard case .integer(let integer) = values[index] else { throw UnexpectedValue() }
         return integer
     }
 
+    /// The bytes in a column of the query.
     public func bytes(_ index: Int) throws(UnexpectedValue) -> [UInt8] {
         guard case .bytes(let bytes) = values[index] else { throw UnexpectedValue() }
         return bytes
     }
 
+    /// The text in a column of the query.
     public func text(_ index: Int) throws(UnexpectedValue) -> String {
         guard case .text(let text) = values[index] else { throw UnexpectedValue() }
         return text

@@ -18,9 +18,11 @@ public struct RegistrationCheck: Hashable, Sendable {
         case noAnswer(PushClientError)
     }
 
+    /// The server that was asked.
     public let server: PublicKey
     /// The state as this client knows it.
     public let status: RegistrationStatus
+    /// The comparison of its answer with the client's own state.
     public let finding: Finding
     /// The server's answer to a notification request for this device; nil if none was sent.
     public var ping: Ping?

@@ -19,6 +19,7 @@ public struct PushServer: Hashable, Sendable {
     /// no other server: deployed servers accept them, lose them, and would hold their secrets.
     public let vapidKey: String?
 
+    /// A server by its key, and what the application knows about it.
     public init(key: PublicKey, dialect: Dialect? = nil, vapidKey: String? = nil) {
         self.key = key
         self.dialect = dialect

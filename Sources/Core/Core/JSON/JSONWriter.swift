@@ -10,14 +10,17 @@ public struct JSONWriter: Sendable {
         bytes.reserveCapacity(capacity)
     }
 
+    /// Writes an object; the name is nil in arrays and at the top.
     public mutating func object(_ name: StaticString? = nil, _ body: (inout JSONWriter) -> Void) {
         nest(name, UInt8(ascii: "{"), UInt8(ascii: "}"), body)
     }
 
+    /// Writes an array.
     public mutating func array(_ name: StaticString, _ body: (inout JSONWriter) -> Void) {
         nest(name, UInt8(ascii: "["), UInt8(ascii: "]"), body)
     }
 
+    /// Writes a string, escaped.
     public mutating func value(_ name: StaticString, _ text: String) {
         begin(name)
         write(text)
@@ -29,6 +32,7 @@ public struct JSONWriter: Sendable {
         write(text)
     }
 
+    /// Writes a number.
     @inlinable
     public mutating func value(_ name: StaticString, _ number: some BinaryInteger) {
         value(name, digits: String(number))
@@ -46,6 +50,7 @@ public struct JSONWriter: Sendable {
         bytes += json
     }
 
+    /// Writes bytes as base64.
     public mutating func value(_ name: StaticString, base64 content: [UInt8]) {
         begin(name)
         bytes.append(UInt8(ascii: "\""))
@@ -53,6 +58,7 @@ public struct JSONWriter: Sendable {
         bytes.append(UInt8(ascii: "\""))
     }
 
+    /// Writes true or false.
     public mutating func value(_ name: StaticString, _ flag: Bool) {
         begin(name)
         bytes += (flag ? "true" : "false").utf8
@@ -69,11 +75,13 @@ public struct JSONWriter: Sendable {
         needsComma = true
     }
 
+    /// Writes a number in an array.
     public mutating func element(_ number: Int) {
         begin(nil)
         bytes += String(number).utf8
     }
 
+    /// Writes true or false in an array.
     public mutating func element(_ flag: Bool) {
         begin(nil)
         bytes += (flag ? "true" : "false").utf8

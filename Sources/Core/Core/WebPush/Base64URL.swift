@@ -2,6 +2,7 @@
 public enum Base64URL {
     private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
+    /// Without padding.
     public static func encode(_ bytes: some Collection<UInt8>) -> String {
         var text: [UInt8] = []
         text.reserveCapacity((bytes.count * 4 + 2) / 3)

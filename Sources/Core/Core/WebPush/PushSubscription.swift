@@ -9,12 +9,16 @@ public import WakuCrypto
 /// This is what browsers make of it (W3C Push API, `PushSubscription.toJSON`), and the device token of Status' token type 3. `vapid`, which browsers do
 /// not write, names the server's key that the subscription was made for: push services accept messages of no other server, RFC 8292.
 public struct PushSubscription: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The maximum length of the JSON in bytes.
     public static let jsonByteLimit = 4096
+    /// The maximum length of the endpoint in bytes.
     public static let endpointByteLimit = 2048
 
     /// An https URL, at most 2,048 bytes.
     public let endpoint: String
+    /// The origin of the endpoint: the push service.
     public let origin: WebPushOrigin
+    /// The keys that messages are encrypted to.
     public let keys: WebPushKeys
     /// The VAPID key that it was made for; nil if it names none.
     public let vapidKey: P256PublicKey?

@@ -2,6 +2,7 @@ public import WakuCrypto
 
 /// The key by which a node identifies itself to push services, RFC 8292. Clients need its public half before they subscribe.
 public struct VAPIDKey: Sendable {
+    /// The private key that signs tokens.
     public let key: P256PrivateKey
 
     public init(_ key: P256PrivateKey) {

@@ -1,6 +1,7 @@
 /// The origin of a push service: `https://host` or `https://host:port`, in lower case, without the default port. Queues, limits and VAPID tokens are
 /// by origin. Logged at level debug at most: it says which push service a device uses.
 public struct WebPushOrigin: Hashable, Sendable, CustomStringConvertible {
+    /// Scheme, host and port, as in `aud` of a token.
     public let description: String
 
     /// Parses the origin of an endpoint. Accepts a subset of URLs that all parsers read alike; nil for all others:

@@ -8,6 +8,7 @@ public import WakuCrypto
 
 /// A message on a topic of the protocol.
 public struct Incoming: Sendable {
+    /// The message, with its pubsub topic.
     public let received: ReceivedMessage
     package let hash: MessageHash
     package let tag: TopicTag
@@ -37,8 +38,10 @@ public enum MessageKeys: Sendable {
 
 /// A decoded message with its command.
 public struct Decoded<Command: Sendable>: Sendable {
+    /// The command that was decoded.
     public let command: Command
     package let kind: KindLabel
+    /// The hash of the Waku message.
     public let hash: MessageHash
     /// nil: the message was not one of several segments.
     package let whole: ReassembledMessage?
@@ -47,6 +50,7 @@ public struct Decoded<Command: Sendable>: Sendable {
     package let cost: Int
     /// The size of its Waku payload, or of the reassembled message.
     package let byteCount: Int
+    /// When the message took each step, for metrics and traces.
     public let times: MessageTimes?
 
     /// - Parameter whole: the reassembled message, when `incoming` was its last segment.
@@ -141,6 +145,7 @@ public struct Drop: Error {
     /// Set for a segment that was kept: the announced hash of the whole message.
     package let segmentOf: [UInt8]?
 
+    /// A drop that is counted.
     public init(_ counter: Counter, isLeftToOthers: Bool = false, segmentOf: [UInt8]? = nil) {
         self.counter = counter
         self.isLeftToOthers = isLeftToOthers
