@@ -21,10 +21,8 @@ public struct TopicTag: RawRepresentable, Hashable, Sendable {
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// The tag of a topic string such as a chat's name, which is hashed as UTF-8.
-    public init(of topicString: String) { self.init(hashing: Array(topicString.utf8)) }
-
-    init(hashing utf8: [UInt8]) {
-        rawValue = Keccak256.hash(utf8).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+    public init(of topicString: String) {
+        rawValue = Keccak256.hash(Array(topicString.utf8)).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
     }
 }
 
@@ -55,10 +53,16 @@ public struct ContentTopic: RawRepresentable, Hashable, Sendable, CustomStringCo
         return copy.withUTF8(Self.tag)
     }
 
-    /// The tag by which a node finds the protocols that listen on the topic: ``tag``, or the hash of the whole text for topics of other forms.
-    public var listeningTag: TopicTag { tag ?? TopicTag(of: rawValue) }
+    /// The tag by which a node finds the protocols that listen on the topic: ``tag``, or FNV-1a of the whole text for topics of other forms. Computed
+    /// for each message, most of which are for nobody here; a sender can as well use a topic that is listened on as find one with its tag.
+    public var listeningTag: TopicTag {
+        var copy = rawValue
+        return copy.withUTF8(Self.listeningTag)
+    }
 
-    static func listeningTag(_ utf8: UnsafeBufferPointer<UInt8>) -> TopicTag { tag(utf8) ?? TopicTag(hashing: Array(utf8)) }
+    static func listeningTag(_ utf8: UnsafeBufferPointer<UInt8>) -> TopicTag {
+        tag(utf8) ?? TopicTag(rawValue: utf8.reduce(2_166_136_261) { ($0 ^ UInt32($1)) &* 16_777_619 })
+    }
 
     static func tag(_ utf8: UnsafeBufferPointer<UInt8>) -> TopicTag? {
         let prefixCount = 10

@@ -89,11 +89,12 @@ struct StatusHandler: WakuHandler {
         }
     }
 
-    func turns(of message: Decoded<AddressedCommand>, at now: Timestamp) -> Charge? {
+    func turns(of message: Decoded<AddressedCommand>, at now: Timestamp) -> (charge: Charge, size: Int)? {
         guard case .request(let request, _, _) = message.command.command, RequestHandler.isLarge(request) else { return nil }
         // The signer is a new key: the registrant that the request is about pays.
-        return request.requests.lazy.compactMap { KeyHash(bytes: $0.publicKey) }.first
-            .map { limits.charge(of: QueryTopics(of: $0).deployed, at: now) } ?? .unattributed
+        let charge = request.requests.lazy.compactMap { KeyHash(bytes: $0.publicKey) }.first
+            .map { limits.charge(of: QueryTopics(of: $0).deployed, at: now) }
+        return (charge ?? .unattributed, min(request.requests.count, RequestHandler.partCount))
     }
 
     func change(_ message: Decoded<AddressedCommand>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>? {

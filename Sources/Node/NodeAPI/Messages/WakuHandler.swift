@@ -105,8 +105,9 @@ public protocol WakuHandler: Sendable {
 
     /// The changes of a registration or request, as a pure function of the rows that it reads.
     func change(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Outcome>
-    /// The payer of the turns of a request that is too large to be committed at once; nil for others. A payer that is not known yet is a stranger.
-    func turns(of message: Decoded<Command>, at now: Timestamp) -> Charge?
+    /// The payer of the turns of a request that is too large to be committed at once, and the largest number of devices in a part; nil for other
+    /// messages. A payer that is not known yet is a stranger.
+    func turns(of message: Decoded<Command>, at now: Timestamp) -> (charge: Charge, size: Int)?
     /// The next part of a large request; nil when it is complete.
     ///
     /// - Parameter outcome: of the parts before, which are durable.
@@ -129,7 +130,7 @@ extension WakuHandler {
     public func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey]? { [] }
     public func charge(of tag: TopicTag, at now: Timestamp) -> Charge { .unattributed }
     public func displaced(_ limit: RateLimitTable.Refusal, _ standing: Standing) {}
-    public func turns(of message: Decoded<Command>, at now: Timestamp) -> Charge? { nil }
+    public func turns(of message: Decoded<Command>, at now: Timestamp) -> (charge: Charge, size: Int)? { nil }
     public func change(_ message: Decoded<Command>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>? { nil }
     public func committed(_ message: Decoded<Command>, part outcome: Outcome) {}
     public func queued(by outcome: Outcome) -> [QueuedDelivery] { [] }

@@ -17,7 +17,7 @@ import WakuCrypto
 ///
 /// Messages are committed in the order in which they came in, except for large requests: see ``LargeRequestTurns``.
 final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
-    private typealias Message = Decoded<Handler.Command>
+    typealias Message = Decoded<Handler.Command>
 
     /// A message to be decoded.
     private struct Undecoded: Sendable {
@@ -27,9 +27,9 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         var mayNeedKeys = false
     }
 
-    private let handler: Handler
-    private let node: NodeServices
-    private let budget: AsyncSemaphore
+    let handler: Handler
+    let node: NodeServices
+    let budget: AsyncSemaphore
     /// Units that requests must leave free for registrations, and queries for both.
     private let reserved: (fromRequests: Int, fromQueries: Int)
     private let waiting = Mutex(MessagesAwaitingKeys(capacity: IntakeLimits.waiting))
@@ -39,15 +39,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     /// Used only by a single node; with several nodes `MessageShare` decides.
     private let deadlines = Mutex(AnswerDeadlines())
     private let segments = Mutex(TracedSegments())
-    private let turns: Mutex<LargeRequestTurns<Part>>
-
-    /// The next part of a large request.
-    private struct Part: Sendable {
-        let message: Message
-        let answer: PendingAnswer
-        /// Of the parts before; nil for the first.
-        var outcome: Handler.Outcome?
-    }
+    let turns: Mutex<LargeRequestTurns<Part>>
 
     package init(_ handler: Handler, _ node: NodeServices) {
         self.handler = handler
@@ -212,18 +204,18 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         expect(answers, to: messages)
         var whole: [(message: Message, answer: PendingAnswer)] = []
         for (message, answer) in zip(messages, answers) {
-            if let charge = handler.turns(of: message, at: time) {
-                turns.withLock { $0.add(Part(message: message, answer: answer), by: charge) }
+            if let turns = handler.turns(of: message, at: time) {
+                add(Part(message: message, answer: answer, turns: turns, command: command(of: message, at: time), isFirst: true))
             } else {
                 whole.append((message, answer))
             }
         }
         if !whole.isEmpty { commit(whole.map(\.message), whole.map(\.answer), at: time) }
-        if whole.count < messages.count { commitNextPart() }
+        if whole.count < messages.count { commitNextParts() }
     }
 
     private func commit(_ messages: [Message], _ answers: [PendingAnswer], at time: Timestamp) {
-        node.store.submit(messages.map { decided(claimed(handler.change($0, at: time), for: $0), $0) }) { [self] results in
+        node.store.submit(messages.map { command(of: $0, at: time) }) { [self] results in
             // Before the notifications are queued.
             for (message, result) in zip(messages, results) {
                 if let trace = message.times?.trace, (try? result.get())?.outcome != nil { trace.mark(.committed) }
@@ -241,61 +233,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         }
     }
 
-    // MARK: Large requests
-
-    /// Commits the part whose turn it is, unless another is being committed.
-    private func commitNextPart() {
-        while let part = turns.withLock({ $0.next() }) {
-            // Nothing more is done for a request that was answered with an error, because it took too long.
-            guard part.answer.isOpen, let command = command(of: part, at: node.now()) else {
-                turns.withLock { $0.ended() }
-                finish(part, nil)
-                continue
-            }
-            return node.store.submit([command]) { [self] in committed(part, $0[0]) }
-        }
-    }
-
-    private func command(of part: Part, at time: Timestamp) -> StoreCommand<Claimed<Handler.Outcome>>? {
-        guard let outcome = part.outcome else {
-            return decided(claimed(handler.change(part.message, at: time), for: part.message), part.message)
-        }
-        return handler.change(part.message, after: outcome, at: time).map { claimed($0, for: part.message) }
-    }
-
-    private func committed(_ part: Part, _ result: Result<Claimed<Handler.Outcome>, StoreError>) {
-        let time = node.now()
-        var isLast = true
-        if let outcome = (try? result.get())?.outcome {
-            // The spans of a trace follow each other: those of later parts are not in it.
-            if part.outcome == nil { part.message.times?.trace?.mark(.committed) }
-            let queued = handler.queued(by: outcome)
-            node.counters.add(.notificationQueued, queued.count)
-            node.delivery.enqueue(queued)
-            isLast = handler.change(part.message, after: outcome, at: time) == nil
-            if !isLast {
-                let next = Part(message: part.message, answer: part.answer, outcome: outcome)
-                turns.withLock { $0.add(next, by: handler.turns(of: part.message, at: time) ?? .unattributed) }
-            }
-        }
-        turns.withLock { $0.ended() }
-        Task {
-            if let outcome = (try? result.get())?.outcome { handler.committed(part.message, part: outcome) }
-            if isLast { finish(part, result) }
-            commitNextPart()
-        }
-    }
-
-    /// - Parameter result: of the last part; nil if the request was given up.
-    private func finish(_ part: Part, _ result: Result<Claimed<Handler.Outcome>, StoreError>?) {
-        if let result {
-            finish(part.message, answer: part.answer, result: result)
-        } else {
-            node.counters.add(.shedRequest)
-            node.cluster.finished(part.message.hash)
-        }
-        budget.release(part.message.cost)
-    }
+    // MARK: Answers
 
     /// Requests are answered within ``NodeServices/answerLimit``, even if the store takes longer. A registration's answer waits for the outcome: a
     /// registration that was answered with an error must not be stored.
@@ -323,18 +261,19 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         if count > 0 { node.errors.log("requests answered with an error", reason: error.message, count: count) }
     }
 
-    private func claimed(_ command: StoreCommand<Handler.Outcome>, for message: Message) -> StoreCommand<Claimed<Handler.Outcome>> {
+    func claimed(_ command: StoreCommand<Handler.Outcome>, for message: Message) -> StoreCommand<Claimed<Handler.Outcome>> {
         guard let sentAt = message.sentAt else { return command.map(Claimed.unclaimed) }
         return node.cluster.claim(message.wholeHash, message.kind, sentAt: sentAt, for: command)
     }
 
-    /// Records the decision in the message's trace.
-    private func decided(_ command: StoreCommand<Claimed<Handler.Outcome>>, _ message: Message) -> StoreCommand<Claimed<Handler.Outcome>> {
+    /// Claims the message, and records the decision in its trace.
+    private func command(of message: Message, at time: Timestamp) -> StoreCommand<Claimed<Handler.Outcome>> {
+        let command = claimed(handler.change(message, at: time), for: message)
         guard let trace = message.times?.trace else { return command }
         return command.whenDecided { trace.mark(.decided) }
     }
 
-    private func finish(_ message: Message, answer: PendingAnswer, result: Result<Claimed<Handler.Outcome>, StoreError>) {
+    func finish(_ message: Message, answer: PendingAnswer, result: Result<Claimed<Handler.Outcome>, StoreError>) {
         switch result {
         case .success(.here(let outcome)):
             node.counters.reached(.durable, message.kind, times: message.times)
