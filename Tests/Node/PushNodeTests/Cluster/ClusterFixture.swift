@@ -94,9 +94,11 @@ struct ClusterFixture {
         return EnvelopeSealing.seal(envelope, to: .topic(StatusTopics.query(client.keyHash)), wakuSigner: signer, at: .now())
     }
 
-    func request(_ client: TestClient, id: String) -> [WakuMessage] {
+    func request(_ clients: TestClient..., id: String) -> [WakuMessage] { request(clients, id: id) }
+
+    func request(_ clients: [TestClient], id: String) -> [WakuMessage] {
         let signer = PrivateKey.generate()
-        let request = PushNotificationRequest(requests: [client.notification()], messageID: Array(id.utf8))
+        let request = PushNotificationRequest(requests: clients.map { $0.notification() }, messageID: Array(id.utf8))
         let envelope = MetadataEnvelope.encode(.request, payload: request.encoded(), signedBy: signer).bytes
         return EnvelopeSealing.seal(envelope, to: .personal(identity.publicKey), wakuSigner: signer, at: .now())
     }

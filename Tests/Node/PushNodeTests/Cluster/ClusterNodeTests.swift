@@ -49,6 +49,24 @@ import WakuCrypto
         }
     }
 
+    /// Parts of two requests share transactions.
+    @Test("A request that is committed in parts notifies each device once, and is answered once")
+    func largeRequests() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(100, fixture)
+        try await fixture.withNodes(["a", "b", "c"]) { members in
+            try await members.waitUntilShared()
+            await members.feed(clients.flatMap { fixture.registration($0) })
+            try await members.wait { $0.count(.registrationStored) == 100 }
+            await members.feed(fixture.request(clients, id: "all") + fixture.request(Array(clients[..<20]), id: "some"))
+            try await members.wait { $0.count(.requestAnswered) == 2 }
+            #expect(fixture.gorush.accepted.count == 120 && Set(fixture.gorush.accepted.map(\.id)).count == 120)
+            #expect(members.count(.requestTaken) == 2)
+            try await members.wait { $0.published.count >= 102 }
+            #expect(members.published.count == 102)
+        }
+    }
+
     @Test("Each node tells the nodes, their partitions and the standbys of the database")
     func status() async throws {
         let fixture = try await ClusterFixture()

@@ -43,10 +43,14 @@ struct TopicPushTests {
     }
 
     /// Runs a node of the program to which topic push is added, and stops it gracefully.
-    private func withNode(_ body: @escaping @Sendable (NodeService) async throws -> Void) async throws {
+    private func withNode(
+        at store: StoreLocation = .dataFolder, _ body: @escaping @Sendable (NodeService) async throws -> Void
+    ) async throws {
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        var configuration = ServerConfiguration(identity: identity, dataPath: folder.path)
+        configuration.store = store
         let server = try NodeAssembly.$added.withValue([TopicPush.description]) {
-            try Server(ServerConfiguration(identity: identity, dataPath: folder.path), gorush: gorush, logger: quiet) { [relay] _ in relay }
+            try Server(configuration, gorush: gorush, logger: quiet) { [relay] _ in relay }
         }
         let services = ServiceGroup(services: [server.node], logger: quiet)
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -63,10 +67,11 @@ struct TopicPushTests {
         }
     }
 
-    @Test("Messages on a registered topic notify once each; others are foreign")
-    func notifies() async throws {
+    @Test("Messages on a registered topic notify once each; others are foreign", arguments: StoreEngine.allCases)
+    func notifies(engine: StoreEngine) async throws {
         let message = post("hello")
-        try await withNode { node in
+        let store = try await engine.location()
+        try await withNode(at: store) { node in
             try await register(node, try registration())
             await relay.feed([message, post("elsewhere", on: "/chat/1/garden/proto")])
             try await node.wait { gorush.accepted.count == 1 && node.counters.count(.foreign) == 1 }
@@ -74,7 +79,7 @@ struct TopicPushTests {
             #expect((gorush.accepted.first?.content as? TextContent)?.text == "somebody wrote")
         }
         // After a restart the topic is known, and a message is handled again without a second notification.
-        try await withNode { node in
+        try await withNode(at: store) { node in
             await relay.feed([message, post("again")])
             try await node.wait { gorush.accepted.count == 2 }
         }
