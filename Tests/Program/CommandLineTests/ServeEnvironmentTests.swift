@@ -47,6 +47,8 @@ struct ServeEnvironmentTests {
                 "WAKU_PUSH_HTTP": "127.0.0.1:1", "WAKU_PUSH_LOOPBACK_LISTEN": "127.0.0.1:1", "WAKU_PUSH_LOG_FORMAT": "text",
                 "WAKU_PUSH_LISTEN": "nonsense",
             ])
+        // It is ready before it logs that it has started.
+        try await eventually { startRecord(in: daemon.process.errors) != nil }
         let ended = await daemon.stop()
         #expect(ended.status == 0)
         let record = try #require(startRecord(in: ended.errors))
