@@ -18,7 +18,7 @@ import WakuCrypto
 @Suite("The profile private")
 struct PrivateProfileTests {
     private static let now = Timestamp(rawValue: 1_000_000_000_000_000)
-    private static let count = 10_000
+    private static let count = LongTests.areEnabled ? 10_000 : 2_000
     private let cipher = NotificationIDCipher(identity: .generate())
 
     /// A notification of one of 50 chats, registrants and installations, of any kind, of Status or 0.1, for one of 50 devices.
@@ -68,7 +68,7 @@ struct PrivateProfileTests {
     }
 
     @Test(
-        "10,000 bodies of 50 chats, senders and kinds are equal but for token and random id",
+        "Thousands of bodies of 50 chats, senders and kinds are equal but for token and random id",
         arguments: [Platform.apn, .firebase, .huawei], [false, true])
     func equalBodies(platform: Platform, hasRules: Bool) throws {
         let format = NotificationFormat(.private, settings: hasRules ? Self.constantRules : .none, ids: cipher)

@@ -18,7 +18,7 @@ import WakuCrypto
         let own = try (0..<accountCount).map { _ in try #require(AccountID([5] + randomBytes(32))) }
         let others = try (0..<50).map { _ in try #require(AccountID([5] + randomBytes(32))) }
         var (asked, served, attack) = (0, 0, 0)
-        for tick in 0..<275 * 20 {
+        for tick in 0..<275 * 10 {
             let now = Self.start + .milliseconds(tick * 1_000 / 275)
             for device in 0..<99 {
                 let row = Int64(1_000 + tick % accountCount * 100 + device)
@@ -31,6 +31,6 @@ import WakuCrypto
         #expect(served * 100 >= asked * 95, "\(served) of \(asked)")
         // The rate, and the burst.
         let total = try #require(Limits.standard.notifications)
-        #expect(attack <= total.count * 20 + total.burst)
+        #expect(attack <= total.count * 10 + total.burst)
     }
 }

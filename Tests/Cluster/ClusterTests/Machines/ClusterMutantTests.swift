@@ -40,7 +40,8 @@ import Testing
 
     /// First seeds for mutants that need many, to save time. When the models change, other seeds detect them.
     private static let firstSeeds: [Mutation: UInt64] = [
-        .ignoresLease: 68, .wallClock: 56, .marksWithoutEpoch: 580, .leasesByDatabaseClock: 1234, .forgetsFirstHour: 87,
+        .ignoresLease: 68, .wallClock: 56, .marksWithoutEpoch: 610, .leasesByDatabaseClock: 1234, .forgetsFirstHour: 87,
+        .repeatsMarkedRowsAtOnce: 75,
     ]
 
     /// The same plans without the defects: shows that the plans alone violate nothing.
