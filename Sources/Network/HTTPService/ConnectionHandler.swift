@@ -12,6 +12,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
+    /// The size of a read, in bytes. NIO keeps four buffers for each connection, 64 KiB each by default, and Hummingbird reads up to ten parts of
+    /// a request ahead.
+    private static let readByteCount = 4 << 10
+
     private let limits: HTTPLimits
     private let register: ConnectionRegister
     private var progress: ConnectionProgress?
@@ -26,6 +30,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         let now = context.eventLoop.now
         progress = ConnectionProgress(limits: limits, openedAt: now)
         register.opened(context.channel, at: now)
+        try? context.channel.syncOptions?.setOption(
+            .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 2048, maximum: Self.readByteCount))
         setTimer(context)
     }
 

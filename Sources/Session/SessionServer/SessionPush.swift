@@ -21,8 +21,8 @@ package struct SessionPush: NodeProtocol {
         package var limits = Limits.none
         /// Reverse proxies whose `X-Forwarded-For` names the client.
         package var proxies: [AddressRange] = []
-        /// Memory for all bodies of more than 160 KiB together, in bytes.
-        package var largeBodyBudget = 64 << 20
+        /// Memory for all bodies of more than 16 KiB together, in bytes: see ``BodyRoom``. Half of it has room for the largest onion request.
+        package var largeBodyByteCount = 24 << 20
         /// Memory for all bodies waiting for the store, in bytes.
         package var pendingByteLimit = 32 << 20
         /// Maximum time that a request waits for the store.

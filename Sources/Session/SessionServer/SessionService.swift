@@ -125,7 +125,7 @@ final class SessionService: ProtocolService {
             pendingByteLimit: configuration.pendingByteLimit)
         let responder = SessionResponder(
             preparation: preparation, commits: commits, onionKey: configuration.onionKey,
-            bodies: BodyReader(budget: configuration.largeBodyBudget), counters: node.counters,
+            bodies: BodyReader(byteCount: configuration.largeBodyByteCount), counters: node.counters,
             clients: ClientAddresses(proxies: configuration.proxies), limits: limits,
             noteRequest: { [self] isForwarded in proxyWatch.withLock { $0.request(isForwarded: isForwarded) } }, now: node.now)
         let routing = MethodRouting(responder) { path in

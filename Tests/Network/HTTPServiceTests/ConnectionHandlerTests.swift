@@ -24,6 +24,13 @@ import Testing
         try channel.writeOutbound(HTTPResponsePart.end(nil))
     }
 
+    /// NIO keeps four buffers of the size of a read for each connection.
+    @Test func readsAreSmall() throws {
+        let channel = try connect(EmbeddedEventLoop())
+        let allocator = channel.options.lazy.compactMap { $0.1 as? AdaptiveRecvByteBufferAllocator }.first
+        #expect(allocator?.maximum == 4096)
+    }
+
     @Test func aClientThatSendsNothingIsClosed() throws {
         let loop = EmbeddedEventLoop()
         let channel = try connect(loop)

@@ -536,13 +536,30 @@ struct SessionHTTPTests {
         }
     }
 
-    @Test func largeBodiesShareABudgetAndOthersNeedNone() async throws {
-        let account = try SessionAccount.sessionID()
-        try await fixture.withNode(configure: { $0.largeBodyBudget = 1 << 20 }) { node async throws in
+    @Test func aBodyOfMoreThanHalfOfTheRoomIsRefused() async throws {
+        try await fixture.withNode(configure: { $0.largeBodyByteCount = 2 << 20 }) { node async throws in
             #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: 2 << 20)).header("retry-after") == "10")
-            // The refused body has released its share of the budget.
             #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: 1 << 20)).status == 400)
-            #expect(try await node.subscribe(account, SessionDevice()) == Self.added)
+        }
+    }
+
+    /// One large body fits at a time, and the first one is that of a client that does not send the rest.
+    @Test func largeBodiesWaitForRoomAndOthersNeedNone() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode(configure: { $0.largeBodyByteCount = 250_000 }) { node async throws in
+            let port = UInt16(node.service?.httpPort ?? 0)
+            let head = "POST /subscribe HTTP/1.1\r\nHost: x\r\nContent-Length: 90000\r\n\r\n"
+            var slow: RawConnection? = try RawConnection(port: port, sending: head + String(repeating: " ", count: 40_000))
+            let large = account.json(account.subscription()) + String(repeating: " ", count: 90_000)
+            try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 0..<10 { group.addTask { try await node.ask("/subscribe", large) } }
+                #expect(try await node.subscribe(account, SessionDevice()) == Self.added)
+                withExtendedLifetime(slow) {}
+                slow = nil
+                var answers: [String: Int] = [:]
+                for try await answer in group { answers[answer, default: 0] += 1 }
+                #expect(answers == [Self.added: 1, Self.updated: 9])
+            }
         }
     }
 }

@@ -77,6 +77,7 @@ extension Host {
             .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(ChannelOptions.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(ChannelOptions.writeBufferWaterMark, value: .connection)
+            .childChannelOption(ChannelOptions.recvAllocator, value: AdaptiveRecvByteBufferAllocator.connection)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try self.accept(channel) }
             }
@@ -162,12 +163,18 @@ extension ClientBootstrap {
     fileprivate func withConnectionOptions() -> ClientBootstrap {
         channelOption(ChannelOptions.tcpOption(.tcp_nodelay), value: 1)
             .channelOption(ChannelOptions.writeBufferWaterMark, value: .connection)
+            .channelOption(ChannelOptions.recvAllocator, value: AdaptiveRecvByteBufferAllocator.connection)
     }
 }
 
 extension ChannelOptions.Types.WriteBufferWaterMark {
     /// The limits of a channel's write buffer, in addition to the queues of its streams.
     fileprivate static var connection: ChannelOptions.Types.WriteBufferWaterMark { .init(low: 64 * 1024, high: 256 * 1024) }
+}
+
+extension AdaptiveRecvByteBufferAllocator {
+    /// The size of a read. NIO keeps four buffers of it for each connection, 64 KiB each by default.
+    fileprivate static var connection: AdaptiveRecvByteBufferAllocator { .init(minimum: 512, initial: 2048, maximum: 16 << 10) }
 }
 
 extension Multiaddr {

@@ -3,62 +3,71 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// Reads request bodies in bounded memory: a small allowance for each request, and a budget shared by large bodies.
+/// Reads request bodies in bounded memory: a small allowance for each request, and ``BodyRoom`` for large bodies. A large body that must wait is not
+/// read meanwhile, so that its client cannot send more.
 final class BodyReader: Sendable {
     enum Result: Sendable {
         case body([UInt8])
         /// The body is over the limit; the rest is not kept.
         case tooLarge
-        /// The budget is used up by other large bodies.
+        /// Too many large bodies wait.
         case busy
     }
 
-    /// Allowance of each request in bytes, not counted against the budget.
-    private static let freeByteCount = 160 << 10
+    /// Allowance of each request in bytes, outside of the room: over 20 subscriptions.
+    private static let freeByteCount = 16 << 10
 
-    private let budget: Int
-    private let used = Mutex(0)
+    private let room: Mutex<BodyRoom<CheckedContinuation<Bool, Never>>>
 
-    /// - Parameter budget: limit of all large bodies together, in bytes.
-    init(budget: Int) {
-        self.budget = budget
+    /// - Parameter byteCount: limit of all large bodies together, in bytes.
+    init(byteCount: Int) {
+        room = Mutex(BodyRoom(byteCount: byteCount))
     }
 
-    /// Passes the body to `use`, and releases its share of the budget when `use` returns.
+    /// Passes the body to `use`, and releases its room when `use` returns.
     ///
     /// - Parameters:
     ///   - request: a request whose body has not been read.
+    ///   - network: the network of the client.
     ///   - limit: maximum size of the body in bytes.
     ///   - use: called with the result.
     /// - Throws: an error of the connection.
-    func read<Answer>(_ request: Request, upTo limit: Int, _ use: (Result) async throws -> Answer) async throws -> Answer {
+    func read<Answer>(
+        _ request: Request, from network: ClientNetwork, upTo limit: Int, _ use: (Result) async throws -> Answer
+    ) async throws -> Answer {
+        let announced = request.headers[.contentLength].flatMap { Int($0) }
         // Answers before the body is sent, for clients that wait for 100 Continue.
-        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > limit { return try await use(.tooLarge) }
-        var reserved = 0
-        defer { release(reserved) }
+        if let announced, announced > limit { return try await use(.tooLarge) }
+        var taken = 0
+        defer { if taken > 0 { release(taken, of: network) } }
         var bytes: [UInt8] = []
         for try await chunk in request.body {
             let count = bytes.count + chunk.readableBytes
             guard count <= limit else { return try await use(.tooLarge) }
-            let needed = count - Self.freeByteCount - reserved
-            if needed > 0 {
-                guard reserve(needed) else { return try await use(.busy) }
-                reserved += needed
+            // Room for all of it, so that no body waits for others while it has some.
+            if count > Self.freeByteCount, taken == 0 {
+                let whole = announced ?? limit
+                guard await take(whole, of: network) else { return try await use(.busy) }
+                taken = whole
+                bytes.reserveCapacity(announced ?? count)
             }
             bytes += chunk.readableBytesView
         }
         return try await use(.body(bytes))
     }
 
-    private func reserve(_ count: Int) -> Bool {
-        used.withLock { used in
-            guard used + count <= budget else { return false }
-            used += count
-            return true
+    /// Waits for room. Every body ends: that of a slow client with its connection.
+    private func take(_ count: Int, of network: ClientNetwork) async -> Bool {
+        await withCheckedContinuation { continuation in
+            switch room.withLock({ $0.take(count, of: network, continuation) }) {
+            case .held: continuation.resume(returning: true)
+            case .waiting: break
+            case .refused: continuation.resume(returning: false)
+            }
         }
     }
 
-    private func release(_ count: Int) {
-        if count > 0 { used.withLock { $0 -= count } }
+    private func release(_ count: Int, of network: ClientNetwork) {
+        for waiting in room.withLock({ $0.release(count, of: network) }) { waiting.resume(returning: true) }
     }
 }

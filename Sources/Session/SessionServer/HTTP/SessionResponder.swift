@@ -33,12 +33,11 @@ struct SessionResponder: HTTPResponder {
         case .found(.health): return Self.text(.ok, "ok")
         case .found(.onion): return try await onion(request, from: client(of: request, context))
         case .found(let endpoint):
-            return try await bodies.read(request, upTo: SessionProtocol.RequestBody.maximumByteCount) { body in
+            let client = client(of: request, context)
+            return try await bodies.read(request, from: client.network, upTo: SessionProtocol.RequestBody.maximumByteCount) { body in
                 switch body {
                 case .body(let bytes):
-                    Self.json(
-                        try await answer(
-                            bytes, at: endpoint, from: client(of: request, context), trace(bytes, caller: request.headers)))
+                    Self.json(try await answer(bytes, at: endpoint, from: client, trace(bytes, caller: request.headers)))
                 case .tooLarge: Self.json(refused(SessionProtocol.RequestBody.tooLarge, at: endpoint))
                 case .busy: Self.json(refused(.busy, at: endpoint))
                 }
@@ -121,7 +120,7 @@ struct SessionResponder: HTTPResponder {
     }
 
     private func onion(_ request: Request, from client: HTTPClient) async throws -> Response {
-        try await bodies.read(request, upTo: OnionRequest.maximumByteCount) { body in
+        try await bodies.read(request, from: client.network, upTo: OnionRequest.maximumByteCount) { body in
             switch body {
             case .body(let bytes): try await onion(bytes, from: client)
             case .tooLarge: refused(.tooLarge)
