@@ -24,6 +24,8 @@ protocol CrashClient: AnyObject, Sendable {
 final class Phone: CrashClient {
     private static let deviceLimits = [1, 25, 25]
     private static let timeouts: [Duration] = [.milliseconds(400), .seconds(1), .seconds(3)]
+    /// One request in this number is for many devices, so that it is committed in parts.
+    private static let largeRequestPeriod = 20
     /// The pause between two actions, in ms.
     private static let pauses = 0...60
 
@@ -154,7 +156,9 @@ final class Phone: CrashClient {
     private func notify(_ generator: inout SeededGenerator) async {
         let count = ledger.withLock { $0.devices.count }
         guard count > 0 else { return }
-        let devices = Set((0..<Int.random(in: 1...3, using: &generator)).map { _ in Int.random(in: 0..<count, using: &generator) })
+        let isLarge = Int.random(in: 0..<Self.largeRequestPeriod, using: &generator) == 0
+        let devices = Set(
+            (0..<Int.random(in: isLarge ? 9...400 : 1...3, using: &generator)).map { _ in Int.random(in: 0..<count, using: &generator) })
         await notify(generator.bytes(32), devices.sorted(), &generator)
     }
 

@@ -45,14 +45,16 @@ public struct PushNotification: Hashable, Sendable {
         self.author = author
     }
 
-    init(_ message: Protobuf__PushNotification) throws(ProtobufError) {
+    /// - Parameter former: the entry before in the same request. Its values are mostly equal, and are then shared: copies would take three times
+    ///   the memory of the message.
+    init(_ message: Protobuf__PushNotification, after former: PushNotification?) throws(ProtobufError) {
         accessToken = AccessToken(bytes: try message.access_token.utf8())
-        chatID = message.chat_id.bytes
-        publicKey = message.public_key.bytes
+        chatID = message.chat_id.bytes(or: former?.chatID)
+        publicKey = message.public_key.bytes(or: former?.publicKey)
         installationID = InstallationID(bytes: try message.installation_id.utf8())
-        self.message = message.message.bytes
+        self.message = message.message.bytes(or: former?.message)
         kind = NotificationKind(rawValue: Int32(bitPattern: message.type.rawValue))
-        author = message.author.bytes
+        author = message.author.bytes(or: former?.author)
     }
 
     func fill(_ message: inout Protobuf__PushNotification, _ arena: ProtobufArena) {
@@ -95,7 +97,7 @@ public struct PushNotificationRequest: Hashable, Sendable {
             var requests: [PushNotification] = []
             let start = message.pointee.requests
             for case let request? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_requests) {
-                requests.append(try PushNotification(request.pointee))
+                requests.append(try PushNotification(request.pointee, after: requests.last))
             }
             return PushNotificationRequest(requests: requests, messageID: message.pointee.message_id.bytes)
         }

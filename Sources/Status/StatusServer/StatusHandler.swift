@@ -80,21 +80,25 @@ struct StatusHandler: WakuHandler {
         switch message.command.command {
         case .registration(let claim):
             return server(of: message).registration.change(claim, message.wholeHash, at: now).map(Outcome.registration)
-        case .request(let request, let envelope, let expires):
+        case .request(let request, let origin, let expires):
             return server(of: message).request.change(
-                request, pending(request, envelope, message), expires: expires, at: now
+                request, pending(request, origin, message), expires: expires, at: now
             ).map(Outcome.request)
         case .query:
             preconditionFailure("queries change nothing")
         }
     }
 
+    func isLarge(_ message: Decoded<AddressedCommand>) -> Bool {
+        if case .request(let request, _, _) = message.command.command { RequestHandler.isLarge(request) } else { false }
+    }
+
     func turns(of message: Decoded<AddressedCommand>, at now: Timestamp) -> (charge: Charge, size: Int)? {
-        guard case .request(let request, _, _) = message.command.command, RequestHandler.isLarge(request) else { return nil }
+        guard isLarge(message), case .request(let request, _, _) = message.command.command else { return nil }
         // The signer is a new key: the registrant that the request is about pays.
         let charge = request.requests.lazy.compactMap { KeyHash(bytes: $0.publicKey) }.first
             .map { limits.charge(of: QueryTopics(of: $0).deployed, at: now) }
-        return (charge ?? .unattributed, min(request.requests.count, RequestHandler.partCount))
+        return (charge ?? .unattributed, min(request.requests.count, LargeRequests.partCount))
     }
 
     func change(_ message: Decoded<AddressedCommand>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>? {
@@ -124,17 +128,17 @@ struct StatusHandler: WakuHandler {
             finish(outcome.pending, by: server(of: message))
         // The store failed: nothing was stored.
         case (.registration(let claim), _): reply(.internalError, to: claim, message)
-        case (.request(let request, let envelope, _), _):
-            report(pending(request, envelope, message), [:], isNew: false, by: server(of: message))
+        case (.request(let request, let origin, _), _):
+            report(pending(request, origin, message), [:], isNew: false, by: server(of: message))
         case (.query, _): break
         }
     }
 
     private func pending(
-        _ request: PushNotificationRequest, _ envelope: MetadataEnvelope, _ message: Decoded<AddressedCommand>
+        _ request: PushNotificationRequest, _ origin: MessageOrigin, _ message: Decoded<AddressedCommand>
     ) -> PendingRequest {
         PendingRequest(
-            request, envelope, to: server(of: message).mark, isLarge: RequestHandler.isLarge(request), hash: message.hash,
+            request, origin, to: server(of: message).mark, isLarge: RequestHandler.isLarge(request), hash: message.hash,
             pubsubTopic: message.pubsubTopic, times: message.times)
     }
 
@@ -208,7 +212,7 @@ struct StatusHandler: WakuHandler {
 
     /// The answer to a query, of each identity with which one of the keys is registered; nil if there is none.
     func answer(_ message: Decoded<AddressedCommand>, at now: Timestamp) -> StoreCommand<Reply?> {
-        guard case .query(let query, let envelope) = message.command.command else { return .done(nil) }
+        guard case .query(let query, let origin) = message.command.command else { return .done(nil) }
         let registrants = servers[0].queries.registrants(in: query).filter { registrant in
             !limits.refuses { $0.query(about: registrant, at: now) }
         }
@@ -222,21 +226,21 @@ struct StatusHandler: WakuHandler {
             return Reply(
                 joining: servers.compactMap { server in
                     let own = servers.count == 1 ? admitted : admitted.filter { $0.key.server == server.mark }
-                    return answer(own, by: server, to: envelope, message, at: now)
+                    return answer(own, by: server, to: origin, message, at: now)
                 })
         }
     }
 
     private func answer(
-        _ admitted: [StoredRegistration], by server: ServedIdentity, to envelope: MetadataEnvelope, _ message: Decoded<AddressedCommand>,
+        _ admitted: [StoredRegistration], by server: ServedIdentity, to origin: MessageOrigin, _ message: Decoded<AddressedCommand>,
         at now: Timestamp
     ) -> Reply? {
-        guard let response = server.queries.answer(admitted, messageID: envelope.id) else { return nil }
+        guard let response = server.queries.answer(admitted, messageID: origin.id) else { return nil }
         let payload = response.encoded()
         let charge = admitted.first.map { limits.charge(of: $0.registration, at: now) } ?? .unattributed
         if limits.refuses(for: charge, { $0.answer(byteCount: payload.count, for: charge, at: now) }) { return nil }
         return server.replies.reply(
-            .queryResponse, payload, to: envelope.sender, on: message.pubsubTopic, times: message.times, question: message.hash)
+            .queryResponse, payload, to: origin.sender, on: message.pubsubTopic, times: message.times, question: message.hash)
     }
 
     func answered(_ message: Decoded<AddressedCommand>, _ reply: Reply?) {

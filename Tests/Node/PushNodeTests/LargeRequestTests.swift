@@ -1,9 +1,11 @@
 import Core
 import Delivery
+import Foundation
 import NodeAssembly
 import NodeMetrics
 import PushClient
 import StatusProtocol
+import StatusServer
 import Storage
 import TestSupport
 import Testing
@@ -22,8 +24,10 @@ import WakuCrypto
         return WakuMessage(payload: payload, contentTopic: ContentTopic(TopicTag(of: topic)), timestamp: .now())
     }
 
+    private static func token(_ client: TestClient) -> DeviceToken { DeviceToken("token \(client.keyHash.bytes[0..<8])") }
+
     private static func registration(_ client: TestClient) -> WakuMessage {
-        let registration = client.registration { $0.deviceToken = DeviceToken("token \(client.keyHash.bytes[0..<8])") }
+        let registration = client.registration { $0.deviceToken = token(client) }
         return message(
             TestPayload.sealed(client.envelope(registration), signedBy: client.identity, to: client.server), to: client.server)
     }
@@ -87,6 +91,38 @@ import WakuCrypto
                 // Each is notified once, by a repetition of the request too.
                 #expect(node.gorush.accepted.count == clients.count)
             }
+        }
+    }
+
+    /// The files are copied after the first part of a request was written: a kill leaves the same. The next start has its notifications, and a
+    /// repetition adds the others.
+    @Test func aRequestIsCompletedAfterAKillBetweenTwoParts() async throws {
+        let (folder, copy, identity, gorush) = (try TemporaryFolder(), try TemporaryFolder(), PrivateKey.generate(), ScriptedGorush())
+        let faults = StoreFaults(in: folder.path)
+        let clients = (0..<Self.deviceCount).map { _ in TestClient(of: identity.publicKey) }
+        let request = Self.request(clients, messageID: [1])
+        let configure: (inout ServerConfiguration) -> Void = { $0.answerDeadline = .milliseconds(500) }
+        try await withFedNode(identity, folder.path, gorush, configure: configure) { node, relay in
+            await relay.feed(clients.map(Self.registration))
+            try await node.wait { relay.published.count == clients.count && node.node.isIdle }
+            gorush.answer(.failed(retryAfter: nil))
+            // Else the node could not end.
+            defer { faults.clear() }
+            faults.add(.stall, to: .sync, of: .log)
+            await relay.feed([request])
+            // The answer is an error, because the sync of the first part hangs.
+            try await node.wait { relay.published.count == clients.count + 1 }
+            for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where name.contains(".sqlite") {
+                try FileManager.default.copyItem(atPath: folder.path + "/" + name, toPath: copy.path + "/" + name)
+            }
+        }
+        gorush.answer(.accepted)
+        try await withFedNode(identity, copy.path, gorush) { node, relay in
+            try await node.wait { gorush.accepted.count == 64 && node.node.isIdle }
+            #expect(Set(gorush.accepted.map(\.deviceToken)) == Set(clients[..<64].map(Self.token)))
+            await relay.feed([request])
+            try await node.wait { gorush.accepted.count == clients.count && node.count(.requestAnswered) == 1 }
+            #expect(Set(gorush.accepted.map(\.id)).count == clients.count)
         }
     }
 

@@ -131,7 +131,7 @@ struct StoreSimulation {
                 case .registration(let claim, let hash):
                     return registrationHandler.change(claim, hash, at: time).map(StatusHandler.Outcome.registration)
                 case .request(let request, let envelope, let hash):
-                    let pending = PendingRequest(request, envelope, hash: hash, pubsubTopic: .statusDefault, times: nil)
+                    let pending = PendingRequest(request, MessageOrigin(envelope), hash: hash, pubsubTopic: .statusDefault, times: nil)
                     return requestHandler.change(request, pending, expires: time + .seconds(600), at: time)
                         .map(StatusHandler.Outcome.request)
                 }

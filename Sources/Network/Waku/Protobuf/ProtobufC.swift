@@ -42,6 +42,12 @@ extension ProtobufCBinaryData {
         Array(UnsafeBufferPointer(start: data, count: len))
     }
 
+    /// - Parameter candidate: returned if it is equal, so that its storage is shared.
+    package func bytes(or candidate: [UInt8]?) -> [UInt8] {
+        guard let candidate, candidate.elementsEqual(UnsafeBufferPointer(start: data, count: len)) else { return bytes }
+        return candidate
+    }
+
     /// The bytes of a string field, embedded NULs included.
     ///
     /// - Throws: `ProtobufError.notUTF8`

@@ -24,7 +24,9 @@ public struct Incoming: Sendable {
     }
 
     /// Its share of the work limit, in units of 4 KiB.
-    package var cost: Int { 1 + received.message.payload.count / 4096 }
+    package var cost: Int { Self.cost(byteCount: received.message.payload.count) }
+
+    static func cost(byteCount: Int) -> Int { 1 + byteCount / 4096 }
 }
 
 /// The symmetric keys that may decrypt a message.
@@ -57,7 +59,7 @@ public struct Decoded<Command: Sendable>: Sendable {
     public init(_ command: Command, _ kind: KindLabel, from incoming: Incoming, whole: ReassembledMessage? = nil) {
         self.init(
             command, kind, hash: incoming.hash, whole: whole, sentAt: whole?.sentAt ?? incoming.received.message.timestamp,
-            pubsubTopic: incoming.received.pubsubTopic, cost: incoming.cost,
+            pubsubTopic: incoming.received.pubsubTopic, cost: whole.map { Incoming.cost(byteCount: $0.byteCount) } ?? incoming.cost,
             byteCount: whole?.byteCount ?? incoming.received.message.payload.count, times: incoming.times)
     }
 
@@ -83,8 +85,8 @@ public struct Decoded<Command: Sendable>: Sendable {
 /// How a protocol handles messages: the node calls it at each step.
 ///
 /// A message of the kind `query` is answered from a snapshot and changes nothing. Registrations and requests are decided and committed in the
-/// order in which they came in, except for large requests: they are committed in parts, which take turns. Under overload queries are dropped first,
-/// then requests; registrations are never dropped.
+/// order in which they came in, except for large requests: they are committed in parts, which take turns. Under overload large requests are dropped
+/// first, then queries, then other requests; registrations are never dropped.
 public protocol WakuHandler: Sendable {
     associatedtype Command: Sendable
     associatedtype Outcome: Sendable
@@ -105,8 +107,10 @@ public protocol WakuHandler: Sendable {
 
     /// The changes of a registration or request, as a pure function of the rows that it reads.
     func change(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Outcome>
-    /// The payer of the turns of a request that is too large to be committed at once, and the largest number of devices in a part; nil for other
-    /// messages. A payer that is not known yet is a stranger.
+    /// Whether this is a request that is too large to be committed at once.
+    func isLarge(_ message: Decoded<Command>) -> Bool
+    /// The payer of the turns of a large request, and the largest number of devices in a part; nil for other messages. A payer that is not known yet
+    /// is a stranger.
     func turns(of message: Decoded<Command>, at now: Timestamp) -> (charge: Charge, size: Int)?
     /// The next part of a large request; nil when it is complete.
     ///
@@ -130,6 +134,7 @@ extension WakuHandler {
     public func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey]? { [] }
     public func charge(of tag: TopicTag, at now: Timestamp) -> Charge { .unattributed }
     public func displaced(_ limit: RateLimitTable.Refusal, _ standing: Standing) {}
+    public func isLarge(_ message: Decoded<Command>) -> Bool { false }
     public func turns(of message: Decoded<Command>, at now: Timestamp) -> (charge: Charge, size: Int)? { nil }
     public func change(_ message: Decoded<Command>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>? { nil }
     public func committed(_ message: Decoded<Command>, part outcome: Outcome) {}

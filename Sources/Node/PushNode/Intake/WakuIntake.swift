@@ -12,8 +12,8 @@ import WakuCrypto
 
 /// Processes the messages of a protocol: decode on all cores, decide and commit, reply. The stages run concurrently.
 ///
-/// A message occupies part of the work limit until it is committed. When little is left, queries are shed first, then requests. Registrations
-/// are never shed: `take` waits for them, which is the back-pressure on the relay.
+/// A message occupies part of the work limit until it is committed. When little is left, large requests are shed first, then queries, then other
+/// requests. Registrations are never shed: `take` waits for them, which is the back-pressure on the relay.
 ///
 /// Messages are committed in the order in which they came in, except for large requests: see ``LargeRequestTurns``.
 final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
@@ -30,8 +30,8 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     let handler: Handler
     let node: NodeServices
     let budget: AsyncSemaphore
-    /// Units that requests must leave free for registrations, and queries for both.
-    private let reserved: (fromRequests: Int, fromQueries: Int)
+    /// Units that requests must leave free for registrations, queries for both, and large requests for all of them: these wait for their turns.
+    private let reserved: (fromRequests: Int, fromQueries: Int, fromLargeRequests: Int)
     private let waiting = Mutex(MessagesAwaitingKeys(capacity: IntakeLimits.waiting))
     /// Topics whose waiting messages are being decoded, or wait for keys.
     private let activeTopics = Atomic(0)
@@ -45,7 +45,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         self.handler = handler
         self.node = node
         budget = AsyncSemaphore(node.workLimit)
-        reserved = (node.workLimit / 4, node.workLimit / 2)
+        reserved = (node.workLimit / 4, node.workLimit / 2, node.workLimit * 3 / 4)
         turns = Mutex(LargeRequestTurns(capacity: node.workLimit))
     }
 
@@ -184,7 +184,8 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
                 }
                 queries.append(message)
             case .request:
-                guard budget.tryAcquire(message.cost, leaving: reserved.fromRequests) else {
+                let isLarge = handler.isLarge(message)
+                guard budget.tryAcquire(message.cost, leaving: isLarge ? reserved.fromLargeRequests : reserved.fromRequests) else {
                     drop(message.hash, .shedRequest, message.times?.trace)
                     continue
                 }

@@ -58,11 +58,11 @@ struct PendingRequest: Sendable {
     ///
     /// - Parameter isLarge: whether it is committed in parts.
     init(
-        _ request: PushNotificationRequest, _ envelope: MetadataEnvelope, to server: ServerMark? = nil, isLarge: Bool = false,
+        _ request: PushNotificationRequest, _ origin: MessageOrigin, to server: ServerMark? = nil, isLarge: Bool = false,
         hash: MessageHash, pubsubTopic: PubsubTopic, times: MessageTimes?
     ) {
-        envelopeID = server.map { SHA256.hash(envelope.id + $0.bytes) } ?? envelope.id
-        sender = envelope.sender
+        envelopeID = server.map { SHA256.hash(origin.id + $0.bytes) } ?? origin.id
+        sender = origin.sender
         self.pubsubTopic = pubsubTopic
         messageID = request.messageID
         entries = request.requests.map {

@@ -16,10 +16,6 @@ struct RequestHandler: Sendable {
     /// Whether other nodes post from the outbox too.
     var isShared = false
 
-    /// The number of entries that are decided in one transaction: 64 take 5 to 10 ms.
-    static let partCount = 64
-    /// A request with more entries takes turns with others: see ``NodeAPI/WakuHandler/turns(of:at:)``. A contact rarely has more devices.
-    static let smallCount = 8
     /// Number of registrations read at once.
     private static let chunkCount = 16
     /// Limit of the total size in bytes of the registrations that a request reads: long lists make them large.
@@ -40,14 +36,14 @@ struct RequestHandler: Sendable {
         var start = 0
     }
 
-    static func isLarge(_ request: PushNotificationRequest) -> Bool { request.requests.count > smallCount }
+    static func isLarge(_ request: PushNotificationRequest) -> Bool { request.requests.count > LargeRequests.smallCount }
 
-    /// Decides the next entries of a request, up to ``partCount``.
+    /// Decides the next entries of a request, up to ``NodeAPI/LargeRequests/partCount``.
     func change(
         _ whole: PushNotificationRequest, _ pending: PendingRequest, expires: Timestamp, at now: Timestamp
     ) -> StoreCommand<Outcome> {
         let start = pending.decidedCount
-        let end = min(start + Self.partCount, whole.requests.count)
+        let end = min(start + LargeRequests.partCount, whole.requests.count)
         let request = PushNotificationRequest(requests: Array(whole.requests[start..<end]), messageID: whole.messageID)
         return change(request, of: whole.requests.count, pending, expires: expires, at: now).map {
             Outcome(pending: $0.pending, queued: $0.queued, start: start)

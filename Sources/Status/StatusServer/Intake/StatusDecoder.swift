@@ -11,8 +11,8 @@ import WakuCrypto
 /// The command of a Status message.
 enum StatusCommand: Sendable {
     case registration(RegistrationClaim)
-    case query(PushNotificationQuery, MetadataEnvelope)
-    case request(PushNotificationRequest, MetadataEnvelope, expires: Timestamp)
+    case query(PushNotificationQuery, MessageOrigin)
+    case request(PushNotificationRequest, MessageOrigin, expires: Timestamp)
 
     var kind: KindLabel {
         switch self {
@@ -20,6 +20,18 @@ enum StatusCommand: Sendable {
         case .query: .query
         case .request: .request
         }
+    }
+}
+
+/// The envelope of a query or request, without its bytes: they would take as much memory again until it is answered.
+struct MessageOrigin: Sendable {
+    /// The envelope's id, 32 bytes.
+    let id: [UInt8]
+    let sender: PublicKey
+
+    init(_ envelope: MetadataEnvelope) {
+        id = envelope.id
+        sender = envelope.sender
     }
 }
 
@@ -108,12 +120,13 @@ final class StatusDecoder: Sendable {
             guard let claim = registrations.claim(in: envelope, knownVersion: versions.version) else { throw Drop(.droppedUnsealable) }
             return .registration(claim)
         case .query:
-            return .query(try parse { () throws(ProtobufError) in try PushNotificationQuery(parsing: envelope.payload) }, envelope)
+            let query = try parse { () throws(ProtobufError) in try PushNotificationQuery(parsing: envelope.payload) }
+            return .query(query, MessageOrigin(envelope))
         case .request:
             let request = try parse { () throws(ProtobufError) in try PushNotificationRequest(parsing: envelope.payload) }
             guard !request.messageID.isEmpty else { throw Drop(.droppedNoMessageID) }
             guard let expires = requests.expiry(of: timestamp, at: now) else { throw Drop(.droppedOldRequest) }
-            return .request(request, envelope, expires: expires)
+            return .request(request, MessageOrigin(envelope), expires: expires)
         case .registrationResponse, .queryResponse, .response:
             throw Drop(.droppedOtherKind)
         }
