@@ -52,7 +52,7 @@ public struct PushReceiverServer: Sendable {
         inbox.state.withLock { $0.add(subscription) }
     }
 
-    /// Ends a subscription: see ``PushInbox/remove(_:)``.
+    /// Ends a subscription: see `PushInbox.remove(_:)`.
     public func remove(_ subscription: ReceiverSubscription) {
         inbox.state.withLock { $0.remove(subscription) }
     }

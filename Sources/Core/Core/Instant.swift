@@ -2,7 +2,7 @@
 ///
 /// It never goes back, and continues while the machine sleeps; it means nothing after a reboot or on another machine. State machines take it
 /// as an argument (`at now: Instant`) and never read the clock; their drivers pass ``now``. Times that are stored or sent are wall-clock
-/// times (``Timestamp``); ``Moment`` pairs the two.
+/// times (``Timestamp``); `Moment` pairs the two.
 ///
 ///     if now >= retryAt { … }               // compare
 ///     let retryAt = now + .seconds(5)       // an Instant and a Duration make an Instant

@@ -42,6 +42,6 @@ extension SecretText {
 public struct DeviceToken: SecretText {
     /// UTF-8. The push service defines form and length.
     public let bytes: [UInt8]
-    /// - Parameter bytes: UTF-8. Any length, also 0: callers check ``isEmpty``.
+    /// - Parameter bytes: UTF-8. Any length, also 0: callers check `isEmpty`.
     public init(bytes: [UInt8]) { self.bytes = bytes }
 }

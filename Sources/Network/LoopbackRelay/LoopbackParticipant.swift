@@ -39,7 +39,7 @@ public final class LoopbackParticipant: Relay {
 
     /// Hands the message to all other participants at once.
     ///
-    /// - Throws: ``RelayError`` with `refused` for a message that no node accepts.
+    /// - Throws: `RelayError` with `refused` for a message that no node accepts.
     @discardableResult
     public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }

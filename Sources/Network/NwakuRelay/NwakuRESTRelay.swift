@@ -7,7 +7,7 @@ public import Waku
 
 /// A relay by the REST API of one nwaku node: polls messages, fetches lost ones from the store, and publishes.
 ///
-/// Polling loses messages by design: ``NwakuAttachment`` decides when messages may have been lost, ``StoreCatchUp`` how to fetch them. Use
+/// Polling loses messages by design: `NwakuAttachment` decides when messages may have been lost, `StoreCatchUp` how to fetch them. Use
 /// one such relay per node: two would take each other's messages.
 ///
 /// Messages from polls and from the store are delivered concurrently, so that `deliver` may run twice at the same time, and the same message
@@ -25,9 +25,9 @@ public final class NwakuRESTRelay: Relay {
         public var cacheCapacity: Int
         /// The content topics to query from the store after messages may have been lost.
         public var catchUpTopics: [ContentTopic]
-        /// ``NwakuRelay/seenUntil`` of the previous run, to catch up from. Topics without an entry have nothing to catch up with.
+        /// ``NwakuRESTRelay/seenUntil`` of the previous run, to catch up from. Topics without an entry have nothing to catch up with.
         public var lastSeen: [PubsubTopic: Timestamp]
-        /// Whether to deliver messages on a topic of the form of ``ContentTopic/init(_:)``; others are dropped. nil delivers all messages.
+        /// Whether to deliver messages on a topic of the form of `ContentTopic.init(_:)`; others are dropped. nil delivers all messages.
         public var wants: (@Sendable (TopicTag) -> Bool)?
         /// Called with events to be counted.
         public var report: @Sendable (RelayEvent) -> Void

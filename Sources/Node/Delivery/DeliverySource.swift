@@ -6,11 +6,11 @@ import Waku
 public protocol DeliverySource: Sendable {
     var number: ProtocolNumber { get }
 
-    /// Selects registered devices: its conditions are ``Storage/Condition/idAmong`` and the exclusion of removed devices. The first output is the id,
+    /// Selects registered devices: its conditions are `Condition.idAmong` and the exclusion of removed devices. The first output is the id,
     /// the second the version of the registration.
     var devices: Query { get }
 
-    /// Selects the ids of a registrant's devices by ``DeviceOwner/keyHash``, its only argument; nil when operators can't look for registrants.
+    /// Selects the ids of a registrant's devices by `DeviceOwner.keyHash`, its only argument; nil when operators can't look for registrants.
     var devicesOfRegistrant: Query? { get }
 
     /// The push address of a device. Throws when the row can't be decoded.

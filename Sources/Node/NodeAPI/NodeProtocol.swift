@@ -27,13 +27,13 @@ public protocol NodeProtocol: Sendable {
 }
 
 extension NodeProtocol {
-    /// See ``ProtocolDescription/name``.
+    /// See `ProtocolDescription.name`.
     public var name: String { Self.description.name }
     /// See ``ProtocolDescription/number``.
     public var number: ProtocolNumber { Self.description.number }
-    /// See ``ProtocolDescription/part``.
+    /// See `ProtocolDescription.part`.
     public var part: StorePart { Self.description.part }
-    /// See ``ProtocolDescription/metrics``.
+    /// See `ProtocolDescription.metrics`.
     public var metrics: [MetricGroup] { Self.description.metrics }
     public func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource { Self.description.makeDeliverySource(sealer) }
     public var label: ProtocolLabel { .other }

@@ -9,7 +9,7 @@ public protocol ProtocolService: Sendable {
 
     /// Background work, which includes listening on endpoints other than topics. Runs until cancelled; the store is open meanwhile.
     ///
-    /// - Throws: ``NodeError`` if it can't run at all, for example because an address is in use: the node stops with this error.
+    /// - Throws: `NodeError` if it can't run at all, for example because an address is in use: the node stops with this error.
     func run() async throws
 
     /// The required retention of accepted deliveries, as duration and number; nil: the node's own retention suffices.
@@ -34,9 +34,9 @@ public protocol ProtocolService: Sendable {
     func registeredElsewhere(_ name: [UInt8])
     /// Called with the number of nodes that share the messages when it changes.
     func nodeCountChanged(_ nodeCount: Int)
-    /// Called when another node has used part of a limit that nodes count together: see ``ClusterMembership/publishUsage(_:of:)``.
+    /// Called when another node has used part of a limit that nodes count together: see `ClusterMembership.publishUsage(_:of:)`.
     func recordSharedLimitUsage(_ name: String, cost: Int)
-    /// Called when this node's share of the protocol's keys changes: see ``ClusterMembership/offerKeys()``.
+    /// Called when this node's share of the protocol's keys changes: see `ClusterMembership.offerKeys()`.
     func keyShareChanged(_ share: KeyShare)
 
     /// Its queues with their limits; nil for queues without their own limit.

@@ -6,7 +6,7 @@ public protocol WakuTopics: Sendable {
     var own: [ContentTopic] { get }
     /// The number of other topics that the protocol listens on now.
     var otherCount: Int { get }
-    /// Whether the protocol listens on the topic of a ``Waku/ContentTopic/listeningTag``. Topics may have the same tag, so handlers compare the
+    /// Whether the protocol listens on the topic of a `ContentTopic.listeningTag`. Topics may have the same tag, so handlers compare the
     /// whole topic where it matters.
     func contains(_ tag: TopicTag) -> Bool
     /// The node's own topics, and others up to the limit.

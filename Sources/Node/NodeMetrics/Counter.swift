@@ -56,7 +56,7 @@ public struct Counter: Hashable, Sendable, CustomStringConvertible {
     package var name: String { declaration.name }
     /// nil if the counter is not among the metrics.
     package var series: Series? { declaration.series }
-    /// Same as ``name``.
+    /// Same as `name`.
     public var description: String { name }
 
     public static func == (left: Counter, right: Counter) -> Bool { left.index == right.index }

@@ -8,7 +8,7 @@ package enum MessageClass: Hashable, Sendable {
     case request
 }
 
-/// Applies ``Limits``. Checked before each expensive step.
+/// Applies `Limits`. Checked before each expensive step.
 public struct RateLimitTable: Sendable {
     /// The limit that was exceeded.
     public enum Refusal: String, Error, Hashable, Sendable, CaseIterable {

@@ -5,7 +5,7 @@ public final class Query: Sendable {
         case column(Column)
         case isPresent(Column)
         case byteCount(Column)
-        /// The number of rows that meet the conditions: one result row, or one for each value of ``Query/group``.
+        /// The number of rows that meet the conditions: one result row, or one for each value of `Query.group`.
         case count
         case distinctCount(Column)
         case minimum(Column)
@@ -16,7 +16,7 @@ public final class Query: Sendable {
     public enum Order: Hashable, Sendable {
         case ascending(Column)
         case descending(Column)
-        /// Ascending by the output with this index in ``Query/outputs``, which may be computed.
+        /// Ascending by the output with this index in `Query.outputs`, which may be computed.
         case output(Int)
     }
 

@@ -82,7 +82,7 @@ public struct Sealer: Sendable {
     /// - Parameters:
     ///   - content: the plaintext.
     ///   - table: the row's table, which must have a sealed column.
-    ///   - values: the values of ``SealedColumn/binding``, in its order and of its kinds.
+    ///   - values: the values of `SealedColumn.binding`, in its order and of its kinds.
     public func seal(_ content: [UInt8], in table: Table, boundTo values: [Value]) -> Value {
         .bytes(AESGCM.seal(content, key: key, layout: .nonceFirst, associatedData: Self.associatedData(table, values)))
     }

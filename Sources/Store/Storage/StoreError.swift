@@ -31,6 +31,6 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         self.message = message
     }
 
-    /// Same as ``message``.
+    /// Same as `message`.
     public var description: String { message }
 }

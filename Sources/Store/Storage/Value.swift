@@ -14,7 +14,7 @@ public enum Value: Hashable, Sendable {
     }
 }
 
-/// Values in the order of the ``Query/outputs`` that they were read for.
+/// Values in the order of the `Query.outputs` that they were read for.
 public struct Row: Hashable, Sendable {
     package let values: [Value]
 

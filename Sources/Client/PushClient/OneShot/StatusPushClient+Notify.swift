@@ -4,7 +4,7 @@ public import WakuCrypto
 
 /// A device that may be notified: its registrant's grant for the server is valid.
 public struct ReachableDevice: Sendable {
-    /// The device, for ``PushNotification/installationID``.
+    /// The device, for `PushNotification.installationID`.
     public let installationID: InstallationID
     /// The version of the registration.
     public let version: UInt64

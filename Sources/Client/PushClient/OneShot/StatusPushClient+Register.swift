@@ -10,7 +10,7 @@ public struct DeviceRegistration: Sendable {
     public var deviceToken: DeviceToken
     /// The app's topic for APNs.
     public var apnTopic: String
-    /// 1 to ``InstallationID/maximumByteCount`` bytes.
+    /// 1 to `InstallationID.maximumByteCount` bytes.
     public var installationID: InstallationID
     /// The secret that senders need to notify the device: a UUID.
     public var accessToken: AccessToken
@@ -35,7 +35,7 @@ public struct DeviceRegistration: Sendable {
     ///   - platform: The push service that issued the token.
     ///   - deviceToken: Not empty.
     ///   - apnTopic: The app's topic, required for APNs.
-    ///   - installationID: 1 to ``InstallationID/maximumByteCount`` bytes.
+    ///   - installationID: 1 to `InstallationID.maximumByteCount` bytes.
     ///   - accessToken: A UUID.
     ///   - version: At least 1, and higher than the last one.
     public init(

@@ -2,7 +2,7 @@ import Foundation
 
 // Public although only this package uses it: see ProtobufReader.
 
-/// Scans JSON text for the positions of values, without building a tree. It never reads outside the text and takes linear time. ``JSONValue`` is
+/// Scans JSON text for the positions of values, without building a tree. It never reads outside the text and takes linear time. `JSONValue` is
 /// the tree of a strictly valid text.
 ///
 /// It validates only what it needs: skipped values and the contents of strings may violate RFC 8259 in ways that do not affect where they
@@ -91,7 +91,7 @@ public struct JSONScan {
         }
     }
 
-    /// Skips any value of at most ``skippedByteLimit`` bytes.
+    /// Skips any value of at most `skippedByteLimit` bytes.
     public mutating func skipValue() -> Bool {
         var depth = 0
         let start = position

@@ -23,7 +23,7 @@ public struct PushSubscription: Hashable, Sendable, CustomStringConvertible, Cus
     /// The VAPID key that it was made for; nil if it names none.
     public let vapidKey: P256PublicKey?
 
-    /// nil unless each part is valid: see ``WebPushOrigin/init(endpoint:)`` and ``WebPushKeys``.
+    /// nil unless each part is valid: see ``WebPushOrigin/init(endpoint:)`` and `WebPushKeys`.
     ///
     /// - Parameters:
     ///   - endpoint: an https URL.

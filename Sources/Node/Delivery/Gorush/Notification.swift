@@ -50,7 +50,7 @@ public protocol NotificationContent: Sendable {
     /// Its style without the operator's settings. By default only ``text(in:)`` is set.
     func style(for platform: Platform, in profile: PayloadProfile) -> NotificationStyle
 
-    /// Whether the device shows it without the app's help. By default ``NotificationBody/isVisible``; contents that write their own members override
+    /// Whether the device shows it without the app's help. By default `NotificationBody.isVisible`; contents that write their own members override
     /// it.
     func isVisible(in body: NotificationBody) -> Bool
 
@@ -64,7 +64,7 @@ public protocol NotificationContent: Sendable {
     ///   - writer: the output.
     func writeData(for body: NotificationBody, to writer: inout JSONWriter)
 
-    /// Writes all members but `notif_id`, `tokens` and `platform`. By default ``NotificationBody/write(to:)``.
+    /// Writes all members but `notif_id`, `tokens` and `platform`. By default `NotificationBody.write(to:)`.
     ///
     /// - Parameters:
     ///   - body: as for ``writeData(for:to:)``.

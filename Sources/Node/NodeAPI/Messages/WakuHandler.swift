@@ -102,7 +102,7 @@ public protocol WakuHandler: Sendable {
 
     /// Decrypts, verifies signatures and parses. Does not read the store; called concurrently on any thread.
     ///
-    /// - Throws: ``Drop``, with ``NodeMetrics/Counter/droppedUndecryptable`` when none of the keys decrypts it.
+    /// - Throws: ``Drop``, with `Counter.droppedUndecryptable` when none of the keys decrypts it.
     func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<Command>
 
     /// The changes of a registration or request, as a pure function of the rows that it reads.

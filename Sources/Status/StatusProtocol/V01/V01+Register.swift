@@ -80,7 +80,7 @@ extension V01 {
         public let error: ErrorType?
         /// ``Register/requestID`` of the register that is answered, 32 bytes.
         public let requestID: [UInt8]
-        /// The stored record, with ``ErrorType/versionMismatch``: its version is the one to exceed. nil for a tombstone.
+        /// The stored record, with `ErrorType.versionMismatch`: its version is the one to exceed. nil for a tombstone.
         public let preferences: Preferences?
 
         /// - Parameters:
