@@ -29,6 +29,8 @@ let metrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-m
 let tracing: Target.Dependency = .product(name: "Tracing", package: "swift-distributed-tracing", condition: server)
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioSockets: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
+let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
+let nioHTTPTypesHTTP1: Target.Dependency = .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras", condition: server)
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: server)
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle", condition: server)
@@ -308,13 +310,6 @@ package.targets += [
             "StatusServer", "StatusV01Server", "Storage", "TestSupport", "Waku", "WakuCrypto",
         ],
         path: "Tests/StoreContract", swiftSettings: testing),
-    .testTarget(
-        name: "FuzzTests",
-        dependencies: [
-            "Core", "GossipSub", "LibP2P", "SessionProtocol", "SessionStandIns", "StatusProtocol", "TestSupport", "Waku",
-            "WakuCrypto", "WakuP2P", nio,
-        ],
-        swiftSettings: testing),
     // Runs waku-push as a process, which is built for itself.
     .executableTarget(
         name: "crash-test",
@@ -328,6 +323,15 @@ package.targets += [
         ],
         path: "Tests/CrashTest", swiftSettings: strict),
 ]
+
+// The decoders of foreign bytes.
+let decoders: [Target.Dependency] = [
+    "Cluster", "Core", "CurlClient", "Delivery", "GossipSub", "HTTPService", "LibP2P", "NwakuRelay", "PushReceiver", "SessionProtocol",
+    "SessionServer", "SessionStandIns", "StatusGoImport", "StatusProtocol", "StatusServer", "StorePostgreSQL", "TestSupport", "Waku",
+    "WakuCrypto", "WakuP2P",
+    "WakuPushCommands", grdb, httpTypes, nio, nioEmbedded, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1,
+]
+package.targets.append(.testTarget(name: "FuzzTests", dependencies: decoders, exclude: ["Corpora"], swiftSettings: testing))
 
 // The programs of the client's tutorials. They are a package of their own for readers, which Deploy/test --all builds.
 package.targets += ["bot", "listener", "sender", "share"].map { name in

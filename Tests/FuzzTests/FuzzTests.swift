@@ -3,18 +3,24 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// Every decoder of what other nodes send, on what is nearly right: none may crash, take long, or read something that it writes otherwise.
+/// Every decoder of foreign bytes, on mutated messages and on its corpus: none may crash, take long, or read a message that it then writes differently.
 ///
-/// A moment each with every test run. Deploy/dev/fuzz gives them `FUZZ_SECONDS`, under the address sanitizer. A crash is had again by its seed, which
-/// is told before: `FUZZ_SEED`.
+/// A moment each with every test run; Deploy/dev/fuzz gives them `FUZZ_SECONDS` each, under the address sanitizer, from `FUZZ_SEED`.
 @Suite(.serialized, .timeLimit(.minutes(60)))
 struct FuzzTests {
-    private static let seconds = ProcessInfo.processInfo.environment["FUZZ_SECONDS"].flatMap { Double($0) } ?? 0.2
+    private static let seconds = ProcessInfo.processInfo.environment["FUZZ_SECONDS"].flatMap { Double($0) } ?? 0.1
     private static let seed = ProcessInfo.processInfo.environment["FUZZ_SEED"].flatMap { UInt64($0) } ?? 1
+
+    private static func check(_ decoder: Decoder, _ input: [UInt8]) {
+        let began = ContinuousClock.now
+        let outcome = decoder.decode(input)
+        // A sanitizer and a busy machine included.
+        let time = ContinuousClock.now - began
+        if time > .seconds(5) || outcome == .inconsistent { Issue.record("\(decoder.name) \(outcome) in \(time): \(hexString(input))") }
+    }
 
     @Test(arguments: Decoder.all)
     func mutations(of decoder: Decoder) throws {
-        if Self.seconds > 1 { print("fuzzing \(decoder.name), FUZZ_SEED=\(Self.seed)") }
         var mutator = Mutator(random: SeededGenerator(seed: Self.seed))
         var pool = decoder.seeds
         let start = ContinuousClock.now
@@ -22,21 +28,11 @@ struct FuzzTests {
         while ContinuousClock.now - start < .seconds(Self.seconds) || count < 200 {
             let chosen = pool.randomElement(using: &mutator.random) ?? []
             let input = mutator.mutated(chosen, others: pool)
-            let began = ContinuousClock.now
-            let outcome = decoder.decode(input)
-            // A sanitizer and a busy machine included.
-            let time = ContinuousClock.now - began
-            if time > .seconds(5) || outcome == .inconsistent {
-                Issue.record("\(decoder.name) \(outcome) in \(time): \(hexString(input))")
-                return
-            }
-            // What was taken is worth going on from.
-            if outcome == .taken, input != chosen {
-                if pool.count < 500 { pool.append(input) } else { pool[Int.random(in: pool.indices, using: &mutator.random)] = input }
-            }
+            Self.check(decoder, input)
+            // Mutations of an accepted input get further than those of the seeds.
+            if decoder.decode(input) == .taken, input != chosen, pool.count < 500 { pool.append(input) }
             count += 1
         }
-        if Self.seconds > 1 { print("\(decoder.name): \(count) inputs, \(pool.count) kept") }
     }
 
     @Test(arguments: Decoder.all)
@@ -45,7 +41,23 @@ struct FuzzTests {
         #expect(decoder.decode([]) != .inconsistent)
     }
 
-    /// What was found, or is at an edge by construction: each is taken or refused as it should be.
+    /// Inputs that libFuzzer found by coverage, and inputs of former crashes.
+    @Test(arguments: Decoder.all)
+    func corpora(of decoder: Decoder) throws {
+        let folder = Repository.file("Tests/FuzzTests/Corpora/\(decoder.folder)")
+        let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+        #expect(!files.isEmpty)
+        for file in files { Self.check(decoder, Array(try Data(contentsOf: file))) }
+    }
+
+    /// A folder with another name would never be run.
+    @Test func eachCorpusHasItsDecoder() throws {
+        let folders = try FileManager.default.contentsOfDirectory(atPath: Repository.file("Tests/FuzzTests/Corpora").path)
+        #expect(Set(folders) == Set(Decoder.all.map(\.folder)))
+        #expect(Set(Decoder.all.map(\.folder)).count == Decoder.all.count)
+    }
+
+    /// Lengths and field numbers at their limits.
     @Test(arguments: Decoder.all)
     func edges(of decoder: Decoder) {
         let long = [UInt8](repeating: 0xFF, count: 64)
@@ -56,4 +68,8 @@ struct FuzzTests {
             #expect(decoder.decode(input) != .inconsistent, "\(decoder.name) \(hexString(input))")
         }
     }
+}
+
+extension Decoder: CustomTestStringConvertible {
+    var testDescription: String { name }
 }

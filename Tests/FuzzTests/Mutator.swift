@@ -1,6 +1,6 @@
 import TestSupport
 
-/// Makes of messages others that nearly are: what is at the edge of a decoder's rules is found near what is within them.
+/// Changes valid messages a little, which gets deeper into a decoder than random bytes.
 struct Mutator {
     var random: SeededGenerator
 

@@ -4,7 +4,7 @@ import TestSupport
 import WakuCrypto
 import Core
 
-/// What Session's half reads of clients, storage servers and oxend.
+/// Messages of Session's clients, of storage servers and of oxend.
 extension Decoder {
     private struct Refused: Error {}
 

@@ -1,5 +1,4 @@
 import NIOCore
-import Testing
 import TestSupport
 import Core
 import Waku
@@ -9,14 +8,16 @@ import WakuCrypto
 @testable import LibP2P
 @testable import WakuP2P
 
-/// What takes bytes of others, and messages that it takes.
-struct Decoder: Sendable, CustomTestStringConvertible {
+/// A decoder of foreign bytes, and messages that it accepts.
+struct Decoder: Sendable {
     enum Outcome: Sendable { case taken, refused, inconsistent }
 
     let name: String
     let seeds: [[UInt8]]
     let decode: @Sendable ([UInt8]) -> Outcome
-    var testDescription: String { name }
+
+    /// The name of its folder in Corpora.
+    var folder: String { String(name.filter { $0 != "'" }.map { $0 == " " ? "-" : $0 }) }
 
     /// Of a message that is written as it was read.
     static func message<Message: Hashable & Sendable>(
@@ -44,7 +45,8 @@ struct Decoder: Sendable, CustomTestStringConvertible {
     /// The same each time, as far as seeds go.
     private static let key = NodeKey((try? PrivateKey(bytes: [UInt8](repeating: 7, count: 32))) ?? .generate())
 
-    static let all: [Decoder] = gossip + waku + lists + addresses + transport + session + statusV01
+    static let all: [Decoder] =
+        gossip + waku + lists + addresses + transport + status + statusV01 + session + services + files + connections + http
 
     private static let waku0 = WakuMessage(
         payload: [1, 2, 3], contentTopic: ContentTopic(rawValue: "/waku/1/0x01020304/rfc26"), timestamp: Timestamp(rawValue: 1_700_000_000))

@@ -2,7 +2,7 @@ import StatusProtocol
 import TestSupport
 import WakuCrypto
 
-/// What version 0.1 of Status' service reads of clients, and its client of servers.
+/// Messages between clients and servers of Status, version 0.1.
 extension Decoder {
     static var statusV01: [Decoder] {
         let vectors = V01Vectors.recorded

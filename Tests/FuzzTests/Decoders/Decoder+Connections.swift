@@ -1,0 +1,197 @@
+import Core
+import GossipSub
+import NIOCore
+import NIOEmbedded
+@testable import SessionProtocol
+import TestSupport
+import Waku
+import WakuCrypto
+
+@testable import LibP2P
+
+/// Connections, each driven by a sequence of ``Steps``.
+extension Decoder {
+    static var connections: [Decoder] { [libp2p, streams, oxenMQ] }
+
+    // MARK: libp2p
+
+    /// A stream with negotiation and data.
+    private static func opening(_ id: UInt32, _ protocolID: String, _ data: [UInt8]) -> [UInt8] {
+        let lines =
+            Array(buffer: MultistreamNegotiation.line("/multistream/1.0.0")) + Array(buffer: MultistreamNegotiation.line(protocolID))
+        return frame(1, 1, id, 0) + frame(0, 0, id, UInt32(lines.count + data.count)) + lines + data
+    }
+
+    private static func frame(_ type: UInt8, _ flags: UInt16, _ id: UInt32, _ length: UInt32) -> [UInt8] {
+        var buffer = ByteBuffer()
+        buffer.writeMultipleIntegers(UInt8(0), type, flags, id, length)
+        return Array(buffer: buffer)
+    }
+
+    private final class Owner: ConnectionOwner {
+        let traffic = Traffic()
+        let memory = MemoryBudget(limit: 1 << 20)
+        func opened(_ connection: Connection) -> ConnectionError? { nil }
+        func closed(_ connection: Connection?, _ reason: any Error) {}
+        func relieveMemory() {}
+        func isServed(_ protocolID: String) -> Bool { protocolID == "/a" }
+        func start(_ stream: PeerStream) -> Task<Void, Never>? { stream.id % 8 == 7 ? nil : Task {} }
+    }
+
+    private static let served = NodeKey((try? PrivateKey(bytes: [UInt8](repeating: 7, count: 32))) ?? .generate())
+    private static let servedIdentity = NoiseIdentity(served)
+    private static let caller = NoiseIdentity(NodeKey.generate(.ed25519))
+
+    /// The handler of a connection: after the handshake the steps are bytes of yamux, which are encrypted here, bytes as they are, and seconds.
+    private static var libp2p: Decoder {
+        let seed = Steps.encode([
+            (0, opening(1, "/a", [1, 2, 3])), (0, frame(2, 1, 0, 5)), (6, [9]), (0, frame(0, 4, 1, 0)), (0, frame(3, 0, 0, 0)),
+        ])
+        return reading("connections of libp2p", [seed, Steps.encode([(0, opening(3, "/b", [])), (5, [0, 1, 2])])]) { bytes in
+            let channel = EmbeddedChannel()
+            defer { _ = try? channel.finish(acceptAlreadyClosed: true) }
+            let opened = channel.eventLoop.makePromise(of: Connection.self)
+            try channel.pipeline.syncOperations.addHandler(
+                ConnectionHandler(
+                    .responder, identity: servedIdentity, expecting: nil, remoteAddress: nil, settings: .init(), owner: Owner(),
+                    opened: opened))
+            try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+            func received() throws -> ByteBuffer {
+                var all = ByteBuffer()
+                while let bytes = try channel.readOutbound(as: ByteBuffer.self) { all.writeImmutableBuffer(bytes) }
+                return all
+            }
+            var upgrade = ConnectionUpgrade(.initiator, identity: caller, expecting: served.peerID)
+            var (output, input) = (upgrade.opening, ByteBuffer())
+            var upgraded: ConnectionUpgrade.Upgraded?
+            while upgraded == nil {
+                try channel.writeInbound(output)
+                output = ByteBuffer()
+                input.writeImmutableBuffer(try received())
+                upgraded = try upgrade.receive(&input, output: &output)
+            }
+            guard var transport = upgraded?.transport else { return }
+            for step in Steps(bytes) where channel.isActive {
+                var plain = ByteBuffer(bytes: step.bytes)
+                switch step.kind & 7 {
+                case 6: channel.embeddedEventLoop.advanceTime(by: .seconds(Int64(step.bytes.first ?? 0)))
+                case 5: try channel.writeInbound(plain)
+                default: try channel.writeInbound(transport.seal(&plain))
+                }
+                // Everything that it sends must decrypt.
+                var sealed = try received()
+                _ = try transport.open(&sealed)
+            }
+        }
+    }
+
+    /// Bytes of yamux that carry gossip, through the state machines of streams, negotiation, frames and gossip, with answers.
+    private static var streams: Decoder {
+        let topic = PubsubTopic.statusDefault.rawValue
+        var queue = OutboundQueue()
+        let message = GossipMessage(topic: topic, data: [1, 2, 3])
+        for item in [
+            Outgoing.subscription(topic: topic, isOn: true), .graft(topic: topic), .message(message),
+            .ihave(topic: topic, ids: [message.id]),
+        ] {
+            _ = queue.append(item)
+        }
+        let frame = queue.nextFrame() ?? []
+        let seed = Steps.encode([(0, opening(1, "/meshsub/1.2.0", frame)), (1, []), (0, Self.frame(0, 4, 1, 0))])
+        return reading("streams of gossip", [seed]) { bytes in
+            var session = YamuxSession(.responder)
+            var gossip = GossipSubRouter(seed: 1)
+            var streams: [UInt32: (negotiation: MultistreamNegotiation?, input: ByteBuffer, frames: FrameSplitter)] = [:]
+            var input = ByteBuffer()
+            var now = Instant.zero
+            let peer = PeerNumber(rawValue: 1)
+            gossip.subscribe(to: topic, at: now)
+            gossip.connected(peer, version: .v12, isOutbound: false)
+            for step in Steps(bytes) {
+                now = now + .milliseconds(step.kind & 1 == 0 ? 1 : 1000 * Int(step.kind))
+                input.writeBytes(step.bytes)
+                var events: [YamuxSession.Event] = []
+                try session.receive(&input, &events)
+                for event in events {
+                    switch event {
+                    case .opened(let id): streams[id] = (.responder(), ByteBuffer(), FrameSplitter(limit: GossipRPC.maximumByteCount))
+                    case .data(let id, let data):
+                        session.consumed(data.readableBytes, on: id)
+                        guard var stream = streams[id] else { continue }
+                        stream.input.writeImmutableBuffer(data)
+                        if var negotiation = stream.negotiation {
+                            var answers = ByteBuffer()
+                            let agreed = try negotiation.receive(&stream.input, output: &answers) { $0.hasPrefix("/meshsub/") }
+                            _ = session.send(&answers, on: id)
+                            stream.negotiation = agreed == nil ? negotiation : nil
+                        }
+                        if stream.negotiation == nil {
+                            stream.frames.append(Array(buffer: stream.input))
+                            stream.input.clear()
+                            while let frame = try stream.frames.next() {
+                                gossip.received(try GossipRPC(parsing: frame), from: peer, at: now)
+                            }
+                        }
+                        streams[id] = stream
+                    case .finished(let id), .reset(let id):
+                        streams[id] = nil
+                        session.finish(id)
+                    case .windowGrew, .pong: break
+                    case .goAway: return
+                    }
+                }
+                if step.kind & 1 == 1 { gossip.heartbeat(at: now) }
+                for case .validate(let message, _) in gossip.takeActions() {
+                    gossip.judged(message.id, as: step.kind & 2 == 0 ? .accept : .reject, at: now)
+                }
+                session.output.clear()
+            }
+            gossip.disconnected(peer, at: now)
+        }
+    }
+
+    // MARK: oxenmq
+
+    /// Messages of a storage server: a step is a part, and an odd kind says that another part of its message follows.
+    private static var oxenMQ: Decoder {
+        func message(_ parts: [[UInt8]]) -> [UInt8] {
+            Steps.encode(parts.enumerated().map { (kind: $0.offset < parts.count - 1 ? 1 : 0, bytes: $0.element) })
+        }
+        let seed =
+            message([Array("HELLO".utf8)]) + message([Array("REPLY".utf8), [1], Array("ld7:successi1eed7:errcodei6e5:error1:aee".utf8)])
+            + message([Array("notify.message".utf8), SessionVectors.derived.notifyMessageBencodeHex.bytes.prefix(200).map { $0 }])
+            + message([Array("FORBIDDEN".utf8), Array("REPLY".utf8), [2]]) + message([Array("BYE".utf8)])
+        return Decoder(name: "sessions of oxenmq", seeds: [seed]) { bytes in
+            var session = OxenMQSession()
+            var hints = SwarmHintReader()
+            var parts: [[UInt8]] = []
+            for step in Steps(bytes) {
+                parts.append(step.bytes)
+                // As the socket's owner does: no more than one part over the limit is kept.
+                guard step.kind & 1 == 0 || parts.count > OxenMQSession.maximumPartCount else { continue }
+                let wasReady = session.isReady
+                switch session.receive(parts) {
+                case .reply(_, let parts):
+                    precondition(wasReady)
+                    for part in parts {
+                        _ = MonitorOutcome.outcomes(parsing: part, count: 2)
+                        _ = try? StorageServerList(parsingOxend: part)
+                    }
+                case .command(let name, let parts):
+                    precondition(wasReady)
+                    for part in parts {
+                        if name == MonitorEnded.command {
+                            _ = try? MonitorEnded(parsing: part, &hints)
+                        } else {
+                            _ = try? NotifyMessage(parsing: part)
+                        }
+                    }
+                case .hello: precondition(!wasReady && session.isReady)
+                case .bye, .refused, .ignored: break
+                }
+                parts.removeAll()
+            }
+            return .taken
+        }
+    }
+}
