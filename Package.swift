@@ -40,6 +40,10 @@ let yaml: Target.Dependency = .product(name: "Yams", package: "Yams", condition:
 let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift", condition: server)
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server)
 
+/// Set by Deploy/dev/fuzz: then FuzzTests is a program that libFuzzer drives, in place of tests. Its `main` is libFuzzer's, which nothing else
+/// links.
+let fuzzes = Context.environment["WAKU_PUSH_FUZZ"] != nil
+
 /// Set by Deploy/release; empty in local builds.
 let commit = (Context.environment["WAKU_PUSH_COMMIT"] ?? "").filter(\.isHexDigit)
 
@@ -324,14 +328,18 @@ package.targets += [
         path: "Tests/CrashTest", swiftSettings: strict),
 ]
 
-// The decoders of foreign bytes.
+// The decoders of foreign bytes, as tests or as a program.
 let decoders: [Target.Dependency] = [
     "Cluster", "Core", "CurlClient", "Delivery", "GossipSub", "HTTPService", "LibP2P", "NwakuRelay", "PushReceiver", "SessionProtocol",
     "SessionServer", "SessionStandIns", "StatusGoImport", "StatusProtocol", "StatusServer", "StorePostgreSQL", "TestSupport", "Waku",
-    "WakuCrypto", "WakuP2P",
-    "WakuPushCommands", grdb, httpTypes, nio, nioEmbedded, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1,
+    "WakuCrypto", "WakuP2P", "WakuPushCommands", grdb, httpTypes, nio, nioEmbedded, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1,
 ]
-package.targets.append(.testTarget(name: "FuzzTests", dependencies: decoders, exclude: ["Corpora"], swiftSettings: testing))
+package.targets.append(
+    fuzzes
+        ? .executableTarget(
+            name: "fuzz", dependencies: decoders, path: "Tests/FuzzTests", exclude: ["Corpora", "FuzzTests.swift", "Mutator.swift"],
+            swiftSettings: strict + [.unsafeFlags(["-parse-as-library"])])
+        : .testTarget(name: "FuzzTests", dependencies: decoders, exclude: ["Corpora", "Fuzzer.swift"], swiftSettings: testing))
 
 // The programs of the client's tutorials. They are a package of their own for readers, which Deploy/test --all builds.
 package.targets += ["bot", "listener", "sender", "share"].map { name in
