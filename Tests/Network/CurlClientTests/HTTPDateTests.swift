@@ -10,6 +10,11 @@ struct HTTPDateTests {
         }
     }
 
+    /// Found by Deploy/dev/fuzz: Foundation's formatter traps on it.
+    @Test func aDateOverWhichFoundationTrapsIsRefused() {
+        #expect(HTTPDate.parse("S 06\u{05B1}ov 4 22:4:7 G") == nil)
+    }
+
     /// A date has a resolution of one second, and may have been written at any time during the exchange: differences within that uncertainty count as
     /// none.
     @Test func clocks() {
