@@ -43,14 +43,21 @@ extension Admin.Registrations {
 
         private func find(_ text: String) throws -> [RegistrationSummary] {
             let store = try openStore()
-            var (byInstallation, byOwner) = (filter.filter, filter.filter)
-            byInstallation.installationPrefix = Array(text.utf8)
-            guard let registrant = RegistrantArgument(argument: text) else {
-                return try store.read(StatusServer.Registrations.summaries(byInstallation, limit: limit))
+            // Installation ids of identities other than the first are stored with a mark before them.
+            let marks = text.isEmpty ? [] : try store.read(StoreIdentities.all()).dropFirst().map { ServerMark(of: $0).storedPrefix }
+            var filters = ([[]] + marks).map { mark in
+                var filter = filter.filter
+                filter.installationPrefix = mark + Array(text.utf8)
+                return filter
             }
-            byOwner.keyHashPrefix = registrant.prefix
-            let first = try store.read(StatusServer.Registrations.summaries(byInstallation, limit: limit))
-            return try first + store.read(StatusServer.Registrations.summaries(byOwner, limit: limit - first.count))
+            if let registrant = RegistrantArgument(argument: text) {
+                var byOwner = filter.filter
+                byOwner.keyHashPrefix = registrant.prefix
+                filters.append(byOwner)
+            }
+            return try filters.reduce(into: []) { found, filter in
+                found += try store.read(StatusServer.Registrations.summaries(filter, limit: limit - found.count))
+            }
         }
 
         private func find(byTokenIn path: String) throws -> [RegistrationSummary] {
