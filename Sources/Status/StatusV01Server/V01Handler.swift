@@ -49,11 +49,41 @@ struct V01Handler: WakuHandler {
 
     func change(_ message: Decoded<V01AddressedCommand>, at now: Timestamp) -> StoreCommand<Outcome> {
         switch message.command.command {
-        case .register(let claim): server(of: message).register.change(claim, at: now).map(Outcome.register)
+        case .register(let claim): return server(of: message).register.change(claim, at: now).map(Outcome.register)
         case .request(let request, let key, let expires):
-            server(of: message).request.change(request, key: key, expires: expires, times: message.times, at: now).map(Outcome.request)
+            let pending = V01PendingRequest(parts: V01RequestHandler.isLarge(request) ? AwaitedParts() : nil)
+            return server(of: message).request.change(
+                request, after: pending, key: key, expires: expires, times: message.times, at: now
+            ).map(Outcome.request)
         case .query: preconditionFailure("queries change nothing")
         }
+    }
+
+    func isLarge(_ message: Decoded<V01AddressedCommand>) -> Bool {
+        if case .request(let request, _, _) = message.command.command { V01RequestHandler.isLarge(request) } else { false }
+    }
+
+    func turns(of message: Decoded<V01AddressedCommand>, at now: Timestamp) -> (charge: Charge, size: Int)? {
+        guard isLarge(message), case .request(let request, _, _) = message.command.command, let first = request.requests.first else {
+            return nil
+        }
+        // Which registrant an access token belongs to is read with the first part.
+        let payer = limits.standings.hasher.payer(.registrant, first.accessToken.bytes)
+        return (Charge(payer, .stranger), min(request.requests.count, LargeRequests.partCount))
+    }
+
+    func change(_ message: Decoded<V01AddressedCommand>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>? {
+        guard case .request(let request, let key, let expires) = message.command.command, case .request(let outcome) = outcome,
+            outcome.pending.decidedCount < request.requests.count
+        else { return nil }
+        return server(of: message).request.change(
+            request, after: outcome.pending, key: key, expires: expires, times: message.times, at: now
+        ).map(Outcome.request)
+    }
+
+    func committed(_ message: Decoded<V01AddressedCommand>, part outcome: Outcome) {
+        guard case .request(let outcome) = outcome, let parts = outcome.pending.parts, !outcome.deliveries.isEmpty else { return }
+        node.delivery.await(parts.part(outcome.deliveries, receivedAt: message.times?.received, trace: message.times?.trace))
     }
 
     func queued(by outcome: Outcome) -> [QueuedDelivery] {
@@ -88,15 +118,17 @@ struct V01Handler: WakuHandler {
     private func finish(_ pending: V01PendingRequest, request: V01.Request, key: [UInt8], message: Decoded<V01AddressedCommand>) {
         let deliveries = pending.deliveries
         guard !deliveries.isEmpty else { return acknowledge(pending, outcomes: [:], request: request, key: key, message: message) }
+        let completion: @Sendable (AwaitedDeliveries.Results) -> Void = { results in
+            let verdict = pending.verdict(results.outcomes)
+            if verdict.isFinal {
+                // Not awaited: the store has it in its queue before the same request can be decided again.
+                node.store.enqueue(.change([V01Answers.remember(verdict.error, to: key, at: node.now())]))
+            }
+            acknowledge(pending, outcomes: results.outcomes, request: request, key: key, message: message)
+        }
+        if let parts = pending.parts { return parts.finish(completion) }
         node.delivery.await(
-            AwaitedDeliveries(deliveries, receivedAt: message.times?.received, trace: message.times?.trace) { results in
-                let verdict = pending.verdict(results.outcomes)
-                if verdict.isFinal {
-                    // Not awaited: the store has it in its queue before the same request can be decided again.
-                    node.store.enqueue(.change([V01Answers.remember(verdict.error, to: key, at: node.now())]))
-                }
-                acknowledge(pending, outcomes: results.outcomes, request: request, key: key, message: message)
-            })
+            AwaitedDeliveries(deliveries, receivedAt: message.times?.received, trace: message.times?.trace, completion: completion))
     }
 
     private func acknowledge(

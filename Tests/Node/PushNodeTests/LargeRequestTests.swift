@@ -6,6 +6,7 @@ import NodeMetrics
 import PushClient
 import StatusProtocol
 import StatusServer
+import StatusV01Server
 import Storage
 import TestSupport
 import Testing
@@ -123,6 +124,41 @@ import WakuCrypto
             await relay.feed([request])
             try await node.wait { gorush.accepted.count == clients.count && node.count(.requestAnswered) == 1 }
             #expect(Set(gorush.accepted.map(\.id)).count == clients.count)
+        }
+    }
+
+    @Test(arguments: StoreEngine.allCases) func largeRequestsOfVersion01AreCommittedInParts(engine: StoreEngine) async throws {
+        let (folder, identity, location, gorush) = (
+            try TemporaryFolder(), PrivateKey.generate(), try await engine.location(), ScriptedGorush()
+        )
+        let accounts = (0..<Self.deviceCount).map { number in
+            V01Account(of: identity.publicKey, devices: [V01Account.device(token: "token \(number)")])
+        }
+        @Sendable func request(_ accounts: [V01Account], messageID: [UInt8], ackKey: [UInt8]) -> WakuMessage {
+            let request = V01.Request(requests: accounts.map { $0.entry() }, message: [1], messageID: messageID, ackKey: ackKey)
+            return V01Account.message(.request, request.encoded(), to: identity.publicKey, signedBy: .generate())
+        }
+        let keys = (0..<2).map { _ in randomBytes(32) }
+        let large = request(accounts, messageID: [1], ackKey: keys[0])
+        let small = request([accounts[139]], messageID: [2], ackKey: keys[1])
+        let configure: (inout ServerConfiguration) -> Void = {
+            $0.store = location
+            $0.statusV01 = StatusPushV01.Configuration()
+        }
+        try await withFedNode(identity, folder.path, gorush, configure: configure) { node, relay in
+            await relay.feed(accounts.map { $0.message($0.register(version: 1)) })
+            try await node.wait { relay.published.count == accounts.count }
+            gorush.answer(.failed(retryAfter: nil))
+            await relay.feed([large, small])
+            try await node.wait { node.count(.notificationQueued) == accounts.count + 1 }
+            let waiting = try Self.waiting(node)
+            @Sendable func delivery(_ messageID: [UInt8], _ account: V01Account) -> DeliveryID {
+                DeliveryID(messageID: messageID, registrant: account.keyHash, installationID: account.devices[0].installationID)
+            }
+            let ofSmall = delivery([2], accounts[139])
+            let place = try #require(waiting.firstIndex(of: ofSmall))
+            #expect(place <= 128)
+            #expect(waiting.filter { $0 != ofSmall } == accounts.map { delivery([1], $0) })
         }
     }
 

@@ -14,10 +14,12 @@ extension V01 {
 
         /// - Parameters:
         ///   - request: A complete request: see ``isComplete(_:)``.
+        ///   - deviceLimit: Further devices are not notified; fewer than ``deviceLimit`` if some of the request's entries were decided before.
         ///   - record: The record selected by an access token; nil if there is none.
         ///   - delivery: The state of a delivery; nil if there is none yet.
         package static func decide(
-            _ request: Request, record: (AccessToken) throws -> SelectedRecord?, delivery: (DeliveryID) throws -> DeliveryState?
+            _ request: Request, deviceLimit: Int = deviceLimit, record: (AccessToken) throws -> SelectedRecord?,
+            delivery: (DeliveryID) throws -> DeliveryState?
         ) rethrows -> RequestDecision {
             var decision = RequestDecision()
             var known: Set<DeliveryID> = []

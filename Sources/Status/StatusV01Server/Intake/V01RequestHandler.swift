@@ -1,5 +1,6 @@
 import RateLimits
 import Delivery
+import NodeAPI
 import NodeMetrics
 import Core
 import StatusProtocol
@@ -14,9 +15,20 @@ struct V01PendingRequest: Sendable {
         case known(V01.Acknowledgement.ErrorType?)
         /// Depends on the outcomes of these deliveries; there may be none.
         case awaiting(Set<DeliveryID>, hasBadToken: Bool, isRefused: Bool)
+
+        /// With the results of further entries.
+        func adding(_ further: Set<DeliveryID>, hasBadToken: Bool = false, isRefused: Bool) -> State {
+            guard case .awaiting(let deliveries, let hadBadToken, let wasRefused) = self else { return self }
+            return .awaiting(
+                deliveries.union(further), hasBadToken: hadBadToken || hasBadToken, isRefused: wasRefused || isRefused)
+        }
     }
 
-    var state: State
+    var state = State.awaiting([], hasBadToken: false, isRefused: false)
+    /// The number of entries, from the first, that are decided.
+    var decidedCount = 0
+    /// nil for a request that is committed at once.
+    var parts: AwaitedParts?
 
     /// A request that failed as a whole.
     static let failed = V01PendingRequest(state: .awaiting([], hasBadToken: false, isRefused: true))
@@ -43,7 +55,10 @@ struct V01PendingRequest: Sendable {
 struct V01RequestHandler: Sendable {
     struct Outcome: Sendable {
         let pending: V01PendingRequest
+        /// The notifications of the last part.
         let queued: [QueuedDelivery]
+        /// The deliveries that the last part waits for.
+        var deliveries: Set<DeliveryID> = []
     }
 
     let records: Records
@@ -55,35 +70,69 @@ struct V01RequestHandler: Sendable {
     /// Whether other nodes post from the outbox too.
     var isShared = false
 
+    /// The next entries of a request, with all that their decision needs.
+    private struct Part: Sendable {
+        let request: V01.Request
+        /// The entries before.
+        let former: V01PendingRequest
+        let isLast: Bool
+        let key: [UInt8]
+        let expires: Timestamp
+        let times: MessageTimes?
+        let now: Timestamp
+
+        func outcome(
+            _ state: V01PendingRequest.State, _ deliveries: Set<DeliveryID> = [], _ queued: [QueuedDelivery] = []
+        ) -> Outcome {
+            var pending = former
+            pending.state = state
+            pending.decidedCount += request.requests.count
+            return Outcome(pending: pending, queued: queued, deliveries: deliveries)
+        }
+    }
+
+    static func isLarge(_ request: V01.Request) -> Bool { request.requests.count > LargeRequests.smallCount }
+
+    /// Decides the next entries of a request, up to ``NodeAPI/LargeRequests/partCount``.
+    ///
+    /// - Parameter former: the entries before.
     func change(
-        _ request: V01.Request, key: [UInt8], expires: Timestamp, times: MessageTimes?, at now: Timestamp
+        _ request: V01.Request, after former: V01PendingRequest, key: [UInt8], expires: Timestamp, times: MessageTimes?, at now: Timestamp
     ) -> StoreCommand<Outcome> {
-        V01Answers.answer(to: key).then { known in
-            if let known { return .done(Outcome(pending: V01PendingRequest(state: .known(known)), queued: [])) }
-            return records.selection(by: Array(Set(request.requests.map(\.accessToken))), at: server).then { selection in
-                guard let selection else { return .done(Outcome(pending: .failed, queued: [])) }
-                return decide(request, key: key, selection: selection, expires: expires, times: times, at: now)
+        let end = min(former.decidedCount + LargeRequests.partCount, request.requests.count)
+        var next = request
+        next.requests = Array(request.requests[former.decidedCount..<end])
+        let part = Part(
+            request: next, former: former, isLast: end == request.requests.count, key: key, expires: expires, times: times, now: now)
+        return V01Answers.answer(to: key).then { known in
+            if let known {
+                var pending = former
+                (pending.state, pending.decidedCount) = (.known(known), request.requests.count)
+                return .done(Outcome(pending: pending, queued: []))
+            }
+            return records.selection(by: Array(Set(part.request.requests.map(\.accessToken))), at: server).then { selection in
+                guard let selection else { return .done(part.outcome(former.state.adding([], isRefused: true))) }
+                return decide(part, selection: selection)
             }
         }
     }
 
-    private func decide(
-        _ request: V01.Request, key: [UInt8], selection: Records.Selection, expires: Timestamp, times: MessageTimes?,
-        at now: Timestamp
-    ) -> StoreCommand<Outcome> {
+    private func decide(_ part: Part, selection: Records.Selection) -> StoreCommand<Outcome> {
         // Determines the deliveries first, then reads their states.
-        let first = V01.RequestRules.decide(request, record: { selection.records[$0] }, delivery: { _ in nil })
-        guard !first.started.isEmpty else {
-            return carryOut(first, request: request, key: key, selection: selection, expires: expires, times: times, at: now)
-        }
+        let first = decision(part, selection) { _ in nil }
+        guard !first.started.isEmpty else { return carryOut(first, part, selection: selection) }
         let ids = first.started.map(\.id)
         return DeliveryStorage.states(of: ids).then { states in
             let known = Dictionary(zip(ids, states).compactMap { id, state in state.map { (id, $0) } }) { first, _ in first }
-            let decision =
-                known.isEmpty
-                ? first : V01.RequestRules.decide(request, record: { selection.records[$0] }, delivery: { known[$0] })
-            return carryOut(decision, request: request, key: key, selection: selection, expires: expires, times: times, at: now)
+            return carryOut(known.isEmpty ? first : decision(part, selection) { known[$0] }, part, selection: selection)
         }
+    }
+
+    private func decision(
+        _ part: Part, _ selection: Records.Selection, delivery: (DeliveryID) -> DeliveryState?
+    ) -> V01.RequestDecision {
+        let left = V01.RequestRules.deviceLimit - part.former.deliveries.count
+        return V01.RequestRules.decide(part.request, deviceLimit: left, record: { selection.records[$0] }, delivery: delivery)
     }
 
     private struct Planned: Sendable {
@@ -92,10 +141,8 @@ struct V01RequestHandler: Sendable {
         let version: UInt64
     }
 
-    private func carryOut(
-        _ decision: V01.RequestDecision, request: V01.Request, key: [UInt8], selection: Records.Selection, expires: Timestamp,
-        times: MessageTimes?, at now: Timestamp
-    ) -> StoreCommand<Outcome> {
+    private func carryOut(_ decision: V01.RequestDecision, _ part: Part, selection: Records.Selection) -> StoreCommand<Outcome> {
+        let now = part.now
         var isRefused = decision.isRefused
         var planned: [Planned] = []
         var versions: [V01.KeyHash: UInt64] = [:]
@@ -114,27 +161,22 @@ struct V01RequestHandler: Sendable {
         var changes = planned.map { planned in
             DeliveryStorage.enqueue(
                 planned.notification.id, for: planned.device,
-                payload: V01Payload.encode(chatID: planned.notification.chatID, message: request.message), expires: expires,
+                payload: V01Payload.encode(chatID: planned.notification.chatID, message: part.request.message), expires: part.expires,
                 markedAt: isShared ? nil : now, by: records.sealer)
         }
-        let pending = V01PendingRequest(
-            state: .awaiting(
-                Set(planned.map(\.notification.id) + decision.awaited), hasBadToken: decision.hasBadToken, isRefused: isRefused))
-        if pending.deliveries.isEmpty {
-            let verdict = pending.verdict([:])
-            if verdict.isFinal { changes.append(V01Answers.remember(verdict.error, to: key, at: now)) }
+        let deliveries = Set(planned.map(\.notification.id) + decision.awaited)
+        let state = part.former.state.adding(deliveries, hasBadToken: decision.hasBadToken, isRefused: isRefused)
+        let outcome = part.outcome(state, deliveries)
+        if part.isLast, outcome.pending.deliveries.isEmpty {
+            let verdict = outcome.pending.verdict([:])
+            if verdict.isFinal { changes.append(V01Answers.remember(verdict.error, to: part.key, at: now)) }
         }
         return .apply(changes) { [planned] inserted in
-            Outcome(
-                pending: pending, queued: queued(planned, rows: inserted, message: request.message, expires: expires, times: times, at: now)
-            )
+            part.outcome(state, deliveries, queued(planned, rows: inserted, part))
         }
     }
 
-    private func queued(
-        _ planned: [Planned], rows: [Int64], message: [UInt8], expires: Timestamp, times: MessageTimes?,
-        at now: Timestamp
-    ) -> [QueuedDelivery] {
+    private func queued(_ planned: [Planned], rows: [Int64], _ part: Part) -> [QueuedDelivery] {
         var group: Int64?
         var previous: V01.PlannedNotification?
         return zip(planned, rows).map { planned, row in
@@ -145,10 +187,11 @@ struct V01RequestHandler: Sendable {
                 version: planned.version, platform: notification.platform, deviceToken: notification.device.token,
                 apnTopic: notification.platform == .apn ? apnsTopic : "")
             let content = V01Content(
-                chatID: notification.chatID, message: message, installationID: notification.device.installationID)
+                chatID: notification.chatID, message: part.request.message, installationID: notification.device.installationID)
             let waiting = WaitingDelivery(
-                id: row, delivery: notification.id, device: planned.device, expires: expires, markedAt: isShared ? nil : now)
-            return QueuedDelivery(PostableDelivery(waiting, to: address, content), times: times, group: group)
+                id: row, delivery: notification.id, device: planned.device, expires: part.expires,
+                markedAt: isShared ? nil : part.now)
+            return QueuedDelivery(PostableDelivery(waiting, to: address, content), times: part.times, group: group)
         }
     }
 }
