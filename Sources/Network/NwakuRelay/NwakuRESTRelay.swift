@@ -25,6 +25,8 @@ public final class NwakuRESTRelay: Relay {
         public var cacheCapacity: Int
         /// The content topics to query from the store after messages may have been lost.
         public var catchUpTopics: [ContentTopic]
+        /// Further content topics to query, read each time before.
+        public var learnedTopics: (any LearnedContentTopics)?
         /// ``NwakuRESTRelay/seenUntil`` of the previous run, to catch up from. Topics without an entry have nothing to catch up with.
         public var lastSeen: [PubsubTopic: Timestamp]
         /// Whether to deliver messages on a topic of the form of `ContentTopic.init(_:)`; others are dropped. nil delivers all messages.
@@ -113,8 +115,8 @@ public final class NwakuRESTRelay: Relay {
                     pubsubTopics: configuration.pubsubTopics, pollInterval: configuration.pollInterval,
                     cacheCapacity: configuration.cacheCapacity, backoff: timing.nodeBackoff),
                 catchUp: StoreCatchUp.Configuration(
-                    contentTopics: configuration.catchUpTopics, settling: timing.settling, shortestPeriod: timing.catchUpPeriod,
-                    backoff: timing.storeBackoff),
+                    contentTopics: configuration.catchUpTopics, learned: configuration.learnedTopics, settling: timing.settling,
+                    shortestPeriod: timing.catchUpPeriod, backoff: timing.storeBackoff),
                 lastSeen: configuration.lastSeen, at: .now()))
     }
 

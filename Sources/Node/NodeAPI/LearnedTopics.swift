@@ -3,8 +3,8 @@ public import Waku
 
 /// Topics of a protocol that learns some of them from registrations, while it runs. They may have any form.
 ///
-/// Messages missed while no node ran are looked up on the protocol's own topics, not on learned ones.
-public final class LearnedTopics: WakuTopics {
+/// Messages missed while the node did not run are looked up on the learned topics too.
+public final class LearnedTopics: WakuTopics, LearnedContentTopics {
     private struct State {
         var topics: Set<ContentTopic> = []
         var tags: Set<TopicTag> = []
@@ -13,7 +13,7 @@ public final class LearnedTopics: WakuTopics {
     /// The topics that the protocol always listens on.
     public let own: [ContentTopic]
     private let ownTags: Set<TopicTag>
-    private let learned = Mutex(State())
+    private let state = Mutex(State())
 
     /// - Parameter own: the topics of registrations and requests.
     public init(own: [ContentTopic]) {
@@ -23,7 +23,7 @@ public final class LearnedTopics: WakuTopics {
 
     /// Adds learned topics.
     public func insert(_ topics: some Sequence<ContentTopic>) {
-        learned.withLock { state in
+        state.withLock { state in
             for topic in topics where state.topics.insert(topic).inserted { state.tags.insert(topic.listeningTag) }
         }
     }
@@ -32,13 +32,16 @@ public final class LearnedTopics: WakuTopics {
     public func replace(_ topics: some Sequence<ContentTopic>) {
         let topics = Set(topics)
         let tags = Set(topics.map(\.listeningTag))
-        learned.withLock { $0 = State(topics: topics, tags: tags) }
+        state.withLock { $0 = State(topics: topics, tags: tags) }
     }
 
-    public var otherCount: Int { learned.withLock(\.topics.count) }
-    public func contains(_ tag: TopicTag) -> Bool { ownTags.contains(tag) || learned.withLock { $0.tags.contains(tag) } }
+    public var learned: (any LearnedContentTopics)? { self }
+    public var otherCount: Int { state.withLock(\.topics.count) }
+    public func contains(_ tag: TopicTag) -> Bool { ownTags.contains(tag) || state.withLock { $0.tags.contains(tag) } }
+    public func contains(_ topic: ContentTopic) -> Bool { state.withLock { $0.topics.contains(topic) } }
+    public func topics(limit: Int) -> [ContentTopic]? { state.withLock { $0.topics.count > limit ? nil : Array($0.topics) } }
     public func contentTopics(limit: Int) -> [ContentTopic] {
         let own = own.prefix(limit)
-        return own + learned.withLock { Array($0.topics.prefix(limit - own.count)) }
+        return own + state.withLock { Array($0.topics.prefix(limit - own.count)) }
     }
 }

@@ -4,6 +4,8 @@ public import Waku
 public protocol WakuTopics: Sendable {
     /// The node's own topics, for registrations and requests. Messages missed on them are retrieved later.
     var own: [ContentTopic] { get }
+    /// Other topics on which missed messages are retrieved too; nil, the default, for none.
+    var learned: (any LearnedContentTopics)? { get }
     /// The number of other topics that the protocol listens on now.
     var otherCount: Int { get }
     /// Whether the protocol listens on the topic of a `ContentTopic.listeningTag`. Topics may have the same tag, so handlers compare the
@@ -14,6 +16,7 @@ public protocol WakuTopics: Sendable {
 }
 
 extension WakuTopics {
+    public var learned: (any LearnedContentTopics)? { nil }
     public var otherCount: Int { 0 }
     public func contains(_ tag: TopicTag) -> Bool { own.contains { $0.listeningTag == tag } }
     public func contentTopics(limit: Int) -> [ContentTopic] { Array(own.prefix(limit)) }

@@ -268,4 +268,60 @@ struct StoreCatchUpTests {
         #expect(query.cursor == nil)
         #expect(query.startTime == message(1).message.timestamp)
     }
+
+    // MARK: Learned topics
+
+    private struct Learned: LearnedContentTopics {
+        let all: [ContentTopic]
+        func contains(_ topic: ContentTopic) -> Bool { all.contains(topic) }
+        func topics(limit: Int) -> [ContentTopic]? { all.count > limit ? nil : all }
+    }
+
+    private func catchUp(learned count: Int, contentTopics: [ContentTopic] = [topic]) -> (StoreCatchUp, [ContentTopic]) {
+        let learned = (0..<count).map { ContentTopic(rawValue: "/chat/1/\($0)/proto") }
+        return (
+            StoreCatchUp(configuration: .init(contentTopics: contentTopics, learned: Learned(all: learned), settling: .zero)), learned
+        )
+    }
+
+    private func message(on topic: ContentTopic) -> ReceivedMessage {
+        ReceivedMessage(message: WakuMessage(payload: [1], contentTopic: topic, timestamp: Self.day), pubsubTopic: .statusDefault)
+    }
+
+    @Test func learnedTopicsAreQueriedAfterTheNodesOwn() throws {
+        var (catchUp, learned) = catchUp(learned: 11)
+        catchUp.noteReceived([message(on: learned[3]), message(on: ContentTopic(rawValue: "/chat/1/other/proto"))])
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        var asked: [[ContentTopic]] = []
+        while case .query(let query) = catchUp.next(at: moment(.zero)) {
+            asked.append(query.contentTopics)
+            // The message that came live is left out.
+            let fresh = catchUp.fresh([message(on: learned[3])])
+            #expect(fresh.isEmpty)
+            _ = catchUp.answered(page())
+        }
+        #expect(asked == [[Self.topic], Array(learned[..<10]), Array(learned[10...])])
+    }
+
+    @Test func manyLearnedTopicsAreFoundAmongAllMessages() throws {
+        var (catchUp, learned) = catchUp(learned: StoreCatchUp.learnedTopicLimit + 1)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        #expect(try query(catchUp.next(at: moment(.zero))).contentTopics == [Self.topic])
+        _ = catchUp.answered(page())
+        let query = try query(catchUp.next(at: moment(.zero)))
+        #expect(query.contentTopics.isEmpty)
+        #expect(query.pubsubTopic == .statusDefault)
+        let fresh = catchUp.fresh([message(on: learned[100]), message(on: ContentTopic(rawValue: "/chat/1/other/proto")), message(1)])
+        #expect(fresh.map(\.message.contentTopic) == [learned[100], Self.topic])
+        let summary = catchUp.answered(page())
+        #expect(summary == StoreCatchUp.Summary(messageCount: 2, pageCount: 2))
+    }
+
+    @Test func nothingIsQueriedBeforeATopicIsLearned() {
+        var (catchUp, _) = catchUp(learned: 0, contentTopics: [])
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        let action = catchUp.next(at: moment(.zero))
+        #expect(action == .idle)
+        #expect(catchUp.missingFrom(at: moment(.seconds(4))) == nil)
+    }
 }

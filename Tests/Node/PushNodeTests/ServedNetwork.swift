@@ -59,16 +59,18 @@ actor ServedNetwork {
     }
 
     /// A relay attached to it, with shorter intervals than by default.
-    nonisolated func relay(port: Int, _ needs: RelayNeeds) throws -> NwakuRESTRelay {
+    nonisolated func relay(port: Int, _ needs: RelayNeeds, settling: Duration = .milliseconds(20)) throws -> NwakuRESTRelay {
         let short = ExponentialBackoff(initial: .milliseconds(10), maximum: .milliseconds(50))
         let address = try NodeAddress("http://127.0.0.1:\(port)")
+        var configuration = NwakuRESTRelay.Configuration(
+            address: address, pubsubTopics: needs.pubsubTopics, pollInterval: .milliseconds(20), catchUpTopics: needs.ownTopics,
+            lastSeen: needs.seenUntil, wants: needs.wants, report: needs.report)
+        configuration.learnedTopics = needs.learnedTopics
         let relay = try NwakuRESTRelay(
-            configuration: NwakuRESTRelay.Configuration(
-                address: address, pubsubTopics: needs.pubsubTopics, pollInterval: .milliseconds(20), catchUpTopics: needs.ownTopics,
-                lastSeen: needs.seenUntil, wants: needs.wants, report: needs.report),
+            configuration: configuration,
             api: NwakuAPI(address: address, client: client, minimumTimeout: .seconds(60)), logger: quiet,
             timing: NwakuRESTRelay.Timing(
-                nodeBackoff: short, storeBackoff: short, catchUpPeriod: .milliseconds(20), settling: .milliseconds(20)))
+                nodeBackoff: short, storeBackoff: short, catchUpPeriod: .milliseconds(20), settling: settling))
         attached.withLock { $0 = relay }
         return relay
     }

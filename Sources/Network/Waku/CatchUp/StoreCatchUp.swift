@@ -15,10 +15,12 @@ package import Core
 /// Time windows start early, because stores order messages by the senders' clocks, and have no end, because the local clock may be behind.
 /// When the local clock turns out to have been ahead, so that windows started too late, the walks of that time are repeated.
 package struct StoreCatchUp {
-    package struct Configuration: Hashable, Sendable {
+    package struct Configuration: Sendable {
         package var pubsubTopic = PubsubTopic.statusDefault
-        /// The content topics to query; without any, gaps are ignored.
+        /// The content topics to query; without any, and without ``learned``, gaps are ignored.
         package var contentTopics: [ContentTopic]
+        /// Further content topics, read when a walk begins.
+        package var learned: (any LearnedContentTopics)?
         /// The assumed maximum difference of clocks: windows start earlier by this.
         package var overlap = Duration.seconds(60)
         /// A gap is closed by a walk that starts this long after it was noted: the time a store takes to store a message.
@@ -31,10 +33,12 @@ package struct StoreCatchUp {
         package var backoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
 
         package init(
-            contentTopics: [ContentTopic], settling: Duration = .seconds(1), shortestPeriod: Duration = .seconds(5), pageLimit: Int = 1000,
+            contentTopics: [ContentTopic], learned: (any LearnedContentTopics)? = nil, settling: Duration = .seconds(1),
+            shortestPeriod: Duration = .seconds(5), pageLimit: Int = 1000,
             rememberedHashCount: Int = 20_000, backoff: ExponentialBackoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
         ) {
             self.contentTopics = contentTopics
+            self.learned = learned
             self.settling = settling
             self.shortestPeriod = shortestPeriod
             self.pageLimit = pageLimit
@@ -85,6 +89,9 @@ package struct StoreCatchUp {
     package static let clockLookBack = Duration.seconds(3600)
     /// A wall clock that is set back by more than this starts a repeated walk. Smaller than the overlap, which covers the senders' clocks too.
     private static let clockTolerance = Duration.seconds(10)
+    /// The maximum number of learned topics that queries name. With more, one query reads all messages of the pubsub topic, which is fewer
+    /// pages than a query for every ``StoreQuery/maximumTopicCount`` topics.
+    package static let learnedTopicLimit = 100
 
     private let configuration: Configuration
     private let contentTopics: Set<ContentTopic>
@@ -116,7 +123,7 @@ package struct StoreCatchUp {
     /// - Returns: false when there are no content topics to query.
     @discardableResult
     package mutating func noteGap(from start: Moment, at now: Moment) -> Bool {
-        guard !contentTopics.isEmpty else { return false }
+        guard !contentTopics.isEmpty || configuration.learned != nil else { return false }
         if gaps.count < 2 {
             gaps.append(Gap(from: start, notedAt: now.instant))
         } else {
@@ -143,9 +150,14 @@ package struct StoreCatchUp {
 
     /// Records messages that were received live, so that ``fresh(_:)`` leaves them out.
     package mutating func noteReceived(_ messages: [ReceivedMessage]) {
-        for message in messages where contentTopics.contains(message.message.contentTopic) {
+        for message in messages where isNeeded(message) {
             _ = recent.insert(message.hash)
         }
+    }
+
+    private func isNeeded(_ message: ReceivedMessage) -> Bool {
+        let topic = message.message.contentTopic
+        return contentTopics.contains(topic) || configuration.learned?.contains(topic) ?? false
     }
 
     /// The next action. Returns the same query until ``answered(_:)`` or ``failed(isTooMuch:at:jitter:)`` is called.
@@ -157,20 +169,33 @@ package struct StoreCatchUp {
         if let lastStart, now.instant < lastStart + configuration.shortestPeriod {
             return .wait(until: lastStart + configuration.shortestPeriod)
         }
-        return .query(begin(at: now, from: gaps.map(\.from).reduce(first.from, Moment.earliest)))
+        return begin(at: now, from: gaps.map(\.from).reduce(first.from, Moment.earliest)).map(Action.query) ?? .idle
     }
 
-    private mutating func begin(at now: Moment, from: Moment) -> StoreQuery {
-        gaps.removeAll { now.instant >= $0.notedAt + configuration.settling }
-        let queries = StoreQuery.queries(
-            pubsubTopics: [pubsubTopic], contentTopics: configuration.contentTopics,
-            from: from.earliestWallClock(at: now) - configuration.overlap)
+    /// Returns nil, and drops the gaps, if there is no topic to query: nothing was learned yet.
+    private mutating func begin(at now: Moment, from: Moment) -> StoreQuery? {
+        let settling = configuration.settling
+        gaps.removeAll { now.instant >= $0.notedAt + settling }
+        let queries = self.queries(from: from.earliestWallClock(at: now) - configuration.overlap)
+        guard let first = queries.first else {
+            gaps = []
+            return nil
+        }
         lastStart = now.instant
         walked = (
             min(walked?.from ?? from.instant, from.instant), max(walked?.wallClockAtEpoch ?? now.wallClockAtEpoch, now.wallClockAtEpoch)
         )
         walk = Walk(from: from, queries: queries[...])
-        return sized(queries[0])
+        return sized(first)
+    }
+
+    private func queries(from start: Timestamp) -> [StoreQuery] {
+        let own = StoreQuery.queries(pubsubTopics: [pubsubTopic], contentTopics: configuration.contentTopics, from: start)
+        guard let learned = configuration.learned else { return own }
+        guard let topics = learned.topics(limit: Self.learnedTopicLimit) else {
+            return own + [StoreQuery(pubsubTopic: pubsubTopic, startTime: start)]
+        }
+        return own + StoreQuery.queries(pubsubTopics: [pubsubTopic], contentTopics: topics, from: start)
     }
 
     private func sized(_ query: StoreQuery) -> StoreQuery {
@@ -181,7 +206,8 @@ package struct StoreCatchUp {
 
     /// The messages of a page that were received neither live nor by an earlier walk.
     package mutating func fresh(_ messages: [ReceivedMessage]) -> [ReceivedMessage] {
-        let fresh = messages.filter { recent.insert($0.hash) }
+        let isForAllTopics = walk?.queries.first?.contentTopics.isEmpty ?? false
+        let fresh = messages.filter { (!isForAllTopics || isNeeded($0)) && recent.insert($0.hash) }
         walk?.summary.messageCount += fresh.count
         return fresh
     }

@@ -51,6 +51,8 @@ public final class P2PRelay: Relay {
         /// The content topics to query from a store after messages may have been lost. Without any, nothing is caught up with. A filter client
         /// includes the first 50 in each subscribe request.
         public var catchUpTopics: [ContentTopic]
+        /// Further content topics to query, read each time before.
+        public var learnedTopics: (any LearnedContentTopics)?
         /// ``P2PRelay/seenUntil`` of the previous run, to catch up from. Topics without an entry have nothing to catch up with.
         public var lastSeen: [PubsubTopic: Timestamp]
         /// Makes this node a client of filter nodes, which does not gossip: called every second for at most `limit` content topics to subscribe to,

@@ -42,8 +42,8 @@ struct P2PRelayState {
         progress = P2PProgress(
             pubsubTopics: configuration.pubsubTopics,
             catchUp: .init(
-                contentTopics: configuration.catchUpTopics, settling: configuration.catchUpSettling,
-                shortestPeriod: configuration.catchUpPeriod),
+                contentTopics: configuration.catchUpTopics, learned: configuration.learnedTopics,
+                settling: configuration.catchUpSettling, shortestPeriod: configuration.catchUpPeriod),
             lastSeen: configuration.lastSeen, at: now)
         var limits = PeerFinder.Limits()
         limits.target = configuration.peerTarget

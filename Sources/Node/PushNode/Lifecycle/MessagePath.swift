@@ -65,6 +65,7 @@ struct MessagePath {
             contentTopics: { limit in
                 topics.reduce(into: []) { $0 += $1.contentTopics(limit: max(0, limit - $0.count)) }
             },
+            learnedTopics: LearnedTopicsOfAll(topics.compactMap(\.learned)),
             report: { [counters = base.counters, alarms = base.alarms, refusedPeers = base.refusedPeers] event in
                 counters.add(event)
                 if case .gap = event { alarms.raise(.gap, "missed messages are looked up in the relay's store") }

@@ -73,10 +73,11 @@ final class RelayAttachment {
     func relay(_ needs: RelayNeeds) throws -> any Relay {
         let client = CurlClient()
         var relays: [any Relay] = try targets.urls.map { url in
-            try NwakuRESTRelay(
-                configuration: NwakuRESTRelay.Configuration(
-                    address: url, pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval, catchUpTopics: needs.ownTopics,
-                    lastSeen: needs.seenUntil, wants: needs.wants, report: needs.report), client: client, logger: logger)
+            var configuration = NwakuRESTRelay.Configuration(
+                address: url, pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval, catchUpTopics: needs.ownTopics,
+                lastSeen: needs.seenUntil, wants: needs.wants, report: needs.report)
+            configuration.learnedTopics = needs.learnedTopics
+            return try NwakuRESTRelay(configuration: configuration, client: client, logger: logger)
         }
         if let loopback {
             let relay = loopback.network.relay(pubsubTopics: needs.pubsubTopics, hearsItself: true)
@@ -94,6 +95,7 @@ final class RelayAttachment {
         } else if targets.hasPeers {
             var configuration = try configuration(needs.pubsubTopics)
             configuration.catchUpTopics = needs.ownTopics
+            configuration.learnedTopics = needs.learnedTopics
             configuration.lastSeen = needs.seenUntil
             configuration.wants = needs.wants
             configuration.report = needs.report
