@@ -67,6 +67,8 @@ let package = Package(
         .library(name: "LibP2P", targets: ["LibP2P"]),
         // For protocols of other packages: what a protocol implements and uses, and the program that runs it.
         .library(name: "WakuPushNode", targets: ["WakuPushNode"]),
+        // For the tests of such protocols.
+        .library(name: "WakuPushNodeTesting", targets: ["WakuPushNodeTesting"]),
     ],
     traits: [
         .trait(
@@ -283,6 +285,12 @@ package.targets += room(
         library(
             "WakuPushNode",
             ["Core", "Delivery", "NodeAPI", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", "WakuPushCommands"]),
+        library(
+            "WakuPushNodeTesting",
+            [
+                "Cluster", "Core", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode", "Storage", "StorePostgreSQL", "Waku",
+                "WakuCrypto", lifecycle, logging,
+            ]),
         .executableTarget(name: "waku-push", dependencies: ["WakuPushCommands"], swiftSettings: strict),
         // Apart from the program that operators install.
         .executableTarget(name: "waku-push-bench", dependencies: ["PushBench"], swiftSettings: strict),
@@ -397,8 +405,8 @@ package.targets += tests(
                 "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "LoopbackServer",
                 "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay", "PushClient", "RateLimits", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server",
-                "Storage", "StorePostgreSQL", "StoreSQLite", "TopicPush", "Waku", "WakuCrypto", "WakuPushNode", "my-push", grdb,
-                hummingbird,
+                "Storage", "StorePostgreSQL", "StoreSQLite", "TopicPush", "Waku", "WakuCrypto", "WakuPushNode",
+                "WakuPushNodeTesting", "my-push", grdb, hummingbird,
                 lifecycle, logging,
             ]),
     ])
@@ -459,7 +467,8 @@ package.targets += tests(
         .testTarget(
             name: "CommandLineTests",
             dependencies: [
-                "TestSupport", "waku-push", "waku-push-bench", "example-bot", "example-listener", "example-sender", "example-share",
+                "TestSupport", "TopicPush", "WakuPushNode", "my-push", "waku-push", "waku-push-bench", "example-bot", "example-listener",
+                "example-sender", "example-share",
                 "Core", "CurlClient", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAssembly", "NwakuRelay", "PushClient",
                 "SessionProtocol", "StatusProtocol", "StatusServer",
                 "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, logging, nio,

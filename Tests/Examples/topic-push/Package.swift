@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A program with a protocol of its own, outside the package waku-push: see "How to add one" in the article on the architecture.
+// A program with a protocol of its own, outside the package waku-push: see the article YourOwnProtocol of WakuPushNode.
 let settings: [SwiftSetting] = [.enableUpcomingFeature("MemberImportVisibility"), .enableUpcomingFeature("InternalImportsByDefault")]
 
 let package = Package(

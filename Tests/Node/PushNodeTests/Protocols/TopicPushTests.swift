@@ -1,14 +1,19 @@
 import Core
 import Delivery
 import Logging
+import LoopbackRelay
 import NodeAssembly
 import ServiceLifecycle
+import Storage
+import StoreSQLite
 import TestSupport
 import Testing
 import Waku
 import WakuCrypto
 import WakuPushNode
+import WakuPushNodeTesting
 
+@testable import NodeAPI
 @testable import PushNode
 @testable import TopicPush
 
@@ -26,10 +31,22 @@ struct TopicPushTests {
         folder = try TemporaryFolder()
     }
 
-    private func registration(version: Int64 = 1, topics: [String] = [chat], end: Int64 = 4_000_000_000) throws -> WakuMessage {
-        let asked = Registration(version: version, token: "token-\(version)", topics: topics, end: end, text: "somebody wrote")
-        return WakuMessage(
-            payload: try asked.sealed(by: owner, to: identity.publicKey), contentTopic: Registration.topic, timestamp: .now())
+    /// - Parameter topics: none ends the device.
+    private func registration(version: UInt64 = 1, topics: [String] = [chat], end: UInt64 = 4_000_000_000) throws -> WakuMessage {
+        let device = topics.isEmpty ? nil : Registration(token: "token-\(version)", topics: topics, text: "somebody wrote")
+        return WakuMessage(payload: try sealed(device, version: version, end: end), contentTopic: Registration.topic, timestamp: .now())
+    }
+
+    private func sealed(_ device: Registration?, version: UInt64, end: UInt64 = 4_000_000_000) throws -> [UInt8] {
+        try SealedRegistration.seal(device, version: version, end: end, on: Registration.topic, by: owner, to: identity.publicKey)
+    }
+
+    /// The results that the node has answered.
+    private var answers: [RegistrationResult] {
+        let topic = RegistrationAnswer.topic(of: owner.publicKey, answering: Registration.topic)
+        return relay.published.filter { $0.contentTopic == topic }.compactMap {
+            RegistrationAnswer(opening: $0.payload, with: owner, from: identity.publicKey)?.result
+        }
     }
 
     private func post(_ text: String, on topic: String = chat) -> WakuMessage {
@@ -102,18 +119,142 @@ struct TopicPushTests {
         }
     }
 
-    @Test("A registration that another node forwards does not count as its owner's; other payloads are dropped")
+    @Test("The owner is answered: a repeated registration is no error, an outdated one is; after an end, the same version is outdated")
+    func answeredRegistrations() async throws {
+        try await withNode { node in
+            for (version, topics) in [(2, [Self.chat]), (2, [Self.chat]), (1, [Self.chat]), (3, []), (3, []), (2, [Self.chat])]
+                as [(UInt64, [String])]
+            {
+                let count = answers.count
+                await relay.feed([try registration(version: version, topics: topics)])
+                try await node.wait { answers.count == count + 1 }
+            }
+        }
+        #expect(answers == [.stored, .repeated, .outdated, .ended, .repeated, .outdated])
+    }
+
+    @Test("A registration to another node, for another protocol, or with a changed payload is dropped")
     func foreignRegistrations() async throws {
-        let asked = Registration(version: 1, token: "token", topics: [Self.chat], end: 4_000_000_000, text: "text")
+        let device = Registration(token: "token", topics: [Self.chat], text: "text")
         let other = PrivateKey.generate()
-        let sealed = try asked.sealed(by: owner, to: other.publicKey)
-        #expect(Registration.open(sealed, with: [identity, other])?.owner == owner.publicKey.compressed)
-        let forwarded = ECIES.seal(try ECIES.open(sealed, with: other), to: identity.publicKey)
-        #expect(Registration.open(forwarded, with: [identity])?.owner != owner.publicKey.compressed)
+        let payload = try SealedRegistration.seal(
+            device, version: 1, end: 4_000_000_000, on: Registration.topic, by: owner, to: other.publicKey)
+        func opened(_ payload: [UInt8], on topic: ContentTopic = Registration.topic) -> SealedRegistration<Registration>? {
+            SealedRegistration(opening: payload, on: topic, with: [identity, other])
+        }
+        #expect(opened(payload)?.owner == owner.publicKey)
+        #expect(opened(payload)?.version == 1)
+        let forwarded = ECIES.seal(try ECIES.open(payload, with: other), to: identity.publicKey)
+        #expect(opened(forwarded)?.owner != owner.publicKey)
+        #expect(opened(payload, on: ContentTopic(rawValue: Self.chat))?.owner != owner.publicKey)
+        let many = Registration(token: "token", topics: (1...21).map { "/chat/1/\($0)/proto" }, text: "")
+        #expect(try opened(sealed(many, version: 1)) == nil)
+        #expect(try opened(sealed(device, version: 0)) == nil)
+        #expect(try opened(sealed(device, version: 1, end: .max)) == nil)
+        let long = Registration(token: String(repeating: "t", count: 20_000), topics: [], text: "")
+        #expect(try opened(sealed(long, version: 1)) == nil)
         try await withNode { node in
             await relay.feed([WakuMessage(payload: [1, 2, 3], contentTopic: Registration.topic, timestamp: .now())])
             try await node.wait { node.counters.count(.droppedMalformedMessage) == 1 }
         }
+    }
+
+    @Test("An answer of another node, or to another owner, is not opened")
+    func foreignAnswers() throws {
+        let answer = RegistrationAnswer(.stored, to: Keccak256.hash([1]))
+        let payload = answer.sealed(to: owner.publicKey, by: identity)
+        #expect(RegistrationAnswer(opening: payload, with: owner, from: identity.publicKey)?.result == .stored)
+        #expect(RegistrationAnswer(opening: payload, with: owner, from: owner.publicKey) == nil)
+        #expect(RegistrationAnswer(opening: payload, with: identity, from: identity.publicKey) == nil)
+        let topic = RegistrationAnswer.topic(of: owner.publicKey, answering: Registration.topic)
+        #expect(topic.rawValue.wholeMatch(of: /\/topic-push\/1\/registrations-0x[0-9a-f]{8}\/json/) != nil)
+    }
+
+    @Test("A full table and a draining node refuse registrations; a stored device may change; rows end at the latest end")
+    func table() async throws {
+        let devices = RegistrationTable<Registration>("device", of: ProtocolNumber(rawValue: 100), limit: 1)
+        let store = try SQLiteStore(
+            folder: folder.path, storageKey: Sealer.storageKey(of: identity),
+            parts: [DeliveryStorage.part, StorePart("test", tables: [devices.table])])
+        defer { try? store.close() }
+        let drain = Drain()
+        func asked(_ version: UInt64, by key: PrivateKey, end: UInt64 = 1000, isEnd: Bool = false) async throws -> RegistrationResult {
+            let device = isEnd ? nil : Registration(token: "token", topics: [Self.chat], text: "text")
+            let payload = try SealedRegistration.seal(
+                device, version: version, end: end, on: Registration.topic, by: key, to: identity.publicKey)
+            let opened = try #require(SealedRegistration<Registration>(opening: payload, on: Registration.topic, with: [identity]))
+            return try await store.commit(devices.store(opened, sealer: store.sealer, drain: drain) { _ in [] })
+        }
+        #expect(try await asked(.max - 1, by: owner) == .stored)
+        #expect(try await asked(1, by: .generate()) == .full)
+        #expect(try await asked(.max, by: owner, end: 500) == .stored)
+        #expect(try await asked(.max, by: owner, end: 500) == .repeated)
+        #expect(try devices.storedCounts(in: store, of: "test").map(\.count) == [1, 0])
+        try await store.commit(.change([devices.expire(at: Timestamp(rawValue: 999_000_000_000))]))
+        drain.isOn = true
+        #expect(try await asked(.max, by: owner, end: 500) == .repeated)
+        #expect(try await asked(.max, by: owner, end: 600) == .failed)
+        try await store.commit(.change([devices.expire(at: Timestamp(rawValue: 1001_000_000_000))]))
+        #expect(try await asked(1, by: owner) == .failed)
+        drain.isOn = false
+        #expect(try await asked(1, by: owner, isEnd: true) == .ended)
+        #expect(try devices.storedCounts(in: store, of: "test").map(\.count) == [0, 1])
+    }
+
+    @Test("Messages on learned topics that were missed while the node did not run are looked up in the store")
+    func caughtUp() async throws {
+        let fixture = try NodeFixture(network: LoopbackNetwork())
+        try await NodeAssembly.$added.withValue([TopicPush.description]) {
+            try await ServedNetwork.run(fixture.network) { served in
+                let port = await served.port
+                let attach: @Sendable (RelayNeeds, LoopbackParticipant) throws -> any Relay = { needs, _ in
+                    try served.relay(port: port, needs, settling: .seconds(5))
+                }
+                @Sendable func registration(_ version: UInt64, _ topics: [String]) throws -> WakuMessage {
+                    let device = Registration(token: "token", topics: topics, text: "somebody wrote")
+                    let payload = try SealedRegistration.seal(
+                        device, version: version, end: 4_000_000_000, on: Registration.topic, by: owner, to: fixture.identity.publicKey)
+                    return WakuMessage(payload: payload, contentTopic: Registration.topic, timestamp: .now())
+                }
+                try await fixture.withNode(makeRelay: attach) { running in
+                    let node = running.process.node
+                    try await node.wait { served.isAttached }
+                    fixture.network.publish(try registration(1, [Self.chat]), on: .statusDefault)
+                    try await node.wait { node.topicCount == 1 }
+                }
+                // Nothing is kept for a poller.
+                fixture.network.publish(post("missed"), on: .statusDefault)
+                fixture.network.publish(post("missed by nobody", on: "/chat/1/garden/proto"), on: .statusDefault)
+                fixture.network.restart()
+                try await fixture.withNode(makeRelay: attach) { running in
+                    try await running.process.node.wait { fixture.gorush.accepted.count == 1 }
+                }
+                // The registration and the message that it asks for are both missed.
+                fixture.network.publish(try registration(2, [Self.chat, "/chat/1/garden/proto"]), on: .statusDefault)
+                fixture.network.publish(post("missed too", on: "/chat/1/garden/proto"), on: .statusDefault)
+                fixture.network.restart()
+                try await fixture.withNode(makeRelay: attach) { running in
+                    let node = running.process.node
+                    try await node.wait { fixture.gorush.accepted.count >= 2 }
+                    #expect(node.topicCount == 2)
+                }
+            }
+        }
+    }
+
+    @Test("It keeps to the contract of protocols", arguments: ProtocolContract.Check.allCases)
+    func contract(check: ProtocolContract.Check) async throws {
+        let contract = ProtocolContract(TopicPush.description) { asked, now in
+            let device = asked.token.map { Registration(token: $0, topics: [Self.chat], text: "text") }
+            let payload = try SealedRegistration.seal(
+                device, version: asked.version, end: UInt64(asked.end.rawValue / 1_000_000_000), on: Registration.topic, by: asked.owner,
+                to: asked.node)
+            return WakuMessage(payload: payload, contentTopic: Registration.topic, timestamp: now)
+        } notify: { number, now in
+            WakuMessage(payload: Array("\(number)".utf8), contentTopic: ContentTopic(rawValue: Self.chat), timestamp: now)
+        }
+        let database = check.needsPostgreSQL ? try await PostgreSQLServer.shared().makeDatabase() : nil
+        await #expect(throws: Never.self) { try await contract.run(check, postgreSQL: database) }
     }
 
     @Test("A dead token ends its device")

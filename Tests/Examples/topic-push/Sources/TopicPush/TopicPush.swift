@@ -3,20 +3,20 @@ public import WakuPushNode
 /// Notifies devices of messages on content topics that their owners chose.
 public struct TopicPush: NodeProtocol {
     public static let description = ProtocolDescription(
-        name: "topic-push", number: ProtocolNumber(rawValue: 100), part: Devices.part, makeDeliverySource: { Devices(sealer: $0) },
-        makeProtocol: { TopicPush($0) })
+        name: "topic-push", number: Subscriptions.number, part: Subscriptions.part,
+        makeDeliverySource: { Subscriptions.devices.deliverySource($0) },
+        storedCounts: { (store) throws(StoreError) in try Subscriptions.devices.storedCounts(in: store, of: "topic-push") },
+        makeProtocol: { TopicPush(context: $0) })
 
-    private let context: ProtocolContext
+    let context: ProtocolContext
     private let learned = LearnedTopics(own: [Registration.topic])
 
-    init(_ context: ProtocolContext) { self.context = context }
-
     public var topics: any WakuTopics { learned }
-    public var registrants: (table: Table, column: Column)? { (Devices.device, Devices.owner) }
+    public var registrants: (table: Table, column: Column)? { (Subscriptions.devices.table, Subscriptions.devices.owner) }
 
     public func makeService(_ node: NodeServices) throws -> any ProtocolService {
-        learned.replace(try node.store.read(Devices.allTopics()))
-        let handler = TopicPushHandler(context: context, learned: learned, devices: Devices(sealer: node.store.sealer), node: node)
+        learned.replace(try node.store.read(Subscriptions.allTopics()))
+        let handler = TopicPushHandler(context: context, learned: learned, node: node)
         return TopicPushService(learned: learned, node: node, receiver: node.receiver(handler))
     }
 }
@@ -28,23 +28,23 @@ struct TopicPushService: ProtocolService {
     let receiver: any WakuReceiver
 
     func expire(at now: Timestamp) async {
-        _ = try? await node.store.commit(Devices.expire(at: now))
+        _ = try? await node.store.commit(Subscriptions.expire(at: now))
         try? await reload()
     }
-    func reload() async throws(StoreError) { learned.replace(try await node.store.commit(Devices.allTopics())) }
+    func reload() async throws(StoreError) { learned.replace(try await node.store.commit(Subscriptions.allTopics())) }
     func registeredElsewhere(_ owner: [UInt8]) { Task { try? await reload() } }
 }
 
 /// Handles the messages on its topics.
 struct TopicPushHandler: WakuHandler {
     enum Command: Sendable {
-        case register(Registration, owner: [UInt8])
+        case register(SealedRegistration<Registration>)
         case notify(topic: String)
     }
+    typealias Outcome = (result: RegistrationResult?, queued: [QueuedDelivery])
 
     let context: ProtocolContext
     let learned: LearnedTopics
-    let devices: Devices
     let node: NodeServices
 
     func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<Command> {
@@ -53,24 +53,28 @@ struct TopicPushHandler: WakuHandler {
         guard message.contentTopic == Registration.topic else {
             return Decoded(.notify(topic: message.contentTopic.rawValue), .request, from: incoming)
         }
-        guard let (asked, owner) = Registration.open(message.payload, with: context.identities) else {
-            throw Drop(.droppedMalformedMessage)
-        }
-        return Decoded(.register(asked, owner: owner), .registration, from: incoming)
+        guard
+            let registration = SealedRegistration<Registration>(opening: message.payload, on: Registration.topic, with: context.identities)
+        else { throw Drop(.droppedMalformedMessage) }
+        return Decoded(.register(registration), .registration, from: incoming)
     }
 
-    func change(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<[QueuedDelivery]> {
+    func change(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Outcome> {
         switch message.command {
-        case .register(let asked, let owner): devices.register(asked, of: owner)
-        case .notify(let topic): devices.notify(message.hash, on: topic, at: now, times: message.times, by: node)
+        case .register(let registration): Subscriptions.store(registration, by: node).map { ($0, []) }
+        case .notify(let topic): Subscriptions.notify(message, on: topic, at: now, by: node).map { (nil, $0) }
         }
     }
 
-    func queued(by outcome: [QueuedDelivery]) -> [QueuedDelivery] { outcome }
+    func queued(by outcome: Outcome) -> [QueuedDelivery] { outcome.queued }
 
-    func finish(_ message: Decoded<Command>, _ result: Result<[QueuedDelivery], StoreError>) {
-        if case .success = result, case .register(let asked, _) = message.command {
-            learned.insert(asked.topics.map(ContentTopic.init(rawValue:)))
+    func finish(_ message: Decoded<Command>, _ result: Result<Outcome, StoreError>) {
+        let outcome = try? result.get()
+        switch message.command {
+        case .register(let registration):
+            if outcome?.result == .stored { learned.insert((registration.device?.topics ?? []).map(ContentTopic.init(rawValue:))) }
+            node.answer(registration, outcome?.result ?? .failed, to: message)
+        case .notify: if outcome != nil { node.finished(message) }
         }
     }
 }
