@@ -2,8 +2,14 @@ import ArgumentParser
 import Foundation
 
 struct WakuPush: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "waku-push",
+    /// With the name of the program: one with protocols of other packages has its own.
+    static var configuration: CommandConfiguration {
+        var configuration = standard
+        configuration.commandName = Invocation.current.program
+        return configuration
+    }
+
+    private static let standard = CommandConfiguration(
         abstract: "A push notification node for Status-style clients on a Waku network.",
         discussion: """
             The node receives encrypted device registrations from the network, answers queries about them, and posts requested notifications to a \

@@ -51,10 +51,16 @@ public enum WakuPushProgram {
         }
     }
 
+    /// Replaces the name in the examples of a help text by that of the program which runs.
+    private static func named(_ help: String) -> String {
+        let name = Invocation.current.program
+        return name.hasPrefix("waku-push") ? help : help.replacing(/(^|[^\w\/.-])waku-push(?= [a-z-])/) { "\($0.1)\(name)" }
+    }
+
     /// Prints ArgumentParser's text: help and completion scripts on standard output, wrong usage on standard error.
     private static func report(_ error: any Error, of root: (some ParsableCommand).Type) -> Int32 {
         let code = root.exitCode(for: error)
-        let text = root.fullMessage(for: error, columns: Invocation.current.columns)
+        let text = named(root.fullMessage(for: error, columns: Invocation.current.columns))
         guard code != .success else {
             if !text.isEmpty { Output.text(text) }
             return code.rawValue

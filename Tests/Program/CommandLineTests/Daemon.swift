@@ -12,7 +12,9 @@ struct Daemon: Sendable {
     /// - Parameters:
     ///   - arguments: after `serve`, without the addresses to listen on.
     ///   - environment: as it is for the process.
-    static func start(_ arguments: [String], environment: [String: String] = [:], shell: String? = nil) async throws -> Daemon {
+    static func start(
+        _ arguments: [String], environment: [String: String] = [:], program: URL? = nil, shell: String? = nil
+    ) async throws -> Daemon {
         var environment = environment
         let namesGorush = ["--gorush", "--config"].contains(where: arguments.contains) || environment["WAKU_PUSH_CONFIG"] != nil
         if !namesGorush, environment["WAKU_PUSH_GORUSH"] == nil { environment["WAKU_PUSH_GORUSH"] = try standInGorush.get().url }
@@ -21,7 +23,7 @@ struct Daemon: Sendable {
         let listen = isAlone && !arguments.contains("--listen") ? ["--listen", "/ip4/127.0.0.1/tcp/0"] : []
         let process = try ChildProcess(
             ["serve", "--loopback-listen", "127.0.0.1:\(relay)", "--http", "127.0.0.1:\(http)"] + listen + arguments,
-            environment: environment, limit: .seconds(300), shell: shell)
+            program: program, environment: environment, limit: .seconds(300), shell: shell)
         let daemon = Daemon(process: process, relayURL: "http://127.0.0.1:\(relay)", httpURL: "http://127.0.0.1:\(http)")
         try await eventually {
             if !process.isRunning { return true }

@@ -96,4 +96,18 @@ struct ExampleProgramTests {
         let table = GeneratedTable(name, in: article)
         #expect(try table.isCurrent(["", "```swift"] + code.map(String.init) + ["```", ""]), "run Deploy/dev/generate-tables")
     }
+
+    @Test func articleShowsTopicPush() throws {
+        let article = Repository.file("Sources/Program/WakuPushNode/WakuPushNode.docc/YourOwnProtocol.md")
+        var lineCount = 0
+        for name in ["Registration", "Subscriptions", "TopicPush", "main"] {
+            let folder = name == "main" ? "my-push" : "TopicPush"
+            let file = Repository.file("Tests/Examples/topic-push/Sources/\(folder)/\(name).swift")
+            let code = try String(contentsOf: file, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+            lineCount += code.count
+            let table = GeneratedTable(name, in: article)
+            #expect(try table.isCurrent(["", "```swift"] + code.map(String.init) + ["```", ""]), "run Deploy/dev/generate-tables")
+        }
+        #expect(lineCount <= 150)
+    }
 }
