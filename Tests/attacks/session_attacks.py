@@ -13,6 +13,7 @@ how the honest clients fared, and the daemon's memory before and at most during 
 
 import argparse
 import json
+import math
 import os
 import shutil
 import socket
@@ -33,6 +34,7 @@ def options():
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--connections", type=int, default=200)
     parser.add_argument("--rate", type=float, default=275, help="messages a second of the storage server")
+    parser.add_argument("--bandwidth", type=float, default=math.inf, metavar="MB", help="of arrays, a second; as much as goes by default")
     return parser.parse_args()
 
 
@@ -70,6 +72,17 @@ class Memory:
         return f"memory {self.before:.0f} to {self.most:.0f} MB"
 
 
+def send(connection, request):
+    """Sends a request at this connection's part of the bandwidth."""
+    if chosen.bandwidth == math.inf:
+        return connection.sendall(request)
+    for start in range(0, len(request), 4096):
+        piece = request[start:start + 4096]
+        connection.sendall(piece)
+        time.sleep(len(piece) * chosen.connections / (chosen.bandwidth * 1e6))
+    return None
+
+
 def flood(address, body, until, counts, at):
     """Sends the same request over one connection, the next as soon as it is answered."""
     host, port = address.split(":")
@@ -78,7 +91,7 @@ def flood(address, body, until, counts, at):
         try:
             with socket.create_connection((host, int(port)), 5) as connection:
                 while time.monotonic() < until:
-                    connection.sendall(request)
+                    send(connection, request)
                     head = b""
                     while b"\r\n\r\n" not in head:
                         piece = connection.recv(65536)
