@@ -14,7 +14,7 @@ import WakuCrypto
 /// Only a higher version changes a row. Rows stay until the latest end that their owner named, also as tombstones, so that an earlier registration
 /// can't be replayed.
 public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
-    /// To be part of the protocol's ``Storage/StorePart``. Tokens and settings are encrypted.
+    /// To be part of the protocol's `StorePart`. Tokens and settings are encrypted.
     public let table: Table
     /// Identifies owners: see ``NodeProtocol/registrants``.
     public let owner = Column("owner", .bytes)
