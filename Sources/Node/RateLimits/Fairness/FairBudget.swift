@@ -42,7 +42,6 @@ package struct FairBudget: Sendable {
     }
 
     private let burst: Double
-    private let shares: StandingShares
     /// Tokens per second.
     private let refill: Double
     private var tokens: Double
@@ -51,10 +50,9 @@ package struct FairBudget: Sendable {
     private var latest: Timestamp?
     private var random: SplitMix64
 
-    package init(_ rate: RateLimit, shares: StandingShares = .standard, seed: UInt64 = .random(in: .min ... .max)) {
+    package init(_ rate: RateLimit, seed: UInt64 = .random(in: .min ... .max)) {
         random = SplitMix64(seed: seed)
         burst = Double(rate.burst)
-        self.shares = shares
         refill = 1e9 / Double(rate.interval)
         tokens = burst
         guard isDivided else { return }
@@ -113,9 +111,7 @@ package struct FairBudget: Sendable {
         isDivided || levels[standing.rawValue].seen.map { now.since($0) <= Self.idleLimit } ?? false
     }
 
-    private func share(_ standing: Standing) -> Double {
-        Double(shares.guarantee(of: standing, in: 1 << 20)) / Double(1 << 20)
-    }
+    private func share(_ standing: Standing) -> Double { Double(standing.share) / 256 }
 
     /// Whole tokens, so that a small bucket is not split into parts that are of no use.
     private func reserveLimit(_ standing: Standing) -> Double { (burst * share(standing)).rounded(.down) }

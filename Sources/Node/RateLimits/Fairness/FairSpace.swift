@@ -10,15 +10,6 @@ import DequeModule
 /// ``classCount``; above that they are hashed into as many classes, with a secret that changes, so that nobody can find out which payers share a
 /// class.
 package struct FairSpace<ID: Hashable & Sendable>: Sendable {
-    /// The order in which things of one standing are displaced.
-    package enum Displacement: Sendable {
-        /// The payer that holds most loses its oldest thing.
-        case fullestPayer
-        /// The thing that was added or renewed longest ago. For throw-away payers that hold one thing each, of which a large one is as good as many
-        /// small ones: then time and bytes decide.
-        case oldest
-    }
-
     package static var classCount: Int { 1_024 }
     /// The number of additions after which the secret changes.
     private static var secretLifetime: Int { 65_536 }
@@ -52,8 +43,6 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
     }
 
     package let capacity: Int
-    private let shares: StandingShares
-    private let displacement: Displacement
     private let quantum: Int
     private let newPayersFirst: Bool
     private var holdings: [ID: Holding] = [:]
@@ -61,26 +50,19 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
     private var payers: [Payer: Int] = [:]
     private var sequence: UInt64 = 0
     /// nil while payers are listed.
-    private var secret: UInt64?
+    private(set) var secret: UInt64?
     private var secretAge = 0
     private var secrets: SplitMix64
     private var virtualTime = 0.0
 
     /// - Parameters:
     ///   - capacity: the sum of costs that is held at most.
-    ///   - shares: the guaranteed shares.
-    ///   - displacement: the order of displacement.
     ///   - quantum: the cost that a payer may take in one turn; of the order of a typical cost.
     ///   - newPayersFirst: whether payers that have just arrived have the next turn: under overload the youngest are served in time, instead of all of
     ///     them too late.
     ///   - seed: of the secrets; random by default.
-    package init(
-        capacity: Int, shares: StandingShares = .standard, displacement: Displacement = .fullestPayer, quantum: Int = 1,
-        newPayersFirst: Bool = false, seed: UInt64 = .random(in: .min ... .max)
-    ) {
+    package init(capacity: Int, quantum: Int = 1, newPayersFirst: Bool = false, seed: UInt64 = .random(in: .min ... .max)) {
         self.capacity = max(1, capacity)
-        self.shares = shares
-        self.displacement = displacement
         self.quantum = max(1, quantum)
         self.newPayersFirst = newPayersFirst
         secrets = SplitMix64(seed: seed)
@@ -90,17 +72,6 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
 
     package var count: Int { holdings.count }
     package var cost: Int { levels.reduce(0) { $0 + $1.cost } }
-    package func cost(of standing: Standing) -> Int { levels[standing.rawValue].cost }
-    package func contains(_ id: ID) -> Bool { holdings[id] != nil }
-    /// Whether payers are hashed into classes.
-    package var isHashed: Bool { secret != nil }
-
-    /// Each payer's part of the cost that is held, largest first. Reads all holdings.
-    package func costs(limit: Int) -> [(payer: Payer, cost: Int)] {
-        var costs: [Payer: Int] = [:]
-        for holding in holdings.values { costs[holding.payer, default: 0] += holding.cost }
-        return costs.sorted { ($0.value, $0.key.digest.low) > ($1.value, $1.key.digest.low) }.prefix(limit).map { ($0.key, $0.value) }
-    }
 
     // MARK: Changes
 
@@ -116,15 +87,6 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
         sequence += 1
         insert(id, Holding(payer: payer, standing: standing, cost: cost, sequence: sequence, place: place(of: payer)))
         return makeRoom()
-    }
-
-    /// Adds to the cost of a thing, and makes it the youngest.
-    ///
-    /// - Returns: the displaced things, which may include this one.
-    package mutating func renew(_ id: ID, adding cost: Int) -> [ID] {
-        guard let holding = holdings[id] else { return [] }
-        let (sum, overflow) = holding.cost.addingReportingOverflow(max(0, cost))
-        return add(id, cost: overflow ? .max : sum, by: holding.payer, holding.standing)
     }
 
     package mutating func remove(_ id: ID) {
@@ -154,8 +116,7 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
                 continue
             }
             levels[index].classes[place]?.deficit = deficit - cost
-            let weight = Standing(rawValue: index).map(shares.weight) ?? 1
-            levels[index].pass += Double(cost) / Double(weight)
+            levels[index].pass += Double(cost) / Double(Standing.allCases[index].share)
             remove(id)
             return id
         }
@@ -216,7 +177,7 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
         var displaced: [ID] = []
         var total = cost
         while total > capacity {
-            let above = Standing.allCases.first { levels[$0.rawValue].cost > shares.guarantee(of: $0, in: capacity) }
+            let above = Standing.allCases.first { levels[$0.rawValue].cost > $0.guarantee(in: capacity) }
             guard let index = above?.rawValue,
                 let place = levels[index].classes.max(by: { ($0.value.cost, $0.key) < ($1.value.cost, $1.key) })?.key,
                 let (id, cost) = oldest(in: place, index)
@@ -231,14 +192,12 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
     // MARK: Classes
 
     private func place(of payer: Payer) -> UInt64 {
-        guard displacement == .fullestPayer else { return 0 }
         guard let secret else { return payer.digest.low }
         var mixer = SplitMix64(seed: payer.digest.high ^ secret)
         return (mixer.next() ^ payer.digest.low) % UInt64(Self.classCount)
     }
 
     private mutating func changeClassesIfNeeded() {
-        guard displacement == .fullestPayer else { return }
         if secret == nil {
             guard payers.count > Self.classCount else { return }
         } else {

@@ -34,7 +34,7 @@ package final class Standings<Subject: Hashable & Sendable>: Sendable {
     /// Records that a push service accepted a notification for a token, and that subjects stand for the token.
     package func accepted(_ token: Payer, for subjects: [Subject], at now: Timestamp) {
         state.withLock { state in
-            state.book.record(.pushService, of: token, at: now)
+            state.book.accepted(token, at: now)
             for subject in subjects { state.payers.set(token, of: subject) }
         }
     }

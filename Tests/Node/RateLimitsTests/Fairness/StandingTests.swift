@@ -10,24 +10,17 @@ import Testing
         Payer(.deviceToken, hash: (0..<16).map { UInt8(truncatingIfNeeded: number >> (8 * ($0 % 8))) })
     }
 
-    @Test func standingIsEarnedByEvidenceAndExpires() {
+    @Test func standingIsEarnedByAnAcceptanceAndExpires() {
         var book = StandingBook()
         let result1 = book.standing(of: payer(1), at: start)
         #expect(result1 == .stranger)
-        book.record(.source, of: payer(1), at: start)
-        let result2 = book.standing(of: payer(1), at: start)
-        #expect(result2 == .familiar)
-        book.record(.pushService, of: payer(1), at: start)
-        book.record(.source, of: payer(1), at: start)
+        book.accepted(payer(1), at: start)
         let result3 = book.standing(of: payer(1), at: start)
         #expect(result3 == .known)
         let result4 = book.standing(of: payer(2), at: start)
         #expect(result4 == .stranger)
         let result5 = book.standing(of: payer(1), at: start + StandingBook.lifetime + .seconds(1))
         #expect(result5 != .known)
-        book.revoke(payer(1))
-        let result6 = book.standing(of: payer(1), at: start)
-        #expect(result6 != .known)
     }
 
     @Test func ageMakesFamiliarButNotKnown() {
@@ -41,9 +34,9 @@ import Testing
         #expect(result9 == .familiar)
     }
 
-    @Test func floodOfNewPayersDisplacesNoEvidence() {
+    @Test func floodOfNewPayersDisplacesNoKnownPayer() {
         var book = StandingBook(capacity: 100)
-        book.record(.pushService, of: payer(1), at: start)
+        book.accepted(payer(1), at: start)
         for number in 2..<10_000 {
             let result10 = book.standing(of: payer(UInt64(number)), at: start)
             #expect(result10 == .stranger)
@@ -54,7 +47,7 @@ import Testing
 
     @Test func guaranteesFitIntoTheCapacity() {
         for capacity in [1, 2, 7, 100, 1 << 26] {
-            let sum = Standing.allCases.reduce(0) { $0 + StandingShares.standard.guarantee(of: $1, in: capacity) }
+            let sum = Standing.allCases.reduce(0) { $0 + $1.guarantee(in: capacity) }
             #expect(sum <= capacity)
         }
     }
