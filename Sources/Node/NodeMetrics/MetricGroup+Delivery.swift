@@ -97,40 +97,25 @@ package enum PostClassLabel: String, MetricLabel {
 }
 
 /// An HTTP status that gorush or a proxy may answer with.
-package enum StatusLabel: String, MetricLabel {
+package struct StatusLabel: MetricLabel, Hashable {
     package static let labelName = "status"
-    case none
-    case ok = "200"
-    case created = "201"
-    case taken = "202"
-    case noContent = "204"
-    case movedPermanently = "301"
-    case found = "302"
-    case temporaryRedirect = "307"
-    case permanentRedirect = "308"
-    case badRequest = "400"
-    case unauthorized = "401"
-    case forbidden = "403"
-    case notFound = "404"
-    case methodNotAllowed = "405"
-    case proxyAuthenticationRequired = "407"
-    case requestTimeout = "408"
-    case gone = "410"
-    case contentTooLarge = "413"
-    case unprocessable = "422"
-    case tooEarly = "425"
-    case tooManyRequests = "429"
-    case unavailableForLegalReasons = "451"
-    case internalServerError = "500"
-    case notImplemented = "501"
-    case badGateway = "502"
-    case serviceUnavailable = "503"
-    case gatewayTimeout = "504"
-    case networkAuthenticationRequired = "511"
-    case other
+    package static let allCases =
+        ("none 200 201 202 204 301 302 307 308 400 401 403 404 405 407 408 410 413 422 425 429 451 "
+        + "500 501 502 503 504 511 other").split(separator: " ").map { StatusLabel(known: String($0)) }
+    private static let known = Set(allCases.map(\.rawValue))
 
+    package let rawValue: String
+
+    private init(known value: String) { rawValue = value }
+
+    package init?(rawValue: String) {
+        guard Self.known.contains(rawValue) else { return nil }
+        self.rawValue = rawValue
+    }
+
+    /// - Parameter status: nil when there was no response.
     package init(_ status: Int?) {
-        self = status.map { StatusLabel(rawValue: "\($0)") ?? .other } ?? .none
+        self = StatusLabel(rawValue: status.map(String.init) ?? "none") ?? StatusLabel(known: "other")
     }
 }
 

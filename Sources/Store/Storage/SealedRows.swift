@@ -27,23 +27,35 @@ package struct SealedRows: Sendable {
 
     // MARK: Re-encrypting
 
-    /// A page of rows from an id on, for ``reseal(_:by:from:to:)``.
-    package var page: Query {
-        Query(table, [column] + boundColumns + [.id], where: [.atLeast(.id), .present(column)], order: [.ascending(.id)])
-    }
+    private static let pageSize = 500
 
-    package var replacement: Mutation { Mutation(table, .update([column], where: [.equal(.id)])) }
-
+    /// Encrypts all rows with another key, in pages ordered by id, so that rows are not read while they are changed.
+    ///
     /// - Parameters:
-    ///   - row: a result row of ``page``.
-    ///   - replacement: ``replacement``, made once for all rows.
-    ///   - old: the sealer that encrypted the row.
-    ///   - new: the sealer that encrypts its replacement.
-    /// - Throws: `CryptoError`, ``UnexpectedValue``
-    package func reseal(_ row: Row, by replacement: Mutation, from old: Sealer, to new: Sealer) throws -> (id: Int64, change: Change) {
-        let id = try row.integer(boundColumns.count + 1)
-        let content = new.seal(try open(row, by: old), in: table, boundTo: Array(row.values.dropFirst().prefix(boundColumns.count)))
-        return (id, replacement(content, .integer(id)))
+    ///   - old: the sealer that encrypted the rows.
+    ///   - new: the sealer that encrypts their replacements.
+    ///   - read: reads within the transaction.
+    ///   - change: applies changes within the transaction.
+    /// - Throws: `CryptoError`, ``UnexpectedValue``, and errors of `read` and `change`.
+    /// - Returns: the number of rows.
+    package func reseal(
+        from old: Sealer, to new: Sealer, reading read: (Read) throws -> [Row], changing change: ([Change]) throws -> Void
+    ) throws -> Int {
+        let page = Query(table, [column] + boundColumns + [.id], where: [.atLeast(.id), .present(column)], order: [.ascending(.id)])
+        let replacement = Mutation(table, .update([column], where: [.equal(.id)]))
+        var (next, count) = (Int64.min, 0)
+        while true {
+            let rows = try read(page(.integer(next), limit: Self.pageSize))
+            try change(
+                rows.map { row in
+                    let id = try row.integer(boundColumns.count + 1)
+                    next = id == .max ? id : id + 1
+                    let bound = Array(row.values.dropFirst().prefix(boundColumns.count))
+                    return replacement(new.seal(try open(row, by: old), in: table, boundTo: bound), .integer(id))
+                })
+            count += rows.count
+            if rows.count < Self.pageSize || next == .max { return count }
+        }
     }
 }
 

@@ -11,7 +11,6 @@ package import WakuCrypto
 /// Rows of caches (`Storage/Table/isCache`) are deleted instead and recomputed when needed.
 package struct PostgreSQLKeyRotation {
     static let unfinishedProperty = "storage key rotation unfinished"
-    private static let page = 500
 
     private let connection: PostgreSQLConnection
     private let old: Sealer
@@ -74,23 +73,8 @@ package struct PostgreSQLKeyRotation {
             _ = try connection.run(Statement("LOCK TABLE \(table.quoted) IN SHARE ROW EXCLUSIVE MODE", isPrepared: false))
             if table.isCache { try connection.perform(.change([Mutation(table, .delete(where: []))()])) }
         }
-        return try schema.parts.sealedRows.reduce(0) { try $0 + sealAll($1) }
-    }
-
-    /// Works in pages ordered by id, so that rows are not read while they are changed.
-    private func sealAll(_ sealed: SealedRows) throws -> Int {
-        let (select, replacement) = (sealed.page, sealed.replacement)
-        var (next, count) = (Int64.min, 0)
-        while true {
-            let page = try connection.rows(select(.integer(next), limit: Self.page))
-            let changes = try page.map { row in
-                let (id, change) = try sealed.reseal(row, by: replacement, from: old, to: new)
-                next = id == .max ? id : id + 1
-                return change
-            }
-            try connection.perform(.change(changes))
-            count += page.count
-            if page.count < Self.page || next == .max { return count }
+        return try schema.parts.sealedRows.reduce(0) { count, sealed in
+            try count + sealed.reseal(from: old, to: new, reading: connection.rows) { try connection.perform(.change($0)) }
         }
     }
 }

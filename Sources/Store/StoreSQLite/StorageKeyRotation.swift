@@ -18,7 +18,6 @@ package import WakuCrypto
 /// (``StoreInspection/isRotationUnfinished``), and another rotation completes it. Needs free disk space of about twice the database's size.
 package struct StorageKeyRotation {
     private static let unfinishedProperty = "storage key rotation unfinished"
-    private static let page = 500
 
     private let db: Database
     private let old: Sealer
@@ -76,22 +75,9 @@ package struct StorageKeyRotation {
         for cache in schema.parts.tables where cache.isCache {
             try StoreSession(db: db).perform(StoreCommand.change([Mutation(cache, .delete(where: []))()]))
         }
-        return try schema.parts.sealedRows.reduce(0) { try $0 + sealAll($1) }
-    }
-
-    /// Works in pages ordered by id, so that rows are not read while they are changed.
-    private func sealAll(_ sealed: SealedRows) throws -> Int {
-        let (select, replacement, session) = (sealed.page, sealed.replacement, StoreSession(db: db))
-        var (next, count) = (Int64.min, 0)
-        while true {
-            let page = try session.rows(select(.integer(next), limit: Self.page))
-            for row in page {
-                let (id, change) = try sealed.reseal(row, by: replacement, from: old, to: new)
-                try session.perform(StoreCommand.change([change]))
-                next = id == .max ? id : id + 1
-            }
-            count += page.count
-            if page.count < Self.page || next == .max { return count }
+        let session = StoreSession(db: db)
+        return try schema.parts.sealedRows.reduce(0) { count, sealed in
+            try count + sealed.reseal(from: old, to: new, reading: session.rows) { try session.perform(StoreCommand.change($0)) }
         }
     }
 }

@@ -7,7 +7,7 @@ package import WakuCrypto
 ///
 /// With several VAPID keys, a message is signed by the one that its subscription names. For others the keys are tried in order when a push service
 /// refuses one, and the key that was accepted is remembered.
-package final class WebPushClient: WebPushPosting {
+package final class WebPushClient: Sendable {
     package static let standardTimeout = Duration.seconds(15)
     private static let connectTimeout = Duration.seconds(5)
     /// Push services answer with next to nothing; what is longer is not read.
@@ -71,6 +71,7 @@ package final class WebPushClient: WebPushPosting {
         return configuration
     }
 
+    /// The VAPID keys that it signs with, the current one first, then those that subscriptions may still be bound to. At least one.
     package var publicKeys: [P256PublicKey] { keys.map(\.key.publicKey) }
 
     package func post(_ message: WebPushMessage) async -> WebPushReply {

@@ -11,7 +11,7 @@ struct AdminResponder: HTTPResponder {
 
     private static let bodyLimit = 1 << 20
 
-    let node: any AdminOperations
+    let node: NodeService
     let audit: AuditLog
     let logger: Logger
 

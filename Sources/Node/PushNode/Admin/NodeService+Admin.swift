@@ -9,7 +9,7 @@ import Waku
 import WakuCrypto
 
 /// Operations of the admin socket.
-extension NodeService: AdminOperations {
+extension NodeService {
     private static let selfTestLimit = Duration.seconds(5)
 
     /// The results of all checks, made now.

@@ -23,46 +23,23 @@ extension NodeService {
     ///
     /// - Throws: ``NodeError`` when an address can't be listened on, the HTTP address or a protocol's.
     package func run() async throws {
-        try await withThrowingTaskGroup(of: Part.self) { group in
-            group.addTask {
-                await self.logStart()
-                return .start
-            }
-            group.addTask {
-                try await self.serveHealth()
-                return .health
-            }
-            group.addTask {
-                await self.serveAdmin()
-                return .admin
-            }
-            group.addTask {
-                await self.watch.run()
-                return .watch
-            }
-            group.addTask {
-                await self.maintenance.run()
-                return .maintenance
-            }
-            group.addTask {
-                await self.maintenance.saveHandledMessages()
-                return .maintenance
-            }
-            for service in services {
+        var parts: [@Sendable () async throws -> Void] = [
+            logStart, serveHealth, serveAdmin, watch.run, maintenance.run, maintenance.saveHandledMessages,
+            { await self.cluster.run(self.clusterDuties) },
+        ]
+        for service in services { parts.append { try await service.run() } }
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            for part in parts {
                 group.addTask {
-                    try await service.run()
-                    return .service
+                    try await part()
+                    return false
                 }
             }
             group.addTask {
-                await self.cluster.run(self.clusterDuties)
-                return .cluster
-            }
-            group.addTask {
                 await self.work()
-                return .work
+                return true
             }
-            for try await part in group where part == .work { break }
+            for try await isOver in group where isOver { break }
             group.cancelAll()
         }
         await cluster.leave()
@@ -98,21 +75,17 @@ extension NodeService {
         (configuration.httpAddress == nil || httpPort != nil) && services.allSatisfy(\.isListening)
     }
 
-    private enum Part {
-        case start, work, publishing, posting, health, admin, maintenance, watch, service, cluster
-    }
-
     // MARK: Work
 
     private func work() async {
-        await withTaskGroup(of: Part.self) { group in
+        await withTaskGroup(of: Bool.self) { group in
             group.addTask {
                 await self.publisher.run()
-                return .publishing
+                return true
             }
             group.addTask {
                 await self.delivery.run()
-                return .posting
+                return false
             }
             group.addTask {
                 await self.relayUntilShutdown()
@@ -133,9 +106,9 @@ extension NodeService {
                 // Held replies are published when they are due. The group returns earlier if the publisher ends.
                 let end = max(.now, stopping + self.configuration.replyDelay) + Self.publishLimit
                 try? await Task.sleep(until: end, clock: .continuous)
-                return .work
+                return true
             }
-            for await part in group where part != .posting { break }
+            for await isOver in group where isOver { break }
             group.cancelAll()
         }
     }

@@ -25,28 +25,14 @@ extension Admin {
             guard access(folder, R_OK | X_OK) == 0 else {
                 throw CommandFailure(.data, "data folder \(folder) can't be opened: set --data to the daemon's data folder")
             }
-            let rows = AuditLog(in: folder).latest(limit).map(Row.init)
-            if admin.json { return try Output.json(rows) }
-            guard !rows.isEmpty else { return Output.line("nothing was recorded") }
+            let records = AuditLog(in: folder).latest(limit)
+            if admin.json { return try Output.json(records) }
+            guard !records.isEmpty else { return Output.line("nothing was recorded") }
             Output.table(
                 ["TIME", "UID", "SOURCE", "ACTION", "RESULT"],
-                rows.map { [$0.time, String($0.user), $0.source, $0.action, $0.result] })
-        }
-
-        private struct Row: Encodable {
-            let time: String
-            let user: UInt32
-            let source: String
-            let action: String
-            let result: String
-
-            init(_ record: AuditRecord) {
-                time = record.time.formatted(.iso8601)
-                user = record.user
-                source = record.source.rawValue
-                action = record.action.rawValue
-                result = record.result.rawValue
-            }
+                records.map {
+                    [$0.time.formatted(.iso8601), String($0.user), $0.source.rawValue, $0.action.rawValue, $0.result.rawValue]
+                })
         }
     }
 }

@@ -23,24 +23,28 @@ extension ClientOptions {
     ) async throws -> R {
         let result: Result<R, any Error>
         do {
-            result = .success(
-                try await withThrowingTaskGroup(of: R?.self) { group in
-                    group.addTask {
-                        await client.run()
-                        return nil
-                    }
-                    group.addTask { try await body() }
-                    defer { group.cancelAll() }
-                    for try await result in group {
-                        if let result { return result }
-                    }
-                    throw CancellationError()
-                })
+            result = .success(try await firstResult(of: body) { await client.run() })
         } catch {
             result = .failure(error)
         }
         await relays.close()
         return try result.get()
+    }
+}
+
+/// The result of `body`; `companion` runs meanwhile, and is cancelled with it.
+func firstResult<R: Sendable>(
+    of body: @escaping @Sendable () async throws -> R, beside companion: @escaping @Sendable () async -> Void
+) async throws -> R {
+    try await withThrowingTaskGroup(of: R?.self) { group in
+        group.addTask {
+            await companion()
+            return nil
+        }
+        group.addTask { try await body() }
+        defer { group.cancelAll() }
+        for try await case let result? in group { return result }
+        throw CancellationError()
     }
 }
 

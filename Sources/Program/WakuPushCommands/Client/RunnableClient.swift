@@ -15,7 +15,6 @@ protocol RunnableClient: AnyObject, Sendable {
     var isReceiving: Bool { get }
     var isSending: Bool { get }
     var registrations: [PublicKey: RegistrationStatus] { get }
-    var wantedServers: [PublicKey] { get }
     var contacts: [PublicKey] { get }
     var events: AsyncStream<PushClientEvent> { get }
 
@@ -114,21 +113,12 @@ struct RunningClient<Client: RunnableClient>: Sendable {
     ) async throws -> R {
         let events = client.events
         return try await options.running(client, on: relays) { [self] in
-            try await withThrowingTaskGroup(of: R?.self) { group in
-                group.addTask {
-                    for await case .relayFailed(let reason) in events { failure.reason.withLock { $0 = reason } }
-                    return nil
-                }
-                group.addTask {
-                    let result = try await body(self)
-                    await client.waitUntilStored(timeout: .seconds(5))
-                    return result
-                }
-                defer { group.cancelAll() }
-                for try await result in group {
-                    if let result { return result }
-                }
-                throw CancellationError()
+            try await firstResult {
+                let result = try await body(self)
+                await client.waitUntilStored(timeout: .seconds(5))
+                return result
+            } beside: {
+                for await case .relayFailed(let reason) in events { failure.reason.withLock { $0 = reason } }
             }
         }
     }

@@ -133,27 +133,3 @@ extension PushSubscription {
         self = subscription
     }
 }
-
-/// A file with a VAPID key, accessible to its owner only.
-enum VAPIDKeyFile {
-    private static let sizeLimit = 8192
-
-    static func read(_ path: String) throws(CommandFailure) -> VAPIDKey {
-        let content = try PrivateFile(kind: "VAPID key file", path: path)
-            .read(upTo: sizeLimit, remedy: "make one with waku-push identity new-vapid --out \(path)")
-        guard let key = VAPIDKey(file: content) else {
-            throw CommandFailure(
-                .data,
-                "VAPID key file \(path) contains neither a PEM key of P-256 nor 32 bytes in base64url: make one with waku-push identity new-vapid"
-            )
-        }
-        return key
-    }
-
-    /// Creates a file with a new key.
-    static func create(_ path: String) throws(CommandFailure) -> VAPIDKey {
-        let key = VAPIDKey(.generate())
-        try PrivateFile(kind: "VAPID key file", path: path).create(key.fileText)
-        return key
-    }
-}

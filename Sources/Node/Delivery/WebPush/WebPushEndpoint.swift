@@ -1,14 +1,6 @@
 package import Core
 package import WakuCrypto
 
-/// Posts messages to push services and returns their answers.
-package protocol WebPushPosting: Sendable {
-    /// The VAPID keys that it signs with, the current one first, then those that subscriptions may still be bound to. At least one.
-    var publicKeys: [P256PublicKey] { get }
-
-    func post(_ message: WebPushMessage) async -> WebPushReply
-}
-
 /// The result of a post to a push service.
 package struct WebPushReply: Sendable {
     package let answer: WebPushAnswer
@@ -29,18 +21,18 @@ package struct WebPushReply: Sendable {
 
 /// Web Push as a node does it.
 package struct WebPushEndpoint: Sendable {
-    package let posting: any WebPushPosting
+    package let posting: WebPushClient
     /// The maximum rate of posts to one push service and to one address, a second, and the burst.
     package let rate: (perSecond: Double, burst: Double)
     /// The operator's settings, of which only `collapse` applies.
     package var settings: NotificationSettings = .none
 
-    package init(_ posting: any WebPushPosting, rate: (perSecond: Double, burst: Double) = (100, 1000)) {
+    package init(_ posting: WebPushClient, rate: (perSecond: Double, burst: Double) = (100, 1000)) {
         self.posting = posting
         self.rate = rate
     }
 
-    /// See ``WebPushPosting/publicKeys``.
+    /// See ``WebPushClient/publicKeys``.
     package var keys: [P256PublicKey] { posting.publicKeys }
 
     /// The current key in base64url, which clients need before they subscribe.
