@@ -29,7 +29,7 @@ extension DeliveryService {
     }
 
     /// Posts to a gorush or a push service, and counts the result.
-    private func post(_ deliveries: [PostableDelivery], to endpoint: Int) async -> PostResult {
+    private func post(_ deliveries: [QueuedDelivery], to endpoint: Int) async -> PostResult {
         guard endpoint < gorush.count else { return await postWebPush(deliveries[0], at: endpoint) }
         let start = ContinuousClock.now
         let sandbox = routing.rules[endpoint].sandboxTopics
@@ -40,7 +40,7 @@ extension DeliveryService {
     }
 
     /// Posts as part of a trace.
-    private func post(_ deliveries: [PostableDelivery], to endpoint: Int, in trace: TraceContext?) async -> PostResult {
+    private func post(_ deliveries: [QueuedDelivery], to endpoint: Int, in trace: TraceContext?) async -> PostResult {
         guard let trace else { return await post(deliveries, to: endpoint) }
         var context = ServiceContext.topLevel
         context.trace = trace
@@ -51,7 +51,7 @@ extension DeliveryService {
 
     /// The deliveries of a batch by their state in the outbox.
     private struct Loaded: Sendable {
-        var postable: [PostableDelivery] = []
+        var postable: [QueuedDelivery] = []
         var unreadable: [Int64] = []
         /// In the outbox though their devices are not registered: another node enqueued them while this one removed the device, or the registration
         /// has expired and is not removed yet.
@@ -64,12 +64,12 @@ extension DeliveryService {
 
     /// The rows found for a batch in the outbox and of its devices; for ids without a row, the stored state of their deliveries.
     private struct Found: Sendable {
-        let stored: [Int64: StoredDelivery]
+        let stored: [Int64: (waiting: WaitingDelivery, sealed: [UInt8])]
         let devices: [DeviceID: Row]
         let others: [Int64: (waiting: WaitingDelivery?, isAccepted: Bool)]
     }
 
-    private func find(_ batch: DeliveryQueue.Batch, _ recent: [Int64: PostableDelivery]) -> StoreCommand<Found> {
+    private func find(_ batch: DeliveryQueue.Batch, _ recent: [Int64: QueuedDelivery]) -> StoreCommand<Found> {
         sources.versions(of: recent.values.lazy.map(\.waiting.device)).then { [self] versions in
             // If a device registered anew or was removed, its delivery is read again.
             let others = batch.deliveries.filter { id in
@@ -78,12 +78,9 @@ extension DeliveryService {
             }
             guard !others.isEmpty else { return .done(Found(stored: [:], devices: [:], others: [:])) }
             return DeliveryStorage.stored(others).then { [self] stored in
-                let stored = Dictionary(stored.map { ($0.waiting.id, $0) }) { first, _ in first }
                 let missing = others.filter { stored[$0] == nil }
                 return sources.rows(of: stored.values.lazy.map(\.waiting.device)).then { [self] devices in
-                    findMissing(missing).map {
-                        Found(stored: stored, devices: devices, others: $0)
-                    }
+                    findMissing(missing).map { Found(stored: stored, devices: devices, others: $0) }
                 }
             }
         }
@@ -100,19 +97,19 @@ extension DeliveryService {
         }
     }
 
-    private func sort(_ batch: DeliveryQueue.Batch, _ recent: [Int64: PostableDelivery], _ found: Found, for endpoint: Int) -> Loaded {
+    private func sort(_ batch: DeliveryQueue.Batch, _ recent: [Int64: QueuedDelivery], _ found: Found, for endpoint: Int) -> Loaded {
         var loaded = Loaded()
         let clock = now()
         let destination = table.withLock { $0.destination(endpoint) }
         for id in batch.deliveries {
-            let postable: PostableDelivery
+            let postable: QueuedDelivery
             if let stored = found.stored[id] {
                 guard let row = found.devices[stored.waiting.device] else {
                     loaded.gone.append((id, .unregistered))
                     loaded.orphaned.append(id)
                     continue
                 }
-                guard let opened = open(stored, row) else {
+                guard let opened = open(stored.waiting, stored.sealed, row) else {
                     loaded.unreadable.append(id)
                     continue
                 }
@@ -147,16 +144,17 @@ extension DeliveryService {
     }
 
     /// nil when the row was altered, or was written in a format that this version does not know.
-    private func open(_ stored: StoredDelivery, _ row: Row) -> PostableDelivery? {
-        guard let source = sources[stored.waiting.device.protocol], let address = try? source.address(of: row),
-            let payload = try? stored.payload(store.sealer), let content = try? source.content(of: payload, to: row)
+    private func open(_ waiting: WaitingDelivery, _ sealed: [UInt8], _ row: Row) -> QueuedDelivery? {
+        guard let source = sources[waiting.device.protocol], let address = try? source.address(of: row),
+            let payload = try? DeliveryStorage.payload(sealed, of: waiting.delivery, by: store.sealer),
+            let content = try? source.content(of: payload, to: row)
         else { return nil }
-        return PostableDelivery(stored.waiting, to: address, content)
+        return QueuedDelivery(waiting, to: address, content)
     }
 
     /// Returns the deliveries of a batch to post, in its order. The others leave the queue before the batch finishes, so that its outcome does not
     /// apply to them. nil when the outbox can't be read.
-    private func load(_ batch: DeliveryQueue.Batch, for endpoint: Int) async -> [PostableDelivery]? {
+    private func load(_ batch: DeliveryQueue.Batch, for endpoint: Int) async -> [QueuedDelivery]? {
         let recent = table.withLock { $0.takePostable(of: batch) }
         let loaded: Loaded
         do throws(StoreError) {
@@ -201,7 +199,7 @@ extension DeliveryService {
     // MARK: Results
 
     /// Stores the acceptance of a batch and applies its token failures. Returns the deliveries that gorush had no room for.
-    private func keepAcceptance(of deliveries: [PostableDelivery], _ result: PostResult) async -> Set<Int64> {
+    private func keepAcceptance(of deliveries: [QueuedDelivery], _ result: PostResult) async -> Set<Int64> {
         let time = now()
         let notAccepted = result.notAccepted
         let byID =

@@ -47,7 +47,7 @@ extension DeliveryService {
 
     /// Marks the deliveries of a batch and returns those that may be posted now. The others leave the queue: another node owns them, or they are
     /// enqueued again in their order. nil when the marks could not be stored.
-    func marked(_ deliveries: [PostableDelivery]) async -> [PostableDelivery]? {
+    func marked(_ deliveries: [QueuedDelivery]) async -> [QueuedDelivery]? {
         guard !deliveries.isEmpty else { return deliveries }
         guard let share else { return await markUnmarked(deliveries) ? deliveries : nil }
         let unknown = table.withLock { $0.heldUntil(deliveries.lazy.map(\.waiting.id)) }
@@ -60,7 +60,7 @@ extension DeliveryService {
     }
 
     /// Deliveries normally enter the outbox marked; those without a mark come from an earlier release, or from nodes that shared the outbox.
-    private func markUnmarked(_ deliveries: [PostableDelivery]) async -> Bool {
+    private func markUnmarked(_ deliveries: [QueuedDelivery]) async -> Bool {
         let ids = deliveries.lazy.filter { $0.waiting.markedAt == nil }.map(\.waiting.id)
         guard !ids.isEmpty else { return true }
         do throws(StoreError) {
@@ -73,7 +73,7 @@ extension DeliveryService {
     }
 
     /// A receiver of Web Push may show a repetition: it is up to the app.
-    private func showsRepetitionOnce(_ delivery: PostableDelivery, at endpoint: Int) -> Bool {
+    private func showsRepetitionOnce(_ delivery: QueuedDelivery, at endpoint: Int) -> Bool {
         guard endpoint < gorush.count else { return false }
         return delivery.notification(sandbox: routing.rules[endpoint].sandboxTopics).map(gorush[endpoint].posting.showsRepetitionOnce)
             ?? false
@@ -81,8 +81,8 @@ extension DeliveryService {
 
     /// Returns the deliveries of a batch that may be posted now; the others return to the queue until their hold ends.
     func withoutPostponed(
-        _ deliveries: [PostableDelivery], of batch: DeliveryQueue.Batch, at endpoint: Int
-    ) -> [PostableDelivery] {
+        _ deliveries: [QueuedDelivery], of batch: DeliveryQueue.Batch, at endpoint: Int
+    ) -> [QueuedDelivery] {
         let ends = table.withLock { $0.heldUntil(deliveries.lazy.map(\.waiting.id)) }
         guard !ends.isEmpty else { return deliveries }
         let now = steadyNow

@@ -10,7 +10,7 @@ extension DeliveryService {
         webPushSettings.withLock { $0 = settings }
     }
 
-    func postWebPush(_ delivery: PostableDelivery, at place: Int) async -> PostResult {
+    func postWebPush(_ delivery: QueuedDelivery, at place: Int) async -> PostResult {
         guard let webPush, let message = delivery.webPushMessage(webPushSettings.withLock(\.self)) else {
             return PostResult(outcome: .refused, reason: "the protocol has no Web Push", postedTokenCount: 1)
         }

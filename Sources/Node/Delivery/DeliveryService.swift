@@ -5,28 +5,6 @@ package import Storage
 import Synchronization
 import Waku
 
-/// A notification that was just added to the outbox.
-public struct QueuedDelivery: Sendable {
-    let postable: PostableDelivery
-    /// The times of the requesting message.
-    let times: MessageTimes?
-    /// The id of an outbox row. Deliveries of one group go into the same post while there is room, because they share their content and make one
-    /// notification for several devices. nil: no group.
-    let group: Int64?
-    /// nil when its message is not traced.
-    package let trace: MessageTrace?
-
-    /// - Parameter trace: of a message without times.
-    package init(_ postable: PostableDelivery, times: MessageTimes?, group: Int64? = nil, trace: MessageTrace? = nil) {
-        self.postable = postable
-        self.times = times
-        self.group = group
-        self.trace = trace ?? times?.trace
-    }
-
-    package var delivery: DeliveryID { postable.waiting.delivery }
-}
-
 /// Carries out the decisions of ``DeliveryTable``: posts notifications from the outbox to gorush and reports outcomes to the waiting requests.
 package final class DeliveryService: Sendable {
     package struct Configuration: Sendable {
@@ -136,9 +114,8 @@ package final class DeliveryService: Sendable {
         add(
             queued.map {
                 DeliveryTable.Arrival(
-                    waiting: $0.postable.waiting, postable: $0.postable, times: $0.times,
-                    destination: routing.destination(of: $0.postable.address) ?? .gorush(0), recipient: PushRecipient($0.postable.address),
-                    group: $0.group, trace: $0.trace)
+                    waiting: $0.waiting, queued: $0, destination: routing.destination(of: $0.address) ?? .gorush(0),
+                    recipient: PushRecipient($0.address))
             }, isAwaited: true)
     }
 
@@ -151,7 +128,7 @@ package final class DeliveryService: Sendable {
             waiting.map {
                 let address = addresses[$0.device]
                 return DeliveryTable.Arrival(
-                    waiting: $0, postable: nil, times: nil, destination: address.flatMap(routing.destination) ?? .gorush(0),
+                    waiting: $0, destination: address.flatMap(routing.destination) ?? .gorush(0),
                     recipient: address.map(PushRecipient.init), heldUntil: heldUntil[$0.id])
             }, isAwaited: isAwaited)
     }

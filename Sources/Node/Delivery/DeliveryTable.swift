@@ -49,7 +49,7 @@ struct DeliveryTable {
     /// The times of the requests that enqueued deliveries since this process started.
     private var times: [Int64: MessageTimes] = [:]
     /// Deliveries that were just added to the outbox and will probably be posted next; they are read again only if their device has changed.
-    private var postable: [Int64: PostableDelivery] = [:]
+    private var postable: [Int64: QueuedDelivery] = [:]
     private var awaited = AwaitedDeliveryTable()
     /// See ``markRemote(_:)``. An entry is removed when a request waits for it.
     private var elsewhere = GenerationalCache<DeliveryID, Void>(capacity: Self.elsewhereCapacity)
@@ -69,18 +69,14 @@ struct DeliveryTable {
 
     struct Arrival {
         let waiting: WaitingDelivery
-        let postable: PostableDelivery?
-        let times: MessageTimes?
+        /// nil: it is read from the outbox when it is posted.
+        var queued: QueuedDelivery?
         let destination: Destination
         /// nil if the address of the device is unknown.
         var recipient: PushRecipient?
-        /// See ``QueuedDelivery/group``.
-        var group: Int64?
         /// Set when a post by an earlier run or another node has an unknown outcome: the delivery is not posted again before this time, by the
         /// queue's clock, unless a repetition replaces the first on the device.
         var heldUntil: Timestamp?
-        /// See ``QueuedDelivery/trace``.
-        var trace: MessageTrace?
     }
 
     /// - Parameters:
@@ -93,14 +89,14 @@ struct DeliveryTable {
             endpointByDelivery[waiting.delivery] = endpoint
             endpoints[endpoint].referenceCount += 1
             deliveries[waiting.id] = Queued(
-                delivery: waiting.delivery, endpoint: endpoint, heldUntil: arrival.heldUntil, trace: arrival.trace)
-            if arrival.trace != nil { isTraced = true }
-            times[waiting.id] = arrival.times
-            if postable.count < Self.postableLimit { postable[waiting.id] = arrival.postable }
+                delivery: waiting.delivery, endpoint: endpoint, heldUntil: arrival.heldUntil, trace: arrival.queued?.trace)
+            if arrival.queued?.trace != nil { isTraced = true }
+            times[waiting.id] = arrival.queued?.times
+            if postable.count < Self.postableLimit { postable[waiting.id] = arrival.queued }
             endpoints[endpoint].queue.add(
                 waiting.id, device: waiting.device, recipient: arrival.recipient,
                 isKnown: arrival.recipient.map { known.contains($0) } ?? false, expires: now + waiting.expires.since(clock),
-                isAwaited: isAwaited, group: arrival.group, now: now)
+                isAwaited: isAwaited, group: arrival.queued?.group, now: now)
             changed(endpoint)
         }
         evictBeyondLimit()
@@ -186,7 +182,7 @@ struct DeliveryTable {
     }
 
     /// Removes and returns the deliveries of a batch that need not be read from the outbox, provided that their devices have not changed.
-    mutating func takePostable(of batch: DeliveryQueue.Batch) -> [Int64: PostableDelivery] {
+    mutating func takePostable(of batch: DeliveryQueue.Batch) -> [Int64: QueuedDelivery] {
         batch.deliveries.reduce(into: [:]) { $0[$1] = postable.removeValue(forKey: $1) }
     }
 

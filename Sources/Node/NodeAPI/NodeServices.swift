@@ -70,8 +70,7 @@ public struct NodeServices: Sendable {
     ) -> StoreCommand<QueuedDelivery?> {
         DeliveryStorage.enqueueOnce(
             delivery, for: device, at: address, content, payload: payload, expires: expires, markedAt: cluster.isShared ? nil : now,
-            by: store.sealer
-        ).map { $0.map { QueuedDelivery($0, times: times) } }
+            times: times, by: store.sealer)
     }
 
     /// A 32-byte keyed hash that is the same at all nodes of an identity and reveals nothing about `bytes` without the key.

@@ -73,7 +73,7 @@ struct OriginSimulationTests {
                 table.add(
                     [
                         DeliveryTable.Arrival(
-                            waiting: waiting, postable: nil, times: nil, destination: .webPush(origins[arrivals[next].origin]))
+                            waiting: waiting, destination: .webPush(origins[arrivals[next].origin]))
                     ], isAwaited: true, clock: now, now: now)
                 next += 1
             }
@@ -277,7 +277,7 @@ struct OriginSimulationTests {
             let waiting = WaitingDelivery(
                 id: id, delivery: DeliveryID(hashing: withUnsafeBytes(of: id, Array.init)), device: device,
                 expires: Self.start + .seconds(600 + id))
-            return DeliveryTable.Arrival(waiting: waiting, postable: nil, times: nil, destination: .webPush(origin))
+            return DeliveryTable.Arrival(waiting: waiting, destination: .webPush(origin))
         }
         table.add((1...90).map { arrival($0, long) }, isAwaited: false, clock: Self.start, now: Self.start)
         table.add((91...120).map { arrival($0, short) }, isAwaited: false, clock: Self.start, now: Self.start)

@@ -249,7 +249,7 @@ struct StoreSimulation {
     private mutating func note(_ envelope: MetadataEnvelope, _ outcome: StatusHandler.Outcome) throws {
         guard case .request(let outcome) = outcome else { throw Broken("a request became something else") }
         let pending = outcome.pending
-        for delivery in outcome.queued.map(\.postable.waiting) {
+        for delivery in outcome.queued.map(\.waiting) {
             guard let key = deliveryKeys[delivery.delivery] else { throw Broken("a delivery that nobody asked for") }
             guard rows[key]?.isRegistered == true else { throw Broken("a delivery to a device that is not registered") }
             guard !accepted.contains(delivery.delivery), outbox[delivery.delivery] == nil else {

@@ -70,9 +70,9 @@ struct MessageStorageTests {
         let notified = try await fixture.store.commit(fixture.subscriptions.notifyTogether(prepared)).map { try #require($0) }
         #expect(notified.map(\.queued.count) == [0, 2, 1, 0])
         #expect(notified.map(\.duplicates) == [2, 0, 0, 2])
-        #expect(notified.flatMap(\.queued).map(\.postable.waiting.device.row) == rows)
+        #expect(notified.flatMap(\.queued).map(\.waiting.device.row) == rows)
         // The same as in the outbox.
-        #expect(try Array(fixture.waiting.dropFirst(2)) == notified.flatMap(\.queued).map(\.postable.waiting))
+        #expect(try Array(fixture.waiting.dropFirst(2)) == notified.flatMap(\.queued).map(\.waiting))
         for (report, count) in [(first, 2), (second, 1)] { #expect(try await fixture.notify(report).duplicates == count) }
     }
 
@@ -124,9 +124,9 @@ struct MessageStorageTests {
         let report = message(for: account)
         let prepared = [try fixture.prepare(report)]
         let notified = try await fixture.store.commit(fixture.subscriptions.notifyTogether(prepared) { $0.row != row })
-        #expect(notified[0]?.queued.map(\.postable.waiting.device.row) == [try fixture.rows(of: account)[1].row])
+        #expect(notified[0]?.queued.map(\.waiting.device.row) == [try fixture.rows(of: account)[1].row])
         // The refused notification is not recorded as made.
-        #expect(try await fixture.notify(report).queued.map(\.postable.waiting.device.row) == [row])
+        #expect(try await fixture.notify(report).queued.map(\.waiting.device.row) == [row])
     }
 
     @Test func aSubscriptionThatIsRenewedMeanwhileIsNotifiedAsItIsThen() async throws {
@@ -140,7 +140,7 @@ struct MessageStorageTests {
         let notified = try await fixture.notify(prepared)
         #expect(notified.queued.count == 1)
         let current = try fixture.records(of: account)[0].authority.signedAt
-        #expect(notified.queued[0].postable.address.version == UInt64(bitPattern: current))
+        #expect(notified.queued[0].address.version == UInt64(bitPattern: current))
     }
 
     @Test func aSubscriptionThatEndsMeanwhileIsNotNotified() async throws {
@@ -149,7 +149,7 @@ struct MessageStorageTests {
         let prepared = try fixture.prepare(message(for: account))
         try await fixture.apply([.unsubscribe(account.unsubscription(devices[0]))])
         let notified = try await fixture.notify(prepared)
-        #expect(notified.queued.map(\.postable.address.gorushDevice?.token.revealed) == [devices[1].token])
+        #expect(notified.queued.map(\.address.gorushDevice?.token.revealed) == [devices[1].token])
         #expect(try fixture.waiting.count == 1)
     }
 
@@ -195,8 +195,9 @@ struct MessageStorageTests {
         let queued = try await fixture.notify(report).queued
         // Read from the outbox, as after a restart: the same bytes.
         let row = try fixture.store.read(.find(fixture.source.devices(ids: [try fixture.waiting[0].device.row])) { .done($0) })[0]
-        let stored = try fixture.store.read(DeliveryStorage.stored(try fixture.waiting.map(\.id)))
-        let payload = try SessionPayload(parsing: try stored[0].payload(fixture.store.sealer))
+        let waiting = try #require(fixture.waiting.first)
+        let stored = try #require(try fixture.store.read(DeliveryStorage.stored([waiting.id]))[waiting.id])
+        let payload = try SessionPayload(parsing: try DeliveryStorage.payload(stored.sealed, of: waiting.delivery, by: fixture.store.sealer))
         #expect(payload.carriesData && payload.namespace == 0)
         let plain = try fixture.sodium.xChaChaOpen(payload.sealed[...], key: device.key)
         #expect(plain.count % 256 == 0)

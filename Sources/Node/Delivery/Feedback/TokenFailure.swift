@@ -8,7 +8,7 @@ struct TokenFailure: Sendable {
     let reason: FailureReason
 
     /// - Parameter delivery: the failed delivery.
-    init(_ delivery: PostableDelivery, _ reason: FailureReason) {
+    init(_ delivery: QueuedDelivery, _ reason: FailureReason) {
         posted = delivery.posted
         credentialScope = delivery.credentialScope
         self.reason = reason

@@ -1,4 +1,5 @@
 package import Core
+package import NodeMetrics
 package import Storage
 import Waku
 
@@ -107,18 +108,19 @@ public enum DeliveryStorage {
     ///   - payload: the protocol's encoding of the notification.
     ///   - expires: the time at which it is given up.
     ///   - markedAt: as in ``enqueue(_:for:payload:expires:markedAt:by:)``.
+    ///   - times: of the message.
     ///   - sealer: the store's sealer.
     /// - Returns: the notification to post; nil if the delivery is known.
     package static func enqueueOnce(
         _ delivery: DeliveryID, for device: DeviceID, at address: DeviceAddress, _ content: any NotificationContent, payload: [UInt8],
-        expires: Timestamp, markedAt: Timestamp?, by sealer: Sealer
-    ) -> StoreCommand<PostableDelivery?> {
+        expires: Timestamp, markedAt: Timestamp?, times: MessageTimes?, by sealer: Sealer
+    ) -> StoreCommand<QueuedDelivery?> {
         .read(search(for: delivery)) { found in
             guard found.allSatisfy(\.isEmpty) else { return .done(nil) }
             let change = enqueue(delivery, for: device, payload: payload, expires: expires, markedAt: markedAt, by: sealer)
             return .apply([change]) { inserted in
                 let waiting = WaitingDelivery(id: inserted[0], delivery: delivery, device: device, expires: expires, markedAt: markedAt)
-                return PostableDelivery(waiting, to: address, content)
+                return QueuedDelivery(waiting, to: address, content, times: times)
             }
         }
     }
@@ -211,17 +213,23 @@ public enum DeliveryStorage {
         }
     }
 
-    /// The outbox rows with these ids; ids without a row are left out.
-    package static func stored(_ ids: [Int64]) -> StoreCommand<[StoredDelivery]> {
+    /// The outbox rows with these ids and their sealed payloads, by id; ids without a row are left out.
+    package static func stored(_ ids: [Int64]) -> StoreCommand<[Int64: (waiting: WaitingDelivery, sealed: [UInt8])]> {
         .find(contents(ids: ids)) { rows in
-            .done(
-                try rows.compactMap { row in
-                    try DeliveryID(bytes: row.bytes(4)).map {
-                        StoredDelivery(
-                            waiting: try WaitingDelivery(row, $0, markedAt: try markedAt(row, 6)), sealed: try row.bytes(5))
-                    }
-                })
+            var stored: [Int64: (waiting: WaitingDelivery, sealed: [UInt8])] = [:]
+            for row in rows {
+                guard let waiting = try waitingDelivery(row, markedAt: try markedAt(row, 6)) else { continue }
+                stored[waiting.id] = (waiting, try row.bytes(5))
+            }
+            return .done(stored)
         }
+    }
+
+    /// The payload of a row of ``stored(_:)``, as the protocol encoded it.
+    ///
+    /// - Throws: `CryptoError` when the row was altered.
+    package static func payload(_ sealed: [UInt8], of delivery: DeliveryID, by sealer: Sealer) throws -> [UInt8] {
+        try sealer.open(sealed, in: outbox, boundTo: [.bytes(delivery.bytes)])
     }
 
     // MARK: Accepted deliveries

@@ -38,7 +38,7 @@ extension WebPushMessage {
     }
 }
 
-extension PostableDelivery {
+extension QueuedDelivery {
     /// nil for a device of gorush, and for protocols without Web Push.
     func webPushMessage(_ settings: NotificationSettings) -> WebPushMessage? {
         guard case .webPush(let subscription) = address.target else { return nil }

@@ -233,7 +233,7 @@ extension Subscriptions {
     ) -> QueuedDelivery {
         let waiting = WaitingDelivery(
             id: id, delivery: notification.delivery, device: device(notification.row), expires: expires, markedAt: notification.markedAt)
-        return QueuedDelivery(PostableDelivery(waiting, to: notification.address, notification.content), times: nil, trace: trace)
+        return QueuedDelivery(waiting, to: notification.address, notification.content, trace: trace)
     }
 
     private static let seenRows = TimedRows(SessionStorage.seen, by: SessionStorage.at)

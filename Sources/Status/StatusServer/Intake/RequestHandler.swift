@@ -160,7 +160,7 @@ struct RequestHandler: Sendable {
             let queued = zip(deliveries, inserted).map { delivery, row in
                 let waiting = WaitingDelivery(
                     id: row, delivery: delivery.id, device: delivery.device, expires: expires, markedAt: isShared ? nil : now)
-                return QueuedDelivery(PostableDelivery(waiting, to: delivery.address, delivery.content), times: pending.times)
+                return QueuedDelivery(waiting, to: delivery.address, delivery.content, times: pending.times)
             }
             return Outcome(pending: pending, queued: queued)
         }

@@ -191,7 +191,7 @@ struct V01RequestHandler: Sendable {
             let waiting = WaitingDelivery(
                 id: row, delivery: notification.id, device: planned.device, expires: part.expires,
                 markedAt: isShared ? nil : part.now)
-            return QueuedDelivery(PostableDelivery(waiting, to: address, content), times: part.times, group: group)
+            return QueuedDelivery(waiting, to: address, content, times: part.times, group: group)
         }
     }
 }

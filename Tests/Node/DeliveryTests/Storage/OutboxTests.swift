@@ -24,7 +24,7 @@ struct OutboxTests {
         #expect(try store.read(DeliveryStorage.waitingDeliveries()) == [waiting])
         #expect(try store.read(DeliveryStorage.waiting(delivery)) == waiting)
         #expect(try store.state(of: delivery) == .waiting)
-        let stored = try #require(try store.read(DeliveryStorage.stored([waiting.id])).first)
+        let stored = try #require(try store.read(DeliveryStorage.stored([waiting.id]))[waiting.id])
         #expect(stored.waiting == waiting)
         #expect(try store.sealer.open(stored.sealed, in: DeliveryStorage.outbox, boundTo: [.bytes(delivery.bytes)]) == [9, 8, 7])
         #expect(throws: CryptoError.self) {
@@ -41,7 +41,7 @@ struct OutboxTests {
             waiting.append(try await store.enqueue(DeliveryStoreFixture.delivery(number), for: device, payload: [number]))
         }
         try await store.commit(DeliveryStorage.drop([waiting[0].id], of: DeliverySources([]), at: .now()))
-        let found = try store.read(DeliveryStorage.stored(waiting.map(\.id) + [4711]))
+        let found = Array(try store.read(DeliveryStorage.stored(waiting.map(\.id) + [4711])).values)
         #expect(Set(found.map(\.waiting)) == Set(waiting.dropFirst()))
         for stored in found {
             let number = try #require(waiting.firstIndex(of: stored.waiting)) + 1

@@ -162,7 +162,7 @@ struct DamagedFileTests {
             try attempt { _ = try store.read(AnswerStorage.answer(to: [9])) }
             for id in 1...20 as ClosedRange<Int64> {
                 try attempt {
-                    for stored in try store.read(DeliveryStorage.stored([id])) {
+                    for stored in try store.read(DeliveryStorage.stored([id])).values {
                         let binding = Value.bytes(stored.waiting.delivery.bytes)
                         guard let payload = try? store.sealer.open(stored.sealed, in: DeliveryStorage.outbox, boundTo: [binding]) else {
                             continue

@@ -2,7 +2,7 @@ package import Core
 import Storage
 import Waku
 
-/// A waiting notification: its ids, device and expiry.
+/// A row of the outbox without its payload: a notification that waits.
 package struct WaitingDelivery: Hashable, Sendable {
     /// The id of its outbox row; later rows have higher ids.
     package let id: Int64
@@ -29,17 +29,6 @@ package struct WaitingDelivery: Hashable, Sendable {
             id: try row.integer(0), delivery: delivery,
             device: DeviceID(ProtocolNumber(rawValue: try row.integer(1)), row: try row.integer(2)),
             expires: Timestamp(rawValue: try row.integer(3)), markedAt: markedAt)
-    }
-}
-
-/// A row of the outbox.
-package struct StoredDelivery: Sendable {
-    package let waiting: WaitingDelivery
-    let sealed: [UInt8]
-
-    /// The decrypted payload, as encoded by the protocol.
-    func payload(_ sealer: Sealer) throws -> [UInt8] {
-        try sealer.open(sealed, in: DeliveryStorage.outbox, boundTo: [.bytes(waiting.delivery.bytes)])
     }
 }
 
