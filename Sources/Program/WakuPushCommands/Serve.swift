@@ -53,7 +53,7 @@ struct Serve: ReportingCommand {
     @OptionGroup(title: "libp2p")
     var peers: PeerOptions
 
-    // Not a nested group: in debug builds ArgumentParser's checks take four times as long for each level.
+    // Groups are not nested: in debug builds ArgumentParser's checks take five times as long for each level.
     @OptionGroup(title: "libp2p")
     var network: NetworkOptions
 
@@ -76,7 +76,10 @@ struct Serve: ReportingCommand {
     @Flag(Settings.idempotentRegistrations) var idempotentRegistrations: Bool
 
     @OptionGroup
-    var protocols: ProtocolOptions
+    var statusV01: StatusV01Options
+
+    @OptionGroup(title: "Session")
+    var session: SessionOptions
 
     @Option(Settings.http) var http: AddressArgument
     @Option(Settings.httpHost) var httpHost: [String]
@@ -91,6 +94,9 @@ struct Serve: ReportingCommand {
     var limits: LimitOptions
 
     @Option(Settings.config) var config: String?
+
+    /// The only list of the protocols' options among the commands.
+    var protocols: ProtocolOptions { ProtocolOptions(all: [statusV01, session]) }
 
     /// The validated configuration. Reading it opens no port, database or connection.
     struct Plan: Sendable {

@@ -4,15 +4,9 @@ import NodeAPI
 import NodeAssembly
 import Storage
 
-/// The options of the protocols that a node may speak besides Status. The only list of them among the commands.
-struct ProtocolOptions: ParsableArguments {
-    @OptionGroup
-    var statusV01: StatusV01Options
-
-    @OptionGroup(title: "Session")
-    var session: SessionOptions
-
-    var all: [any OptionalProtocolOptions] { [statusV01, session] }
+/// The options of the protocols that a node may speak besides Status.
+struct ProtocolOptions {
+    let all: [any OptionalProtocolOptions]
 
     /// Configures the protocols that are on.
     ///
