@@ -334,6 +334,15 @@ package.targets += [
             logging, nio,
         ],
         path: "Tests/CrashTest", swiftSettings: strict),
+    // Replaces functions of the C library, OpenSSL and Dispatch in the program that links it.
+    .target(name: "CSimulation", path: "Tests/CSimulation"),
+    .executableTarget(
+        name: "node-simulation",
+        dependencies: [
+            "CSimulation", "Core", "Delivery", "NodeAPI", "NodeAssembly", "PushNode", "StatusProtocol", "StatusServer", "Storage",
+            "StoreSQLite", "TestSupport", "Waku", "WakuCrypto", arguments, lifecycle, logging,
+        ],
+        path: "Tests/NodeSimulation", swiftSettings: strict),
 ]
 
 // The decoders of foreign bytes, as tests or as a program.

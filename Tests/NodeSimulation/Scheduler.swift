@@ -1,0 +1,158 @@
+import CSimulation
+import Core
+import TestSupport
+
+/// Runs all tasks, timers and dispatch queues of the process on one thread, in an order that follows from a seed, and advances the virtual clock.
+///
+///     task, block ──▶ ready ──(drawn)──▶ runs to its next suspension
+///                       ▲
+///     timer ──(time)────┘     the clock advances to the next timer when nothing is ready
+///
+/// The blocks of a queue keep their order. A queue has a latency, so that a disk can be slow; time also passes with each step.
+final class Scheduler {
+    private typealias Function = @convention(c) (UnsafeMutableRawPointer?) -> Void
+
+    private enum Work {
+        case job(UnsafeMutableRawPointer)
+        case block(UnsafeMutableRawPointer, queue: UnsafeMutableRawPointer)
+        case function(Function, UnsafeMutableRawPointer?)
+        /// Belongs to the environment of the node, so that it survives a crash.
+        case event(() -> Void)
+    }
+
+    private struct Entry {
+        let work: Work
+        /// The run of the node that it belongs to; nil for an event.
+        let life: Int?
+        var number = 0
+
+        var queue: UnsafeMutableRawPointer? { if case .block(_, let queue) = work { queue } else { nil } }
+    }
+
+    /// Set by ``start(seed:)``: C functions can't capture.
+    nonisolated(unsafe) private static var current: Scheduler?
+
+    private var generator: SeededGenerator
+    private var ready: [Entry] = []
+    private var timers = EventQueue<Int64, Entry>()
+    /// When the last block of a queue becomes ready.
+    private var queueTimes: [UnsafeMutableRawPointer: Int64] = [:]
+    private var life = 0
+    private var added = 0
+    private(set) var stepCount = 0
+
+    /// The delay of a block, by the label of its queue.
+    var latency: (String) -> Int64 = { _ in 0 }
+    /// Called after each step.
+    var stepped: () -> Void = {}
+    var isStopped = false
+    /// Prints each step, to find where two runs begin to differ.
+    var isTracing = false
+
+    private init(seed: UInt64) {
+        generator = SeededGenerator(seed: seed)
+    }
+
+    /// Takes over the process.
+    static func start(seed: UInt64) -> Scheduler {
+        let scheduler = Scheduler(seed: seed)
+        current = scheduler
+        simulation_begin(
+            seed,
+            simulation_scheduler(
+                task_ready: { job in Scheduler.current?.makeReady(.job(job)) },
+                block_submitted: { queue, block in Scheduler.current?.submit(block, to: queue) },
+                timer_set: { time, function, context in Scheduler.current?.add(.function(function, context), at: time) },
+                queue_awaited: { queue in Scheduler.current?.finish(queue) }))
+        return scheduler
+    }
+
+    var now: Int64 { simulation_time() }
+
+    /// Calls `event` after a delay.
+    func after(_ delay: Duration, _ event: @escaping () -> Void) {
+        timers.add(Entry(work: .event(event), life: nil), at: now + delay.nanoseconds)
+    }
+
+    /// Ends a run of the node: nothing of it runs any more. Its memory is not freed.
+    func dropNode() {
+        life += 1
+        ready.removeAll { $0.life != nil }
+        queueTimes = [:]
+    }
+
+    /// Runs until a time, or until ``isStopped``.
+    func run(until end: Int64) {
+        while !isStopped {
+            while let next = timers.next, next <= now, let entry = timers.pop()?.event { makeReady(entry) }
+            if !ready.isEmpty {
+                step()
+            } else if let next = timers.next, next <= end {
+                simulation_set_time(max(now, next))
+            } else {
+                return simulation_set_time(max(now, end))
+            }
+        }
+    }
+
+    // MARK: Work
+
+    private func makeReady(_ work: Work) {
+        makeReady(Entry(work: work, life: life))
+    }
+
+    private func makeReady(_ entry: Entry) {
+        guard entry.life == nil || entry.life == life else { return }
+        var entry = entry
+        entry.number = added
+        added += 1
+        ready.append(entry)
+    }
+
+    private func add(_ work: Work, at time: Int64) {
+        timers.add(Entry(work: work, life: life), at: time)
+    }
+
+    private func submit(_ block: UnsafeMutableRawPointer, to queue: UnsafeMutableRawPointer) {
+        let delay = latency(simulation_label(queue).map { String(cString: $0) } ?? "")
+        let time = max(now + delay, queueTimes[queue] ?? 0)
+        queueTimes[queue] = time
+        add(.block(block, queue: queue), at: time)
+    }
+
+    /// Runs the blocks of a queue that were submitted before.
+    private func finish(_ queue: UnsafeMutableRawPointer) {
+        while let time = queueTimes[queue], time > now || ready.contains(where: { $0.queue == queue }) {
+            simulation_set_time(max(now, time))
+            // Timers of other work that pass meanwhile become ready in their order.
+            while let next = timers.next, next <= now, let entry = timers.pop()?.event { makeReady(entry) }
+            guard let index = first(of: queue) else { break }
+            run(ready.remove(at: index))
+        }
+    }
+
+    private func first(of queue: UnsafeMutableRawPointer) -> Int? {
+        ready.indices.filter { ready[$0].queue == queue }.min { ready[$0].number < ready[$1].number }
+    }
+
+    private func step() {
+        var index = Int.random(in: ready.indices, using: &generator)
+        if let queue = ready[index].queue, let first = first(of: queue) { index = first }
+        let last = ready.count - 1
+        ready.swapAt(index, last)
+        run(ready.removeLast())
+        stepCount += 1
+        simulation_set_time(now + Int64.random(in: 500...20_000, using: &generator))
+        stepped()
+    }
+
+    private func run(_ entry: Entry) {
+        if isTracing { print("\(now) step \(stepCount) of \(ready.count + 1): \(entry.work)") }
+        switch entry.work {
+        case .job(let job): simulation_run_job(job)
+        case .block(let block, _): simulation_run_block(block)
+        case .function(let function, let context): function(context)
+        case .event(let event): event()
+        }
+    }
+}

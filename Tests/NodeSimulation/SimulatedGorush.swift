@@ -1,0 +1,18 @@
+import Core
+import Delivery
+
+/// gorush as the node sees it. The environment decides what becomes of a post.
+struct SimulatedGorush: NotificationPosting, @unchecked Sendable {
+    let world: World
+
+    func post(_ notifications: [Notification]) async -> PostResult {
+        let post = world.beginPost(notifications)
+        let isAnswered = await world.pause(post.duration)
+        return world.endPost(post, isAnswered: isAnswered)
+    }
+
+    func healthFailure() async -> String? {
+        await world.pause(.milliseconds(5))
+        return world.gorushFault == .down ? "the simulated gorush is down" : nil
+    }
+}

@@ -1,0 +1,42 @@
+import Core
+import Waku
+
+/// The relay of one run of the node. The environment decides what is delivered when, and what becomes of a publication.
+///
+/// Everything runs on one thread, so its state needs no lock.
+final class SimulatedRelay: Relay, @unchecked Sendable {
+    private let world: World
+    private let life: Int
+    private var feed: AsyncStream<[ReceivedMessage]>.Continuation?
+
+    init(_ world: World) {
+        self.world = world
+        life = world.life
+    }
+
+    var name: String { "simulated" }
+    var state: RelayState { feed == nil ? .detached("not yet running") : .attached }
+
+    func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        let (stream, feed) = AsyncStream.makeStream(of: [ReceivedMessage].self)
+        self.feed = feed
+        world.attached(life)
+        for await batch in stream { await deliver(batch) }
+        self.feed = nil
+    }
+
+    /// False while the node does not listen.
+    func deliver(_ message: ReceivedMessage) -> Bool {
+        guard let feed else { return false }
+        feed.yield([message])
+        return true
+    }
+
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+        let (delay, isAccepted) = world.publication(of: message)
+        await world.pause(delay)
+        guard isAccepted else { throw RelayError(code: .unavailable, message: "the simulated relay has no peers") }
+        world.published(message)
+        return .confirmed
+    }
+}

@@ -1,0 +1,290 @@
+import Core
+import StatusProtocol
+import TestSupport
+import Waku
+import WakuCrypto
+
+typealias KeyHashKey = [UInt8]
+
+/// A query, with what the client knew when it sent it.
+struct AskedQuery {
+    let devices: [Device]
+    /// Of each device, the acknowledged version.
+    let acknowledged: [UInt64]
+    var isAnswered = false
+}
+
+/// A request, with what the client knew when it first sent it.
+struct SentRequest {
+    let messageID: [UInt8]
+    let devices: [Device]
+    let acknowledged: [UInt64]
+    let envelope: [UInt8]
+    let asker: PrivateKey
+    let time: Int64
+    var attemptCount = 0
+    var isAnswered = false
+    var isDone = false
+}
+
+/// The clients: they register, change and unregister devices, query for them, and have them notified, and repeat what is not answered.
+extension World {
+    func makeClients() {
+        for owner in 0..<Int.random(in: 2...5, using: &generator) {
+            let key = PrivateKey.generate()
+            for installation in 0..<Int.random(in: 1...3, using: &generator) {
+                let client = TestClient(
+                    of: identity.publicKey, identity: key, installationID: InstallationID("installation-\(owner)-\(installation)"),
+                    accessToken: AccessToken("9f1b0c6e-52d3-4b7a-8a57-0d2c6d1e4f\(owner)\(installation)"))
+                devices.append(Device(number: devices.count, client: client))
+            }
+            queryKeys[KeyHash(of: key.publicKey).bytes] = KeyDerivation.topicKey(StatusTopics.query(KeyHash(of: key.publicKey)))
+        }
+        askers = (0..<Int.random(in: 1...4, using: &generator)).map { _ in .generate() }
+    }
+
+    func beginActivity() {
+        for device in devices { scheduler.after(random(1...20)) { [self] in change(device) } }
+        for asker in askers {
+            repeatedly(after: 5...90) { [self] in query(by: asker) }
+            repeatedly(after: 5...60) { [self] in request(by: asker) }
+        }
+    }
+
+    private func repeatedly(after seconds: ClosedRange<Double>, _ body: @escaping () -> Void) {
+        scheduler.after(random(seconds)) { [self] in
+            if !isEnding { body() }
+            repeatedly(after: seconds, body)
+        }
+    }
+
+    private func toServer(_ envelope: [UInt8], from sender: PrivateKey, topic: String) -> WakuMessage {
+        message(TestPayload.sealed(envelope, signedBy: sender, to: identity.publicKey), topic: topic)
+    }
+
+    private func message(_ payload: [UInt8], topic: String) -> WakuMessage {
+        WakuMessage(payload: payload, contentTopic: ContentTopic(TopicTag(of: topic)), timestamp: wallTime)
+    }
+
+    // MARK: Registrations
+
+    private func change(_ device: Device) {
+        if !isEnding, !device.isPending {
+            let isRegistration = !device.isRegistered || chance(0.7)
+            let operation = device.makeOperation(isRegistration: isRegistration)
+            counts.registrations += 1
+            send(operation, of: device)
+            let (sent, version) = (scheduler.now, operation.version)
+            if isCalm(since: sent - Duration.seconds(20).nanoseconds, besides: [.gorush, .clock]) {
+                scheduler.after(.seconds(3)) { [self] in
+                    guard isCalm(since: sent, besides: [.gorush, .clock]) else { return }
+                    counts.checks += 1
+                    if device.acknowledged < version { fail("\(device.name): version \(version) not acknowledged within 3 s") }
+                }
+            }
+            // An old registration is published again.
+            if chance(0.1), let old = device.operations.randomElement(using: &generator) {
+                scheduler.after(random(0...60)) { [self] in send(old, of: device) }
+            }
+        }
+        scheduler.after(random(20...300)) { [self] in change(device) }
+    }
+
+    private func send(_ operation: Device.Operation, of device: Device) {
+        note("\(device.name) sends version \(operation.version)\(operation.isRegistration ? "" : ", an end")")
+        let topic = chance(0.5) ? StatusTopics.personal(identity.publicKey) : StatusTopics.partitioned(identity.publicKey)
+        send(toServer(operation.envelope, from: device.client.identity, topic: topic)) { device.delivered(operation.version) }
+        guard operation.version == device.operations.count else { return }
+        scheduler.after(random(4...12)) { [self] in
+            guard device.isPending, device.operations.count == operation.version else { return }
+            // Clients repeat the message, or make a new one.
+            if chance(0.5) {
+                send(operation, of: device)
+            } else {
+                send(device.makeOperation(isRegistration: operation.isRegistration), of: device)
+            }
+        }
+    }
+
+    private func registrationAnswered(_ response: PushNotificationRegistrationResponse, to owner: PublicKey) {
+        for device in devices where device.client.identity.publicKey == owner {
+            guard let operation = device.operation(answeredBy: response.requestID) else { continue }
+            note("\(device.name): version \(operation.version): \(response.error.map { "\($0)" } ?? "success")")
+            let isNewest = operation.version == device.operations.count
+            switch response.error {
+            case nil: device.acknowledge(operation.version)
+            case .versionMismatch:
+                // The server has this version, if the message came twice, or a higher one.
+                if isNewest, operation.deliveryCount < 2 { fail("\(device.name): version \(operation.version) refused at first sight") }
+            case .internalError:
+                if isCalm(since: scheduler.now - Duration.seconds(15).nanoseconds, besides: [.relay, .gorush, .clock]) {
+                    fail("\(device.name): an internal error in calm")
+                }
+            case .malformedMessage, .unsupportedTokenType, .unknown: fail("\(device.name): a valid registration was refused")
+            }
+        }
+    }
+
+    // MARK: Queries
+
+    private func query(by asker: PrivateKey) {
+        let owner = generator.pick(devices).client
+        guard let key = queryKeys[owner.keyHash.bytes] else { return }
+        let asked = devices.filter { $0.client.keyHash == owner.keyHash }
+        counts.queries += 1
+        let envelope = MetadataEnvelope.encode(
+            .query, payload: PushNotificationQuery(publicKeys: [owner.keyHash]).encoded(), signedBy: asker)
+        let id = envelope.id
+        queries[id] = AskedQuery(devices: asked, acknowledged: asked.map(\.acknowledged))
+        note("query for \(asked.map(\.name).joined(separator: ", "))")
+        let frame = PayloadFrame.encode(envelope.bytes, signedBy: asker)
+        send(message(AESGCM.seal(frame, key: key, layout: .nonceLast), topic: StatusTopics.query(owner.keyHash)))
+        let sent = scheduler.now
+        let mustAnswer =
+            isCalm(since: sent - Duration.seconds(20).nanoseconds, besides: [.gorush, .clock]) && asked.contains(where: \.isRegistered)
+        let versions = asked.map(\.operations.count)
+        scheduler.after(.seconds(3)) { [self] in
+            guard mustAnswer, isCalm(since: sent, besides: [.gorush, .clock]), versions == asked.map(\.operations.count) else { return }
+            counts.checks += 1
+            if queries[id]?.isAnswered == false { fail("a query was not answered within 3 s") }
+        }
+        scheduler.after(.seconds(120)) { [self] in queries[id] = nil }
+    }
+
+    private func queryAnswered(_ response: PushNotificationQueryResponse) {
+        guard let query = queries[response.messageID] else { return }
+        queries[response.messageID]?.isAnswered = true
+        note("query answered: \(response.info.map { "\($0.installationID.string) \($0.version)" }.sorted().joined(separator: ", "))")
+        for (device, acknowledged) in zip(query.devices, query.acknowledged) {
+            let rows = response.info.filter { $0.installationID == device.client.installationID }
+            if rows.count > 1 { return fail("\(device.name) is in an answer twice") }
+            if !device.mayHave(version: rows.first?.version, since: acknowledged) {
+                let found = rows.first.map { "version \($0.version)" } ?? "nothing"
+                return fail("\(device.name): the node has \(found), and acknowledged version \(acknowledged) before the query")
+            }
+            if let row = rows.first, row.accessToken != device.client.accessToken { return fail("\(device.name) has another access token") }
+        }
+    }
+
+    // MARK: Requests
+
+    private func request(by asker: PrivateKey) {
+        let named = (0..<Int.random(in: 1...3, using: &generator)).map { _ in generator.pick(devices) }
+        var targets: [Device] = []
+        for device in named where !targets.contains(where: { $0 === device }) { targets.append(device) }
+        // Several clients ask for the same message, each once: it could not tell the answers apart.
+        let recent = requests.values.filter { $0.time > scheduler.now - Duration.seconds(60).nanoseconds }
+        let own = Set(requests.values.filter { $0.asker.publicKey == asker.publicKey }.map(\.messageID))
+        let shared = Set(recent.map(\.messageID)).subtracting(own).sorted { $0.lexicographicallyPrecedes($1) }
+        let messageID = chance(0.2) ? shared.randomElement(using: &generator) ?? generator.bytes(32) : generator.bytes(32)
+        let entries = targets.map { device in device.client.notification { $0.message = messageID } }
+        let envelope = MetadataEnvelope.encode(
+            .request, payload: PushNotificationRequest(requests: entries, messageID: messageID).encoded(), signedBy: asker)
+        counts.requests += 1
+        let request = SentRequest(
+            messageID: messageID, devices: targets, acknowledged: targets.map(\.acknowledged), envelope: envelope.bytes, asker: asker,
+            time: scheduler.now)
+        requests[envelope.id] = request
+        send(request, id: envelope.id)
+        let (sent, id) = (scheduler.now, envelope.id)
+        if isCalm(since: sent - Duration.seconds(30).nanoseconds, besides: [.gorush, .clock]) {
+            scheduler.after(.milliseconds(3_300)) { [self] in
+                guard isCalm(since: sent, besides: [.gorush, .clock]) else { return }
+                counts.checks += 1
+                if requests[id]?.isAnswered == false { fail("a request was not answered within 3.3 s") }
+            }
+        }
+        scheduler.after(.seconds(2_000)) { [self] in requests[id] = nil }
+    }
+
+    private func send(_ request: SentRequest, id: [UInt8]) {
+        note("request \(hexString(request.messageID.prefix(4))) for \(request.devices.map(\.name).joined(separator: ", "))")
+        requests[id]?.attemptCount += 1
+        send(toServer(request.envelope, from: request.asker, topic: StatusTopics.partitioned(identity.publicKey)))
+        scheduler.after(random(4...15)) { [self] in
+            guard let current = requests[id], !current.isDone, current.attemptCount < 5, !isEnding else { return }
+            send(current, id: id)
+        }
+    }
+
+    private func requestAnswered(_ response: PushNotificationResponse, to asker: PublicKey) {
+        let matches = requests.filter { $0.value.messageID == response.messageID && $0.value.asker.publicKey == asker }
+        guard let (id, request) = matches.first else { return }
+        note("request \(hexString(request.messageID.prefix(4))): \(response.reports.map { $0.error.map { "\($0)" } ?? "success" })")
+        requests[id]?.isAnswered = true
+        guard response.reports.count == request.devices.count else { return fail("an answer lacks reports") }
+        if !response.reports.contains(where: { $0.error == .internalError }) { requests[id]?.isDone = true }
+        for (index, report) in response.reports.enumerated() {
+            let device = request.devices[index]
+            let key = PushKey(messageID: request.messageID, device: device.number)
+            switch report.error {
+            case nil:
+                if accepted[key, default: 0] == 0 { fail("\(device.name): success without a notification") }
+            case .notRegistered:
+                if !device.mayHave(version: nil, since: request.acknowledged[index]) {
+                    fail("\(device.name) is registered, and not notified")
+                }
+            case .wrongToken, .unknown: fail("\(device.name): a valid request got \(report.error.map { "\($0)" } ?? "")")
+            case .internalError:
+                if isCalm(since: request.time - Duration.seconds(180).nanoseconds) {
+                    fail("\(device.name): an internal error in calm")
+                } else if !hasStoreTrouble(since: request.time) {
+                    expectNotification(key, of: device, before: request.time + Duration.seconds(570).nanoseconds)
+                }
+            }
+        }
+    }
+
+    /// A notification that was stored is posted before it expires, once gorush works, unless the device changes.
+    private func expectNotification(_ key: PushKey, of device: Device, before end: Int64) {
+        guard device.isRegistered else { return }
+        let versions = device.operations.count
+        scheduler.after(.nanoseconds(end - scheduler.now)) { [self] in
+            guard device.operations.count == versions, isCalm(since: end - Duration.seconds(150).nanoseconds) else { return }
+            counts.checks += 1
+            if accepted[key, default: 0] == 0 { fail("\(device.name): a stored notification was never posted") }
+        }
+    }
+
+    // MARK: Answers
+
+    func receive(_ message: WakuMessage) {
+        guard let tag = message.contentTopic.tag else { return }
+        var keys = askers
+        for device in devices where !keys.contains(where: { $0.publicKey == device.client.identity.publicKey }) {
+            keys.append(device.client.identity)
+        }
+        for key in keys where TopicTag(of: StatusTopics.partitioned(key.publicKey)) == tag {
+            guard let plain = try? ECIES.open(message.payload, with: key), let frame = try? PayloadFrame(parsing: plain),
+                let envelope = try? MetadataEnvelope(parsing: frame.data, in: frame), envelope.sender == identity.publicKey
+            else { continue }
+            counts.answers += 1
+            switch envelope.kind {
+            case .registrationResponse:
+                guard let response = try? PushNotificationRegistrationResponse(parsing: envelope.payload) else { return }
+                registrationAnswered(response, to: key.publicKey)
+            case .queryResponse:
+                guard let response = try? PushNotificationQueryResponse(parsing: envelope.payload) else { return }
+                queryAnswered(response)
+            case .response:
+                guard let response = try? PushNotificationResponse(parsing: envelope.payload) else { return }
+                requestAnswered(response, to: key.publicKey)
+            case .registration, .query, .request: fail("the node sent a client's message")
+            }
+        }
+    }
+
+    // MARK: End
+
+    /// After a calm period: everything is answered, and each device is as its owner knows it. New requests succeed.
+    func checkEnd() {
+        for device in devices {
+            counts.checks += 1
+            if device.isPending { return fail("\(device.name): version \(device.operations.count) was never acknowledged") }
+        }
+        for asker in askers {
+            query(by: asker)
+            request(by: asker)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import Core
+import Delivery
+import StatusProtocol
+import StatusServer
+import TestSupport
+import Waku
+import WakuCrypto
+
+/// A message for a device.
+struct PushKey: Hashable {
+    let messageID: [UInt8]
+    let device: Int
+}
+
+/// A post on its way.
+struct Post {
+    enum Outcome {
+        case accepted
+        case failed
+    }
+
+    let number: Int
+    let life: Int
+    let keys: [PushKey]
+    let ids: [String]
+    let duration: Duration
+    let outcome: Outcome
+    /// Places of the notifications that gorush drops although it accepts the post.
+    let dropped: Set<Int>
+}
+
+/// gorush, and the record of the notifications that it accepted.
+extension World {
+    func beginPost(_ notifications: [Delivery.Notification]) -> Post {
+        postCount += 1
+        let keys = notifications.compactMap(key)
+        let isAccepted: Bool
+        let outcome: Post.Outcome
+        var duration = random(0.005...0.2)
+        var dropped: Set<Int> = []
+        switch gorushFault {
+        case .none: (isAccepted, outcome) = (true, .accepted)
+        case .down: (isAccepted, outcome) = (false, .failed)
+        case .unclear:
+            (isAccepted, outcome) = (chance(0.7), chance(0.5) ? .accepted : .failed)
+        case .slow:
+            (isAccepted, outcome) = (true, .accepted)
+            duration = random(0.5...20)
+        case .hanging:
+            (isAccepted, outcome) = (chance(0.5), .failed)
+            duration = .seconds(60)
+        case .full:
+            (isAccepted, outcome) = (true, .accepted)
+            for place in keys.indices where chance(0.4) { dropped.insert(place) }
+        }
+        let post = Post(
+            number: postCount, life: life, keys: keys, ids: notifications.map(\.id), duration: duration, outcome: outcome,
+            dropped: dropped)
+        note("post \(post.number): \(keys.map { "\(hexString($0.messageID.prefix(4))) device \($0.device)" }.joined(separator: ", "))")
+        inFlight[post.number] = post
+        counts.posts += keys.count
+        let accepts = isAccepted || outcome == .accepted
+        scheduler.after(duration * 0.5) { [self] in
+            for (place, key) in keys.enumerated() where accepts && !dropped.contains(place) { accept(key) }
+            // Whether it was accepted is not told.
+            if accepts, outcome == .failed { for key in keys { excused[key, default: 0] += 1 } }
+        }
+        return post
+    }
+
+    /// - Parameter isAnswered: false when the node gave the post up before the answer.
+    func endPost(_ post: Post, isAnswered: Bool) -> PostResult {
+        inFlight[post.number] = nil
+        let outcome = isAnswered ? post.outcome : .failed
+        note("post \(post.number) ends: \(outcome)\(post.dropped.isEmpty ? "" : ", \(post.dropped.count) dropped")")
+        if !isAnswered { for key in post.keys { excused[key, default: 0] += 1 } }
+        switch outcome {
+        case .accepted:
+            let time = scheduler.now
+            for (place, key) in post.keys.enumerated() where !post.dropped.contains(place) { unrecorded.append((key, time)) }
+            return PostResult(
+                outcome: .accepted, status: 200, postedTokenCount: post.ids.count,
+                failures: post.dropped.sorted().map { PostResult.Failure(notificationID: post.ids[$0], reason: .queueFull) })
+        case .failed: return PostResult(outcome: .failed(retryAfter: nil), reason: "simulated", postedTokenCount: post.ids.count)
+        }
+    }
+
+    /// The message and the device of a notification, after checking that the device may be notified.
+    private func key(of notification: Delivery.Notification) -> PushKey? {
+        guard let content = notification.content as? StatusContent,
+            let device = devices.first(where: {
+                $0.client.keyHash == content.registrant && $0.client.installationID == content.installationID
+            })
+        else {
+            fail("a notification is for no device")
+            return nil
+        }
+        let token = notification.deviceToken.revealed
+        guard let version = device.version(ofToken: token) else {
+            fail("\(device.name) is posted with another device's token")
+            return nil
+        }
+        if !device.mayHave(version: version, since: device.acknowledged) {
+            fail("\(device.name) is posted with the token of version \(version), after version \(device.acknowledged) was acknowledged")
+        }
+        if !requests.values.contains(where: { $0.messageID == content.message && $0.devices.contains { $0 === device } }) {
+            fail("\(device.name) is notified of a message that nobody asked for, or long after")
+        }
+        return PushKey(messageID: content.message, device: device.number)
+    }
+
+    private func accept(_ key: PushKey) {
+        accepted[key, default: 0] += 1
+        let (count, allowed) = (accepted[key, default: 0], 1 + excused[key, default: 0])
+        if count > allowed {
+            fail("device \(key.device) was notified of \(hexString(key.messageID.prefix(4))) \(count) times, and \(allowed) are explained")
+        }
+    }
+
+    /// The node ends: it can't know the outcome of posts in flight, nor remember what it has not stored.
+    func excusePosts() {
+        for post in inFlight.values { for key in post.keys { excused[key, default: 0] += 1 } }
+        inFlight = [:]
+        let limit = scheduler.now - Duration.seconds(1).nanoseconds
+        // A disk that worked badly may not have taken them for longer.
+        let since = hasStoreTrouble(since: scheduler.now - Duration.seconds(30).nanoseconds) ? min(limit, storeTrouble.start) : limit
+        for (key, time) in unrecorded where time >= since { excused[key, default: 0] += 1 }
+        unrecorded = []
+    }
+}

@@ -1,0 +1,156 @@
+import CSimulation
+import Core
+import TestSupport
+import Waku
+
+/// What the network does with messages.
+struct RelayFault {
+    var loss = 0.0
+    var repetition = 0.0
+    /// The maximum, in seconds: it also reorders.
+    var delay = 0.15
+    /// Publications that are not accepted.
+    var refusal = 0.0
+    /// The maximum time of a publication, in seconds.
+    var publication = 0.05
+}
+
+enum GorushFault: CaseIterable {
+    case none
+    /// Posts fail, and nothing is accepted.
+    case down
+    /// Some posts fail although their notifications are accepted.
+    case unclear
+    /// Answers take up to 20 s.
+    case slow
+    /// Posts are not answered, until the client gives up after 60 s.
+    case hanging
+    /// Some notifications of a post are dropped, and gorush says so.
+    case full
+}
+
+/// Faults: periods in which some parts work badly, with calm in between.
+extension World {
+    /// Whether everything has worked since a time, and works, except for some parts.
+    func isCalm(since time: Int64, besides ignored: Set<Trouble> = []) -> Bool {
+        active.isSubset(of: ignored) && lastTrouble.allSatisfy { $0.value <= time || ignored.contains($0.key) }
+    }
+
+    func began(_ trouble: Trouble) {
+        if trouble == .store, !active.contains(.store) { storeTrouble.start = scheduler.now }
+        active.insert(trouble)
+        lastTrouble[trouble] = scheduler.now
+    }
+
+    func ended(_ trouble: Trouble) {
+        active.remove(trouble)
+        lastTrouble[trouble] = scheduler.now
+        if trouble == .store { storeTrouble.end = scheduler.now }
+    }
+
+    /// Whether the disk worked badly at any time since.
+    func hasStoreTrouble(since time: Int64) -> Bool {
+        active.contains(.store) || storeTrouble.end >= time
+    }
+
+    func beginTroubles() {
+        guard !options.troubles.isEmpty else { return }
+        scheduler.after(random(20...300)) { [self] in
+            guard !isEnding else { return }
+            let count = Int.random(in: 1...3, using: &generator)
+            for _ in 0..<count { begin(generator.pick(options.troubles)) }
+            scheduler.after(random(1...120)) { [self] in
+                endTroubles()
+                beginTroubles()
+            }
+        }
+    }
+
+    private func begin(_ trouble: Trouble) {
+        note("trouble: \(trouble)")
+        switch trouble {
+        case .relay:
+            began(.relay)
+            relayFault = RelayFault(
+                loss: Double.random(in: 0...0.4, using: &generator), repetition: Double.random(in: 0...0.5, using: &generator),
+                delay: Double.random(in: 0.2...8, using: &generator), refusal: Double.random(in: 0...0.5, using: &generator),
+                publication: Double.random(in: 0.1...5, using: &generator))
+        case .gorush:
+            began(.gorush)
+            gorushFault = generator.pick([.down, .unclear, .slow, .hanging, .full])
+            note("gorush: \(gorushFault)")
+        case .store:
+            began(.store)
+            breakDisk()
+        case .process:
+            if chance(0.3) {
+                scheduler.after(random(0...20)) { [self] in stopNode() }
+            } else {
+                scheduler.after(random(0...20)) { [self] in
+                    crashStep = scheduler.stepCount + Int.random(in: 1...3_000, using: &generator)
+                }
+            }
+        case .clock:
+            began(.clock)
+            let step = Int64.random(in: -200_000...200_000, using: &generator) * 1_000_000
+            simulation_set_wall_offset(Self.wallStart + step)
+            note("clock steps by \(step)")
+        }
+    }
+
+    private func breakDisk() {
+        switch Int.random(in: 0..<4, using: &generator) {
+        case 0: disk?.add(.code(13), to: .write, of: .log, permille: 300)
+        case 1: disk?.add(.code(778), to: .write, permille: 300)
+        case 2: disk?.add(.code(1034), to: .sync, permille: 400)
+        default: diskDelay = random(0.05...4)
+        }
+    }
+
+    func endTroubles() {
+        note("troubles end")
+        // A crash that was planned may come yet.
+        let kept: Set<Trouble> = relay == nil ? [.process] : []
+        for trouble in Trouble.allCases where active.contains(trouble) && !kept.contains(trouble) { ended(trouble) }
+        relayFault = RelayFault()
+        gorushFault = .none
+        disk?.clear()
+        diskDelay = .zero
+        simulation_set_wall_offset(Self.wallStart)
+    }
+
+    /// Of blocks on the store's queues; other queues have none.
+    func latency(of label: String) -> Int64 {
+        guard label.hasPrefix("waku-push.store") else { return 0 }
+        let seconds = Double.random(in: 0.000_1...0.004, using: &generator)
+        return (Duration.seconds(seconds) + diskDelay * Double.random(in: 0...1, using: &generator)).nanoseconds
+    }
+
+    // MARK: Messages
+
+    /// Sends a message to the node, on a network that may lose, repeat, delay and reorder.
+    func send(_ message: WakuMessage, delivered: @escaping () -> Void = {}) {
+        let received = ReceivedMessage(message: message, pubsubTopic: .statusDefault)
+        if recentMessages.count > 400 { recentMessages.removeFirst(200) }
+        recentMessages.append((scheduler.now, received, delivered))
+        transmit { [self] in
+            if relay?.deliver(received) == true { delivered() }
+        }
+    }
+
+    /// Calls `arrive` for each copy that arrives.
+    func transmit(_ arrive: @escaping () -> Void) {
+        let copies = (chance(relayFault.loss) ? 0 : 1) + (chance(relayFault.repetition) ? 1 : 0)
+        for _ in 0..<copies { scheduler.after(random(0.005...relayFault.delay), arrive) }
+    }
+
+    /// What becomes of a publication of the node.
+    func publication(of message: WakuMessage) -> (delay: Duration, isAccepted: Bool) {
+        (random(0.001...relayFault.publication), !chance(relayFault.refusal))
+    }
+
+    func published(_ message: WakuMessage) {
+        note("published \(message.contentTopic.rawValue) \(message.hash(on: .statusDefault).hex.prefix(16))")
+        transmit { [self] in receive(message) }
+    }
+}
