@@ -18,12 +18,15 @@ final class Device {
 
     let number: Int
     let client: TestClient
+    /// Changes come this much less often than those of others.
+    let pace: Double
     /// By version, from 1.
     private(set) var operations: [Operation] = []
     /// The highest version that a node answered with success, 0 for none.
     private(set) var acknowledged: UInt64 = 0
 
-    init(number: Int, client: TestClient) {
+    init(number: Int, client: TestClient, pace: Double) {
+        self.pace = pace
         self.number = number
         self.client = client
     }

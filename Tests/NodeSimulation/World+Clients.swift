@@ -36,7 +36,7 @@ extension World {
                 let client = TestClient(
                     of: identity.publicKey, identity: key, installationID: InstallationID("installation-\(owner)-\(installation)"),
                     accessToken: AccessToken("9f1b0c6e-52d3-4b7a-8a57-0d2c6d1e4f\(owner)\(installation)"))
-                devices.append(Device(number: devices.count, client: client))
+                devices.append(Device(number: devices.count, client: client, pace: generator.pick([1, 1, 8])))
             }
             queryKeys[KeyHash(of: key.publicKey).bytes] = KeyDerivation.topicKey(StatusTopics.query(KeyHash(of: key.publicKey)))
         }
@@ -87,7 +87,7 @@ extension World {
                 scheduler.after(random(0...60)) { [self] in send(old, of: device) }
             }
         }
-        scheduler.after(random(20...300)) { [self] in change(device) }
+        scheduler.after(random(20...300) * device.pace) { [self] in change(device) }
     }
 
     private func send(_ operation: Device.Operation, of device: Device) {
@@ -202,7 +202,7 @@ extension World {
         requests[id]?.attemptCount += 1
         send(toServer(request.envelope, from: request.asker, topic: StatusTopics.partitioned(identity.publicKey)))
         scheduler.after(random(4...15)) { [self] in
-            guard let current = requests[id], !current.isDone, current.attemptCount < 5, !isEnding else { return }
+            guard let current = requests[id], !current.isDone, current.attemptCount < 5, !isEnding, chance(0.7) else { return }
             send(current, id: id)
         }
     }
@@ -240,7 +240,9 @@ extension World {
         guard device.isRegistered else { return }
         let versions = device.operations.count
         scheduler.after(.nanoseconds(end - scheduler.now)) { [self] in
-            guard device.operations.count == versions, isCalm(since: end - Duration.seconds(150).nanoseconds) else { return }
+            guard device.operations.count == versions,
+                isCalm(since: end - Duration.seconds(100).nanoseconds, besides: [.relay, .clock])
+            else { return }
             counts.checks += 1
             if accepted[key, default: 0] == 0 { fail("\(device.name): a stored notification was never posted") }
         }
