@@ -172,6 +172,10 @@ final class World: @unchecked Sendable {
             let group = ServiceGroup(services: [service], logger: logger)
             services = group
             note("node starts: number \(startCount)")
+            // Sometimes the next start does not get far either.
+            if startCount > 1, options.troubles.contains(.process), !isEnding, chance(0.15) {
+                crashStep = scheduler.stepCount + Int.random(in: 1...300, using: &generator)
+            }
             Task.detached { [life] in
                 do {
                     try await group.run()
