@@ -288,8 +288,8 @@ package.targets += room(
         library(
             "WakuPushNodeTesting",
             [
-                "Cluster", "Core", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode", "Storage", "StorePostgreSQL", "Waku",
-                "WakuCrypto", lifecycle, logging,
+                "Cluster", "Core", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode", "RateLimits", "Storage",
+                "StorePostgreSQL", "Waku", "WakuCrypto", lifecycle, logging,
             ]),
         .executableTarget(name: "waku-push", dependencies: ["WakuPushCommands"], swiftSettings: strict),
         // Apart from the program that operators install.

@@ -25,6 +25,8 @@ public struct NodeServices: Sendable {
     package let workLimit: Int
     /// The maximum time from the arrival of a request to its answer.
     package let answerLimit: Duration
+    /// The limits of a protocol that leaves them to the node: see ``RegistrationLimit``.
+    package var limits: RegistrationLimits?
 
     package init(
         store: any Store, delivery: DeliveryService, replies: any ReplyPublishing, handled: HandledMessages, drain: Drain,

@@ -23,6 +23,8 @@ package enum NodeAssembly {
     package static var protocols: [ProtocolDescription] { [.status, .statusV01, .session] + added }
     /// Protocols of other packages, which the nodes of this program speak too: see `WakuPushProgram.run(adding:name:)`.
     @TaskLocal package static var added: [ProtocolDescription] = []
+    /// The options that they declare.
+    package static var addedOptions: [ProtocolOptionForm] { added.flatMap(\.options).map(\.form) }
 
     /// Opens the store in a data folder, and creates it if necessary.
     package static func store(in folder: String, of identity: PrivateKey) throws(StoreError) -> SQLiteStore {
@@ -60,6 +62,8 @@ package enum NodeAssembly {
     ) throws(StoreError) -> any Store {
         try location.openExisting(in: folder, storageKey: identity.map(Sealer.storageKey), parts: parts)
     }
+
+    package static var protocolNames: Set<String> { Set(protocols.map(\.name)) }
 
     /// Every metric that a node may have.
     package static var metrics: [MetricGroup] { NodeService.metrics(of: []) + protocols.flatMap(\.metrics) }
@@ -99,9 +103,17 @@ package struct ServerConfiguration: Sendable {
     package var statusV01: StatusPushV01.Configuration?
     /// nil: the node is not Session's push server. Limits and ages are those of ``status``.
     package var session: SessionPush.Configuration?
+    /// The texts of ``NodeAssembly/addedOptions`` by name; defaults apply to missing ones.
+    package var addedOptions: [String: String] = [:]
 
     package init(identity: PrivateKey, dataPath: String) {
         node = NodeConfiguration(identity: identity, dataPath: dataPath)
+    }
+
+    /// The limits of each protocol.
+    package var limits: Limits {
+        get { status.limits }
+        set { status.limits = newValue }
     }
 
     package subscript<Value>(dynamicMember path: WritableKeyPath<NodeConfiguration, Value>) -> Value {
@@ -121,6 +133,9 @@ package struct Server: Sendable {
     private let status: StatusPush
     private let statusV01: StatusPushV01?
     private let session: SessionPush?
+    private let added: [ProtocolDescription]
+    private let addedOptions: ProtocolOptionValues
+    private let addedLimits: [ProtocolNumber: RegistrationLimits]
 
     /// Opens the data folder and creates the parts. Nothing runs yet.
     ///
@@ -129,7 +144,7 @@ package struct Server: Sendable {
     ///   - gorush: the endpoints, at least one.
     ///   - logger: the node's logger.
     ///   - now: the system's clock.
-    /// - Throws: `StoreError`, and errors of `makeRelay`.
+    /// - Throws: `StoreError`, `Limits.Problem`, and errors of `makeRelay`.
     package init(
         _ configuration: ServerConfiguration, gorush: [GorushEndpoint], logger: Logger,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
@@ -151,15 +166,26 @@ package struct Server: Sendable {
             own.limits = settings.limits
             return SessionPush(own)
         }
+        added = NodeAssembly.added
+        addedOptions = ProtocolOptionValues(configuration.addedOptions)
         let context = ProtocolContext(
-            identities: [configuration.node.identity] + settings.otherIdentities, maximumMessageAge: settings.requestAgeLimit)
-        let added = try NodeAssembly.added.compactMap { try $0.makeProtocol?(context) }
+            identities: [configuration.node.identity] + settings.otherIdentities, maximumMessageAge: settings.requestAgeLimit,
+            options: addedOptions)
+        let spoken = try added.compactMap { description in try description.makeProtocol?(context) }
+        let payers = PayerHasher(key: configuration.node.identity.derivedKey(purpose: "waku-push payers 1"))
+        addedLimits = Dictionary(
+            uniqueKeysWithValues: try spoken.compactMap { spoken in
+                try type(of: spoken).description.limits(settings.limits, options: configuration.addedOptions).map { limits in
+                    (spoken.number, RegistrationLimits(limits, of: spoken.label, payers: payers))
+                }
+            })
         var cluster = configuration.cluster
         cluster?.settings = settings.sharedSettings(of: configuration.node.identity, gorushTimeout: gorush.map(\.timeout).max())
+            .merging(Self.sharedSettings(of: configuration.addedOptions)) { $1 }
         let others: [(any NodeProtocol)?] = [statusV01, session]
-        let protocols: [any NodeProtocol] = [status] + others.compactMap(\.self) + added
+        let protocols: [any NodeProtocol] = [status] + others.compactMap(\.self) + spoken
         node = try NodeService(
-            configuration.node, at: configuration.store, in: cluster, protocols: protocols,
+            configuration.node, at: configuration.store, in: cluster, protocols: protocols, limits: addedLimits,
             knownParts: NodeAssembly.protocols.map(\.part), gorush: gorush, logger: logger, now: now, makeRelay: makeRelay)
     }
 
@@ -171,12 +197,26 @@ package struct Server: Sendable {
         try self.init(configuration, gorush: [GorushEndpoint(gorush)], logger: logger, now: now, makeRelay: makeRelay)
     }
 
-    /// Replaces the limits, and the keys that may register.
-    package func replaceLimits(_ limits: Limits) {
+    /// Replaces the limits, the keys that may register, and the reloadable ones of ``ServerConfiguration/addedOptions``.
+    ///
+    /// - Parameters:
+    ///   - limits: the limits.
+    ///   - values: the valid texts of all options.
+    package func replaceLimits(_ limits: Limits, addedOptions values: [String: String] = [:]) {
         status.replaceLimits(limits)
         statusV01?.replaceLimits(limits)
         session?.replaceLimits(limits)
-        node.cluster.replaceSettings(limits.sharedSettings)
+        for description in added {
+            if let limits = try? description.limits(limits, options: values) { addedLimits[description.number]?.replace(limits) }
+        }
+        let reloaded = added.flatMap(\.options).map(\.form).filter(\.isReloadable).map(\.name)
+        addedOptions.replace(reloaded, from: values)
+        let shared = Self.sharedSettings(of: values.filter { reloaded.contains($0.key) })
+        node.cluster.replaceSettings(limits.sharedSettings.merging(shared) { $1 })
+    }
+
+    private static func sharedSettings(of options: [String: String]) -> [String: String] {
+        Dictionary(uniqueKeysWithValues: options.map { ("--" + $0.key, $0.value) })
     }
 
     /// The port of Session's HTTP endpoints once they are listened on; nil when the node is not Session's push server.

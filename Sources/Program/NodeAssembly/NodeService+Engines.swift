@@ -15,17 +15,19 @@ extension NodeService {
     ///   - configuration: the node's configuration, without that of its protocols.
     ///   - cluster: set for one of several nodes with the same identity, on a PostgreSQL database.
     ///   - protocols: the node's protocols, at least one, with distinct numbers and names.
+    ///   - limits: those of protocols that leave them to the node.
     ///   - knownParts: tables of protocols that the node does not speak now. They are created too, so that commands can read them.
     ///   - gorush: the endpoints, at least one.
     ///   - now: the system's clock.
     /// - Throws: `StoreError`, ``NodeError`` when the store can't be shared, and errors of `makeRelay`.
     package convenience init(
         _ configuration: NodeConfiguration, at location: StoreLocation = .dataFolder, in cluster: ClusterNode.Configuration? = nil,
-        protocols: [any NodeProtocol], knownParts: [StorePart] = [], gorush: [GorushEndpoint], logger: Logger,
+        protocols: [any NodeProtocol], limits: [ProtocolNumber: RegistrationLimits] = [:], knownParts: [StorePart] = [],
+        gorush: [GorushEndpoint], logger: Logger,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
     ) throws {
         try self.init(
-            configuration, protocols: protocols, knownParts: knownParts, gorush: gorush, logger: logger, now: now,
+            configuration, protocols: protocols, limits: limits, knownParts: knownParts, gorush: gorush, logger: logger, now: now,
             openStore: { parts in
                 try location.open(
                     in: configuration.dataPath, storageKey: Sealer.storageKey(of: configuration.identity), parts: parts,

@@ -144,6 +144,7 @@ struct Serve: ReportingCommand {
         limits.check(failures)
         if let limits = failures.check(body: { try limits.limits() }) { configuration.limits = limits }
         protocols.apply(to: &configuration, failures)
+        configuration.addedOptions = addedOptions(failures)
         configuration.registrationLifetime = limits.registrationLifetime.duration
         configuration.feedbackSecret = failures.check("feedback-secret-file") { try gorush.feedbackSecret() } ?? nil
         webPush.check(failures)
@@ -222,7 +223,7 @@ struct Serve: ReportingCommand {
     static func reloadedPlan() throws -> Plan {
         let arguments = Invocation.current.arguments
         try ConfigurationFile.load(arguments)
-        guard let serve = try WakuPush.parseAsRoot(Array(arguments.dropFirst())) as? Serve else {
+        guard let serve = try WakuPush.parseAsRoot(ServeOption.removingAdded(Array(arguments.dropFirst()))) as? Serve else {
             throw CommandFailure(.usage, "expected the serve command")
         }
         return try serve.plan()

@@ -7,7 +7,7 @@ public enum WakuPushProgram {
     /// Runs the command that the arguments name. Unlike ArgumentParser's `main`, it reports wrong usage on one line, like every other failure.
     ///
     /// - Parameters:
-    ///   - protocols: protocols that its nodes speak too, always. Their names, numbers, tables and metrics must be unique.
+    ///   - protocols: protocols that its nodes speak too, always. Their names, numbers, tables, options and metrics must be unique.
     ///   - name: the name of the program, in messages.
     /// - Returns: the exit code.
     public static func run(adding protocols: [ProtocolDescription] = [], name: String = "waku-push") async -> Int32 {
@@ -15,6 +15,7 @@ public enum WakuPushProgram {
             let known = NodeAssembly.protocols
             precondition(Set(known.map(\.name)).count == known.count, "two protocols have the same name")
             precondition(Set(known.map(\.number)).count == known.count, "two protocols have the same number")
+            precondition(ServeOption.names.count == ServeOption.all.count, "two options have the same name")
             return await run(WakuPush.self, name: name)
         }
     }
@@ -36,7 +37,8 @@ public enum WakuPushProgram {
         let arguments = Invocation.current.arguments
         do {
             try ConfigurationFile.load(arguments)
-            var command = try await Root.asyncParseAsRoot(Serve.readableArguments(Array(arguments.dropFirst())))
+            let readable = try Serve.readableArguments(Array(arguments.dropFirst()))
+            var command = try await Root.asyncParseAsRoot(readable)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -57,12 +59,18 @@ public enum WakuPushProgram {
         return name.hasPrefix("waku-push") ? help : help.replacing(/(^|[^\w\/.-])waku-push(?= [a-z-])/) { "\($0.1)\(name)" }
     }
 
+    /// The options of protocols of other packages, for the help of a command that takes them.
+    private static var addedHelp: String {
+        let words = Invocation.current.arguments.dropFirst().filter { !$0.hasPrefix("-") && $0 != "help" }
+        return ServeOption.takesOptions(words) ? ServeOption.addedHelp(columns: Invocation.current.columns ?? 80) : ""
+    }
+
     /// Prints ArgumentParser's text: help and completion scripts on standard output, wrong usage on standard error.
     private static func report(_ error: any Error, of root: (some ParsableCommand).Type) -> Int32 {
         let code = root.exitCode(for: error)
         let text = named(root.fullMessage(for: error, columns: Invocation.current.columns))
         guard code != .success else {
-            if !text.isEmpty { Output.text(text) }
+            if !text.isEmpty { Output.text(text + addedHelp) }
             return code.rawValue
         }
         let message = root.message(for: error)

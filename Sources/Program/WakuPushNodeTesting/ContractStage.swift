@@ -7,6 +7,7 @@ import NodeAPI
 import NodeAssembly
 import NodeMetrics
 import PushNode
+import RateLimits
 import ServiceLifecycle
 import Storage
 import StorePostgreSQL
@@ -37,8 +38,10 @@ final class ContractStage: Sendable {
     ///   - store: where rows are stored.
     ///   - names: of the nodes of a cluster; none: a single node.
     ///   - ahead: by how much the node's clock is ahead.
+    ///   - limits: in place of the protocol's own; all others are off.
     func run(
         in data: String = "data", at store: StoreLocation = .dataFolder, names: [String] = [], ahead: Duration = .zero,
+        limits: [RegistrationLimit: String] = [:],
         _ body: ([ContractNode]) async throws -> Void
     ) async throws {
         let quiet = Logger(label: "contract") { _ in SwiftLogNoOpLogHandler() }
@@ -46,6 +49,8 @@ final class ContractStage: Sendable {
             var configuration = ServerConfiguration(identity: identity, dataPath: "\(folder)/\(data)\(name ?? "")")
             configuration.store = store
             configuration.unknownHold = .zero
+            for (limit, text) in limits { try configuration.limits.set("\(limit.rawValue)=\(text)") }
+            configuration.addedOptions = options(with: limits)
             configuration.cluster = name.map { ClusterNode.Configuration(name: $0) }
             let relay = ContractRelay()
             let server = try NodeAssembly.$added.withValue([description]) {
@@ -66,6 +71,13 @@ final class ContractStage: Sendable {
             await services.triggerGracefulShutdown()
             try await group.waitForAll()
         }
+    }
+
+    /// The texts of the protocol's options that are limits.
+    private func options(with limits: [RegistrationLimit: String]) -> [String: String] {
+        Dictionary(
+            uniqueKeysWithValues: description.options.map(\.form).compactMap { form in form.limit.map { (form.name, limits[$0] ?? "off") } }
+        )
     }
 
     /// Moves the rows of the data folder, as `admin migrate` does.

@@ -28,6 +28,13 @@ public struct ProtocolContract: Sendable {
         case deadToken
         /// A device is not notified after the end of its registration.
         case expiry
+        /// Registrations of an owner above its limit (`registrations-by-sender`) are dropped; those of others are not.
+        case senderLimit
+        /// Notifications of a device above its limit (`notifications-by-target`) are dropped; those of others are not.
+        case targetLimit
+        /// Throw-away keys that fill the room for devices (`registration-count`) displace each other: a new device still gets a place, and devices that were
+        /// notified keep theirs.
+        case throwAwayKeys
         /// Devices and handled messages move to PostgreSQL.
         case migration
         /// Two nodes that receive the same messages notify once.
@@ -79,6 +86,9 @@ public struct ProtocolContract: Sendable {
         case .versions: try await versions(stage)
         case .deadToken: try await deadToken(stage)
         case .expiry: try await expiry(stage)
+        case .senderLimit: try await senderLimit(stage)
+        case .targetLimit: try await targetLimit(stage)
+        case .throwAwayKeys: try await throwAwayKeys(stage)
         case .migration: try await migration(stage, try PostgreSQLAddress(required(postgreSQL)))
         case .twoNodes: try await twoNodes(stage, try PostgreSQLAddress(required(postgreSQL)))
         }
@@ -191,6 +201,38 @@ public struct ProtocolContract: Sendable {
             try await settle(stage, nodes, number: 2, ahead: ahead)
         }
         try stage.expect(1, "device", "a device whose registration ended between two messages")
+    }
+
+    private func senderLimit(_ stage: ContractStage) async throws {
+        try await stage.run(limits: [.registrationsBySender: "1/h burst 2"]) { nodes in
+            for version in 1...3 {
+                try await nodes.feed(try registration(stage, "version \(version)", by: stage.owner, version: UInt64(version)))
+            }
+            try await settle(stage, nodes, number: 1)
+        }
+        try stage.expect(1, "version 2", "a registration within the owner's limit")
+        try stage.expect(0, "version 3", "a registration above the owner's limit")
+    }
+
+    private func targetLimit(_ stage: ContractStage) async throws {
+        try await stage.run(limits: [.notificationsByTarget: "1/h burst 2"]) { nodes in
+            try await nodes.feed(try registration(stage, "device", by: stage.owner))
+            for number in 1...3 { try await nodes.feed(try message(number)) }
+            try await settle(stage, nodes, number: 1)
+        }
+        try stage.expect(2, "device", "four messages, of which the device's limit allows two")
+    }
+
+    private func throwAwayKeys(_ stage: ContractStage) async throws {
+        try await stage.run(limits: [.registrationCount: "3"]) { nodes in
+            try await nodes.feed(try registration(stage, "device", by: stage.owner))
+            try await settle(stage, nodes, number: 1)
+            try await stage.wait("both notifications are recorded") { nodes[0].service.counters.count(.notificationAccepted) == 2 }
+            for number in 1...10 { try await nodes.feed(try registration(stage, "thrown away \(number)", by: .generate())) }
+            try await settle(stage, nodes, number: 2)
+        }
+        try stage.expect(2, "device", "a device that was notified before others filled the room for devices")
+        try stage.expect(2, "settled-1", "a device that was notified before others filled the room for devices")
     }
 
     private func migration(_ stage: ContractStage, _ address: PostgreSQLAddress) async throws {

@@ -1,5 +1,5 @@
 import NodeAPI
-import NodeMetrics
+package import NodeMetrics
 import SessionProtocol
 import WakuCrypto
 package import RateLimits
@@ -16,8 +16,9 @@ import Core
 /// | `new-registrations` | new subscriptions, divided among the networks of clients |
 /// | `notifications-by-target` | notifications for a subscription |
 /// | `notifications` | notifications of all accounts, divided among them |
-package final class SessionLimits: Sendable {
-    let limiter: RateLimits
+package final class SessionLimits: ProtocolRateLimits {
+    package let limiter: RateLimits
+    package var label: ProtocolLabel { .session }
     /// Names networks within this process only.
     let hasher = PayerHasher(key: .random())
 
@@ -25,23 +26,7 @@ package final class SessionLimits: Sendable {
         limiter = RateLimits(limits)
     }
 
-    /// Sets the counters for refusals.
-    func count(with counters: Counters) {
-        limiter.reportRefusals { refusal, standing in
-            if let counter = Counter(refusal) { counters.add(counter) }
-            counters.increment(.refused, ProtocolLabel.session, refusal.label, StandingLabel(standing))
-        }
-    }
-
-    /// Replaces the limits. All senders start with full rates.
-    package func replace(_ limits: Limits) {
-        limiter.replace(limits)
-    }
-
-    /// Sets the number of nodes that share the rates; this node applies its share.
-    func share(among nodeCount: Int) {
-        limiter.share(among: nodeCount)
-    }
+    package static func counter(of refusal: RateLimitTable.Refusal) -> Counter? { Counter(refusal) }
 
     var maximumDevicesPerAccount: Int { limiter.limits.installationsByKey ?? .max }
     var maximumDevicesPerOrigin: Int? { limiter.limits.webPushDevicesByOrigin }

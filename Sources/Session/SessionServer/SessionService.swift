@@ -61,13 +61,7 @@ final class SessionService: ProtocolService {
         preparation = RequestPreparation(
             SignatureVerifier(sodium: configuration.sodium), services: services, webPushKeys: routing.webPushKeys,
             timeout: configuration.storeTimeout)
-        limits.count(with: node.counters)
-        if node.cluster.isShared {
-            limits.limiter.exchangeUsage(
-                by: LimitUsageExchange(hash: node.keyedHash) { [cluster = node.cluster] in
-                    cluster.publishUsage($0, of: SessionStorage.protocolNumber)
-                })
-        }
+        limits.attach(to: node, as: SessionStorage.protocolNumber)
         let store = node.store
         let now = node.now
         figures = ThrottledReading { try await store.fetch(Subscriptions.figures(at: now().seconds)) }
@@ -337,8 +331,7 @@ final class SessionService: ProtocolService {
 
     func recount() async {
         if limits.countsSubscriptions, let count = await figures.value()?.total { limits.counted(subscriptions: count) }
-        limits.limiter.measured(storeByteCount: node.store.byteCount)
-        limits.limiter.endMinute(at: node.now())
+        limits.endMinute(of: node)
         if proxyWatch.withLock({ $0.endMinute() }) {
             node.logger.warning("X-Forwarded-For from an untrusted reverse proxy; name its address in --session-proxy")
         }

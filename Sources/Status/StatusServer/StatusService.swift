@@ -54,18 +54,10 @@ struct StatusService: ProtocolService {
         try topics.load(from: store)
         let marks = ServerMarks(known: try store.read(StoreIdentities.all()), identity: identity.publicKey)
         self.marks = marks
-        limits.count(with: node.counters)
-        if node.cluster.isShared {
-            limits.limiter.exchangeUsage(
-                by: LimitUsageExchange(hash: node.keyedHash) { [cluster = node.cluster] in
-                    cluster.publishUsage($0, of: StatusStorage.protocolNumber)
-                }
-            )
-        }
+        limits.attach(to: node, as: StatusStorage.protocolNumber)
         // Creates the series, so that results that did not occur are shown as 0.
         for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
         if limits.countsRegistrations { limits.counted(registrations: try store.read(Registrations.countedRegistrations())) }
-        limits.limiter.measured(storeByteCount: store.byteCount)
         topicKeys = TopicKeys(
             store: store, counters: node.counters, charge: { [now = node.now] in limits.charge(of: $0, at: now()) },
             displaced: { limits.limiter.displaced(.topicKeys, $0.standing) })
@@ -175,8 +167,7 @@ struct StatusService: ProtocolService {
         if limits.countsRegistrations, let count = try? await node.store.fetch(Registrations.countedRegistrations()) {
             limits.counted(registrations: count)
         }
-        limits.limiter.measured(storeByteCount: node.store.byteCount)
-        limits.limiter.endMinute(at: node.now())
+        limits.endMinute(of: node)
         for clients in clients { clients.endMinute(at: node.now()) }
         if topics.isGrown { try? await loadTopics() }
     }

@@ -1,4 +1,4 @@
-import NodeMetrics
+package import NodeMetrics
 import NodeAPI
 import StatusProtocol
 package import RateLimits
@@ -7,8 +7,9 @@ import Core
 import WakuCrypto
 
 /// The rate limits of version 0.1.
-package final class V01Limits: Sendable {
-    let limiter: RateLimits
+package final class V01Limits: ProtocolRateLimits {
+    package let limiter: RateLimits
+    package var label: ProtocolLabel { .statusV01 }
     /// The standing of device tokens, and of registrants.
     let standings: Standings<V01.KeyHash>
 
@@ -20,38 +21,7 @@ package final class V01Limits: Sendable {
         standings = Standings(hasher: payers)
     }
 
-    /// Sets the counters for refusals.
-    func count(with counters: Counters) {
-        limiter.reportRefusals { refusal, standing in
-            if let counter = Counter(refusal) { counters.add(counter) }
-            counters.increment(.refused, ProtocolLabel.statusV01, refusal.label, StandingLabel(standing))
-        }
-    }
-
-    /// Replaces the limits. All senders start with full rates.
-    package func replace(_ limits: Limits) {
-        limiter.replace(limits)
-    }
-
-    /// See `ProtocolService.nodeCountChanged(_:)`.
-    func share(among nodeCount: Int) {
-        limiter.share(among: nodeCount)
-    }
-
-    /// - Parameters:
-    ///   - isSegmented: whether the message is a segment: each node applies its limits to segments independently.
-    ///   - isRetry: whether this is a retry: see ``NodeAPI/Incoming/isRetry``.
-    ///   - ask: applies the limits.
-    /// - Throws: `Drop` when a limit is exceeded.
-    func admit(
-        isSegmented: Bool = false, isRetry: Bool = false, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?
-    ) throws(Drop) {
-        if limiter.refuses(isRetry: isRetry, ask) { throw Drop(.droppedLimited, isLeftToOthers: isSegmented) }
-    }
-
-    func refuses(for charge: Charge = .unattributed, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) -> Bool {
-        limiter.refuses(for: charge, ask)
-    }
+    package static func counter(of refusal: RateLimitTable.Refusal) -> Counter? { Counter(refusal) }
 
     /// The payer of work about a registrant.
     func charge(of registrant: V01.KeyHash, at now: Timestamp) -> Charge {

@@ -31,13 +31,7 @@ struct V01Service: ProtocolService {
         self.limits = limits
         topic = ContentTopic(TopicTag(of: V01.serverTopic(identity.publicKey)))
         let store = node.store
-        limits.count(with: node.counters)
-        if node.cluster.isShared {
-            limits.limiter.exchangeUsage(
-                by: LimitUsageExchange(hash: node.keyedHash) { [cluster = node.cluster] in
-                    cluster.publishUsage($0, of: V01Storage.protocolNumber)
-                })
-        }
+        limits.attach(to: node, as: V01Storage.protocolNumber)
         // Creates the series, so that results that did not occur are shown as 0.
         for label in AcknowledgementLabel.allCases { node.counters.increment(.acknowledgements, label, by: 0) }
         if limits.countsDevices { limits.counted(devices: try store.read(Records.deviceCount())) }
@@ -81,8 +75,7 @@ struct V01Service: ProtocolService {
 
     func recount() async {
         if limits.countsDevices, let count = try? await node.store.fetch(Records.deviceCount()) { limits.counted(devices: count) }
-        limits.limiter.measured(storeByteCount: node.store.byteCount)
-        limits.limiter.endMinute(at: node.now())
+        limits.endMinute(of: node)
     }
 
     var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.standings.hasher, at: node.now()) }

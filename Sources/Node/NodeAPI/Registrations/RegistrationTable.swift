@@ -2,6 +2,7 @@ public import Core
 public import Delivery
 import Foundation
 public import NodeMetrics
+import RateLimits
 public import Storage
 public import Waku
 import WakuCrypto
@@ -9,118 +10,174 @@ import WakuCrypto
 /// The stored registrations of a protocol, one row for each owner, and the commands that change and notify them.
 ///
 ///     (no row) ──(registration)──▶ device ──(registration without a device, or a dead token)──▶ tombstone ──(registration)──▶ device
-///                                     └──────────────────(latest end)──▶ (no row)  ◀──(latest end)──┘
+///        ▲                            └──────────────────(latest end)──▶ (no row)  ◀──(latest end)──┘
+///        └──(no room for a new owner)── the oldest row that was never notified, device or tombstone
 ///
 /// Only a higher version changes a row. Rows stay until the latest end that their owner named, also as tombstones, so that an earlier registration
 /// can't be replayed.
+///
+/// Keys cost nothing, so anyone can fill the table up to its limit. A new owner still gets a place there: that of the row that was stored or
+/// renewed longest ago among those for which gorush has never accepted a notification. Rows of notified devices are never displaced.
 public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
-    /// To be part of the protocol's `StorePart`. Tokens and settings are encrypted.
+    /// The rows of the protocol's other tables that a registration stands for.
+    ///
+    /// - Parameters:
+    ///   - owner: the owner, to be a column of these tables.
+    ///   - device: nil: all rows of the owner are to be deleted.
+    ///   - end: the time until which the registration's row stays.
+    public typealias Rows = @Sendable (_ owner: Value, _ device: Device?, _ end: Timestamp) -> [Change]
+
+    /// The table. Tokens and settings are encrypted.
     public let table: Table
     /// Identifies owners: see ``NodeProtocol/registrants``.
     public let owner = Column("owner", .bytes)
-    private let version = Column("version", .integer)
+    let version = Column("version", .integer)
     /// 8 bytes of the registration's hash; null if the node itself has ended the device.
-    private let mark = Column("mark", .integer, isOptional: true)
-    private let end = Column("end_at", .integer)
+    let mark = Column("mark", .integer, isOptional: true)
+    let end = Column("end_at", .integer)
+    let changedAt = Column("changed_at", .integer)
     /// null in a tombstone.
-    private let sealed = Column("sealed", .bytes, isOptional: true)
-    private let number: ProtocolNumber
-    private let limit: Int
+    let platform = Column("platform", .integer, isOptional: true)
+    /// 1 until gorush accepts a notification for the device, then null.
+    let unused = Column("unused", .integer, isOptional: true)
+    /// null in a tombstone.
+    let sealed = Column("sealed", .bytes, isOptional: true)
+    package let number: ProtocolNumber
+    let rows: Rows
 
-    private let find, count, countDevices, devices: Query
-    private let insert, update, endDevice, removeEnded: Mutation
+    let find, count, countByPlatform, countAmong, devices, findUnused: Query
+    private let insert, update, endDevice, removeEnded, use, claimUnused, remove: Mutation
 
     /// - Parameters:
     ///   - name: the name of the table, which is also its name in `admin check`.
     ///   - number: the protocol's number.
-    ///   - limit: the maximum number of owners.
-    public init(_ name: String, of number: ProtocolNumber, limit: Int) {
+    ///   - rows: the rows of other tables, replaced together with the registration, whoever changes that.
+    public init(_ name: String, of number: ProtocolNumber, rows: @escaping Rows = { _, _, _ in [] }) {
         self.number = number
-        self.limit = limit
+        self.rows = rows
+        let stored = [version, mark, end, changedAt, platform, sealed]
         table = Table(
-            name, columns: [owner, version, mark, end, sealed], unique: [owner], indexes: [Index(name + "_end", on: [end])],
+            name, columns: [owner] + stored + [unused], unique: [owner],
+            indexes: [
+                Index(name + "_end", on: [end]), Index(name + "_platform", on: [platform]),
+                Index(name + "_unused", on: [unused, changedAt], where: .present(unused)),
+            ],
             neverReusesIDs: true, sealed: SealedColumn(sealed, boundTo: [owner], label: name))
-        let columns = [.id, version, owner, end, sealed, mark]
+        let columns: [Column] = [.id, version, owner, end, sealed, mark, unused]
         find = Query(table, columns, where: [.equal(owner)])
         devices = Query(table, columns, where: [.idAmong, .present(sealed)])
+        findUnused = Query(table, columns, where: [.equal(unused)], order: [.ascending(changedAt)])
         count = Query(table, [.count])
-        countDevices = Query(table, [.count], where: [.present(sealed)])
-        insert = Mutation(table, .insert([owner, version, mark, end, sealed]))
-        update = Mutation(table, .update([version, mark, end, sealed], where: [.equal(.id), .equal(version)]))
-        endDevice = Mutation(table, .updateAny([mark, sealed], where: [.equal(.id), .equal(version)]))
+        countByPlatform = Query(table, [.column(platform), .count], group: platform)
+        countAmong = Query(table, [.column(platform), .count], where: [.idAmong, .present(platform)], group: platform)
+        insert = Mutation(table, .insert([owner] + stored + [unused]))
+        update = Mutation(table, .update(stored, where: [.equal(.id), .equal(version)]))
+        endDevice = Mutation(table, .update([mark, platform, sealed], where: [.equal(.id), .equal(version)]))
         removeEnded = Mutation(table, .delete(where: [.less(end)]))
+        use = Mutation(table, .updateAny([unused], where: [.equal(.id), .equal(unused)]))
+        claimUnused = Mutation(table, .update([unused], where: [.equal(.id), .equal(unused)]))
+        remove = Mutation(table, .delete(where: [.equal(.id)]))
     }
 
     // MARK: Registrations
 
-    /// Stores a registration if its version is higher than the owner's stored one.
+    /// Stores a registration if its version is higher than the owner's stored one, and limits allow it.
     ///
-    /// - Parameters:
-    ///   - registration: the registration.
-    ///   - node: the services of the node.
-    ///   - changes: of the protocol's other tables, made together with the registration or not at all. Receives the time until which the row stays.
     /// - Returns: the result for ``NodeServices/answer(_:_:to:)``.
-    public func store(
-        _ registration: SealedRegistration<Device>, by node: NodeServices,
-        with changes: @escaping @Sendable (_ end: Timestamp) -> [Change] = { _ in [] }
-    ) -> StoreCommand<RegistrationResult> {
-        store(registration, sealer: node.store.sealer, drain: node.drain, with: changes)
+    public func store(_ registration: SealedRegistration<Device>, by node: NodeServices) -> StoreCommand<RegistrationResult> {
+        store(registration, sealer: node.store.sealer, drain: node.drain, limits: node.limits, at: node.now())
     }
 
     package func store(
-        _ registration: SealedRegistration<Device>, sealer: Sealer, drain: Drain,
-        with changes: @escaping @Sendable (_ end: Timestamp) -> [Change]
+        _ registration: SealedRegistration<Device>, sealer: Sealer, drain: Drain, limits: RegistrationLimits? = nil, at now: Timestamp
     ) -> StoreCommand<RegistrationResult> {
         let owner = Value.bytes(registration.owner.compressed)
         let mark = Int64(bitPattern: registration.digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
         return .find(find(owner)) { rows in
-            guard let row = rows.first else {
-                return .find(count()) { counts in
-                    if drain.isOn { return .done(.failed) }
-                    if try counts[0].integer(0) >= limit { return .done(.full) }
-                    let stored = insert(
-                        owner, .version(registration.version), .integer(mark), .integer(registration.end.rawValue),
-                        try seal(registration, by: sealer))
-                    return .change([stored] + changes(registration.end), registration.result)
+            guard let row = try rows.first.map(StoredRegistration.init) else {
+                if drain.isOn { return .done(.failed) }
+                return try makingRoom(for: registration, limits, at: now) { displaced in
+                    let stored = RegistrationCopy(registration, mark: mark, changedAt: now)
+                    return .change(displaced + (try insertion(stored, by: sealer)), registration.result)
                 }
             }
-            let storedVersion = try row.unsigned(1)
-            if storedVersion == registration.version, try row.optionalInteger(5) == mark { return .done(.repeated) }
+            if row.version == registration.version, row.mark == mark { return .done(.repeated) }
             if drain.isOn { return .done(.failed) }
-            guard registration.version > storedVersion else { return .done(.outdated) }
-            let end = Timestamp(rawValue: max(registration.end.rawValue, try row.integer(3)))
-            let stored = update(
-                .version(registration.version), .integer(mark), .integer(end.rawValue), try seal(registration, by: sealer),
-                .integer(try row.integer(0)), .version(storedVersion))
-            let forgotten = registration.device == nil ? DeliveryStorage.forget(DeviceID(number, row: try row.integer(0))) : []
-            return .change([stored] + forgotten + changes(end), registration.result)
+            guard registration.version > row.version else { return .done(.outdated) }
+            if limits?.denies(registration.owner) == true { return .done(.failed) }
+            let stored = RegistrationCopy(registration, mark: mark, changedAt: now)
+            return .change(try replacement(of: row, by: stored, sealer), registration.result)
         }
     }
 
-    private func seal(_ registration: SealedRegistration<Device>, by sealer: Sealer) throws -> Value {
-        guard let device = registration.device else { return .null }
-        let content = try JSONEncoder().encode(StoredDevice(end: registration.end.rawValue, device: device))
-        return sealer.seal(Array(content), in: table, boundTo: [.bytes(registration.owner.compressed)])
+    /// Passes the changes that make room for a new owner to `then`, if limits allow one.
+    private func makingRoom(
+        for registration: SealedRegistration<Device>, _ limits: RegistrationLimits?, at now: Timestamp,
+        _ then: @escaping @Sendable ([Change]) throws -> StoreCommand<RegistrationResult>
+    ) throws -> StoreCommand<RegistrationResult> {
+        guard let limits else { return try then([]) }
+        if limits.denies(registration.owner) { return .done(.failed) }
+        let token = registration.address?.tokenBytes
+        guard limits.limiter.isFull else {
+            return limits.refusesNew(registration.owner, token: token, isReplacement: false, at: now) ? .done(.failed) : try then([])
+        }
+        return .find(findUnused(.integer(1), limit: 1)) { found in
+            limits.displaced()
+            guard let unused = try found.first.map(StoredRegistration.init) else { return .done(.full) }
+            let isRefused = limits.refusesNew(registration.owner, token: token, isReplacement: true, at: now)
+            return isRefused ? .done(.failed) : try then(displacement(of: unused))
+        }
     }
 
-    /// The encrypted content of a row. The end is that of the registration, which may be before that of the row.
-    private struct StoredDevice: Codable {
-        let end: Int64
-        let device: Device
+    /// Fails if the device was notified meanwhile: then the command runs again.
+    private func displacement(of row: StoredRegistration) -> [Change] {
+        [claimUnused(.null, .integer(row.id), .integer(1)), remove(.integer(row.id))] + rows(.bytes(row.owner), nil, row.end)
+            + DeliveryStorage.forget(DeviceID(number, row: row.id))
     }
 
-    fileprivate func open(_ row: Row, by sealer: Sealer) throws -> (end: Timestamp, device: Device) {
+    func insertion(_ copy: RegistrationCopy<Device>, by sealer: Sealer) throws -> [Change] {
+        let owner = Value.bytes(copy.owner)
+        let values = try values(of: copy, until: copy.rowEnd, by: sealer)
+        return [insert.change([owner] + values + [copy.isUsed ? .null : .integer(1)])] + rows(owner, copy.device, copy.rowEnd)
+    }
+
+    func replacement(of row: StoredRegistration, by copy: RegistrationCopy<Device>, _ sealer: Sealer) throws -> [Change] {
+        let end = max(row.end, copy.rowEnd)
+        let stored = update.change(try values(of: copy, until: end, by: sealer) + [.integer(row.id), .version(row.version)])
+        let device = DeviceID(number, row: row.id)
+        let forgotten = copy.device == nil ? DeliveryStorage.forget(device) : []
+        let used = copy.isUsed && row.isUnused ? [noteUsed(row.id)] : []
+        return [stored] + used + forgotten + rows(.bytes(copy.owner), copy.device, end)
+    }
+
+    private func values(of copy: RegistrationCopy<Device>, until end: Timestamp, by sealer: Sealer) throws -> [Value] {
+        let platform = copy.device.map { $0.address(version: copy.version, end: copy.end).platform.rawValue }
+        let sealed = try copy.content().map { sealer.seal($0, in: table, boundTo: [.bytes(copy.owner)]) }
+        return [
+            .version(copy.version), Value(copy.mark), .integer(end.rawValue), .integer(copy.changedAt.rawValue),
+            Value(platform.map(Int64.init)), sealed ?? .null,
+        ]
+    }
+
+    func open(_ row: Row, by sealer: Sealer) throws -> StoredDevice<Device> {
         let json = try sealer.open(try row.bytes(4), in: table, boundTo: [.bytes(try row.bytes(2))])
-        let stored = try JSONDecoder().decode(StoredDevice.self, from: Data(json))
-        return (Timestamp(rawValue: stored.end), stored.device)
+        return try JSONDecoder().decode(StoredDevice<Device>.self, from: Data(json))
     }
 
     /// Deletes rows whose end has passed: for ``ProtocolService/expire(at:)``.
     public func expire(at now: Timestamp) -> Change { removeEnded(.integer(now.rawValue)) }
 
+    private func noteUsed(_ row: Int64) -> Change { use(.null, .integer(row), .integer(1)) }
+
+    /// The changes that end a device. They fail if the row changed meanwhile: then the command runs again.
+    func ending(_ row: StoredRegistration) -> [Change] {
+        [endDevice(.null, .null, .null, .integer(row.id), .version(row.version))] + rows(.bytes(row.owner), nil, row.end)
+            + DeliveryStorage.forget(DeviceID(number, row: row.id))
+    }
+
     // MARK: Notifications
 
-    /// Notifies the devices of owners, each once for a message, however often the message is handled.
+    /// Notifies the devices of owners, each once for a message, however often the message is handled, as far as limits allow it.
     ///
     /// - Parameters:
     ///   - owners: compressed public keys. Those without a device are skipped.
@@ -136,7 +193,10 @@ public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
         times: MessageTimes?, by node: NodeServices
     ) -> StoreCommand<[QueuedDelivery]> {
         .read(owners.map { find(.bytes($0)) }) { found in
-            let devices = try found.joined().filter { try $0.optionalBytes(4) != nil }
+            let devices = try found.joined().filter { row in
+                guard try row.optionalBytes(4) != nil else { return false }
+                return node.limits?.refusesNotification(to: try row.bytes(2), isKnown: row.isNull(6), at: now) != true
+            }
             let source = deliverySource(node.store.sealer)
             return StoreCommand.each(
                 try devices.map { row in
@@ -159,40 +219,99 @@ public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
         var devices: Query { registrations.devices }
 
         func address(of device: Row) throws -> DeviceAddress {
-            let (end, registered) = try registrations.open(device, by: sealer)
-            return registered.address(version: try device.unsigned(1), end: end)
+            let stored = try registrations.open(device, by: sealer)
+            return stored.device.address(version: try device.unsigned(1), end: Timestamp(rawValue: stored.end))
         }
+
+        func owner(of device: Row) throws -> DeviceOwner? { DeviceOwner(keyHash: try device.bytes(2), installation: "") }
 
         func content(of payload: [UInt8], to device: Row) throws -> any NotificationContent {
             try registrations.open(device, by: sealer).device.content(of: payload)
         }
 
         func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
-            .change(
-                [registrations.endDevice(.null, .null, .integer(row), .version(version))]
-                    + DeliveryStorage.forget(DeviceID(number, row: row)))
+            .find(registrations.devices(ids: [row])) { found in
+                guard let device = try found.first.map(StoredRegistration.init), device.version == version else { return .done(()) }
+                return .change(registrations.ending(device))
+            }
         }
+
+        func noteAccepted(_ row: Int64, at now: Timestamp) -> Change? { registrations.noteUsed(row) }
     }
+}
 
-    // MARK: Operators
+/// A row of ``RegistrationTable/find`` and the queries with the same columns.
+struct StoredRegistration {
+    let id: Int64
+    let version: UInt64
+    let owner: [UInt8]
+    let end: Timestamp
+    let isDevice: Bool
+    let mark: Int64?
+    let isUnused: Bool
 
-    /// The numbers of devices and of tombstones, for `admin status`: see ``ProtocolDescription``.
-    ///
-    /// - Parameter name: the protocol's name.
-    public func storedCounts(in store: any Store, of name: String) throws(StoreError) -> [StoredCount] {
-        let (all, registered) = try store.read(
-            .read([count(), countDevices()]) { .done((try $0[0][0].integer(0), try $0[1][0].integer(0))) })
-        return [
-            StoredCount(key: "\(name)-devices", name: "\(name) devices", count: Int(registered)),
-            StoredCount(key: "\(name)-ended", name: nil, count: Int(all - registered)),
-        ]
+    init(_ row: Row) throws {
+        id = try row.integer(0)
+        version = try row.unsigned(1)
+        owner = try row.bytes(2)
+        end = Timestamp(rawValue: try row.integer(3))
+        isDevice = !row.isNull(4)
+        mark = try row.optionalInteger(5)
+        isUnused = !row.isNull(6)
+    }
+}
+
+/// The encrypted content of a row. The end is that of the registration, which may be before that of the row.
+struct StoredDevice<Device: RegisteredDevice>: Codable {
+    let end: Int64
+    let device: Device
+}
+
+/// A registration as it is stored.
+struct RegistrationCopy<Device: RegisteredDevice> {
+    let owner: [UInt8]
+    let version: UInt64
+    let mark: Int64?
+    /// The end of the registration.
+    let end: Timestamp
+    /// The latest end that the owner named: the row stays until then.
+    let rowEnd: Timestamp
+    let changedAt: Timestamp
+    let device: Device?
+    /// Whether gorush has accepted a notification for the device.
+    let isUsed: Bool
+
+    /// nil in a tombstone.
+    func content() throws -> [UInt8]? {
+        try device.map { Array(try JSONEncoder().encode(StoredDevice(end: end.rawValue, device: $0))) }
+    }
+}
+
+extension RegistrationCopy {
+    init(_ registration: SealedRegistration<Device>, mark: Int64, changedAt: Timestamp) {
+        self.init(
+            owner: registration.owner.compressed, version: registration.version, mark: mark, end: registration.end,
+            rowEnd: registration.end, changedAt: changedAt, device: registration.device, isUsed: false)
     }
 }
 
 extension Value {
-    fileprivate static func version(_ version: UInt64) -> Value { .integer(Int64(bitPattern: version)) }
+    static func version(_ version: UInt64) -> Value { .integer(Int64(bitPattern: version)) }
 }
 
 extension SealedRegistration {
     fileprivate var result: RegistrationResult { device == nil ? .ended : .stored }
+    fileprivate var address: DeviceAddress? { device?.address(version: version, end: end) }
+}
+
+extension DeviceAddress {
+    var platform: Platform { gorushDevice?.platform ?? .webPush }
+
+    /// Identifies the device for limits: its token, or its endpoint.
+    var tokenBytes: [UInt8] {
+        switch target {
+        case .gorush(let device): device.token.bytes
+        case .webPush(let subscription): Array(subscription.endpoint.utf8)
+        }
+    }
 }

@@ -1,5 +1,6 @@
 public import Core
 import Foundation
+import NodeMetrics
 public import Waku
 public import WakuCrypto
 
@@ -98,4 +99,24 @@ public struct SealedRegistration<Device: RegisteredDevice>: Sendable {
     }
 
     private static func bigEndian(_ number: some FixedWidthInteger) -> [UInt8] { withUnsafeBytes(of: number.bigEndian) { Array($0) } }
+}
+
+extension NodeServices {
+    /// Opens the registration in a message on its topic, if limits admit it.
+    ///
+    /// - Parameters:
+    ///   - incoming: the message.
+    ///   - keys: the node's keys.
+    ///   - now: the time of receipt.
+    /// - Throws: ``Drop``, unless it is a valid registration that is sealed to one of the keys, and the owner's limits are not exceeded.
+    public func open<Device>(
+        _ incoming: Incoming, with keys: [PrivateKey], at now: Timestamp
+    ) throws(Drop) -> SealedRegistration<Device> {
+        let message = incoming.received.message
+        guard let registration = SealedRegistration<Device>(opening: message.payload, on: message.contentTopic, with: keys) else {
+            throw Drop(.droppedMalformedMessage)
+        }
+        try limits?.admit(registrationBy: registration.owner, isRetry: incoming.isRetry, at: now)
+        return registration
+    }
 }

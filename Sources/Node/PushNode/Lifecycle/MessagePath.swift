@@ -17,10 +17,14 @@ struct MessagePath {
 
     /// - Parameters:
     ///   - base: the node's foundation.
+    ///   - limits: see ``NodeService``.
     ///   - gorush: the endpoints, at least one.
     ///   - makeRelay: creates the relay.
     /// - Throws: `StoreError`, and errors of `makeRelay`.
-    init(_ base: NodeFoundation, gorush: [GorushEndpoint], makeRelay: (RelayNeeds) throws -> any Relay) throws {
+    init(
+        _ base: NodeFoundation, limits: [ProtocolNumber: RegistrationLimits], gorush: [GorushEndpoint],
+        makeRelay: (RelayNeeds) throws -> any Relay
+    ) throws {
         handled = HandledMessages { [cluster = base.cluster] in cluster.finished($0) }
         let seen = SeenMessages()
         for hash in try base.store.read(NodeStorage.handledMessages()) { _ = seen.insert(hash) }
@@ -33,7 +37,10 @@ struct MessagePath {
             store: base.store, delivery: delivery, replies: publisher, handled: handled, drain: base.drain, cluster: base.cluster,
             receivers: IntakeMaker(), counters: base.counters, logger: base.logger, errors: base.errors, now: base.now,
             workLimit: base.configuration.workLimit, answerLimit: base.configuration.answerLimit)
-        services = try base.protocols.map { try $0.makeService(node) }
+        services = try base.protocols.map { spoken in
+            guard let registrations = spoken.registrations, let limits = limits[spoken.number] else { return try spoken.makeService(node) }
+            return try LimitedService(spoken, registrations, limits: limits, node: node)
+        }
         // In a cluster, a node loads the deliveries of its devices once it knows its partitions.
         if !base.cluster.isShared { try delivery.load() }
         sorter = MessageSorter(

@@ -69,6 +69,7 @@ package final class NodeService: Service {
     /// - Parameters:
     ///   - configuration: the node's configuration, without that of its protocols.
     ///   - protocols: at least one, with distinct numbers and names.
+    ///   - limits: those of protocols that leave them to the node: see `RegistrationLimits`.
     ///   - knownParts: tables of protocols that the node does not speak now. They are created too, so that commands can read them.
     ///   - gorush: the endpoints, at least one.
     ///   - logger: the node's logger.
@@ -78,15 +79,16 @@ package final class NodeService: Service {
     ///   - makeRelay: creates the relay.
     /// - Throws: `StoreError`, and errors of the closures.
     package init(
-        _ configuration: NodeConfiguration, protocols: [any NodeProtocol], knownParts: [StorePart] = [], gorush: [GorushEndpoint],
-        logger: Logger, now: @escaping @Sendable () -> Timestamp = Timestamp.now, openStore: ([StorePart]) throws -> any Store,
+        _ configuration: NodeConfiguration, protocols: [any NodeProtocol], limits: [ProtocolNumber: RegistrationLimits] = [:],
+        knownParts: [StorePart] = [], gorush: [GorushEndpoint], logger: Logger, now: @escaping @Sendable () -> Timestamp = Timestamp.now,
+        openStore: ([StorePart]) throws -> any Store,
         makeCluster: (ClusterNeeds) throws -> any ClusterMembership = { _ in SoleMembership() },
         makeRelay: (RelayNeeds) throws -> any Relay
     ) throws {
         let base = try NodeFoundation(
             configuration, protocols: protocols, knownParts: knownParts, gorush: gorush, logger: logger, now: now, openStore: openStore,
             makeCluster: makeCluster)
-        let path = try MessagePath(base, gorush: gorush, makeRelay: makeRelay)
+        let path = try MessagePath(base, limits: limits, gorush: gorush, makeRelay: makeRelay)
         let observation = NodeObservation(base, path)
         self.configuration = configuration
         self.protocols = protocols

@@ -1,6 +1,8 @@
 import PushNode
 import ArgumentParser
 import Foundation
+import Delivery
+import NodeAPI
 import StatusServer
 import Storage
 import StatusProtocol
@@ -38,10 +40,10 @@ extension Admin.Registrations {
                     try find(text ?? "")
                 }
             guard !rows.isEmpty else { throw CommandFailure(.data, "no matching registration") }
-            try rows.map(RegistrationRow.init).print(asJSON: admin.json)
+            try rows.print(asJSON: admin.json)
         }
 
-        private func find(_ text: String) throws -> [RegistrationSummary] {
+        private func find(_ text: String) throws -> [RegistrationRow] {
             let store = try openStore()
             // Installation ids of identities other than the first are stored with a mark before them.
             let marks = text.isEmpty ? [] : try store.read(StoreIdentities.all()).dropFirst().map { ServerMark(of: $0).storedPrefix }
@@ -55,23 +57,31 @@ extension Admin.Registrations {
                 byOwner.keyHashPrefix = registrant.prefix
                 filters.append(byOwner)
             }
-            return try filters.reduce(into: []) { found, filter in
+            let found = try filters.reduce(into: []) { found, filter in
                 found += try store.read(StatusServer.Registrations.summaries(filter, limit: limit - found.count))
-            }
+            }.map { RegistrationRow($0) }
+            guard let registrant = RegistrantArgument(argument: text), found.count < limit else { return found }
+            let owners = filter.owners(prefix: registrant.keyPrefix)
+            return found + (try AddedRegistration.find(owners, limit: limit - found.count, in: store).map { RegistrationRow($0) })
         }
 
-        private func find(byTokenIn path: String) throws -> [RegistrationSummary] {
+        private func find(byTokenIn path: String) throws -> [RegistrationRow] {
             let store = try openStore(unsealing: true)
             let token = try SecretInput.token(path)
-            var found: [RegistrationSummary] = []
+            var found: [RegistrationRow] = []
             try StatusServer.Registrations(store.sealer).forEachRecord(filter.filter, in: store) { record in
                 guard let bytes = record.registration else { return true }
                 let registration = try PushNotificationRegistration(parsing: bytes)
                 if registration.deviceToken == token {
-                    found.append(
-                        RegistrationSummary(
-                            key: record.key, version: record.version, changedAt: record.changedAt, platform: registration.platform))
+                    let summary = RegistrationSummary(
+                        key: record.key, version: record.version, changedAt: record.changedAt, platform: registration.platform)
+                    found.append(RegistrationRow(summary))
                 }
+                return found.count < limit
+            }
+            guard found.count < limit else { return found }
+            try AddedRegistration.forEach(filter.owners(), in: store) { added, opened in
+                if opened.address?.gorushDevice?.token == token { found.append(RegistrationRow(added)) }
                 return found.count < limit
             }
             return found

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Core
+import NodeAPI
 import StatusServer
 import WakuCrypto
 
@@ -24,6 +25,11 @@ struct FilterOptions: ParsableArguments {
         filter.changedSince = newerThan.map { .now() - $0.duration }
         return filter
     }
+
+    /// The same for protocols of other packages.
+    ///
+    /// - Parameter prefix: of the owner's compressed public key, in hexadecimal digits.
+    func owners(prefix: String = "") -> OwnerFilter { OwnerFilter(filter, prefix: prefix) }
 }
 
 /// The platform of a stored registration.

@@ -1,6 +1,7 @@
 import PushNode
 import ArgumentParser
 import Delivery
+import NodeAPI
 import NodeAssembly
 import StatusServer
 import Storage
@@ -151,16 +152,21 @@ extension Admin {
                 rows.append(
                     Row(contentTopic: ContentTopic(topics.published).rawValue, purpose: "query, published form", keyHash: keyHash.hex))
             }
+            for added in NodeAssembly.added {
+                let topics = try added.learnedTopics.map { try store.read($0()) } ?? []
+                rows += topics.prefix(limit).map { Row(contentTopic: $0.rawValue, purpose: added.name, keyHash: nil) }
+            }
             if admin.json { return try Output.json(rows) }
             Output.table(
                 ["CONTENT TOPIC", "PURPOSE", "KEY HASH"],
-                rows.map { [$0.contentTopic, $0.purpose, String($0.keyHash.prefix(16)) + "…"] })
+                rows.map { [$0.contentTopic, $0.purpose, $0.keyHash.map { String($0.prefix(16)) + "…" } ?? "–"] })
         }
 
         private struct Row: Encodable {
             let contentTopic: String
             let purpose: String
-            let keyHash: String
+            /// nil for a topic of a protocol of another package, which several owners may have chosen.
+            let keyHash: String?
         }
     }
 }

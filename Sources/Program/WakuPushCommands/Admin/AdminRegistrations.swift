@@ -3,6 +3,8 @@ import ArgumentParser
 import Delivery
 import Foundation
 import Core
+import NodeAPI
+import NodeAssembly
 import StatusRules
 import StatusServer
 import StatusV01Server
@@ -32,8 +34,14 @@ extension Admin.Registrations {
         func execute() async throws {
             guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0 and --offset at least 0") }
             let store = try openStore()
-            let rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: limit, offset: offset))
-                .map(RegistrationRow.init)
+            var rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: limit, offset: offset))
+                .map { RegistrationRow($0) }
+            if rows.count < limit, !NodeAssembly.added.isEmpty {
+                let before = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: offset)).count
+                rows += try AddedRegistration.find(
+                    filter.owners(), limit: limit - rows.count, offset: rows.isEmpty ? offset - before : 0, in: store
+                ).map { RegistrationRow($0) }
+            }
             try rows.print(asJSON: admin.json)
         }
     }
@@ -57,12 +65,18 @@ extension Admin.Registrations {
         func execute() async throws {
             let isOpened = reveal || admin.identityFile != nil
             let store = try openStore(unsealing: isOpened)
-            let keyHash = try registrant.resolve(in: store)
+            let (keyHash, added) = try registrant.resolveAll(in: store)
             let registrations = StatusServer.Registrations(store.sealer)
             if reveal { try await recordReading(.registrationsReveal) }
-            let details = try store.read(StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max)).map { summary in
-                let opened = isOpened ? try store.read(registrations.state(of: summary.key))?.registration : nil
-                return RegistrationDetail(summary, opened: opened, reveal: reveal)
+            var details: [RegistrationDetail] = []
+            if let keyHash {
+                details = try store.read(StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max)).map { summary in
+                    let opened = isOpened ? try store.read(registrations.state(of: summary.key))?.registration : nil
+                    return RegistrationDetail(summary, opened: opened, reveal: reveal)
+                }
+            }
+            details += try added.map { found in
+                RegistrationDetail(found, opened: isOpened ? try found.opened(in: store) : nil, reveal: reveal)
             }
             if admin.json { return try Output.json(details) }
             for (index, detail) in details.enumerated() {
@@ -115,7 +129,7 @@ extension Admin.Registrations {
 
         func execute() async throws {
             let store = try openStore()
-            let keyHash = try registrant?.resolve(in: store)
+            let (keyHash, owned) = try registrant?.resolveAll(in: store) ?? (nil, [])
             let mark = try registeredWith.map { try self.mark(of: $0.key, in: store) }
             let wanted = installation.map(InstallationID.init)
             // Removing needs no decryption, and therefore not the node's key.
@@ -125,7 +139,8 @@ extension Admin.Registrations {
                         && (registeredWith == nil || $0.key.server == mark)
                 }
             }
-            let rows = try store.read(found)
+            let rows = registrant != nil && keyHash == nil ? [] : try store.read(found)
+            let added = owned.filter { $0.row.platform != nil && wanted == nil }
             let records =
                 registeredWith == nil
                 ? []
@@ -135,21 +150,25 @@ extension Admin.Registrations {
                 let ends = rows.map { StatusServer.Registrations.unregister($0.key, version: $0.version, at: .now()) }
                 try await audited(.registrationsRemove) {
                     for record in records { _ = try await store.commit(StatusV01Server.Records.remove(record.keyHash, at: .now())) }
+                    for device in added { _ = try await store.commit(device.registrations.end(device.row)) }
                     for start in stride(from: 0, to: ends.count, by: Self.chunk) {
                         let chunk = Array(ends[start..<min(start + Self.chunk, ends.count)])
                         for result in await store.commitEach(chunk) { try result.get() }
                     }
                 }
             }
-            guard !rows.isEmpty || !records.isEmpty else { throw CommandFailure(.data, "no registration to remove") }
+            guard !rows.isEmpty || !records.isEmpty || !added.isEmpty else { throw CommandFailure(.data, "no registration to remove") }
             if admin.json {
-                let registrations = rows.map(RegistrationRow.init)
+                let registrations = rows.map { RegistrationRow($0) } + added.map { RegistrationRow($0) }
                 guard registeredWith != nil else { return try Output.json(registrations) }
                 return try Output.json(Removed(registrations: registrations, records: records.map(RecordRow.init)))
             }
             for record in records { Output.line("\(yes ? "removed" : "would remove") \(record.keyHash.hex.prefix(16))… (version 0.1)") }
             for row in rows {
                 Output.line("\(yes ? "removed" : "would remove") \(row.key.keyHash.hex.prefix(16))… \(row.key.installationID.string)")
+            }
+            for device in added {
+                Output.line("\(yes ? "removed" : "would remove") \(hexString(device.row.owner).prefix(16))… (\(device.protocolName))")
             }
             if !yes { Output.line("Nothing was removed: repeat with --yes.") }
         }
@@ -174,6 +193,7 @@ extension Admin.Registrations {
 
 /// A row of a list of installations.
 struct RegistrationRow: Encodable {
+    /// The owner's compressed public key in rows of protocols of other packages.
     let keyHash: String
     let installation: String
     let state: String
@@ -181,8 +201,24 @@ struct RegistrationRow: Encodable {
     let changed: String
     /// The mark of the identity with which it is registered; nil: the first that the database served.
     let identity: String?
+    /// nil for Status.
+    let `protocol`: String?
+    /// The time until which the row stays; nil for Status, whose rows have no end.
+    let ends: String?
+
+    init(_ added: AddedRegistration) {
+        identity = nil
+        keyHash = hexString(added.row.owner)
+        installation = ""
+        state = added.row.platform?.name ?? "unregistered"
+        version = added.row.version
+        changed = added.row.changedAt.formatted
+        `protocol` = added.protocolName
+        ends = added.row.end.formatted
+    }
 
     init(_ summary: RegistrationSummary) {
+        (`protocol`, ends) = (nil, nil)
         identity = summary.key.server?.hex
         keyHash = summary.key.keyHash.hex
         installation = summary.key.installationID.string
@@ -196,11 +232,13 @@ extension [RegistrationRow] {
     func print(asJSON: Bool) throws {
         if asJSON { return try Output.json(self) }
         let hasIdentities = contains { $0.identity != nil }
+        let hasProtocols = contains { $0.protocol != nil }
         Output.table(
-            ["KEY HASH", "INSTALLATION", "STATE", "VERSION", "CHANGED"] + (hasIdentities ? ["IDENTITY"] : []),
+            [hasProtocols ? "KEY HASH OR KEY" : "KEY HASH", "INSTALLATION", "STATE", "VERSION", "CHANGED"]
+                + (hasIdentities ? ["IDENTITY"] : []) + (hasProtocols ? ["PROTOCOL"] : []),
             map {
                 [String($0.keyHash.prefix(16)) + "…", $0.installation, $0.state, String($0.version), $0.changed]
-                    + (hasIdentities ? [$0.identity ?? "first"] : [])
+                    + (hasIdentities ? [$0.identity ?? "first"] : []) + (hasProtocols ? [$0.protocol ?? "status"] : [])
             })
     }
 }
@@ -209,6 +247,15 @@ extension [RegistrationRow] {
 private struct RegistrationDetail: Encodable {
     let row: RegistrationRow
     let opened: Opened?
+    /// Of a protocol of another package.
+    let device: Device?
+
+    struct Device: Encodable {
+        let apnTopic: String?
+        let deviceToken: String?
+        /// The device as JSON, which the protocol defines.
+        let content: String?
+    }
 
     struct Opened: Encodable {
         let enabled: Bool
@@ -222,6 +269,7 @@ private struct RegistrationDetail: Encodable {
 
     init(_ summary: RegistrationSummary, opened: PushNotificationRegistration?, reveal: Bool) {
         row = RegistrationRow(summary)
+        device = nil
         self.opened = opened.map { registration in
             Opened(
                 enabled: registration.enabled, apnTopic: registration.apnTopic,
@@ -233,7 +281,18 @@ private struct RegistrationDetail: Encodable {
         }
     }
 
+    init(_ added: AddedRegistration, opened: OpenedRegistration?, reveal: Bool) {
+        row = RegistrationRow(added)
+        self.opened = nil
+        device = opened.map { opened in
+            Device(
+                apnTopic: opened.address?.gorushDevice?.apnTopic, deviceToken: reveal ? opened.address?.gorushDevice?.token.revealed : nil,
+                content: reveal ? opened.content.map { String(decoding: $0, as: UTF8.self) } : nil)
+        }
+    }
+
     var fields: [(String, String)] {
+        if let name = row.protocol { return fields(ofProtocol: name) }
         var fields = [
             ("key hash", row.keyHash), ("installation", row.installation), ("state", row.state),
             ("version", String(row.version)), ("changed", row.changed),
@@ -248,6 +307,20 @@ private struct RegistrationDetail: Encodable {
             ("blocked", String(opened.blockedChats)), ("muted chats", String(opened.mutedChats)),
             ("mentions", opened.blockMentions ? "blocked" : "from \(opened.allowedMentionChats) chats"),
         ]
+        return fields
+    }
+}
+
+extension RegistrationDetail {
+    private func fields(ofProtocol name: String) -> [(String, String)] {
+        var fields = [
+            ("protocol", name), ("key", row.keyHash), ("state", row.state), ("version", String(row.version)), ("changed", row.changed),
+            ("ends", row.ends ?? "–"),
+        ]
+        guard let device else { return fields }
+        if let topic = device.apnTopic, !topic.isEmpty { fields.append(("APN topic", topic)) }
+        fields.append(("device token", device.deviceToken ?? "<hidden: --reveal shows it>"))
+        if let content = device.content { fields.append(("content", content)) }
         return fields
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Core
+import NodeAssembly
 import Storage
 import WakuCrypto
 
@@ -26,10 +27,11 @@ enum RegistrationsFile {
         var subscription: Subscription?
         var unsubscribedName: UnsubscribedName?
         var aheadTime: AheadTime?
+        var added: Added?
         var end: Int?
 
         private enum CodingKeys: String, CodingKey {
-            case record, v01, subscription, aheadTime, end
+            case record, v01, subscription, aheadTime, added, end
             case unsubscribedName = "leftName"
         }
     }
@@ -153,7 +155,13 @@ struct RegistrationsFileReader {
         }
         if line.end == count { return nil }
         guard let entry = ProtocolLines.all.lazy.compactMap({ [owner] in $0.entry(line, owner) }).first else {
-            throw CommandFailure(.data, "line \(count + 2) of \(path) contains no registration")
+            let reason =
+                line.added.map { added in
+                    NodeAssembly.protocolNames.contains(added.protocol)
+                        ? "contains no registration that \(added.protocol) knows"
+                        : "is of the protocol \(added.protocol), which this program does not speak: import it with the program that does"
+                } ?? "contains no registration"
+            throw CommandFailure(.data, "line \(count + 2) of \(path) \(reason)")
         }
         count += 1
         return entry

@@ -120,25 +120,13 @@ struct ConfigCommand: ParsableCommand {
 
 extension ServeOption {
     fileprivate var inFile: String {
-        let comment = wrapped(help, width: 110).map { "# \($0)" }.joined(separator: "\n")
+        let comment = Self.wrapped(help, width: 110).map { "# \($0)" }.joined(separator: "\n")
         if name == "limit" {
             return comment + "\n#limit:\n" + LimitOptions.standard.map { "#  \($0.name): \($0.value)" }.joined(separator: "\n")
         }
         if isList { return comment + "\n#\(name): []" }
         let value = standard.map { " \($0)" } ?? ""
         return comment + "\n#\(name):\(value)"
-    }
-
-    private func wrapped(_ text: String, width: Int) -> [String] {
-        var lines: [String] = []
-        for word in text.split(separator: " ") {
-            if let last = lines.last, last.count + word.count < width {
-                lines[lines.count - 1] = "\(last) \(word)"
-            } else {
-                lines.append(String(word))
-            }
-        }
-        return lines
     }
 }
 

@@ -15,11 +15,30 @@ extension Serve {
     /// The errors are kept with those of the environment.
     ///
     /// - Parameter arguments: the command line, without the program's name.
-    static func readableArguments(_ arguments: [String]) -> [String] {
-        guard arguments.first == "serve" || arguments.starts(with: ["config", "check"]) else { return arguments }
+    /// - Throws: ``CommandFailure`` if an option of a protocol of another package has no value.
+    static func readableArguments(_ arguments: [String]) throws(CommandFailure) -> [String] {
+        guard arguments.first == "serve" || arguments.starts(with: ["config", "check"]) else {
+            return try ServeOption.removingAdded(arguments)
+        }
         let (kept, failures) = ServeOption.removingInvalidValues(arguments)
         for failure in failures { Environment.note(failure) }
-        return kept
+        return try ServeOption.removingAdded(kept)
+    }
+
+    /// The values of the options that protocols of other packages declare, by name; defaults included.
+    func addedOptions(_ failures: ConfigurationFailures) -> [String: String] {
+        var values: [String: String] = [:]
+        for option in ServeOption.added {
+            let value = option.value(Invocation.current.arguments)
+            guard let text = value.values.last, let form = option.form else { continue }
+            if form.accepts(text) {
+                values[option.name] = text
+            } else {
+                let source = value.source == "command line" ? "--\(option.name)" : Environment.setting(option.name)?.source ?? value.source
+                failures.check { throw ValueForm.problem(source, option: option.name, value: text, allowed: form.allowed) }
+            }
+        }
+        return values
     }
 
     static func checkTopic(_ topic: String) throws(CommandFailure) {

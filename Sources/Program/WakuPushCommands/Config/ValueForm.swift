@@ -1,4 +1,5 @@
 import ArgumentParser
+import NodeAPI
 
 /// The values that an option allows.
 struct ValueForm: Sendable {
@@ -9,6 +10,10 @@ struct ValueForm: Sendable {
     init<Value: ExpressibleByArgument & Sendable>(_ type: Value.Type) {
         allowed = Self.allowed(type)
         accepts = { Value(argument: $0) != nil }
+    }
+
+    init(_ form: ProtocolOptionForm) {
+        (allowed, accepts) = (form.allowed, form.accepts)
     }
 
     static func allowed(_ type: (some ExpressibleByArgument).Type) -> String {

@@ -1,3 +1,5 @@
+import NodeAPI
+import NodeAssembly
 import StatusServer
 import Storage
 import WakuCrypto
@@ -5,7 +7,7 @@ import WakuCrypto
 /// The lines of one protocol in a ``RegistrationsFile``.
 struct ProtocolLines: Sendable {
     /// The lines of all protocols, in the order of the file.
-    static let all: [ProtocolLines] = [.status, .statusV01, .session]
+    static var all: [ProtocolLines] { [.status, .statusV01, .session] + NodeAssembly.added.compactMap(ProtocolLines.init) }
 
     /// Whether one registration may have devices of several platforms, so that rows can't be selected by platform.
     let hasSeveralPlatforms: Bool

@@ -1,4 +1,6 @@
 public import ArgumentParser
+// Declares `stat` in a compilation that reads a file with `import Dispatch` before this one.
+import CDispatch
 import Foundation
 public import Logging
 import PushNode

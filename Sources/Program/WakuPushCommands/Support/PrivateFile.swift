@@ -1,3 +1,5 @@
+// Declares `stat` in a compilation that reads a file with `import Dispatch` before this one.
+import CDispatch
 import Foundation
 
 /// A file with a secret, accessible to its owner only.

@@ -3,6 +3,7 @@ import ArgumentParser
 import Delivery
 import Dispatch
 import Logging
+import NodeAPI
 import NodeAssembly
 import ServiceLifecycle
 import StatusServer
@@ -65,7 +66,8 @@ final class ReplaceableGorush: NotificationPosting {
 /// Files that options name are reloaded too: key lists and gorush's credentials. If anything is invalid, nothing changes.
 final class ReloadService: Service {
     /// Options that can change while the node runs. The others need a restart.
-    static let reloadable: Set<String> = [
+    static var reloadable: Set<String> { ofNode.union(NodeAssembly.addedOptions.filter(\.isReloadable).map(\.name)) }
+    private static let ofNode: Set<String> = [
         "log-level", "limit", "allow-keys", "deny-keys", "gorush", "gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file",
         "gorush-header", "gorush-timeout", "payload-profile",
     ]
@@ -118,7 +120,7 @@ final class ReloadService: Service {
                     try gorush.replaceNotifications(by: new.notifications.rules(forEndpoint: settings.rule.name))
                 }
             }
-            server.replaceLimits(new.configuration.limits)
+            server.replaceLimits(new.configuration.limits, addedOptions: new.configuration.addedOptions)
             server.node.replaceWebPushSettings(new.notifications)
             server.node.reloadFiles()
             if new.level != old.level { level.current = new.level }

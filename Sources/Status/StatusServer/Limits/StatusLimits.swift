@@ -1,4 +1,4 @@
-import NodeMetrics
+package import NodeMetrics
 import NodeAPI
 import StatusProtocol
 package import RateLimits
@@ -8,8 +8,9 @@ import Waku
 import WakuCrypto
 
 /// The rate limits of the Status protocol.
-package final class StatusLimits: Sendable {
-    let limiter: RateLimits
+package final class StatusLimits: ProtocolRateLimits {
+    package let limiter: RateLimits
+    package var label: ProtocolLabel { .status }
     /// The standing of device tokens, and of the topics of registrants.
     let standings: Standings<TopicTag>
 
@@ -19,39 +20,6 @@ package final class StatusLimits: Sendable {
     package init(_ limits: Limits, payers: PayerHasher = PayerHasher(key: .random())) {
         limiter = RateLimits(limits)
         standings = Standings(hasher: payers)
-    }
-
-    /// Sets the counters for refusals.
-    func count(with counters: Counters) {
-        limiter.reportRefusals { refusal, standing in
-            if let counter = refusal.counter { counters.add(counter) }
-            counters.increment(.refused, ProtocolLabel.status, refusal.label, StandingLabel(standing))
-        }
-    }
-
-    /// Replaces the limits. All senders start with full rates.
-    package func replace(_ limits: Limits) {
-        limiter.replace(limits)
-    }
-
-    /// See ``ProtocolService/nodeCountChanged(_:)``.
-    func share(among nodeCount: Int) {
-        limiter.share(among: nodeCount)
-    }
-
-    /// - Parameters:
-    ///   - isSegmented: whether the message is a segment: each node applies its limits to segments independently.
-    ///   - isRetry: whether this is a retry: see ``NodeAPI/Incoming/isRetry``.
-    ///   - ask: applies the limits.
-    /// - Throws: ``Drop`` if a limit is exceeded.
-    func admit(
-        isSegmented: Bool = false, isRetry: Bool = false, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?
-    ) throws(Drop) {
-        if limiter.refuses(isRetry: isRetry, ask) { throw Drop(.droppedLimited, isLeftToOthers: isSegmented) }
-    }
-
-    func refuses(for charge: Charge = .unattributed, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) -> Bool {
-        limiter.refuses(for: charge, ask)
     }
 
     /// The payer of work about the registrants of a topic.
@@ -102,10 +70,9 @@ package final class StatusLimits: Sendable {
     }
 }
 
-extension RateLimitTable.Refusal {
-    /// nil for limits of other protocols.
-    fileprivate var counter: Counter? {
-        switch self {
+extension StatusLimits {
+    package static func counter(of refusal: RateLimitTable.Refusal) -> Counter? {
+        switch refusal {
         case .messagesBySender: .limitMessagesBySender
         case .registrationsBySender: .limitRegistrationsBySender
         case .queriesBySender: .limitQueriesBySender

@@ -3,6 +3,7 @@ import Delivery
 import Logging
 import LoopbackRelay
 import NodeAssembly
+import RateLimits
 import ServiceLifecycle
 import Storage
 import StoreSQLite
@@ -170,35 +171,141 @@ struct TopicPushTests {
         #expect(topic.rawValue.wholeMatch(of: /\/topic-push\/1\/registrations-0x[0-9a-f]{8}\/json/) != nil)
     }
 
-    @Test("A full table and a draining node refuse registrations; a stored device may change; rows end at the latest end")
-    func table() async throws {
-        let devices = RegistrationTable<Registration>("device", of: ProtocolNumber(rawValue: 100), limit: 1)
-        let store = try SQLiteStore(
-            folder: folder.path, storageKey: Sealer.storageKey(of: identity),
-            parts: [DeliveryStorage.part, StorePart("test", tables: [devices.table])])
-        defer { try? store.close() }
+    /// A store with the tables of topic push, and registrations that are stored without a node.
+    private struct Stored {
+        let store: any Store
+        let identity: PrivateKey
         let drain = Drain()
-        func asked(_ version: UInt64, by key: PrivateKey, end: UInt64 = 1000, isEnd: Bool = false) async throws -> RegistrationResult {
-            let device = isEnd ? nil : Registration(token: "token", topics: [Self.chat], text: "text")
+        var limits: RegistrationLimits?
+        let devices = Subscriptions.devices
+
+        func register(
+            _ version: UInt64, by key: PrivateKey, token: String? = "token", topics: [String] = [chat], end: UInt64 = 1000,
+            at now: Timestamp = .now()
+        ) async throws -> RegistrationResult {
+            let device = token.map { Registration(token: $0, topics: topics, text: "text") }
             let payload = try SealedRegistration.seal(
                 device, version: version, end: end, on: Registration.topic, by: key, to: identity.publicKey)
             let opened = try #require(SealedRegistration<Registration>(opening: payload, on: Registration.topic, with: [identity]))
-            return try await store.commit(devices.store(opened, sealer: store.sealer, drain: drain) { _ in [] })
+            return try await store.commit(devices.store(opened, sealer: store.sealer, drain: drain, limits: limits, at: now))
         }
-        #expect(try await asked(.max - 1, by: owner) == .stored)
-        #expect(try await asked(1, by: .generate()) == .full)
-        #expect(try await asked(.max, by: owner, end: 500) == .stored)
-        #expect(try await asked(.max, by: owner, end: 500) == .repeated)
-        #expect(try devices.storedCounts(in: store, of: "test").map(\.count) == [1, 0])
-        try await store.commit(.change([devices.expire(at: Timestamp(rawValue: 999_000_000_000))]))
-        drain.isOn = true
-        #expect(try await asked(.max, by: owner, end: 500) == .repeated)
-        #expect(try await asked(.max, by: owner, end: 600) == .failed)
-        try await store.commit(.change([devices.expire(at: Timestamp(rawValue: 1001_000_000_000))]))
-        #expect(try await asked(1, by: owner) == .failed)
-        drain.isOn = false
-        #expect(try await asked(1, by: owner, isEnd: true) == .ended)
-        #expect(try devices.storedCounts(in: store, of: "test").map(\.count) == [0, 1])
+
+        func rows(_ filter: OwnerFilter = OwnerFilter()) throws -> [RegisteredOwner] {
+            try store.read(devices.rows(filter, limit: 100, offset: 0))
+        }
+
+        var topics: [String] { get throws { try store.read(Subscriptions.allTopics()).map(\.rawValue).sorted() } }
+        var counts: [Int] { get throws { try devices.storedCounts(in: store, of: "test").map(\.count) } }
+    }
+
+    private func withStore(
+        _ engine: StoreEngine = .sqlite, limits text: String? = nil, in name: String = "store", _ body: (Stored) async throws -> Void
+    ) async throws {
+        let store = try await engine.location().open(
+            in: folder.path + "/" + name, storageKey: Sealer.storageKey(of: identity),
+            parts: [DeliveryStorage.part, TopicPush.description.part])
+        defer { try? store.close() }
+        var stored = Stored(store: store, identity: identity)
+        if let text {
+            var limits = Limits.none
+            try limits.set(text)
+            stored.limits = RegistrationLimits(limits, of: .other, payers: PayerHasher(key: .random()))
+        }
+        try await body(stored)
+    }
+
+    @Test("A draining node refuses registrations; a stored device may change; rows end at the latest end", arguments: StoreEngine.allCases)
+    func table(engine: StoreEngine) async throws {
+        try await withStore(engine) { stored in
+            let (store, devices) = (stored.store, stored.devices)
+            #expect(try await stored.register(.max - 1, by: owner) == .stored)
+            #expect(try await stored.register(.max, by: owner, end: 500) == .stored)
+            #expect(try await stored.register(.max, by: owner, end: 500) == .repeated)
+            #expect(try stored.counts == [1, 0])
+            try await store.commit(.change([devices.expire(at: Timestamp(rawValue: 999_000_000_000))]))
+            stored.drain.isOn = true
+            #expect(try await stored.register(.max, by: owner, end: 500) == .repeated)
+            #expect(try await stored.register(.max, by: owner, end: 600) == .failed)
+            try await store.commit(.change([devices.expire(at: Timestamp(rawValue: 1001_000_000_000))]))
+            #expect(try await stored.register(1, by: owner) == .failed)
+            stored.drain.isOn = false
+            #expect(try await stored.register(1, by: owner, token: nil) == .ended)
+            #expect(try stored.counts == [0, 1])
+        }
+    }
+
+    @Test(
+        "At the limit a new owner displaces the oldest row that was never notified, with its topics; the others stay",
+        arguments: StoreEngine.allCases)
+    func displacement(engine: StoreEngine) async throws {
+        let keys = (0..<6).map { _ in PrivateKey.generate() }
+        let start = Timestamp.now()
+        func time(_ number: Int) -> Timestamp { start + .seconds(number) }
+        try await withStore(engine, limits: "registration-count=3") { stored in
+            let source = stored.devices.deliverySource(stored.store.sealer)
+            for number in 0..<3 {
+                #expect(
+                    try await stored.register(1, by: keys[number], topics: ["/chat/1/\(number)/proto"], at: time(number)) == .stored)
+            }
+            // The first is notified, the second is renewed: the third is the oldest.
+            let first = try #require(
+                try stored.store.read(StoreCommand.find(stored.devices.find(.bytes(keys[0].publicKey.compressed))) { .done($0) }).first)
+            let used = try #require(source.noteAccepted(try first.integer(0), at: time(3)))
+            try await stored.store.commit(.change([used]))
+            #expect(try await stored.register(2, by: keys[1], topics: ["/chat/1/1/proto"], at: time(4)) == .stored)
+            #expect(try await stored.register(1, by: keys[3], topics: ["/chat/1/3/proto"], at: time(5)) == .stored)
+            #expect(try stored.rows().map(\.owner) == [0, 1, 3].map { keys[$0].publicKey.compressed })
+            #expect(try stored.topics == [0, 1, 3].map { "/chat/1/\($0)/proto" })
+            // A tombstone of a device that was never notified makes room too.
+            #expect(try await stored.register(3, by: keys[1], token: nil, at: time(6)) == .ended)
+            #expect(try await stored.register(1, by: keys[4], topics: [], at: time(7)) == .stored)
+            #expect(try await stored.register(1, by: keys[5], topics: [], at: time(8)) == .stored)
+            #expect(try stored.rows().map(\.owner) == [0, 4, 5].map { keys[$0].publicKey.compressed })
+            for row in try stored.rows() where !row.isUsed {
+                let found = try stored.store.read(StoreCommand.find(stored.devices.find(.bytes(row.owner))) { .done($0) })
+                try await stored.store.commit(.change([try #require(source.noteAccepted(try found[0].integer(0), at: time(9)))]))
+            }
+            #expect(try await stored.register(1, by: .generate(), at: time(10)) == .full)
+            #expect(try await stored.register(2, by: keys[0], at: time(11)) == .stored)
+        }
+    }
+
+    @Test("Exported registrations are merged into another store with their topics, marks and ends, unless it has a newer version")
+    func merge() async throws {
+        let other = PrivateKey.generate()
+        try await withStore { from in
+            #expect(try await from.register(2, by: owner, end: 2000) == .stored)
+            #expect(try await from.register(3, by: owner, topics: [Self.chat, "/chat/1/garden/proto"], end: 1000) == .stored)
+            #expect(try await from.register(1, by: other, token: nil) == .ended)
+            var copies: [OpenedRegistration] = []
+            try from.devices.forEach(OwnerFilter(), in: from.store) { opened in
+                copies.append(opened)
+                return true
+            }
+            #expect(copies.map { $0.address?.gorushDevice?.token } == [DeviceToken("token"), nil])
+            for engine in StoreEngine.allCases {
+                try await withStore(engine, in: "other-\(engine)") { [copies] into in
+                    #expect(try await into.register(1, by: owner, topics: ["/chat/1/former/proto"]) == .stored)
+                    for copy in copies {
+                        #expect(into.devices.isValid(copy))
+                        #expect(try await into.store.commit(into.devices.merge(copy, by: into.store.sealer)))
+                        #expect(try await into.store.commit(into.devices.merge(copy, by: into.store.sealer)) == false)
+                    }
+                    #expect(try into.topics == ["/chat/1/garden/proto", Self.chat])
+                    #expect(try into.counts == [1, 1])
+                    #expect(
+                        try await into.register(3, by: owner, topics: [Self.chat, "/chat/1/garden/proto"], end: 1000) == .repeated)
+                    #expect(try await into.register(1, by: other) == .outdated)
+                    let row = try #require(try into.rows(OwnerFilter(prefix: hexString(owner.publicKey.compressed.prefix(5)))).first)
+                    #expect(row.end == Timestamp(rawValue: 2000_000_000_000))
+                    #expect(try await into.store.commit(into.devices.end(row)))
+                    #expect(try into.topics == [])
+                    #expect(try into.counts == [0, 2])
+                }
+            }
+            let row = try #require(copies.first?.row)
+            for content in [Array("{}".utf8), []] { #expect(!from.devices.isValid(OpenedRegistration(row, content: content))) }
+        }
     }
 
     @Test("Messages on learned topics that were missed while the node did not run are looked up in the store")

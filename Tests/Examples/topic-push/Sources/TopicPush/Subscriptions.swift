@@ -2,13 +2,14 @@ import WakuPushNode
 
 /// The tables: devices, and the topics of each.
 enum Subscriptions {
-    static let number = ProtocolNumber(rawValue: 100)
-    static let devices = RegistrationTable<Registration>("topic_push_device", of: number, limit: 10_000)
-    static let part = StorePart("topic-push", tables: [devices.table, table])
+    static let devices = RegistrationTable<Registration>("topic_push_device", of: ProtocolNumber(rawValue: 100)) { owner, device, end in
+        let topics = Set(device?.topics ?? []).sorted()
+        return [remove(owner)] + topics.map { insert(.text($0), owner, .integer(end.rawValue)) }
+    }
     private static let topic = Column("topic", .text)
     private static let owner = Column("owner", .bytes)
     private static let end = Column("end_at", .integer)
-    private static let table = Table(
+    static let table = Table(
         "topic_push_subscription", columns: [topic, owner, end], unique: [topic, owner],
         indexes: [Index("topic_push_subscription_owner", on: [owner])])
 
@@ -18,19 +19,12 @@ enum Subscriptions {
     private static let remove = Mutation(table, .delete(where: [.equal(owner)]))
     private static let removeEnded = Mutation(table, .delete(where: [.less(end)]))
 
-    static func store(_ registration: SealedRegistration<Registration>, by node: NodeServices) -> StoreCommand<RegistrationResult> {
-        let owner = Value.bytes(registration.owner.compressed)
-        return devices.store(registration, by: node) { end in
-            let topics = Set(registration.device?.topics ?? []).sorted()
-            return [remove(owner)] + topics.map { insert(.text($0), owner, .integer(end.rawValue)) }
-        }
-    }
-
-    static func notify(_ message: Decoded<TopicPushHandler.Command>, on topic: String, at now: Timestamp, by node: NodeServices)
-        -> StoreCommand<[QueuedDelivery]>
-    {
+    static func notify(
+        _ message: Decoded<TopicPushHandler.Command>, on topic: String, lifetime: Duration, at now: Timestamp, by node: NodeServices
+    ) -> StoreCommand<[QueuedDelivery]> {
         .find(owners(.text(topic))) { rows in
-            devices.notify(try rows.map { try $0.bytes(0) }, of: message.hash, at: now, times: message.times, by: node)
+            devices.notify(
+                try rows.map { try $0.bytes(0) }, of: message.hash, lifetime: lifetime, at: now, times: message.times, by: node)
         }
     }
 

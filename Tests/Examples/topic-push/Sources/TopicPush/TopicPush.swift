@@ -3,16 +3,19 @@ public import WakuPushNode
 /// Notifies devices of messages on content topics that their owners chose.
 public struct TopicPush: NodeProtocol {
     public static let description = ProtocolDescription(
-        name: "topic-push", number: Subscriptions.number, part: Subscriptions.part,
-        makeDeliverySource: { Subscriptions.devices.deliverySource($0) },
-        storedCounts: { (store) throws(StoreError) in try Subscriptions.devices.storedCounts(in: store, of: "topic-push") },
-        makeProtocol: { TopicPush(context: $0) })
+        name: "topic-push", registrations: Subscriptions.devices, tables: [Subscriptions.table],
+        options: [maximum, rate, lifetime], learnedTopics: { Subscriptions.allTopics() }, makeProtocol: { TopicPush(context: $0) })
+    static let maximum = ProtocolOption.limit(
+        "topic-push-max-registrations", .registrationCount, "10000", "Maximum number of devices, ended ones included.")
+    static let rate = ProtocolOption.limit(
+        "topic-push-registrations", .registrationsBySender, "1/min burst 20", "Maximum rate of an owner's registrations.")
+    static let lifetime = ProtocolOption.count(
+        "topic-push-lifetime", 3600, in: 1...86_400, "Time in seconds after which a notification is given up.", isReloadable: true)
 
     let context: ProtocolContext
     private let learned = LearnedTopics(own: [Registration.topic])
 
     public var topics: any WakuTopics { learned }
-    public var registrants: (table: Table, column: Column)? { (Subscriptions.devices.table, Subscriptions.devices.owner) }
 
     public func makeService(_ node: NodeServices) throws -> any ProtocolService {
         learned.replace(try node.store.read(Subscriptions.allTopics()))
@@ -53,16 +56,16 @@ struct TopicPushHandler: WakuHandler {
         guard message.contentTopic == Registration.topic else {
             return Decoded(.notify(topic: message.contentTopic.rawValue), .request, from: incoming)
         }
-        guard
-            let registration = SealedRegistration<Registration>(opening: message.payload, on: Registration.topic, with: context.identities)
-        else { throw Drop(.droppedMalformedMessage) }
-        return Decoded(.register(registration), .registration, from: incoming)
+        return Decoded(.register(try node.open(incoming, with: context.identities, at: now)), .registration, from: incoming)
     }
 
     func change(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Outcome> {
         switch message.command {
-        case .register(let registration): Subscriptions.store(registration, by: node).map { ($0, []) }
-        case .notify(let topic): Subscriptions.notify(message, on: topic, at: now, by: node).map { (nil, $0) }
+        case .register(let registration): Subscriptions.devices.store(registration, by: node).map { ($0, []) }
+        case .notify(let topic):
+            Subscriptions.notify(
+                message, on: topic, lifetime: .seconds(context.options[TopicPush.lifetime]), at: now, by: node
+            ).map { (nil, $0) }
         }
     }
 

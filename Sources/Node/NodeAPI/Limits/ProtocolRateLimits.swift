@@ -1,0 +1,62 @@
+package import NodeMetrics
+package import RateLimits
+import Storage
+package import Delivery
+
+/// The rate limits of one protocol, with the counters of refused work. Limits apply per protocol.
+package protocol ProtocolRateLimits: Sendable {
+    var limiter: RateLimits { get }
+    /// The label of refusals in metrics.
+    var label: ProtocolLabel { get }
+    /// The counter of refusals by a limit; nil for limits that the protocol does not have. By default there are none: `waku_push_refused_total` counts
+    /// all refusals.
+    static func counter(of refusal: RateLimitTable.Refusal) -> Counter?
+}
+
+extension ProtocolRateLimits {
+    package static func counter(of refusal: RateLimitTable.Refusal) -> Counter? { nil }
+
+    /// Counts refusals, and limits that are too low to divide together with the other nodes.
+    package func attach(to node: NodeServices, as number: ProtocolNumber) {
+        let (counters, label) = (node.counters, label)
+        limiter.reportRefusals { refusal, standing in
+            if let counter = Self.counter(of: refusal) { counters.add(counter) }
+            counters.increment(.refused, label, refusal.label, StandingLabel(standing))
+        }
+        limiter.measured(storeByteCount: node.store.byteCount)
+        guard node.cluster.isShared else { return }
+        limiter.exchangeUsage(
+            by: LimitUsageExchange(hash: node.keyedHash) { [cluster = node.cluster] in cluster.publishUsage($0, of: number) })
+    }
+
+    /// Called once a minute.
+    package func endMinute(of node: NodeServices) {
+        limiter.measured(storeByteCount: node.store.byteCount)
+        limiter.endMinute(at: node.now())
+    }
+
+    /// Replaces the limits. All senders start with full rates.
+    package func replace(_ limits: Limits) {
+        limiter.replace(limits)
+    }
+
+    /// See ``ProtocolService/nodeCountChanged(_:)``.
+    package func share(among nodeCount: Int) {
+        limiter.share(among: nodeCount)
+    }
+
+    /// - Parameters:
+    ///   - isSegmented: whether the message is a segment: each node applies its limits to segments independently.
+    ///   - isRetry: whether this is a retry: see ``Incoming/isRetry``.
+    ///   - ask: applies the limits.
+    /// - Throws: ``Drop`` if a limit is exceeded.
+    package func admit(
+        isSegmented: Bool = false, isRetry: Bool = false, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?
+    ) throws(Drop) {
+        if limiter.refuses(isRetry: isRetry, ask) { throw Drop(.droppedLimited, isLeftToOthers: isSegmented) }
+    }
+
+    package func refuses(for charge: Charge = .unattributed, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) -> Bool {
+        limiter.refuses(for: charge, ask)
+    }
+}

@@ -1,0 +1,105 @@
+package import Core
+package import NodeMetrics
+import RateLimits
+package import Storage
+
+/// The service of a protocol whose devices are in a ``RegistrationTable``, with what the node does for all of them: it counts and limits devices, and shows
+/// them to operators.
+package struct LimitedService: ProtocolService {
+    private let service: any ProtocolService
+    private let registrations: any OperatedRegistrations
+    private let limits: RegistrationLimits
+    private let label: ProtocolLabel
+    private let node: NodeServices
+    private let figures: ThrottledReading<DeviceFigures>
+
+    /// - Parameters:
+    ///   - spoken: the protocol.
+    ///   - registrations: its devices.
+    ///   - limits: its limits.
+    ///   - node: the services of the node.
+    /// - Throws: errors of the protocol, and `StoreError`.
+    package init(
+        _ spoken: any NodeProtocol, _ registrations: any OperatedRegistrations, limits: RegistrationLimits, node: NodeServices
+    ) throws {
+        var node = node
+        node.limits = limits
+        self.node = node
+        self.registrations = registrations
+        self.limits = limits
+        label = spoken.label
+        limits.attach(to: node, as: spoken.number)
+        if limits.limiter.countsRegistrations { limits.limiter.counted(registrations: try node.store.read(registrations.rowCount())) }
+        figures = ThrottledReading { [store = node.store] in try await store.fetch(registrations.figures()) }
+        service = try spoken.makeService(node)
+    }
+
+    // MARK: Added
+
+    package func recount() async {
+        await service.recount()
+        if limits.limiter.countsRegistrations, let count = try? await node.store.fetch(registrations.rowCount()) {
+            limits.limiter.counted(registrations: count)
+        }
+        limits.endMinute(of: node)
+    }
+
+    package func nodeCountChanged(_ nodeCount: Int) {
+        service.nodeCountChanged(nodeCount)
+        limits.share(among: nodeCount)
+    }
+
+    package func recordSharedLimitUsage(_ name: String, cost: Int) {
+        service.recordSharedLimitUsage(name, cost: cost)
+        limits.limiter.recordSharedLimitUsage(name, cost: cost, at: node.now())
+    }
+
+    package func updateGauges(_ counters: Counters) async {
+        await service.updateGauges(counters)
+        counters.registry.set(await figures.value(), of: label)
+    }
+
+    package func registrations() async -> RegistrationCounts? { await figures.value()?.counts }
+
+    package var findings: [Finding] {
+        guard let limit = limits.limiter.exhausted() else { return service.findings }
+        let name = limit == .storeMiB ? "store-mib" : "registration-count"
+        let finding = Finding(
+            "registrations of \(label.rawValue)", .warn, "\(name) is reached: a new device displaces one that was never notified",
+            remedy: "raise the limit, or see admin limits for the cause")
+        return service.findings + [finding]
+    }
+
+    package var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.hasher, at: node.now()) }
+
+    package func facts() async -> [ProtocolFact] {
+        let figures = await figures.value()
+        let devices = figures.map { String($0.registered.values.reduce(0, +)) } ?? "not known"
+        let limit = limits.limiter.limits.registrationCount.map { " of at most \($0)" } ?? ""
+        return [ProtocolFact("devices", devices + limit)] + (await service.facts())
+    }
+
+    /// An import changes the number of devices.
+    package func reload() async throws(StoreError) {
+        try await service.reload()
+        await recount()
+    }
+
+    // MARK: Unchanged
+
+    package var receiver: any WakuReceiver { service.receiver }
+    package func run() async throws { try await service.run() }
+    package var deliveryMemory: DeliveryMemory? { service.deliveryMemory }
+    package func prune(_ retention: Retention) async { await service.prune(retention) }
+    package func expire(at now: Timestamp) async { await service.expire(at: now) }
+    package func reloadFiles() { service.reloadFiles() }
+    package var httpPort: Int? { service.httpPort }
+    package var isListening: Bool { service.isListening }
+    package func registeredElsewhere(_ name: [UInt8]) { service.registeredElsewhere(name) }
+    package func keyShareChanged(_ share: KeyShare) { service.keyShareChanged(share) }
+
+    package var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] {
+        let queues = service.queues
+        return queues.isEmpty ? [(.work, receiver.load.depth, receiver.load.limit)] : queues
+    }
+}
