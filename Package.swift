@@ -154,7 +154,8 @@ package.targets += room(
     [
         library("CurlClient", ["CCurl", "Core"]),
         library("GossipSub", ["Core", "WakuCrypto", deque]),
-        library("HTTPService", ["CTLS", "NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTPTypes]),
+        library(
+            "HTTPService", ["CTLS", "Core", "NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTPTypes]),
         library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", logging, nio, nioSockets]),
         library("LoopbackRelay", ["Core", "Waku"]),
         library("LoopbackServer", ["Core", "HTTPService", "LoopbackRelay", "Waku", "WakuCrypto", hummingbird, logging, nio]),
@@ -307,6 +308,9 @@ package.targets += [
             hummingbird,
         ],
         path: "Tests/TestSupport", resources: [.copy("Vectors")], swiftSettings: strict),
+    // The server's side of Waku's messages, of which a node has the client's alone.
+    .target(
+        name: "WakuWireServer", dependencies: ["Core", "Waku", "WakuP2P"], path: "Tests/WakuWireServer", swiftSettings: testing),
     // The example of a protocol of another package: it sees what is public alone. Deploy/test --all also builds it as a package of its own.
     .target(
         name: "TopicPush", dependencies: ["WakuPushNode"], path: "Tests/Examples/topic-push/Sources/TopicPush", packageAccess: false,
@@ -349,7 +353,8 @@ package.targets += [
 let decoders: [Target.Dependency] = [
     "Cluster", "Core", "CurlClient", "Delivery", "GossipSub", "HTTPService", "LibP2P", "NwakuRelay", "PushReceiver", "SessionProtocol",
     "SessionServer", "SessionStandIns", "StatusGoImport", "StatusProtocol", "StatusServer", "StorePostgreSQL", "TestSupport", "Waku",
-    "WakuCrypto", "WakuP2P", "WakuPushCommands", grdb, httpTypes, nio, nioEmbedded, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1,
+    "WakuCrypto", "WakuP2P", "WakuPushCommands", "WakuWireServer", grdb, httpTypes, nio, nioEmbedded, nioHTTP1, nioHTTPTypes,
+    nioHTTPTypesHTTP1,
 ]
 package.targets.append(
     fuzzes
@@ -383,7 +388,7 @@ package.targets += tests(
         tests("NIOSupport", [logging, nio, nioEmbedded]),
         tests(
             "NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "LoopbackServer", "Waku", hummingbird, lifecycle, logging, nio]),
-        tests("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", logging, nio, nioSockets]),
+        tests("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", "WakuWireServer", logging, nio, nioSockets]),
         tests("Waku", ["Core", "WakuCrypto"]),
     ])
 
@@ -480,7 +485,7 @@ package.targets += tests(
                 "example-sender", "example-share",
                 "Core", "CurlClient", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAssembly", "NwakuRelay", "PushClient",
                 "SessionProtocol", "StatusProtocol", "StatusServer",
-                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, logging, nio,
+                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", "WakuWireServer", grdb, logging, nio,
             ],
             swiftSettings: testing),
         tests(

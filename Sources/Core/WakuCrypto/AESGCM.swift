@@ -31,7 +31,7 @@ public enum AESGCM {
     /// Length of a tag in bytes.
     public static let tagByteCount = 16
 
-    private static let contexts = ThreadContexts.ciphers()
+    private static let cipher = GCM(.aes256GCM)
 
     /// The position of the nonce: the two layouts of the protocol.
     public enum Layout: Sendable {
@@ -67,20 +67,7 @@ public enum AESGCM {
             let body = layout == .nonceFirst ? start + nonceByteCount : start
             let nonceStart = layout == .nonceFirst ? start : start + plain.count + tagByteCount
             nonceStart.initialize(from: nonce, count: nonceByteCount)
-            contexts.withContext { context in
-                var written: Int32 = 0
-                key.secret.withBytes { key in
-                    require(EVP_EncryptInit_ex2(context, Algorithm.aes256GCM.pointer, key.baseAddress, nonce, nil))
-                }
-                if !associatedData.isEmpty {
-                    require(EVP_EncryptUpdate(context, nil, &written, associatedData, Int32(associatedData.count)))
-                }
-                if !plain.isEmpty {
-                    require(EVP_EncryptUpdate(context, body, &written, plain.baseAddress, Int32(plain.count)))
-                }
-                require(EVP_EncryptFinal_ex(context, body + plain.count, &written))
-                require(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(tagByteCount), body + plain.count))
-            }
+            cipher.seal(plain, into: body, key: key.secret, nonce: nonceStart, associatedData: associatedData)
         }
     }
 
@@ -129,22 +116,57 @@ public enum AESGCM {
             guard let start = sealed.baseAddress else { return false }
             let body = layout == .nonceFirst ? start + nonceByteCount : start
             let nonce = layout == .nonceFirst ? start : start + plainCount + tagByteCount
-            return contexts.withContext { context in
-                var written: Int32 = 0
-                key.secret.withBytes { key in
-                    require(EVP_DecryptInit_ex2(context, Algorithm.aes256GCM.pointer, key.baseAddress, nonce, nil))
-                }
-                if !associatedData.isEmpty {
-                    require(EVP_DecryptUpdate(context, nil, &written, associatedData, Int32(associatedData.count)))
-                }
-                if plainCount > 0 {
-                    require(EVP_DecryptUpdate(context, output, &written, body, Int32(plainCount)))
-                }
-                let tag = UnsafeMutableRawPointer(mutating: body + plainCount)
-                require(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(tagByteCount), tag))
-                var nothing: UInt8 = 0
-                return EVP_DecryptFinal_ex(context, &nothing, &written) == 1
+            return cipher.open(body, plainCount, into: output, key: key.secret, nonce: nonce, associatedData: associatedData)
+        }
+    }
+}
+
+/// AES in Galois/Counter mode, with the tag behind the ciphertext. A context that changes its algorithm is slower, so each has its own.
+struct GCM: Sendable {
+    static let tagByteCount = AESGCM.tagByteCount
+
+    private let contexts = ThreadContexts.ciphers()
+    private let algorithm: Algorithm
+
+    init(_ algorithm: Algorithm) { self.algorithm = algorithm }
+
+    /// - Precondition: the output has room for the ciphertext and the tag, and the nonce has 12 bytes.
+    func seal(
+        _ plain: UnsafeBufferPointer<UInt8>, into output: UnsafeMutablePointer<UInt8>, key: SecretBytes, nonce: UnsafePointer<UInt8>?,
+        associatedData: [UInt8] = []
+    ) {
+        contexts.withContext { context in
+            var written: Int32 = 0
+            key.withBytes { require(EVP_EncryptInit_ex2(context, algorithm.pointer, $0.baseAddress, nonce, nil)) }
+            if !associatedData.isEmpty {
+                require(EVP_EncryptUpdate(context, nil, &written, associatedData, Int32(associatedData.count)))
             }
+            if !plain.isEmpty { require(EVP_EncryptUpdate(context, output, &written, plain.baseAddress, Int32(plain.count))) }
+            require(EVP_EncryptFinal_ex(context, output + plain.count, &written))
+            require(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(Self.tagByteCount), output + plain.count))
+        }
+    }
+
+    /// Decrypts into memory of the caller. The output is valid only if it returns true.
+    ///
+    /// - Parameters:
+    ///   - body: the ciphertext and the tag.
+    ///   - count: the length without the tag. If it is 0, `output` may be nil.
+    func open(
+        _ body: UnsafePointer<UInt8>, _ count: Int, into output: UnsafeMutablePointer<UInt8>?, key: SecretBytes,
+        nonce: UnsafePointer<UInt8>?, associatedData: [UInt8] = []
+    ) -> Bool {
+        contexts.withContext { context in
+            var written: Int32 = 0
+            key.withBytes { require(EVP_DecryptInit_ex2(context, algorithm.pointer, $0.baseAddress, nonce, nil)) }
+            if !associatedData.isEmpty {
+                require(EVP_DecryptUpdate(context, nil, &written, associatedData, Int32(associatedData.count)))
+            }
+            if count > 0 { require(EVP_DecryptUpdate(context, output, &written, body, Int32(count))) }
+            let tag = UnsafeMutableRawPointer(mutating: body + count)
+            require(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(Self.tagByteCount), tag))
+            var nothing: UInt8 = 0
+            return EVP_DecryptFinal_ex(context, &nothing, &written) == 1
         }
     }
 }

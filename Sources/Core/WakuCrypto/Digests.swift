@@ -14,16 +14,7 @@ public enum SHA256 {
 
     /// Hashes the concatenated parts.
     public static func hash(_ parts: [[UInt8]]) -> [UInt8] {
-        contexts.withContext { context in
-            require(EVP_DigestInit_ex2(context, Algorithm.sha256.pointer, nil))
-            for part in parts {
-                require(EVP_DigestUpdate(context, part, part.count))
-            }
-            return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initialized in
-                require(EVP_DigestFinal_ex(context, buffer.baseAddress, nil))
-                initialized = byteCount
-            }
-        }
+        contexts.digest(parts, by: .sha256, byteCount: byteCount) { require(EVP_DigestFinal_ex($0, $1, nil)) }
     }
 
     /// Hashes data that is not secret, without an allocation.
@@ -58,14 +49,7 @@ public enum Shake256 {
     }
 
     static func hash(_ bytes: [UInt8], byteCount: Int) -> [UInt8] {
-        contexts.withContext { context in
-            require(EVP_DigestInit_ex2(context, Algorithm.shake256.pointer, nil))
-            require(EVP_DigestUpdate(context, bytes, bytes.count))
-            return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initialized in
-                require(EVP_DigestFinalXOF(context, buffer.baseAddress, byteCount))
-                initialized = byteCount
-            }
-        }
+        contexts.digest([bytes], by: .shake256, byteCount: byteCount) { require(EVP_DigestFinalXOF($0, $1, byteCount)) }
     }
 }
 
@@ -78,11 +62,20 @@ public enum SHA3 {
 
     /// SHA3-256 of data that is not secret.
     public static func hash256(_ bytes: [UInt8]) -> [UInt8] {
-        contexts.withContext { context in
-            require(EVP_DigestInit_ex2(context, Algorithm.sha3256.pointer, nil))
-            require(EVP_DigestUpdate(context, bytes, bytes.count))
+        contexts.digest([bytes], by: .sha3256, byteCount: byteCount) { require(EVP_DigestFinal_ex($0, $1, nil)) }
+    }
+}
+
+extension ThreadContexts {
+    /// A context that changes its algorithm is slower, so each algorithm has its own contexts.
+    fileprivate func digest(
+        _ parts: [[UInt8]], by algorithm: Algorithm, byteCount: Int, _ finish: (OpaquePointer, UnsafeMutablePointer<UInt8>?) -> Void
+    ) -> [UInt8] {
+        withContext { context in
+            require(EVP_DigestInit_ex2(context, algorithm.pointer, nil))
+            for part in parts { require(EVP_DigestUpdate(context, part, part.count)) }
             return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initialized in
-                require(EVP_DigestFinal_ex(context, buffer.baseAddress, nil))
+                finish(context, buffer.baseAddress)
                 initialized = byteCount
             }
         }

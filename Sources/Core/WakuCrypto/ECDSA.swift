@@ -21,12 +21,25 @@ public enum ECDSA {
 
     /// Accepts either S: libsecp256k1 by itself rejects the higher one.
     public static func isValid(_ der: [UInt8], of digest: [UInt8], by key: PublicKey) -> Bool {
-        precondition(digest.count == 32)
         var signature = secp256k1_ecdsa_signature()
-        guard secp256k1_ecdsa_signature_parse_der(Secp256k1.context, &signature, der, der.count) == 1 else { return false }
-        var normalized = secp256k1_ecdsa_signature()
+        return secp256k1_ecdsa_signature_parse_der(Secp256k1.context, &signature, der, der.count) == 1
+            && isValid(signature, of: digest, by: key)
+    }
+
+    fileprivate static func isValid(_ signature: secp256k1_ecdsa_signature, of digest: [UInt8], by key: PublicKey) -> Bool {
+        precondition(digest.count == 32)
+        var (signature, normalized, point) = (signature, secp256k1_ecdsa_signature(), key.point)
         _ = secp256k1_ecdsa_signature_normalize(Secp256k1.context, &normalized, &signature)
-        var point = key.point
         return secp256k1_ecdsa_verify(Secp256k1.context, &normalized, digest, &point) == 1
+    }
+}
+
+extension PublicKey {
+    /// Whether this key signed a digest of 32 bytes: `R(32) ‖ S(32)`, as in Ethereum node records. Both values of S are accepted.
+    public func signed(_ digest: [UInt8], compact signature: some Collection<UInt8>) -> Bool {
+        let bytes = Array(signature)
+        var parsed = secp256k1_ecdsa_signature()
+        return bytes.count == 64 && secp256k1_ecdsa_signature_parse_compact(Secp256k1.context, &parsed, bytes) == 1
+            && ECDSA.isValid(parsed, of: digest, by: self)
     }
 }

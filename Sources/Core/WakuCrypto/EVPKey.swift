@@ -34,6 +34,19 @@ final class EVPKey {
         }
     }
 
+    /// - Parameters:
+    ///   - digest: its name, or nil for an algorithm with a fixed digest.
+    ///   - byteCount: the maximum length of the signature.
+    func signature(of message: [UInt8], digest: String?, byteCount: Int) -> [UInt8] {
+        let context = EVP_MD_CTX_new()
+        defer { EVP_MD_CTX_free(context) }
+        require(EVP_DigestSignInit_ex(context, nil, digest, nil, nil, pointer, nil))
+        return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initialized in
+            initialized = buffer.count
+            require(EVP_DigestSign(context, buffer.baseAddress, &initialized, message, message.count))
+        }
+    }
+
     /// - Parameter digest: its name, or nil for an algorithm with a fixed digest.
     func isValid(_ signature: [UInt8], of message: [UInt8], digest: String?) -> Bool {
         let context = EVP_MD_CTX_new()

@@ -1,7 +1,5 @@
-import COpenSSL
-
 /// A key that signs by Ed25519 (RFC 8032). The seed is wiped when freed, and never printed.
-public struct Ed25519PrivateKey: Sendable, CustomStringConvertible {
+public struct Ed25519PrivateKey: Sendable, Redacted {
     /// Length of the seed in bytes.
     public static let byteCount = 32
     /// The private key of RFC 8032, 32 bytes.
@@ -27,18 +25,8 @@ public struct Ed25519PrivateKey: Sendable, CustomStringConvertible {
 
     /// Signs a message, which need not be hashed before. Returns 64 bytes.
     public func signature(of message: [UInt8]) -> [UInt8] {
-        let key = EVPKey(private: seed, algorithm: "ED25519")
-        let context = EVP_MD_CTX_new()
-        defer { EVP_MD_CTX_free(context) }
-        require(EVP_DigestSignInit_ex(context, nil, nil, nil, nil, key.pointer, nil))
-        return [UInt8](unsafeUninitializedCapacity: Ed25519PublicKey.signatureByteCount) { buffer, initialized in
-            initialized = buffer.count
-            require(EVP_DigestSign(context, buffer.baseAddress, &initialized, message, message.count))
-        }
+        EVPKey(private: seed, algorithm: "ED25519").signature(of: message, digest: nil, byteCount: Ed25519PublicKey.signatureByteCount)
     }
-
-    /// `<redacted>`, so that interpolation into a log or error message does not reveal the seed.
-    public var description: String { "<redacted>" }
 }
 
 /// An Ed25519 public key, 32 bytes.

@@ -23,7 +23,7 @@ public struct P256PublicKey: Hashable, Sendable {
         // The builder keeps pointers to its parts until it makes the parameters.
         bytes.withUnsafeBufferPointer { point in
             P256.makeKey(selection: waku_evp_public_key) { builder in
-                OSSL_PARAM_BLD_push_octet_string(builder, P256.publicName, point.baseAddress, point.count) == 1
+                OSSL_PARAM_BLD_push_octet_string(builder, ParameterName.publicKey, point.baseAddress, point.count) == 1
             }
         }
     }
@@ -36,7 +36,7 @@ public struct P256PublicKey: Hashable, Sendable {
 }
 
 /// A private key of P-256. The scalar is wiped when freed, and never printed.
-public struct P256PrivateKey: Sendable, CustomStringConvertible, CustomReflectable {
+public struct P256PrivateKey: Sendable, Redacted {
     /// Length of a private key in bytes.
     public static let byteCount = 32
     /// The scalar, 32 bytes, big-endian.
@@ -114,7 +114,7 @@ public struct P256PrivateKey: Sendable, CustomStringConvertible, CustomReflectab
             guard let number = P256.number(scalar) else { return nil }
             defer { BN_clear_free(number) }
             return P256.makeKey(selection: waku_evp_key_pair) { builder in
-                OSSL_PARAM_BLD_push_octet_string(builder, P256.publicName, point.baseAddress, point.count) == 1
+                OSSL_PARAM_BLD_push_octet_string(builder, ParameterName.publicKey, point.baseAddress, point.count) == 1
                     && P256.pushPrivate(number, to: builder)
             }
         }
@@ -146,19 +146,8 @@ public struct P256PrivateKey: Sendable, CustomStringConvertible, CustomReflectab
 
     /// An ECDSA signature with SHA-256 in the form of JSON Web Signature ES256: `r(32) ‖ s(32)`.
     public func signature(of message: [UInt8]) -> [UInt8] {
-        let key = evpKey()
-        let context = EVP_MD_CTX_new()
-        defer { EVP_MD_CTX_free(context) }
-        require(EVP_DigestSignInit_ex(context, nil, "SHA256", nil, nil, key.pointer, nil))
-        let der = [UInt8](unsafeUninitializedCapacity: 80) { buffer, initialized in
-            initialized = buffer.count
-            require(EVP_DigestSign(context, buffer.baseAddress, &initialized, message, message.count))
-        }
-        return P256.raw(der)
+        P256.raw(evpKey().signature(of: message, digest: "SHA256", byteCount: 80))
     }
-
-    public var description: String { "<redacted>" }
-    public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// Conversions between P-256 keys and signatures and libcrypto's types.
@@ -167,15 +156,6 @@ enum P256 {
 
     /// Immutable, so threads may share it.
     nonisolated(unsafe) static let group: OpaquePointer? = EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1)
-
-    private static func pointer(to name: StaticString) -> UnsafePointer<CChar> {
-        UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self)
-    }
-
-    static var publicName: UnsafePointer<CChar> { pointer(to: "pub") }
-    private static var groupName: UnsafePointer<CChar> { pointer(to: "group") }
-    private static var groupValue: UnsafePointer<CChar> { pointer(to: "prime256v1") }
-    private static var privateName: UnsafePointer<CChar> { pointer(to: "priv") }
 
     /// nil unless the bytes are a point on the curve. The caller frees it.
     static func point(_ bytes: [UInt8]) -> OpaquePointer? {
@@ -194,7 +174,7 @@ enum P256 {
     }
 
     static func pushPrivate(_ number: OpaquePointer, to builder: OpaquePointer) -> Bool {
-        OSSL_PARAM_BLD_push_BN(builder, privateName, number) == 1
+        OSSL_PARAM_BLD_push_BN(builder, ParameterName.privateKey, number) == 1
     }
 
     /// nil when libcrypto refuses the parts.
@@ -203,7 +183,7 @@ enum P256 {
     static func makeKey(selection: Int32, _ add: (OpaquePointer) -> Bool) -> EVPKey? {
         guard let builder = OSSL_PARAM_BLD_new() else { return nil }
         defer { OSSL_PARAM_BLD_free(builder) }
-        guard OSSL_PARAM_BLD_push_utf8_string(builder, groupName, groupValue, 0) == 1, add(builder),
+        guard OSSL_PARAM_BLD_push_utf8_string(builder, ParameterName.group, ParameterName.p256, 0) == 1, add(builder),
             let parameters = OSSL_PARAM_BLD_to_param(builder)
         else { return nil }
         defer { OSSL_PARAM_free(parameters) }

@@ -2,7 +2,7 @@ import CSecp256k1
 import Foundation
 
 /// A scalar of secp256k1, with its point. The scalar is wiped when freed, and never printed.
-public struct PrivateKey: Sendable, CustomStringConvertible {
+public struct PrivateKey: Sendable, Redacted {
     /// Length of the scalar in bytes.
     public static let byteCount = 32
     let secret: SecretBytes
@@ -67,7 +67,4 @@ public struct PrivateKey: Sendable, CustomStringConvertible {
     public func withBytes<R, E: Error>(_ body: (UnsafeBufferPointer<UInt8>) throws(E) -> R) throws(E) -> R {
         try secret.withBytes(body)
     }
-
-    /// `<redacted>`, so that interpolation into a log or error message does not reveal the scalar.
-    public var description: String { "<redacted>" }
 }

@@ -1,7 +1,7 @@
 import COpenSSL
 
 /// Key material. Its memory is wiped when it is freed; it prints as `<redacted>`.
-public final class SecretBytes: Sendable, CustomStringConvertible, CustomReflectable {
+public final class SecretBytes: Sendable, Redacted {
     /// Written only by the initializer, and immutable afterwards, so it is safe to share.
     private nonisolated(unsafe) let memory: UnsafeMutableRawBufferPointer
 
@@ -34,9 +34,4 @@ public final class SecretBytes: Sendable, CustomStringConvertible, CustomReflect
     public func withBytes<R, E: Error>(_ body: (UnsafeBufferPointer<UInt8>) throws(E) -> R) throws(E) -> R {
         try body(UnsafeBufferPointer(memory.assumingMemoryBound(to: UInt8.self)))
     }
-
-    /// `<redacted>`, so that interpolation into a log or error message does not reveal the bytes.
-    public var description: String { "<redacted>" }
-    /// Without children, so that `dump` and reflection do not show the bytes.
-    public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,7 +1,7 @@
 import COpenSSL
 
 /// An X25519 key (RFC 7748), with its point. The scalar is wiped when freed, and never printed.
-public struct X25519PrivateKey: Sendable, CustomStringConvertible {
+public struct X25519PrivateKey: Sendable, Redacted {
     /// Length of a private key, a public key and a shared secret in bytes.
     public static let byteCount = 32
     private let secret: SecretBytes
@@ -41,7 +41,4 @@ public struct X25519PrivateKey: Sendable, CustomStringConvertible {
             guard EVP_PKEY_derive(context, output.assumingMemoryBound(to: UInt8.self).baseAddress, &count) == 1 else { throw .invalidKey }
         }
     }
-
-    /// `<redacted>`, so that interpolation into a log or error message does not reveal the scalar.
-    public var description: String { "<redacted>" }
 }

@@ -96,10 +96,6 @@ public struct GossipCounters: Hashable, Sendable {
     public var forwarded = 0
     /// Messages sent in reply to IWANT.
     public var replies = 0
-    /// Message ids sent in IHAVE, counted for each peer.
-    public var announcedIDs = 0
-    /// Message ids requested by IWANT.
-    public var askedIDs = 0
     /// Requests for announced messages that were not answered within ``GossipConfiguration/promisePeriod``. One message of each request is tracked.
     public var brokenPromises = 0
     /// Grafts received within the backoff after a prune.

@@ -32,11 +32,8 @@ extension GossipSubRouter {
         }
         guard let promised = wanted.randomElement(using: &random) else { return }
         asking.askedCount += wanted.count
-        counters.askedIDs += wanted.count
         promises.add(promised, by: peer, due: now + configuration.promisePeriod)
-        for start in stride(from: 0, to: wanted.count, by: Self.idsPerItem) {
-            act(.send(.iwant(Array(wanted[start..<min(start + Self.idsPerItem, wanted.count)])), to: peer))
-        }
+        for ids in wanted.chunks(of: Self.idsPerItem) { act(.send(.iwant(Array(ids)), to: peer)) }
     }
 
     /// The maximum number of ids requested from all peers between two heartbeats.

@@ -112,11 +112,7 @@ extension GossipSubRouter {
         for peer in others.shuffled(using: &random).prefix(count) {
             // A different random selection for each peer when there are too many.
             let announced = ids.count > configuration.idLimit ? Array(ids.shuffled(using: &random).prefix(configuration.idLimit)) : ids
-            counters.announcedIDs += announced.count
-            for start in stride(from: 0, to: announced.count, by: Self.idsPerItem) {
-                let part = Array(announced[start..<min(start + Self.idsPerItem, announced.count)])
-                act(.send(.ihave(topic: topic, ids: part), to: peer))
-            }
+            for part in announced.chunks(of: Self.idsPerItem) { act(.send(.ihave(topic: topic, ids: Array(part)), to: peer)) }
         }
     }
 }

@@ -6,7 +6,6 @@ extension GossipSubRouter {
     /// - Parameters:
     ///   - data: At most ``GossipConfiguration/maximumDataByteCount`` bytes.
     ///   - topic: The topic's full name.
-    ///   - now: The current time.
     public mutating func publish(_ data: [UInt8], on topic: String, at now: Instant) -> GossipPublication {
         guard data.count <= configuration.maximumDataByteCount else { return .tooLarge }
         let id = MessageID(of: data[...])
@@ -130,7 +129,6 @@ extension GossipSubRouter {
     /// - Parameters:
     ///   - id: The id of a message from ``GossipAction/validate(_:from:)``.
     ///   - verdict: The verdict.
-    ///   - now: The current time.
     public mutating func judged(_ id: MessageID, as verdict: GossipVerdict, at now: Instant) {
         guard let (message, senders) = pending.removeValue(forKey: id).map({ ($0.message, $0.senders) }) else { return }
         pendingByteCount -= message.data.count

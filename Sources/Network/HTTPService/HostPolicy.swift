@@ -1,4 +1,4 @@
-import Foundation
+import Core
 
 /// The `Host` headers that a listener accepts: protection from DNS rebinding.
 ///
@@ -17,7 +17,7 @@ package struct HostPolicy: Hashable, Sendable {
     package func permits(_ authority: String?) -> Bool {
         guard let authority, !authority.isEmpty else { return true }
         guard let host = Self.host(of: authority) else { return false }
-        if Self.isIPAddress(host) { return true }
+        if IPAddress(host) != nil { return true }
         let name = Self.normalized(host)
         return name == "localhost" || name.hasSuffix(".localhost") || ["ip6-localhost", "ip6-loopback"].contains(name)
             || names.contains(name)
@@ -44,7 +44,7 @@ package struct HostPolicy: Hashable, Sendable {
             guard let end = authority.firstIndex(of: "]") else { return nil }
             host = authority[authority.index(after: authority.startIndex)..<end]
             rest = authority[authority.index(after: end)...]
-            guard isIPv6(String(host)) else { return nil }
+            guard host.contains(":"), IPAddress(String(host)) != nil else { return nil }
         } else {
             host = authority.prefix { $0 != ":" }
             rest = authority[host.endIndex...]
@@ -52,16 +52,6 @@ package struct HostPolicy: Hashable, Sendable {
         }
         guard rest.isEmpty || rest.first == ":" && rest.dropFirst().utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         return String(host)
-    }
-
-    private static func isIPAddress(_ host: String) -> Bool {
-        var address = in_addr()
-        return inet_pton(AF_INET, host, &address) == 1 || isIPv6(host)
-    }
-
-    private static func isIPv6(_ host: String) -> Bool {
-        var address = in6_addr()
-        return inet_pton(AF_INET6, host, &address) == 1
     }
 
     private static func normalized(_ name: String) -> String {

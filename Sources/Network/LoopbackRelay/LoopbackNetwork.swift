@@ -72,10 +72,7 @@ public final class LoopbackNetwork: Sendable {
 
     /// Publishes a message from outside: all participants receive it.
     ///
-    /// - Parameters:
-    ///   - message: The message.
-    ///   - pubsubTopic: The topic on which it is published.
-    ///   - now: The node's time.
+    /// - Parameter pubsubTopic: The topic on which it is published.
     public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, at now: Timestamp = .now()) {
         publish(message, on: pubsubTopic, from: nil, at: now)
     }

@@ -1,7 +1,7 @@
 import CurlClient
 import Foundation
 import Core
-import Waku
+package import Waku
 
 /// The configuration and state of a node, for operators who set one up. The inspection takes no messages from its caches.
 package struct NodeInspection: Sendable {
@@ -16,7 +16,7 @@ package struct NodeInspection: Sendable {
     package var health: NodeHealth
     /// nil when the node does not report it.
     package var version: String?
-    package var shards: ShardsInRecord?
+    package var shards: RelayShards?
     /// The number of relay peers by shard; nil when the node's admin API is off.
     package var peers: [Int: Int]?
     package var store: Store
@@ -55,7 +55,7 @@ extension NwakuAPI {
             peers?[shard] = count
         }
         return NodeInspection(
-            health: health, version: await version(), shards: record.flatMap(ShardsInRecord.init), peers: peers, store: await store(),
+            health: health, version: await version(), shards: record.flatMap(RelayShards.init(record:)), peers: peers, store: await store(),
             clockAhead: clockAhead)
     }
 

@@ -69,8 +69,7 @@ package struct NwakuAPI: Sendable {
 
     /// `GET /relay/v1/messages/{topic}`: takes the messages of a topic out of the node's cache. Status 404: the node is not subscribed.
     ///
-    /// - Parameters:
-    ///   - wants: Whether to decode messages on the topic of a ``ContentTopic/listeningTag``; nil decodes all messages.
+    /// - Parameter wants: Whether to decode messages on the topic of a ``ContentTopic/listeningTag``; nil decodes all messages.
     package func messages(
         on topic: PubsubTopic, wants: (@Sendable (TopicTag) -> Bool)? = nil
     ) async throws(NwakuAPIError) -> Poll {

@@ -61,7 +61,6 @@ struct NwakuAttachment {
     /// - Parameters:
     ///   - configuration: The settings.
     ///   - lastSeen: Up to when each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
-    ///   - now: The current time.
     init(configuration: Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment) {
         self.configuration = configuration
         lastPoll = now

@@ -12,7 +12,6 @@ struct NwakuProgress {
     ///   - attachment: The settings for polling.
     ///   - catchUp: The settings for catching up, used for each of the attachment's topics.
     ///   - lastSeen: ``seenUntil(at:)`` of the previous run.
-    ///   - now: The current time.
     init(
         attachment: NwakuAttachment.Configuration, catchUp: StoreCatchUp.Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment
     ) {
@@ -46,7 +45,6 @@ struct NwakuProgress {
     /// - Parameters:
     ///   - messageCount: The number of messages of all topics together.
     ///   - sent: When the first of the requests was sent.
-    ///   - now: The current time.
     /// - Returns: The number of topics on which messages may have been lost; and whether there is anything to fetch from the store.
     mutating func polled(messageCount: Int, sent: Moment, at now: Moment) -> (gapCount: Int, needsCatchUp: Bool) {
         let isBack = attachment.state != .attached

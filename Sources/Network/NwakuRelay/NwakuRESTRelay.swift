@@ -209,8 +209,7 @@ public final class NwakuRESTRelay: Relay {
                 if poll.unwantedCount > 0 { report(.foreign(poll.unwantedCount)) }
                 guard !poll.messages.isEmpty else { continue }
                 // In batches, so that a response with a million messages does not delay cancellation.
-                for start in stride(from: 0, to: poll.messages.count, by: Self.batchLimit) where !Task.isCancelled {
-                    let messages = Array(poll.messages[start..<min(start + Self.batchLimit, poll.messages.count)])
+                for messages in poll.messages.chunks(of: Self.batchLimit).map(Array.init) where !Task.isCancelled {
                     progress.withLock { $0.noteReceived(messages, on: index) }
                     await deliver(messages)
                 }

@@ -1,3 +1,5 @@
+import Core
+
 /// A shard of a cluster, 51/WAKU2-RELAY-SHARDING. Its pubsub topic is `/waku/2/rs/<cluster>/<shard>`.
 public struct RelayShard: Hashable, Sendable {
     /// The network: 16 for Status, 1 for Waku's own.
@@ -60,5 +62,25 @@ public struct RelayShards: Hashable, Sendable {
         guard bytes.count == 130 else { return nil }
         clusterID = UInt16(bytes[0]) << 8 | UInt16(bytes[1])
         shards = (0..<1024 as Range<UInt16>).filter { bytes[2 + Int($0 / 8)] >> ($0 % 8) & 1 == 1 }
+    }
+}
+
+extension RelayShards {
+    /// The shards in the text of a node's ENR, whose signature is not checked: it comes from the node's own REST API. nil when the text is not an ENR,
+    /// or one without shards.
+    package init?(record text: String) {
+        // ENRs have at most 300 bytes.
+        guard text.hasPrefix("enr:"), text.utf8.count <= 1024, let bytes = Base64.decodeURL(text.dropFirst(4).utf8),
+            var items = RLPReader(listIn: bytes), items.skip() != nil, items.skip() != nil
+        else { return nil }
+        while let name = items.string(), let value = items.skip() {
+            switch String(decoding: name, as: UTF8.self) {
+            case "rs": self.init(list: value)
+            case "rsv": self.init(bitVector: value)
+            default: continue
+            }
+            return
+        }
+        return nil
     }
 }

@@ -136,7 +136,7 @@ extension Decoder {
                     case .finished(let id), .reset(let id):
                         streams[id] = nil
                         session.finish(id)
-                    case .windowGrew, .pong: break
+                    case .windowGrew: break
                     case .goAway: return
                     }
                 }

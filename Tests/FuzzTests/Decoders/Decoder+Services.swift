@@ -52,8 +52,8 @@ extension Decoder {
                 "health of nwaku", [Array(#"{"nodeHealth":"READY","protocolsHealth":[{"Relay":"READY","desc":"a"}]}"#.utf8)]
             ) { _ = try JSONDecoder().decode(NodeHealthJSON.self, from: Data($0)).health },
             // An ENR with the entries that its signature would cover: the signature is not checked here.
-            Decoder(name: "shards in records", seeds: [Base64.decodeURL(record.dropFirst(4)) ?? []]) { bytes in
-                _ = ShardsInRecord(record: "enr:" + Data(bytes).base64EncodedString())
+            Decoder(name: "shards in records", seeds: [Base64.decodeURL(record.dropFirst(4).utf8) ?? []]) { bytes in
+                _ = RelayShards(record: "enr:" + Base64URL.encode(bytes))
                 return .taken
             },
         ]

@@ -7,6 +7,7 @@ import WakuCrypto
 @testable import GossipSub
 @testable import LibP2P
 @testable import WakuP2P
+@testable import WakuWireServer
 
 /// A decoder of foreign bytes, and messages that it accepts.
 struct Decoder: Sendable {
@@ -95,14 +96,6 @@ struct Decoder: Sendable {
             message(
                 "metadata", [WakuMetadata(clusterID: 16, shards: [32, 1]).encoded()], { try WakuMetadata(parsing: $0) }, { $0.encoded() }),
             message(
-                "store queries",
-                [
-                    StoreRequest(
-                        requestID: "a", includesMessages: true, pubsubTopic: .statusDefault, contentTopics: [waku0.contentTopic],
-                        startTime: Timestamp(rawValue: 1), endTime: Timestamp(rawValue: 2), hashes: [hash], cursor: hash.bytes, pageSize: 10
-                    ).encoded()
-                ], { try StoreRequest(parsing: $0) }, { $0.encoded() }),
-            message(
                 "store answers",
                 [
                     StoreResponse(
@@ -111,27 +104,14 @@ struct Decoder: Sendable {
                     ).encoded()
                 ], { try StoreResponse(parsing: $0) }, { $0.encoded() }),
             message(
-                "lightpush requests", [LightpushRequest(requestID: "a", pubsubTopic: .statusDefault, message: waku0).encoded()],
-                { try LightpushRequest(parsing: $0) }, { $0.encoded() }),
-            message(
-                "lightpush answers", [LightpushResponse(requestID: "a", status: status, relayPeerCount: 3).encoded()],
-                { try LightpushResponse(parsing: $0) }, { $0.encoded() }),
-            message(
-                "old lightpush",
+                "answers with a status",
                 [
-                    OldLightpushMessage(requestID: "a", content: .request(.statusDefault, waku0)).encoded(),
-                    OldLightpushMessage(requestID: "a", content: .response(isSuccess: true, text: "OK")).encoded(),
-                ], { try OldLightpushMessage(parsing: $0) }, { $0.encoded() }),
+                    StatusResponse(requestID: "a", status: status, relayPeerCount: 3).encoded(),
+                    StatusResponse(requestID: "a", status: status).encoded(),
+                ], { try StatusResponse(parsing: $0) }, { $0.encoded() }),
             message(
-                "filter subscriptions",
-                [
-                    FilterSubscribeRequest(
-                        requestID: "a", kind: .subscribe, pubsubTopic: .statusDefault, contentTopics: [waku0.contentTopic]
-                    ).encoded()
-                ], { try FilterSubscribeRequest(parsing: $0) }, { $0.encoded() }),
-            message(
-                "filter answers", [FilterSubscribeResponse(requestID: "a", status: status).encoded()],
-                { try FilterSubscribeResponse(parsing: $0) }, { $0.encoded() }),
+                "answers of old lightpush", [OldLightpushResponse(requestID: "a", isSuccess: true, text: "OK").encoded()],
+                { try OldLightpushResponse(parsing: $0) }, { $0.encoded() }),
             message("filter pushes", [FilterPush(message: received).encoded()], { try FilterPush(parsing: $0) }, { $0.encoded() }),
         ]
     }
@@ -145,7 +125,7 @@ struct Decoder: Sendable {
             [0, 7, 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0x61, 0, 0, 16, 0, 1]
             + [0xC0, 12, 0, 16, 0, 1, 0, 0, 0, 60, 0, 4, 3, 0x61, 0x62, 0x63]
         return [
-            reading("node records", [Base64.decodeURL(enr.dropFirst(4)) ?? []]) { _ = try NodeRecord(parsing: $0) },
+            reading("node records", [Base64.decodeURL(enr.dropFirst(4).utf8) ?? []]) { _ = try NodeRecord(parsing: $0) },
             reading("node records as text", [Array(enr.utf8)]) { _ = try NodeRecord(parsing: String(decoding: $0, as: UTF8.self)) },
             reading("addresses of lists", [Array(url.utf8)]) { _ = try NodeTreeURL(parsing: String(decoding: $0, as: UTF8.self)) },
             reading("answers of the DNS", [dns]) { _ = try DNSMessage.texts(in: $0, to: "a", id: 7) },

@@ -319,7 +319,7 @@ struct GossipSimulation {
         var digest: UInt64 = 0xCBF2_9CE4_8422_2325
         for node in nodes {
             let counters = node.gossip.counters
-            for number in [counters.received, counters.duplicates, counters.forwarded, counters.announcedIDs, counters.askedIDs] {
+            for number in [counters.received, counters.duplicates, counters.forwarded, counters.replies] {
                 digest = (digest ^ UInt64(number)) &* 0x100_0000_01B3
             }
         }

@@ -94,7 +94,7 @@ import WakuCrypto
             for number in 0..<20_000 {
                 var message = ByteBuffer(integer: number)
                 message.writeRepeatingByte(0, count: number % 1_000)
-                while !stream.tryWrite(PeerStream.delimited(message)) { await Task.yield() }
+                try await stream.write(PeerStream.delimited(message))
             }
             stream.finish()
             try await eventually { received.withLock { $0.count } == 20_000 }
@@ -294,11 +294,13 @@ import WakuCrypto
             let piece = ByteBuffer(repeating: 1, count: 10_000)
             // A window and a queue are filled: then no more data is accepted.
             try await eventually {
-                while stream.tryWrite(piece) { written += 10_000 }
+                while stream.queuedByteCount <= PeerStream.queueLimit - 10_000 {
+                    try await stream.write(piece)
+                    written += 10_000
+                }
                 return written > 256 * 1024 + PeerStream.queueLimit - 20_000
             }
             #expect(written <= 256 * 1024 + PeerStream.queueLimit)
-            #expect(!stream.tryWrite(piece))
             mayRead.continuation.finish()
             stream.finish()
             try await eventually { count.withLock { $0 } == written }
@@ -328,7 +330,8 @@ import WakuCrypto
             let stream = try await dialer.openStream(to: listener.peerID, ["/silent/1.0.0"])
             stream.endAfter(.milliseconds(10))
             await #expect(throws: ConnectionError.timedOut) { _ = try await stream.read() }
-            #expect(stream.isClosed && !stream.tryWrite(ByteBuffer(bytes: [1])))
+            #expect(stream.isClosed)
+            await #expect(throws: ConnectionError.timedOut) { try await stream.write(ByteBuffer(bytes: [1])) }
         }
     }
 

@@ -2,6 +2,7 @@ import CurlClient
 import Foundation
 import TestSupport
 import Testing
+import Waku
 
 @testable import NwakuRelay
 
@@ -25,14 +26,14 @@ struct NodeInspectionTests {
     }
 
     @Test func shardsInRecords() throws {
-        let list = try #require(ShardsInRecord(record: Self.record("rs", [0, 16, 2, 0, 32, 0, 64])))
-        #expect(list.cluster == 16)
+        let list = try #require(RelayShards(record: Self.record("rs", [0, 16, 2, 0, 32, 0, 64])))
+        #expect(list.clusterID == 16)
         #expect(list.shards == [32, 64])
         var bits = [UInt8](repeating: 0, count: 128)
         bits[4] = 1
         bits[127] = 0x80
-        let vector = try #require(ShardsInRecord(record: Self.record("rsv", [0, 1] + bits)))
-        #expect(vector.cluster == 1)
+        let vector = try #require(RelayShards(record: Self.record("rsv", [0, 1] + bits)))
+        #expect(vector.clusterID == 1)
         #expect(vector.shards == [32, 1023])
     }
 
@@ -45,19 +46,19 @@ struct NodeInspectionTests {
             Self.record("rs", [0, 16, 3, 0]),
             Self.record("rsv", [0, 1]),
         ] {
-            #expect(ShardsInRecord(record: text) == nil, "\(text)")
+            #expect(RelayShards(record: text) == nil, "\(text)")
         }
     }
 
     @Test func damagedRecordsNeverTrap() {
         let record = Self.record("rs", [0, 16, 2, 0, 32, 0, 64])
         let bytes = Array(record.utf8)
-        for end in 0..<bytes.count { _ = ShardsInRecord(record: String(decoding: bytes[..<end], as: UTF8.self)) }
+        for end in 0..<bytes.count { _ = RelayShards(record: String(decoding: bytes[..<end], as: UTF8.self)) }
         var generator = SeededGenerator(seed: 3)
         for _ in 0..<2000 {
             var altered = bytes
             altered[Int.random(in: 4..<altered.count, using: &generator)] = "A_-9z".utf8.randomElement(using: &generator) ?? 0
-            _ = ShardsInRecord(record: String(decoding: altered, as: UTF8.self))
+            _ = RelayShards(record: String(decoding: altered, as: UTF8.self))
         }
     }
 
@@ -82,7 +83,7 @@ struct NodeInspectionTests {
         }
         #expect(found.health.isReady)
         #expect(found.version == "v0.36.0")
-        #expect(found.shards?.cluster == 16)
+        #expect(found.shards?.clusterID == 16)
         #expect(found.peers == [32: 2, 64: 0])
         #expect(found.store == .present)
         #expect(found.clockAhead == nil)

@@ -1,7 +1,8 @@
 import Core
 import TestSupport
 import Testing
-import Waku
+
+@testable import Waku
 
 struct StoreCatchUpTests {
     private static let day = Timestamp(rawValue: 1_800_000_000_000_000_001)

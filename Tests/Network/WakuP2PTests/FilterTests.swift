@@ -9,6 +9,7 @@ import Waku
 import WakuCrypto
 
 @testable import WakuP2P
+@testable import WakuWireServer
 
 @Suite("Filter client", .timeLimit(.minutes(5)))
 struct FilterTests {
@@ -56,7 +57,7 @@ struct FilterTests {
                 if !isTooOften, request.kind == .subscribe { subscribed.add(request.contentTopics) }
                 let isTooMuch = self?.take(request, isAccepted: code == 200 && !isTooOften) == false
                 let status = WakuStatus(code: isTooOften ? 429 : isTooMuch ? 503 : code)
-                let response = FilterSubscribeResponse(requestID: request.requestID, status: status)
+                let response = StatusResponse(requestID: request.requestID, status: status)
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }
             host.serve(WakuProtocol.lightpush) { [pushed, pushCode] stream in
@@ -64,7 +65,7 @@ struct FilterTests {
                 guard let bytes = try await reader.next() else { return }
                 let request = try LightpushRequest(parsing: Array(bytes.readableBytesView))
                 pushed.add([request.message])
-                let response = LightpushResponse(
+                let response = StatusResponse(
                     requestID: request.requestID, status: WakuStatus(code: pushCode), relayPeerCount: pushCode == 200 ? 1 : nil)
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }

@@ -8,6 +8,7 @@ import Core
 import Waku
 
 @testable import WakuP2P
+@testable import WakuWireServer
 
 /// A filter node that forgets its client, as go-waku does each minute: missed messages come from its store.
 @Suite(.timeLimit(.minutes(5)))
@@ -38,7 +39,7 @@ struct ForgettingNodeTests {
                 var reader = MessageReader(stream, limit: 1 << 16)
                 guard let self, let bytes = try await reader.next() else { return }
                 let request = try FilterSubscribeRequest(parsing: Array(bytes.readableBytesView))
-                let response = FilterSubscribeResponse(
+                let response = StatusResponse(
                     requestID: request.requestID, status: WakuStatus(code: code(for: request, of: stream.peer)))
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }

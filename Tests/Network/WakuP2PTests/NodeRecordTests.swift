@@ -75,7 +75,7 @@ struct NodeRecordTests {
     @Test("Damaged records are refused, and never trap", arguments: 1...5 as ClosedRange<UInt64>)
     func damaged(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
-        let bytes = try #require(Base64.decodeURL(Self.example.dropFirst(4)))
+        let bytes = try #require(Base64.decodeURL(Self.example.dropFirst(4).utf8))
         for _ in 0..<500 {
             let damaged = generator.damaged(bytes)
             if damaged != bytes { #expect(throws: ENRError.self) { try NodeRecord(parsing: damaged) } }

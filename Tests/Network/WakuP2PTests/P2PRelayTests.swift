@@ -9,6 +9,7 @@ import Waku
 
 @testable import LibP2P
 @testable import WakuP2P
+@testable import WakuWireServer
 
 /// A running relay, and the messages it delivered.
 final class RunningRelay: Sendable {
@@ -298,14 +299,14 @@ struct P2PRelayTests {
             var reader = MessageReader(stream, limit: 1 << 18)
             guard let bytes = try await reader.next().map({ Array($0.readableBytesView) }) else { return }
             if isOld {
-                let request = try OldLightpushMessage(parsing: bytes)
-                if case .request(_, let message) = request.content { pushed.withLock { $0.append(message) } }
-                let response = OldLightpushMessage(requestID: request.requestID, content: .response(isSuccess: true, text: ""))
+                let request = try OldLightpushRequest(parsing: bytes)
+                pushed.withLock { $0.append(request.message) }
+                let response = OldLightpushResponse(requestID: request.requestID, isSuccess: true, text: "")
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             } else {
                 let request = try LightpushRequest(parsing: bytes)
                 pushed.withLock { $0.append(request.message) }
-                let response = LightpushResponse(requestID: request.requestID, status: WakuStatus(code: 200), relayPeerCount: 2)
+                let response = StatusResponse(requestID: request.requestID, status: WakuStatus(code: 200), relayPeerCount: 2)
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }
         }
@@ -348,7 +349,7 @@ struct P2PRelayTests {
         for bytes in [[3, 0xFF, 0xFF, 0xFF], [UInt8](repeating: 0xFF, count: 11)] as [[UInt8]] {
             try await host.connect(to: address)
             let stream = try await host.openStream(to: one.relay.host.peerID, [WakuProtocol.relay])
-            _ = stream.tryWrite(ByteBuffer(bytes: bytes))
+            try await stream.write(ByteBuffer(bytes: bytes))
             try await eventually { stream.isClosed }
             host.disconnect(one.relay.host.peerID)
             try await eventually { host.connection(to: one.relay.host.peerID) == nil }

@@ -4,6 +4,7 @@ import Core
 import Waku
 
 @testable import WakuP2P
+@testable import WakuWireServer
 
 private let topic = PubsubTopic(rawValue: "/waku/2/rs/16/32")
 private let topicField = Array("/waku/2/rs/16/32".utf8)
@@ -91,28 +92,29 @@ struct LightpushMessagesTests {
         let bytes: [UInt8] = [0x0A, 1, 0x72, 0xA2, 0x01, 16] + topicField + [0xAA, 0x01, UInt8(messageBytes.count)] + messageBytes
         #expect(try LightpushRequest(parsing: bytes) == request)
         #expect(try LightpushRequest(parsing: request.encoded()) == request)
-        let response = LightpushResponse(requestID: "r", status: WakuStatus(code: 200), relayPeerCount: 3)
+        let response = StatusResponse(requestID: "r", status: WakuStatus(code: 200), relayPeerCount: 3)
         #expect(response.encoded() == [0x0A, 1, 0x72, 0x50, 0xC8, 0x01, 0x60, 3])
-        #expect(try LightpushResponse(parsing: response.encoded()) == response)
-        let refusal = try LightpushResponse(parsing: [0x50, 0xF9, 0x03, 0x5A, 2, 0x6E, 0x6F])
-        #expect(refusal.status == WakuStatus(code: LightpushResponse.noPeers, text: "no"))
+        #expect(try StatusResponse(parsing: response.encoded()) == response)
+        let refusal = try StatusResponse(parsing: [0x50, 0xF9, 0x03, 0x5A, 2, 0x6E, 0x6F])
+        #expect(refusal.status == WakuStatus(code: 505, text: "no"))
         #expect(refusal.relayPeerCount == nil && !refusal.status.isSuccess)
         #expect(throws: ProtobufError.malformed) { try LightpushRequest(parsing: [0x0A, 1, 0x72]) }
-        #expect(throws: ProtobufError.malformed) { try LightpushResponse(parsing: [0x0A, 1, 0x72]) }
+        #expect(throws: ProtobufError.malformed) { try StatusResponse(parsing: [0x0A, 1, 0x72]) }
     }
 
     @Test("The older lightpush version, byte by byte")
     func old() throws {
-        let request = OldLightpushMessage(requestID: "r", content: .request(topic, message))
+        let request = OldLightpushRequest(requestID: "r", pubsubTopic: topic, message: message)
         let inner: [UInt8] = [0x0A, 16] + topicField + [0x12, UInt8(messageBytes.count)] + messageBytes
-        #expect(try OldLightpushMessage(parsing: [0x0A, 1, 0x72, 0x12, UInt8(inner.count)] + inner) == request)
-        #expect(try OldLightpushMessage(parsing: request.encoded()) == request)
-        let response = OldLightpushMessage(requestID: "r", content: .response(isSuccess: true, text: ""))
+        #expect(try OldLightpushRequest(parsing: [0x0A, 1, 0x72, 0x12, UInt8(inner.count)] + inner) == request)
+        #expect(try OldLightpushRequest(parsing: request.encoded()) == request)
+        let response = OldLightpushResponse(requestID: "r", isSuccess: true, text: "")
         #expect(response.encoded() == [0x0A, 1, 0x72, 0x1A, 2, 0x08, 1])
-        #expect(try OldLightpushMessage(parsing: response.encoded()) == response)
-        #expect(
-            try OldLightpushMessage(parsing: [0x1A, 4, 0x12, 2, 0x6E, 0x6F]).content == .response(isSuccess: false, text: "no"))
-        #expect(throws: ProtobufError.malformed) { try OldLightpushMessage(parsing: [0x0A, 1, 0x72]) }
+        #expect(try OldLightpushResponse(parsing: response.encoded()) == response)
+        let refusal = try OldLightpushResponse(parsing: [0x1A, 4, 0x12, 2, 0x6E, 0x6F])
+        #expect(!refusal.isSuccess && refusal.text == "no")
+        #expect(throws: ProtobufError.malformed) { try OldLightpushResponse(parsing: [0x0A, 1, 0x72]) }
+        #expect(throws: ProtobufError.malformed) { try OldLightpushResponse(parsing: request.encoded()) }
     }
 
     @Test("Filter, byte by byte")
@@ -125,10 +127,10 @@ struct LightpushMessagesTests {
         #expect(throws: ProtobufError.malformed) { try FilterSubscribeRequest(parsing: [0x10, 9]) }
         let topics = [[UInt8]](repeating: [0x5A, 1, 0x63], count: 101)
         #expect(throws: ProtobufError.tooMany) { try FilterSubscribeRequest(parsing: Array(topics.joined())) }
-        let response = FilterSubscribeResponse(requestID: "r", status: WakuStatus(code: 404, text: "no"))
+        let response = StatusResponse(requestID: "r", status: WakuStatus(code: 404, text: "no"))
         #expect(response.encoded() == [0x0A, 1, 0x72, 0x50, 0x94, 0x03, 0x5A, 2, 0x6E, 0x6F])
-        #expect(try FilterSubscribeResponse(parsing: response.encoded()) == response)
-        #expect(throws: ProtobufError.malformed) { try FilterSubscribeResponse(parsing: []) }
+        #expect(try StatusResponse(parsing: response.encoded()) == response)
+        #expect(throws: ProtobufError.malformed) { try StatusResponse(parsing: []) }
         let push = FilterPush(message: ReceivedMessage(message: message, pubsubTopic: topic))
         #expect(try FilterPush(parsing: [0x0A, UInt8(messageBytes.count)] + messageBytes + [0x12, 16] + topicField) == push)
         #expect(try FilterPush(parsing: push.encoded()) == push)
@@ -140,25 +142,20 @@ struct LightpushMessagesTests {
         let received = ReceivedMessage(message: message, pubsubTopic: topic)
         let whole: [[UInt8]] = [
             WakuMetadata(clusterID: 16, shards: [1, 2, 3]).encoded(),
-            StoreRequest(requestID: "q", pubsubTopic: topic, contentTopics: [content], hashes: [received.hash], cursor: [1]).encoded(),
             StoreResponse(
                 requestID: "q", status: WakuStatus(code: 200), entries: [.init(hash: received.hash, message: received)], cursor: [1]
             ).encoded(),
-            LightpushRequest(requestID: "r", pubsubTopic: topic, message: message).encoded(),
-            OldLightpushMessage(requestID: "r", content: .request(topic, message)).encoded(),
+            StatusResponse(requestID: "r", status: WakuStatus(code: 200, text: "OK"), relayPeerCount: 1).encoded(),
+            OldLightpushResponse(requestID: "r", isSuccess: true, text: "no").encoded(),
             FilterPush(message: received).encoded(),
         ]
         for _ in 0..<200 {
             for bytes in whole {
                 let damaged = generator.damaged(bytes)
                 _ = try? WakuMetadata(parsing: damaged)
-                _ = try? StoreRequest(parsing: damaged)
                 _ = try? StoreResponse(parsing: damaged)
-                _ = try? LightpushRequest(parsing: damaged)
-                _ = try? LightpushResponse(parsing: damaged)
-                _ = try? OldLightpushMessage(parsing: damaged)
-                _ = try? FilterSubscribeRequest(parsing: damaged)
-                _ = try? FilterSubscribeResponse(parsing: damaged)
+                _ = try? StatusResponse(parsing: damaged)
+                _ = try? OldLightpushResponse(parsing: damaged)
                 _ = try? FilterPush(parsing: damaged)
             }
         }

@@ -8,6 +8,7 @@ import Core
 import Waku
 
 @testable import WakuP2P
+@testable import WakuWireServer
 
 /// The daemon as a client of a filter node, through which it receives and publishes.
 @Suite(.timeLimit(.minutes(5)))
@@ -178,7 +179,7 @@ private final class FilterNode: Sendable {
             guard let bytes = try await reader.next() else { return }
             let request = try FilterSubscribeRequest(parsing: Array(bytes.readableBytesView))
             let code = state.value.withLock { $0.code(for: request, of: stream.peer) }
-            let response = FilterSubscribeResponse(requestID: request.requestID, status: WakuStatus(code: code))
+            let response = StatusResponse(requestID: request.requestID, status: WakuStatus(code: code))
             try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
         }
         relay.host.serve(WakuProtocol.store) { stream in
@@ -197,7 +198,7 @@ private final class FilterNode: Sendable {
                 state.lightpushCount += 1
                 state.kept.append(ReceivedMessage(message: request.message, pubsubTopic: .statusDefault))
             }
-            let response = LightpushResponse(requestID: request.requestID, status: WakuStatus(code: 200), relayPeerCount: 1)
+            let response = StatusResponse(requestID: request.requestID, status: WakuStatus(code: 200), relayPeerCount: 1)
             try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
         }
         try await relay.listen()

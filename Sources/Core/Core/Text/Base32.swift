@@ -4,19 +4,7 @@ package enum Base32 {
 
     /// In lower case: multibase `b`.
     package static func encode(_ bytes: some Sequence<UInt8>) -> String {
-        var text: [UInt8] = []
-        var bits = 0
-        var held: UInt32 = 0
-        for byte in bytes {
-            held = held << 8 | UInt32(byte)
-            bits += 8
-            while bits >= 5 {
-                bits -= 5
-                text.append(alphabet[Int(held >> UInt32(bits) & 31)])
-            }
-        }
-        if bits > 0 { text.append(alphabet[Int(held << UInt32(5 - bits) & 31)]) }
-        return String(decoding: text, as: UTF8.self)
+        encodeDigits(bytes, bitCount: 5, alphabet: alphabet)
     }
 
     /// nil for other characters, or when the trailing bits are not zeros or as many as a digit.
@@ -36,9 +24,28 @@ package enum Base32 {
     }
 }
 
+/// Writes digits of `bitCount` bits each, the last one filled with zeros, without padding.
+func encodeDigits(_ bytes: some Sequence<UInt8>, bitCount: Int, alphabet: [UInt8]) -> String {
+    var text: [UInt8] = []
+    text.reserveCapacity((bytes.underestimatedCount * 8 + bitCount - 1) / bitCount)
+    var bits = 0
+    var held: UInt32 = 0
+    for byte in bytes {
+        held = held << 8 | UInt32(byte)
+        bits += 8
+        while bits >= bitCount {
+            bits -= bitCount
+            text.append(alphabet[Int(held >> UInt32(bits)) & (alphabet.count - 1)])
+        }
+    }
+    if bits > 0 { text.append(alphabet[Int(held << UInt32(bitCount - bits)) & (alphabet.count - 1)]) }
+    return String(decoding: text, as: UTF8.self)
+}
+
 /// Joins digits of `bitCount` bits each, without padding. nil for other characters, or when the trailing bits are not zeros or as many as a digit.
 func decodeDigits(_ text: some Sequence<UInt8>, bitCount: Int, value: (UInt8) -> UInt8?) -> [UInt8]? {
     var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.underestimatedCount * bitCount / 8)
     var bits = 0
     var held: UInt32 = 0
     for digit in text {

@@ -81,8 +81,8 @@ package enum Base64 {
     }
 
     /// The alphabet for URLs, with `-` and `_`, without padding. nil for other characters, or when the trailing bits are not zeros.
-    package static func decodeURL(_ text: some StringProtocol) -> [UInt8]? {
-        decodeDigits(text.utf8, bitCount: 6) { digit in
+    package static func decodeURL(_ text: some Sequence<UInt8>) -> [UInt8]? {
+        decodeDigits(text, bitCount: 6) { digit in
             switch digit {
             case UInt8(ascii: "A")...UInt8(ascii: "Z"): digit - UInt8(ascii: "A")
             case UInt8(ascii: "a")...UInt8(ascii: "z"): digit - UInt8(ascii: "a") + 26

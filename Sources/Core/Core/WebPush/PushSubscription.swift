@@ -8,7 +8,7 @@ public import WakuCrypto
 ///
 /// This is what browsers make of it (W3C Push API, `PushSubscription.toJSON`), and the device token of Status' token type 3. `vapid`, which browsers do
 /// not write, names the server's key that the subscription was made for: push services accept messages of no other server, RFC 8292.
-public struct PushSubscription: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+public struct PushSubscription: Hashable, Sendable, Redacted {
     /// The maximum length of the JSON in bytes.
     public static let jsonByteLimit = 4096
     /// The maximum length of the endpoint in bytes.
@@ -86,8 +86,4 @@ public struct PushSubscription: Hashable, Sendable, CustomStringConvertible, Cus
         guard text.utf8.count <= (byteCount + 2) / 3 * 4, let bytes = Base64URL.decode(text), bytes.count == byteCount else { return nil }
         return bytes
     }
-
-    public var description: String { "<redacted>" }
-    public var debugDescription: String { "<redacted>" }
-    public var customMirror: Mirror { Mirror(self, children: []) }
 }

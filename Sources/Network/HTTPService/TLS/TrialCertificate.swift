@@ -1,4 +1,5 @@
 import CTLS
+import Core
 import Foundation
 
 /// A certificate for a server in the operator's own network, and the certificate authority that was made to sign it. The authority's private key is not
@@ -53,8 +54,7 @@ package struct TrialCertificate: Sendable {
 
     /// In the syntax of OpenSSL's configuration.
     private static func alternativeName(_ host: String) -> String? {
-        var (four, six) = (in_addr(), in6_addr())
-        if inet_pton(AF_INET, host, &four) == 1 || inet_pton(AF_INET6, host, &six) == 1 { return "IP:" + host }
+        if IPAddress(host) != nil { return "IP:" + host }
         return HostPolicy.isName(host) ? "DNS:" + host : nil
     }
 

@@ -224,7 +224,6 @@ final class ConnectionHandler: ChannelInboundHandler {
         case .finished(let id): streamFinished(id)
         case .reset(let id): streamEnded(id, ConnectionError.closedByPeer)
         case .windowGrew(let id): markReady(id)
-        case .pong: break
         case .goAway(let code): throw YamuxError.goneAway(code: code)
         }
     }

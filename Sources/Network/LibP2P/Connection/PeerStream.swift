@@ -121,25 +121,6 @@ public final class PeerStream: Sendable {
         }
     }
 
-    /// Queues bytes if the queue does not exceed `limit` with them and the stream is open. Never waits. A smaller limit gives data a lower priority.
-    ///
-    /// - Parameters:
-    ///   - bytes: The bytes.
-    ///   - limit: The maximum length of the queue, in bytes.
-    /// - Returns: Whether the bytes were queued.
-    public func tryWrite(_ bytes: ByteBuffer, limit: Int = PeerStream.queueLimit) -> Bool {
-        let isQueued = state.withLock { state in
-            guard state.failure == nil, !state.isFinishing, state.queued + bytes.readableBytes <= limit else { return false }
-            Self.enqueue(bytes, &state)
-            return true
-        }
-        if isQueued {
-            connection.charge(bytes.readableBytes)
-            announce()
-        }
-        return isQueued
-    }
-
     /// The length of the send queue in bytes.
     public var queuedByteCount: Int { state.withLock { $0.queued } }
 

@@ -27,16 +27,10 @@ public struct DialBackoff: Sendable {
         entries[peer].map { now >= $0.retryAt } ?? true
     }
 
-    /// When the peer may be dialed again; nil for a peer without failures.
-    public func retryTime(_ peer: PeerID) -> Instant? {
-        entries[peer]?.retryAt
-    }
-
     /// Records a failed attempt.
     ///
     /// - Parameters:
     ///   - peer: The peer that could not be reached, or whose connection was lost at once.
-    ///   - now: The current time.
     ///   - jitter: A random number from 0 to 1.
     public mutating func failed(_ peer: PeerID, at now: Instant, jitter: Double) {
         let failures = (entries[peer]?.failures ?? 0) + 1

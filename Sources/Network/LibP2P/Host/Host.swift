@@ -102,7 +102,6 @@ public final class Host: Sendable {
     /// Serves a protocol, replacing an earlier service of the same id, and reports it to the connected peers.
     ///
     /// - Parameters:
-    ///   - protocolID: The protocol.
     ///   - limit: The maximum number of open streams of the protocol that a peer may open. Further ones are reset.
     ///   - service: Called for each stream that a peer opens.
     public func serve(_ protocolID: String, streamsPerPeer limit: Int = 16, _ service: @escaping Service) {

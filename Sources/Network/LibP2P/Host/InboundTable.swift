@@ -195,9 +195,7 @@ struct InboundTable<ID: Hashable> {
 
     /// The connections to close so that all peers together use at most `limit` bytes: the least useful first, among these the largest users.
     ///
-    /// - Parameters:
-    ///   - now: The current time.
-    ///   - held: The memory that a peer uses, in bytes. Peers that use little are kept, since closing them frees nothing.
+    /// - Parameter held: The memory that a peer uses, in bytes. Peers that use little are kept, since closing them frees nothing.
     mutating func exceeding(_ limit: Int, at now: NIODeadline, held: (PeerID) -> Int) -> [ID] {
         typealias Holder = (id: ID, worth: Int, byteCount: Int)
         var holders: [Holder] = []

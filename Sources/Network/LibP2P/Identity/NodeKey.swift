@@ -2,7 +2,7 @@ public import WakuCrypto
 
 /// The private key of a node, which determines its peer id. Keep it across restarts, since peers keep scores by peer id. Do not use a user's identity
 /// key for it.
-public struct NodeKey: Sendable, CustomStringConvertible {
+public struct NodeKey: Sendable, Redacted {
     /// The supported kinds of keys.
     public enum Algorithm: Sendable {
         /// The usual algorithm on Waku.
@@ -82,7 +82,4 @@ public struct NodeKey: Sendable, CustomStringConvertible {
         case .ed25519(let key): key.signature(of: message)
         }
     }
-
-    /// A fixed text, so that the key cannot reach logs.
-    public var description: String { "<redacted>" }
 }

@@ -29,7 +29,6 @@ struct YamuxSession {
         case reset(UInt32)
         /// More data may be sent.
         case windowGrew(UInt32)
-        case pong(UInt32)
         case goAway(code: UInt32)
     }
 
@@ -65,7 +64,6 @@ struct YamuxSession {
     }
 
     var streamCount: Int { streams.count }
-    var inboundStreamCount: Int { inboundCount }
 
     // MARK: Receiving
 
@@ -91,11 +89,8 @@ struct YamuxSession {
     private mutating func receive(_ header: YamuxHeader, _ events: inout [Event]) throws(YamuxError) {
         switch header.kind {
         case .ping:
-            if header.flags.contains(.syn) {
-                YamuxHeader(.ping, .ack, stream: 0, length: header.length).write(to: &output)
-            } else {
-                events.append(.pong(header.length))
-            }
+            guard header.flags.contains(.syn) else { break }
+            YamuxHeader(.ping, .ack, stream: 0, length: header.length).write(to: &output)
         case .goAway:
             hasGoneAway = true
             events.append(.goAway(code: header.length))

@@ -61,12 +61,6 @@ package struct StoreCatchUp {
         package var pageCount = 0
         /// Whether the page limit ended a query before the store did.
         package var isCutShort = false
-
-        package init(messageCount: Int = 0, pageCount: Int = 0, isCutShort: Bool = false) {
-            self.messageCount = messageCount
-            self.pageCount = pageCount
-            self.isCutShort = isCutShort
-        }
     }
 
     private struct Gap {
@@ -240,7 +234,6 @@ package struct StoreCatchUp {
     ///
     /// - Parameters:
     ///   - isTooMuch: Whether the response was too large or too slow, so that a smaller page may succeed.
-    ///   - now: The current time.
     ///   - jitter: A random number from 0 to 1.
     /// - Returns: Whether this is the first failure in a row, to be logged.
     package mutating func failed(isTooMuch: Bool = false, at now: Moment, jitter: Double) -> Bool {

@@ -51,11 +51,8 @@ public struct StoreQuery: Hashable, Sendable {
         pubsubTopics: [PubsubTopic], contentTopics: [ContentTopic], from startTime: Timestamp, to endTime: Timestamp? = nil
     ) -> [StoreQuery] {
         pubsubTopics.flatMap { pubsubTopic in
-            stride(from: 0, to: contentTopics.count, by: maximumTopicCount).map { start in
-                StoreQuery(
-                    pubsubTopic: pubsubTopic,
-                    contentTopics: Array(contentTopics[start..<min(start + maximumTopicCount, contentTopics.count)]),
-                    startTime: startTime, endTime: endTime)
+            contentTopics.chunks(of: maximumTopicCount).map { topics in
+                StoreQuery(pubsubTopic: pubsubTopic, contentTopics: Array(topics), startTime: startTime, endTime: endTime)
             }
         }
     }

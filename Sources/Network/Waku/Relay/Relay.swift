@@ -13,9 +13,7 @@ public struct ReceivedMessage: Hashable, Sendable {
     /// The pubsub topic on which it was received.
     public let pubsubTopic: PubsubTopic
 
-    /// - Parameters:
-    ///   - message: The message.
-    ///   - pubsubTopic: The pubsub topic on which it was received.
+    /// - Parameter pubsubTopic: The pubsub topic on which it was received.
     public init(message: WakuMessage, pubsubTopic: PubsubTopic) {
         self.message = message
         self.pubsubTopic = pubsubTopic

@@ -38,7 +38,6 @@ public struct RelayRanking: Sendable {
     /// - Parameters:
     ///   - isAttached: For each relay. Detached ones come later, since they may still publish.
     ///   - avoided: Places of the relays that published the message before: they come last.
-    ///   - now: The current time.
     public mutating func groups(isAttached: [Bool], avoiding avoided: Set<Int> = [], at now: Instant) -> [[Int]] {
         var groups: [[Int]] = []
         if let trial = takeTrial(isAttached: isAttached, avoiding: avoided, at: now) { groups.append([trial]) }

@@ -38,8 +38,7 @@ public protocol RelayTransport: Sendable {
 
     /// Publishes a message again, through another relay than before where there are several.
     ///
-    /// - Parameters:
-    ///   - avoided: Indices of relays to try last, from ``PlacedPublication/places`` of the earlier publication.
+    /// - Parameter avoided: Indices of relays to try last, from ``PlacedPublication/places`` of the earlier publication.
     func publish(
         _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding avoided: Set<Int>
     ) async throws(RelayError) -> PlacedPublication

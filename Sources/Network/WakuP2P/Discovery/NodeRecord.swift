@@ -50,7 +50,7 @@ public struct NodeRecord: Hashable, Sendable {
     public init(parsing text: some StringProtocol) throws(ENRError) {
         guard text.hasPrefix("enr:") else { throw .malformed }
         guard text.utf8.count <= 4 + (Self.maximumByteCount * 4 + 2) / 3 else { throw .tooLong }
-        guard let bytes = Base64.decodeURL(text.dropFirst(4)) else { throw .malformed }
+        guard let bytes = Base64.decodeURL(text.dropFirst(4).utf8) else { throw .malformed }
         try self.init(parsing: bytes)
     }
 
@@ -59,16 +59,16 @@ public struct NodeRecord: Hashable, Sendable {
     /// - Throws: ``ENRError``
     public init(parsing bytes: [UInt8]) throws(ENRError) {
         guard bytes.count <= Self.maximumByteCount else { throw .tooLong }
-        var reader = try RLPReader(listIn: bytes)
-        let signature = try reader.string()
+        guard var reader = RLPReader(listIn: bytes), let signature = reader.string() else { throw .malformed }
         let signed = bytes[reader.position...]
-        guard let sequence = Self.number(try reader.string()) else { throw .malformed }
+        guard let sequence = reader.string().flatMap(Self.number) else { throw .malformed }
         var values: [String: ArraySlice<UInt8>] = [:]
         while !reader.isAtEnd {
-            let key = String(decoding: try reader.string(), as: UTF8.self)
-            guard values[key] == nil else { throw .malformed }
             // The value of an unknown key may be a list.
-            if Self.keys.contains(key) { values[key] = try reader.string() } else { try reader.skip() }
+            guard let key = reader.string().map({ String(decoding: $0, as: UTF8.self) }), values[key] == nil,
+                let value = Self.keys.contains(key) ? reader.string() : reader.skip()
+            else { throw .malformed }
+            if Self.keys.contains(key) { values[key] = value }
         }
         guard let scheme = values["id"], scheme.elementsEqual("v4".utf8) else { throw .unknownScheme }
         guard let key = values["secp256k1"], key.count == PublicKey.compressedByteCount, let publicKey = try? PublicKey(parsing: key) else {

@@ -69,7 +69,7 @@ struct NodeTreeRoot: Hashable {
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 5, parts[0] == "enrtree-root:v1", let nodes = Self.value(of: "e=", parts[1]),
             let links = Self.value(of: "l=", parts[2]), let sequence = Self.value(of: "seq=", parts[3]).flatMap({ UInt64($0) }),
-            let bytes = Self.value(of: "sig=", parts[4]).flatMap({ Base64.decodeURL($0) }),
+            let bytes = Self.value(of: "sig=", parts[4]).flatMap({ Base64.decodeURL($0.utf8) }),
             NodeTreeEntry.isHash(nodes), NodeTreeEntry.isHash(links)
         else { throw .malformed }
         let signed = parts[..<4].joined(separator: " ")

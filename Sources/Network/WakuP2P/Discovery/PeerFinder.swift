@@ -74,7 +74,6 @@ struct PeerFinder {
     /// - Parameters:
     ///   - peer: The node.
     ///   - isGood: Whether the node was reachable and is useful.
-    ///   - now: The current time.
     ///   - jitter: A random number from 0 to 1.
     mutating func dialed(_ peer: PeerID, isGood: Bool, at now: Instant, jitter: Double) {
         dialing.remove(peer)

@@ -95,7 +95,6 @@ struct FilterSubscription {
     ///   - wanted: All topics that are wanted now, the most important first.
     ///   - dropped: Topics that were wanted before. Other topics are kept although they are not wanted at present, since the order of a node's
     ///     registrants changes often.
-    ///   - now: The current time.
     mutating func next(wanted: [ContentTopic], dropped: Set<ContentTopic> = [], at now: Instant) -> Action {
         if let part = plan.first { return .ask(.subscribe(part)) }
         if !leaving.isEmpty { return .ask(.unsubscribe(leaving)) }
@@ -134,7 +133,7 @@ struct FilterSubscription {
     private mutating func begin(_ new: [ContentTopic], at now: Instant) -> Action {
         let others = new.filter { !ownTopics.contains($0) }
         let size = FilterSubscribeRequest.maximumContentTopicCount - ownTopics.count
-        let parts = stride(from: 0, to: others.count, by: size).map { ownTopics + others[$0..<min($0 + size, others.count)] }
+        let parts = others.chunks(of: size).map { ownTopics + $0 }
         plan = (parts.isEmpty ? [ownTopics] : parts)[...]
         topics.formUnion(ownTopics)
         topics.formUnion(others)

@@ -124,8 +124,7 @@ final class GossipDriver: Sendable {
         }
     }
 
-    /// - Parameters:
-    ///   - current: The present connection to the peer, if there is another one.
+    /// - Parameter current: The present connection to the peer, if there is another one.
     func disconnected(_ peer: PeerID, current: ObjectIdentifier?) {
         state.withLock { state in
             guard let number = state.numbers[peer], let outbound = state.outbounds[number], outbound.connection != current else { return }

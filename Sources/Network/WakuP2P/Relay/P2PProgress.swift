@@ -22,7 +22,6 @@ struct P2PProgress {
     /// - Parameters:
     ///   - catchUp: The settings for catching up, used for each topic.
     ///   - lastSeen: The time up to which each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
-    ///   - now: The current time.
     init(pubsubTopics: [PubsubTopic], catchUp: StoreCatchUp.Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment) {
         self.pubsubTopics = pubsubTopics
         topics = pubsubTopics.map { topic in
@@ -55,9 +54,7 @@ struct P2PProgress {
 
     /// Records which topics have peers. Called regularly.
     ///
-    /// - Parameters:
-    ///   - isHandedOver: Whether all received messages were delivered.
-    ///   - now: The current time.
+    /// - Parameter isHandedOver: Whether all received messages were delivered.
     /// - Returns: The number of topics on which messages may have been lost, to be fetched from a store.
     mutating func note(hasPeers: [Bool], isHandedOver: Bool, at now: Moment) -> Int {
         let isBack = !isAttached
@@ -80,13 +77,11 @@ struct P2PProgress {
     }
 
     /// - Parameters:
-    ///   - index: The topic.
     ///   - hasPeers: Whether the topic has peers.
     ///   - isBack: Whether no topic had peers before.
     ///   - gapFrom: The time since which messages may be lost, besides those published while the topic was detached.
     ///   - heardUntil: The time up to which all messages were received, if the topic has peers.
     ///   - isHandedOver: Whether all received messages were delivered.
-    ///   - now: The current time.
     private mutating func note(
         _ index: Int, hasPeers: Bool, isBack: Bool, gapFrom: Moment? = nil, heardUntil: Moment, isHandedOver: Bool, at now: Moment
     ) -> Bool {

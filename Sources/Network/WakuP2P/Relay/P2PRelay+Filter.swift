@@ -76,7 +76,7 @@ extension P2PRelay {
         let now = Moment.now()
         if status.isRateLimited {
             lockedState.withLock { $0.filterPeers.rateLimited(request, peer, over: id, sent: sent, at: now.instant) }
-        } else if request.findsSubscription, status.code == FilterSubscribeResponse.notFound {
+        } else if request.findsSubscription, status.code == StatusResponse.notFound {
             logger.info("filter node dropped the subscription", metadata: ["peer": "\(peer)"])
             lockedState.withLock { $0.filterPeers.forgotten(peer, over: id, at: now.instant) }
         } else {
@@ -111,7 +111,7 @@ extension P2PRelay {
         _ peer: PeerID, kind: FilterSubscribeRequest.Kind, pubsubTopic: PubsubTopic? = nil, topics: [ContentTopic] = []
     ) async throws -> WakuStatus {
         let message = FilterSubscribeRequest(requestID: RequestID.next(), kind: kind, pubsubTopic: pubsubTopic, contentTopics: topics)
-        return try await request(message.encoded(), of: peer, WakuProtocol.filterSubscribe, FilterSubscribeResponse.init(parsing:)).status
+        return try await request(message.encoded(), of: peer, WakuProtocol.filterSubscribe, StatusResponse.init(parsing:)).status
     }
 
     /// - Throws: When the node refuses, which ends the connection: all topics are sent again over the next one.

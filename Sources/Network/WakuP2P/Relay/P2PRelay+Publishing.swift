@@ -71,7 +71,7 @@ extension P2PRelay {
     private func push(_ message: WakuMessage, on pubsubTopic: PubsubTopic, by peer: PeerID) async throws(RelayError) -> Publication {
         let push = LightpushRequest(requestID: RequestID.next(), pubsubTopic: pubsubTopic, message: message)
         let response = try? await request(
-            push.encoded(), of: peer, WakuProtocol.lightpush, within: Self.pushTimeout, LightpushResponse.init(parsing:))
+            push.encoded(), of: peer, WakuProtocol.lightpush, within: Self.pushTimeout, StatusResponse.init(parsing:))
         guard let response, response.status.isSuccess else {
             let code: RelayError.Code = response?.status.code == 413 ? .refused : .unavailable
             throw RelayError(code: code, message: response.map { "\($0.status)" } ?? "no answer")
@@ -80,10 +80,10 @@ extension P2PRelay {
     }
 
     private func pushOld(_ message: WakuMessage, on pubsubTopic: PubsubTopic, by peer: PeerID) async throws(RelayError) -> Publication {
-        let push = OldLightpushMessage(requestID: RequestID.next(), content: .request(pubsubTopic, message))
+        let push = OldLightpushRequest(requestID: RequestID.next(), pubsubTopic: pubsubTopic, message: message)
         let response = try? await request(
-            push.encoded(), of: peer, WakuProtocol.lightpushOld, within: Self.pushTimeout, OldLightpushMessage.init(parsing:))
-        guard case .response(isSuccess: true, _)? = response?.content else {
+            push.encoded(), of: peer, WakuProtocol.lightpushOld, within: Self.pushTimeout, OldLightpushResponse.init(parsing:))
+        guard response?.isSuccess == true else {
             throw RelayError(code: .unavailable, message: "not taken by lightpush")
         }
         return .unconfirmed(canBeLookedUp: hasStore)

@@ -12,15 +12,7 @@ extension P2PRelay {
     /// - Parameter hashes: At most `Publication.lookUpLimit`.
     /// - Throws: `RelayError`: `refused` when no peer has a store, `unavailable` when none answers.
     public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
-        do {
-            let page = try await query(StoreQuery(hashes: hashes, includesMessages: false))
-            return Set(page.hashes)
-        } catch {
-            switch error {
-            case .noStore: throw RelayError(code: .refused, message: "no peer has a store")
-            case .failed(let text, _): throw RelayError(code: .unavailable, message: text)
-            }
-        }
+        Set(try await storePage(StoreQuery(hashes: hashes, includesMessages: false)).hashes)
     }
 
     enum StoreError: Error {

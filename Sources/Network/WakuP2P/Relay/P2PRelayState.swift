@@ -82,7 +82,6 @@ struct P2PRelayState {
     /// - Parameters:
     ///   - hasPeers: For each pubsub topic, whether its mesh has peers. Ignored for a filter client, for which ``filterPeers`` decides.
     ///   - isInboxEmpty: Whether all received messages were delivered.
-    ///   - now: The current time.
     mutating func updateAttachment(hasPeers: [Bool], isInboxEmpty: Bool, at now: Moment) -> AttachmentUpdate {
         var update = AttachmentUpdate(wasAttached: progress.isAttached, isAttached: false, gapCount: 0, needsCatchUp: false)
         if isFilterClient {

@@ -31,70 +31,12 @@ struct FilterSubscribeRequest: Hashable, Sendable {
 }
 
 extension FilterSubscribeRequest {
-    init(parsing bytes: [UInt8]) throws(ProtobufError) {
-        self.init(requestID: "", kind: .ping)
-        var reader = ProtobufReader(bytes)
-        while let field = try reader.next() {
-            switch field.number {
-            case 1: requestID = try field.string(of: reader, limit: WakuProtocol.maximumRequestIDByteCount)
-            case 2:
-                guard let kind = Kind(rawValue: try field.varint()) else { throw .malformed }
-                self.kind = kind
-            case 10: pubsubTopic = try field.pubsubTopic(of: reader)
-            case 11:
-                guard contentTopics.count < Self.maximumContentTopicCount else { throw .tooMany }
-                contentTopics.append(try field.contentTopic(of: reader))
-            default: break
-            }
-        }
-    }
-
     func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
         writer.field(2, kind.rawValue)
         if let pubsubTopic { writer.field(10, pubsubTopic.rawValue) }
         for topic in contentTopics { writer.field(11, topic.rawValue) }
-        return writer.bytes
-    }
-}
-
-/// The response of a filter node.
-///
-///     { 1 request id · 10 status · 11 text }
-struct FilterSubscribeResponse: Hashable, Sendable {
-    /// The status code of a node that has no subscription of this client.
-    static let notFound: UInt32 = 404
-
-    /// The id of the request.
-    var requestID: String
-    /// Whether the operation succeeded; 429 when the node's rate limit is exceeded.
-    var status: WakuStatus
-}
-
-extension FilterSubscribeResponse {
-    init(parsing bytes: [UInt8]) throws(ProtobufError) {
-        var requestID = ""
-        var code: UInt32?
-        var text = ""
-        var reader = ProtobufReader(bytes)
-        while let field = try reader.next() {
-            switch field.number {
-            case 1: requestID = try field.string(of: reader, limit: WakuProtocol.maximumRequestIDByteCount)
-            case 10: code = UInt32(truncatingIfNeeded: try field.varint())
-            case 11: text = try field.statusText(of: reader)
-            default: break
-            }
-        }
-        guard let code else { throw .malformed }
-        self.init(requestID: requestID, status: WakuStatus(code: code, text: text))
-    }
-
-    func encoded() -> [UInt8] {
-        var writer = ProtobufWriter()
-        writer.field(1, requestID)
-        writer.field(10, UInt64(status.code))
-        if !status.text.isEmpty { writer.field(11, status.text) }
         return writer.bytes
     }
 }
@@ -121,12 +63,5 @@ extension FilterPush {
         }
         guard let topic else { throw .malformed }
         self.init(message: ReceivedMessage(message: try .read(content, of: bytes), pubsubTopic: topic))
-    }
-
-    func encoded() -> [UInt8] {
-        var writer = ProtobufWriter()
-        writer.field(1, message.message.encoded())
-        writer.field(2, message.pubsubTopic.rawValue)
-        return writer.bytes
     }
 }

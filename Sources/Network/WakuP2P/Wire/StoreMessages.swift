@@ -6,13 +6,12 @@ import Waku
 ///     { 1 request id · 2 include data(bool) · 10 pubsub topic · 11 content topics* · 12 start time(sint64) · 13 end time(sint64) · 20 hashes*
 ///     · 51 cursor · 52 forward(bool) · 53 page size }
 ///
-/// Times are message timestamps in nanoseconds. Nodes refuse queries with both hashes and topics or times.
+/// Times are message timestamps in nanoseconds. Pages are in ascending order of time. Nodes refuse queries with both hashes and topics or times.
 struct StoreRequest: Hashable, Sendable {
     /// The maximum number of content topics in a query.
     static let maximumContentTopicCount = 10
     /// The maximum number of entries in a response.
     static let maximumPageSize: UInt64 = 100
-    static let maximumHashCount = 100
 
     /// Chosen by the client, at most 256 bytes. Servers repeat it in the response.
     var requestID: String
@@ -30,37 +29,11 @@ struct StoreRequest: Hashable, Sendable {
     var hashes: [MessageHash] = []
     /// The ``StoreResponse/cursor`` of the previous page; nil for the first page.
     var cursor: [UInt8]?
-    /// Whether pages are in ascending order of time.
-    var isForward = true
     /// The maximum number of entries in the response, at most ``maximumPageSize``; nil lets the node choose.
     var pageSize: UInt64? = StoreRequest.maximumPageSize
 }
 
 extension StoreRequest {
-    init(parsing bytes: [UInt8]) throws(ProtobufError) {
-        self.init(requestID: "", includesMessages: false, isForward: false, pageSize: nil)
-        var reader = ProtobufReader(bytes)
-        while let field = try reader.next() {
-            switch field.number {
-            case 1: requestID = try field.string(of: reader, limit: WakuProtocol.maximumRequestIDByteCount)
-            case 2: includesMessages = try field.varint() != 0
-            case 10: pubsubTopic = try field.pubsubTopic(of: reader)
-            case 11:
-                guard contentTopics.count < Self.maximumContentTopicCount else { throw .tooMany }
-                contentTopics.append(try field.contentTopic(of: reader))
-            case 12: startTime = Timestamp(rawValue: unzigzag(try field.varint()))
-            case 13: endTime = Timestamp(rawValue: unzigzag(try field.varint()))
-            case 20:
-                guard hashes.count < Self.maximumHashCount else { throw .tooMany }
-                hashes.append(try field.messageHash(of: reader))
-            case 51: cursor = try field.bytes(of: reader, limit: StoreResponse.maximumCursorByteCount)
-            case 52: isForward = try field.varint() != 0
-            case 53: pageSize = try field.varint()
-            default: break
-            }
-        }
-    }
-
     func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
@@ -71,7 +44,7 @@ extension StoreRequest {
         if let endTime { writer.zigzagField(13, endTime.rawValue) }
         for hash in hashes { writer.field(20, hash.bytes) }
         if let cursor { writer.field(51, cursor) }
-        writer.field(52, isForward)
+        writer.field(52, true)
         if let pageSize { writer.field(53, pageSize) }
         return writer.bytes
     }
@@ -124,23 +97,6 @@ extension StoreResponse {
         guard let code else { throw .malformed }
         status = WakuStatus(code: code, text: text)
         if cursor?.isEmpty == true { cursor = nil }
-    }
-
-    func encoded() -> [UInt8] {
-        var writer = ProtobufWriter()
-        writer.field(1, requestID)
-        writer.field(10, UInt64(status.code))
-        writer.field(11, status.text)
-        for entry in entries {
-            writer.field(20) { (nested: inout ProtobufWriter) in
-                nested.field(1, entry.hash.bytes)
-                guard let message = entry.message else { return }
-                nested.field(2, message.message.encoded())
-                nested.field(3, message.pubsubTopic.rawValue)
-            }
-        }
-        if let cursor { writer.field(51, cursor) }
-        return writer.bytes
     }
 }
 

@@ -72,18 +72,18 @@ extension NodeChecks {
             return Finding(
                 "network", .warn, "the cluster and shards of the node are unknown", remedy: "check that they are those of --pubsub-topic")
         }
-        if let wrong = names.first(where: { Int($0.cluster) != record.cluster }) {
+        if let wrong = names.first(where: { $0.cluster != record.clusterID }) {
             return Finding(
-                "network", .fail, "the node is in cluster \(record.cluster), but --pubsub-topic is in \(wrong.cluster)",
+                "network", .fail, "the node is in cluster \(record.clusterID), but --pubsub-topic is in \(wrong.cluster)",
                 remedy: "run the Waku node with --cluster-id=\(wrong.cluster), or change --pubsub-topic")
         }
-        let missing = names.map { Int($0.shard) }.filter { !record.shards.contains($0) }
+        let missing = names.map(\.shard).filter { !record.shards.contains($0) }
         if !missing.isEmpty {
             let list = missing.map(String.init).joined(separator: ", ")
             return Finding(
                 "network", .warn, "the node does not advertise shard \(list)", remedy: "run the Waku node with --shard=\(missing[0])")
         }
-        return Finding("network", .ok, "cluster \(record.cluster), shards \(names.map { String($0.shard) }.joined(separator: ", "))")
+        return Finding("network", .ok, "cluster \(record.clusterID), shards \(names.map { String($0.shard) }.joined(separator: ", "))")
     }
 
     private static func peers(_ node: NodeInspection, _ topics: [String]) -> Finding {

@@ -39,9 +39,9 @@ import Core
         #expect(Base32.decode("mzxw6ytb", acceptsUpperCase: true) == Array("fooba".utf8))
         #expect(Base32.decode("", acceptsUpperCase: true) == [])
         for text in ["A", "MZ1", "AB"] { #expect(Base32.decode(text, acceptsUpperCase: true) == nil) }
-        #expect(Base64.decodeURL("Zm9vYmE") == Array("fooba".utf8))
-        #expect(Base64.decodeURL("-_8") == [0xFB, 0xFF])
-        #expect(Base64.decodeURL("Zm9vY") == nil && Base64.decodeURL("Zg==") == nil && Base64.decodeURL("+/8") == nil)
+        #expect(Base64.decodeURL("Zm9vYmE".utf8) == Array("fooba".utf8))
+        #expect(Base64.decodeURL("-_8".utf8) == [0xFB, 0xFF])
+        #expect(Base64.decodeURL("Zm9vY".utf8) == nil && Base64.decodeURL("Zg==".utf8) == nil && Base64.decodeURL("+/8".utf8) == nil)
     }
 
     @Test func base64AgreesWithFoundation() {

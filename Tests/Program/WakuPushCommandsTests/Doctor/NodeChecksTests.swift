@@ -8,12 +8,13 @@ import Foundation
 import Storage
 import Testing
 import Core
+import Waku
 
 /// Facts in, verdicts out.
 struct NodeChecksTests {
     private static let address = "http://10.0.0.5:8645"
     private var node = NodeInspection(
-        health: health("READY"), version: "v0.36.0", shards: ShardsInRecord(cluster: 16, shards: [32, 64]), peers: [32: 7],
+        health: health("READY"), version: "v0.36.0", shards: RelayShards(clusterID: 16, shards: [32, 64]), peers: [32: 7],
         store: .present, clockAhead: .zero)
     private var gorush = GorushInspection(
         healthStatus: 200, version: "1.18.4",
@@ -161,9 +162,9 @@ struct NodeChecksTests {
         try expect("relay", .warn, "INITIALIZING") { $0.relays = nodes { $0.health = Self.health("INITIALIZING", relay: nil) } }
         try expect("network", .warn, "unknown") { $0.relays = nodes { $0.shards = nil } }
         try expect("network", .fail, "cluster 1, but --pubsub-topic is in 16") {
-            $0.relays = nodes { $0.shards = ShardsInRecord(cluster: 1, shards: [32, 64]) }
+            $0.relays = nodes { $0.shards = RelayShards(clusterID: 1, shards: [32, 64]) }
         }
-        try expect("network", .warn, "shard 32") { $0.relays = nodes { $0.shards = ShardsInRecord(cluster: 16, shards: [1]) } }
+        try expect("network", .warn, "shard 32") { $0.relays = nodes { $0.shards = RelayShards(clusterID: 16, shards: [1]) } }
         try expect("peers", .fail, "none on shard 32") { $0.relays = nodes { $0.peers = [32: 0] } }
         try expect("peers", .warn, "2 on shard 32") { $0.relays = nodes { $0.peers = [32: 2] } }
         try expect("store", .warn, "none") { $0.relays = nodes { $0.store = .missing } }
