@@ -208,7 +208,7 @@ package.targets += room(
     "Status",
     [
         library("StatusProtocol", ["CPushMessages", "Core", "Waku", "WakuCrypto"]),
-        library("StatusRules", ["Core", "RateLimits", "StatusProtocol", "Waku", "WakuCrypto"]),
+        library("StatusRules", ["Core", "NodeAPI", "NodeMetrics", "RateLimits", "StatusProtocol", "Waku", "WakuCrypto"]),
         library(
             "StatusServer",
             [

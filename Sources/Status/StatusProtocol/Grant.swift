@@ -9,7 +9,6 @@ public enum Grant {
     /// Signs a grant: 65 bytes, `R ‖ S ‖ V` with V from 0 to 3.
     ///
     /// - Parameters:
-    ///   - client: The registrant's key.
     ///   - server: The only server that the grant is valid for.
     ///   - accessToken: Signed as given: a grant for the same UUID in another spelling is a different one.
     public static func make(client: PrivateKey, server: PublicKey, accessToken: AccessToken) -> [UInt8] {

@@ -82,7 +82,18 @@ public struct MetadataEnvelope: Sendable {
         }
     }
 
-    static func parse(_ bytes: [UInt8]) throws(EnvelopeError) -> (signature: [UInt8], payload: [UInt8], type: UInt32) {
+    /// Parses a signed envelope of this type.
+    static func signed(type: UInt32, in bytes: [UInt8]) throws(EnvelopeError) -> (signer: PublicKey, payload: [UInt8]) {
+        let parts = try parse(bytes)
+        guard parts.type == type else { throw .otherKind }
+        do {
+            return (try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload)), parts.payload)
+        } catch {
+            throw .badSignature
+        }
+    }
+
+    private static func parse(_ bytes: [UInt8]) throws(EnvelopeError) -> (signature: [UInt8], payload: [UInt8], type: UInt32) {
         do {
             try ProtobufScan.check(bytes, fieldLimit: fieldLimit)
             return try ProtobufC.decode(bytes, protobuf__application_metadata_message__init) {

@@ -22,18 +22,9 @@ public struct SignedAdvertisement: Sendable {
         let wrapping = try? ProtocolMessage(parsing: data)
         let isWrapped = wrapping.map { !$0.publicMessage.isEmpty } ?? false
         let envelope = isWrapped ? wrapping?.publicMessage ?? [] : data
-        let parts = try MetadataEnvelope.parse(envelope)
-        guard parts.type == Self.envelopeType else { throw .otherKind }
-        do {
-            owner = try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload))
-        } catch {
-            throw .badSignature
-        }
-        do {
-            advertisement = try ContactCodeAdvertisement(parsing: parts.payload)
-        } catch {
-            throw .malformed
-        }
+        let (signer, payload) = try MetadataEnvelope.signed(type: Self.envelopeType, in: envelope)
+        owner = signer
+        do { advertisement = try ContactCodeAdvertisement(parsing: payload) } catch { throw .malformed }
         installationID = isWrapped ? wrapping?.installationID : nil
     }
 

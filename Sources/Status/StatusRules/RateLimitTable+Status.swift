@@ -10,7 +10,6 @@ extension RateLimitTable {
     /// - Parameters:
     ///   - kind: the kind of the message; answers are not limited.
     ///   - sender: nil if there is none: then only the limits for all senders together apply.
-    ///   - now: the time of receipt.
     package mutating func message(_ kind: MessageKind, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
         switch kind {
         case .registration: message(MessageClass.registration, from: sender, at: now)

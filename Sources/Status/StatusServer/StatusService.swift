@@ -110,8 +110,7 @@ struct StatusService: ProtocolService {
 
     private func storeAsked() async {
         let rows = asked.all
-        for start in stride(from: 0, to: rows.count, by: Self.askedChunk) {
-            let chunk = Array(rows[start..<min(start + Self.askedChunk, rows.count)])
+        for chunk in rows.chunks(of: Self.askedChunk).map(Array.init) {
             do throws(StoreError) {
                 try await node.store.commit(.change(chunk.map(Registrations.asked)))
                 asked.remove(chunk)
@@ -128,9 +127,8 @@ struct StatusService: ProtocolService {
         do throws(StoreError) {
             let devices = try await node.store.fetch(
                 DeliveryStorage.recentDevices(of: source.number, limit: Self.standingLimit))
-            for start in stride(from: 0, to: devices.count, by: Self.standingChunk) {
-                let ids = Array(devices[start..<min(start + Self.standingChunk, devices.count)])
-                let rows = try await node.store.fetch(StoreCommand.find(source.devices(ids: ids)) { .done($0) })
+            for ids in devices.chunks(of: Self.standingChunk) {
+                let rows = try await node.store.fetch(StoreCommand.find(source.devices(ids: Array(ids))) { .done($0) })
                 for row in rows {
                     // Anyone can run a push service that accepts: a Web Push subscription earns no standing.
                     guard let device = (try? source.address(of: row))?.gorushDevice, let owner = try? source.owner(of: row),
@@ -191,8 +189,7 @@ struct StatusService: ProtocolService {
         let cutoff = now - lifetime
         do throws(StoreError) {
             let old = try await node.store.fetch(Registrations.registrations(unchangedSince: cutoff))
-            for start in stride(from: 0, to: old.count, by: Self.expiryChunk) {
-                let chunk = old[start..<min(start + Self.expiryChunk, old.count)]
+            for chunk in old.chunks(of: Self.expiryChunk) {
                 let results = await node.store.commitEach(chunk.map { Registrations.expire($0, unchangedSince: cutoff, at: now) })
                 for (key, result) in zip(chunk, results) where try result.get() {
                     node.counters.add(.registrationExpired)

@@ -33,7 +33,6 @@ package final class V01Limits: ProtocolRateLimits {
     /// - Parameters:
     ///   - devices: Number of devices in the record.
     ///   - isNew: Whether the account is not registered now.
-    ///   - now: The time of receipt.
     func refusesRecord(_ claim: V01.RegisterClaim, devices: Int, isNew: Bool, at now: Timestamp) -> Bool {
         guard !limiter.isUnlimited else { return false }
         let limits = limiter.limits

@@ -25,7 +25,6 @@ struct V01Replies: Sendable {
     /// - Parameters:
     ///   - error: nil is success.
     ///   - ackKey: the acknowledgement key of the request.
-    ///   - question: the request.
     func acknowledgement(
         _ error: V01.Acknowledgement.ErrorType?, under ackKey: V01.AckKey, _ question: Decoded<V01AddressedCommand>
     ) -> Reply {

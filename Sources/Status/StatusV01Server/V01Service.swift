@@ -86,8 +86,7 @@ struct V01Service: ProtocolService {
         let cutoff = now - lifetime
         do throws(StoreError) {
             let old = try await node.store.fetch(Records.records(unchangedSince: cutoff))
-            for start in stride(from: 0, to: old.count, by: Self.expiryChunk) {
-                let chunk = old[start..<min(start + Self.expiryChunk, old.count)]
+            for chunk in old.chunks(of: Self.expiryChunk) {
                 for result in await node.store.commitEach(chunk.map { Records.expire($0, unchangedSince: cutoff, at: now) })
                 where try result.get() {
                     node.counters.add(.registrationExpired)

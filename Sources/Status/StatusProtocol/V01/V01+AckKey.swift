@@ -5,7 +5,7 @@ extension V01 {
     /// The key of a request's acknowledgement: 32 bytes, in the request as raw bytes or as 64 hexadecimal digits with or without `0x`.
     ///
     /// The acknowledgement is encrypted with these 32 bytes and published on the topic of the first 4 bytes of their SHA3-256.
-    public struct AckKey: Sendable, CustomStringConvertible, CustomReflectable {
+    public struct AckKey: Sendable, Redacted {
         /// The key in the form used by the request; also the acknowledgement's id.
         public let named: [UInt8]
         /// The 32 bytes themselves, used without a key derivation.
@@ -22,10 +22,5 @@ extension V01 {
             self.key = key
             topic = ContentTopic(TopicTag(rawValue: SHA3.hash256(secret).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }))
         }
-
-        /// `<redacted>`: the key decrypts the acknowledgement.
-        public var description: String { "<redacted>" }
-        /// Without children, so that `dump` and reflection do not show the key.
-        public var customMirror: Mirror { Mirror(self, children: []) }
     }
 }

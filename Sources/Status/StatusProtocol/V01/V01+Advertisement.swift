@@ -83,18 +83,9 @@ extension V01 {
         public init(parsing data: [UInt8]) throws(EnvelopeError) {
             let wrapping = try? ProtocolMessage(parsing: data)
             let envelope = wrapping.flatMap { $0.publicMessage.isEmpty ? nil : $0.publicMessage } ?? data
-            let parts = try MetadataEnvelope.parse(envelope)
-            guard parts.type == MessageType.contactCodeAdvertisement.rawValue else { throw .otherKind }
-            do {
-                owner = try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload))
-            } catch {
-                throw .badSignature
-            }
-            do {
-                advertisement = try ContactCodeAdvertisement(parsing: parts.payload)
-            } catch {
-                throw .malformed
-            }
+            let (signer, payload) = try MetadataEnvelope.signed(type: MessageType.contactCodeAdvertisement.rawValue, in: envelope)
+            owner = signer
+            do { advertisement = try ContactCodeAdvertisement(parsing: payload) } catch { throw .malformed }
         }
     }
 }

@@ -29,9 +29,7 @@ extension V01 {
 
         /// Encodes an envelope.
         ///
-        /// - Parameters:
-        ///   - type: The kind of the message.
-        ///   - key: The sender's key; nil for an unsigned envelope.
+        /// - Parameter key: The sender's key; nil for an unsigned envelope.
         public static func encode(_ type: MessageType, payload: [UInt8], signedBy key: PrivateKey?) -> [UInt8] {
             MetadataEnvelope.encode(type: type.rawValue, payload: payload, signedBy: key)
         }

@@ -23,9 +23,6 @@ extension V01 {
             self.signature = signature
         }
 
-        /// - Parameters:
-        ///   - preferences: The record.
-        ///   - key: The account's key.
         public init(_ preferences: Preferences, for server: PublicKey, signedBy key: PrivateKey) {
             self.init(payload: preferences.encoded(), for: server, signedBy: key)
         }
@@ -35,7 +32,6 @@ extension V01 {
         /// - Parameters:
         ///   - payload: Encoded ``Preferences``.
         ///   - server: The only server at which the signature is valid.
-        ///   - key: The account's key.
         public init(payload: [UInt8], for server: PublicKey, signedBy key: PrivateKey) {
             self.init(payload: payload, signature: Signature(of: Self.digest(payload, for: server), by: key).bytes)
         }

@@ -57,7 +57,6 @@ final class StatusDecoder: Sendable {
     ///   - isOwnTopic: whether it may be encrypted to the node's own key.
     ///   - keys: symmetric keys that may decrypt it.
     ///   - isRetry: whether this is a retry: see ``NodeAPI/Incoming/isRetry``.
-    ///   - now: the time of receipt.
     /// - Returns: the command, and the reassembled message if this message was its last segment.
     func decode(
         _ message: ReceivedMessage, isOwnTopic: Bool, keys: [SymmetricKey], isRetry: Bool, at now: Timestamp
@@ -120,43 +119,15 @@ final class StatusDecoder: Sendable {
             guard let claim = registrations.claim(in: envelope, knownVersion: versions.version) else { throw Drop(.droppedUnsealable) }
             return .registration(claim)
         case .query:
-            let query = try parse { () throws(ProtobufError) in try PushNotificationQuery(parsing: envelope.payload) }
+            let query = try Drop.parsing(envelope.payload, PushNotificationQuery.init(parsing:))
             return .query(query, MessageOrigin(envelope))
         case .request:
-            let request = try parse { () throws(ProtobufError) in try PushNotificationRequest(parsing: envelope.payload) }
+            let request = try Drop.parsing(envelope.payload, PushNotificationRequest.init(parsing:))
             guard !request.messageID.isEmpty else { throw Drop(.droppedNoMessageID) }
             guard let expires = requests.expiry(of: timestamp, at: now) else { throw Drop(.droppedOldRequest) }
             return .request(request, MessageOrigin(envelope), expires: expires)
         case .registrationResponse, .queryResponse, .response:
             throw Drop(.droppedOtherKind)
         }
-    }
-
-    private func parse<T>(_ parsing: () throws(ProtobufError) -> T) throws(Drop) -> T {
-        do throws(ProtobufError) { return try parsing() } catch { throw Drop(error) }
-    }
-}
-
-extension Drop {
-    init(_ error: OpeningError) {
-        switch error {
-        case .version: self.init(.droppedVersion)
-        case .undecryptable: self.init(.droppedUndecryptable)
-        case .malformed: self.init(.droppedMalformedPayload)
-        case .unsigned: self.init(.droppedUnsigned)
-        }
-    }
-
-    init(_ error: EnvelopeError) {
-        switch error {
-        case .malformed: self.init(.droppedMalformedEnvelope)
-        case .otherKind: self.init(.droppedOtherKind)
-        case .empty: self.init(.droppedEmpty)
-        case .badSignature: self.init(.droppedBadSignature)
-        }
-    }
-
-    init(_ error: ProtobufError) {
-        self.init(error == .tooMany ? .droppedTooMany : .droppedMalformedMessage)
     }
 }

@@ -44,12 +44,10 @@ package final class StatusLimits: ProtocolRateLimits {
     /// Whether limits refuse a registration. If not, a new installation is counted.
     ///
     /// - Parameters:
-    ///   - key: the registrant.
     ///   - isNew: whether the installation is not registered now.
     ///   - installations: number of registered installations of this key; 0 if it is not limited.
     ///   - displaced: number of installations that make room for it.
     ///   - charge: the payer of a new installation.
-    ///   - now: the time of receipt.
     func refusesRegistration(
         of key: KeyHash, isNew: Bool, installations: Int, displaced: Int = 0, by charge: Charge, at now: Timestamp
     ) -> Bool {

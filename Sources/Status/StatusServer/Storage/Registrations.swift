@@ -10,7 +10,6 @@ import WakuCrypto
 package struct Registrations: Sendable {
     let sealer: Sealer
 
-    /// - Parameter sealer: the store's sealer.
     package init(_ sealer: Sealer) {
         self.sealer = sealer
     }

@@ -44,7 +44,6 @@ final class V01Decoder: Sendable {
     /// - Parameters:
     ///   - message: a message on the server topic.
     ///   - isRetry: whether this is a retry: see ``NodeAPI/Incoming/isRetry``.
-    ///   - now: the time of receipt.
     /// - Returns: the command, and the reassembled message if this message was its last segment.
     func decode(
         _ message: WakuMessage, isRetry: Bool = false, at now: Timestamp
@@ -104,17 +103,17 @@ final class V01Decoder: Sendable {
         case .register:
             let sender = try signedSender(of: envelope, frame)
             try admit(part) { $0.message(MessageClass.registration, from: sender, at: now) }
-            let register = try parse { () throws(ProtobufError) in try V01.Register(parsing: envelope.payload) }
+            let register = try Drop.parsing(envelope.payload, V01.Register.init(parsing:))
             guard let claim = rules.claim(in: register, from: sender) else { throw Drop(.droppedBadSignature) }
             return .register(claim)
         case .query:
             let sender = try signedSender(of: envelope, frame)
             try admit(part) { $0.message(MessageClass.query, from: sender, at: now) }
-            let query = try parse { () throws(ProtobufError) in try V01.Query(parsing: envelope.payload) }
+            let query = try Drop.parsing(envelope.payload, V01.Query.init(parsing:))
             return .query(query, sender: sender)
         case .request:
             try admit(part) { $0.message(MessageClass.request, from: envelope.sender, at: now) }
-            let request = try parse { () throws(ProtobufError) in try V01.Request(parsing: envelope.payload) }
+            let request = try Drop.parsing(envelope.payload, V01.Request.init(parsing:))
             guard !request.messageID.isEmpty else { throw Drop(.droppedNoMessageID) }
             guard V01.RequestRules.isComplete(request) else { throw Drop(.droppedMalformedMessage) }
             guard let expires = ages.expiry(of: timestamp, at: now) else { throw Drop(.droppedOldRequest) }
@@ -128,33 +127,5 @@ final class V01Decoder: Sendable {
     private func signedSender(of envelope: V01.Envelope, _ frame: PayloadFrame) throws(Drop) -> PublicKey {
         guard frame.signature != nil, let sender = envelope.sender else { throw Drop(.droppedUnsigned) }
         return sender
-    }
-
-    private func parse<T>(_ parsing: () throws(ProtobufError) -> T) throws(Drop) -> T {
-        do throws(ProtobufError) { return try parsing() } catch { throw Drop(error) }
-    }
-}
-
-extension Drop {
-    fileprivate init(_ error: OpeningError) {
-        switch error {
-        case .version: self.init(.droppedVersion)
-        case .undecryptable: self.init(.droppedUndecryptable)
-        case .malformed: self.init(.droppedMalformedPayload)
-        case .unsigned: self.init(.droppedUnsigned)
-        }
-    }
-
-    fileprivate init(_ error: EnvelopeError) {
-        switch error {
-        case .malformed: self.init(.droppedMalformedEnvelope)
-        case .otherKind: self.init(.droppedOtherKind)
-        case .empty: self.init(.droppedEmpty)
-        case .badSignature: self.init(.droppedBadSignature)
-        }
-    }
-
-    fileprivate init(_ error: ProtobufError) {
-        self.init(error == .tooMany ? .droppedTooMany : .droppedMalformedMessage)
     }
 }

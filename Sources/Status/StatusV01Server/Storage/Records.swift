@@ -8,7 +8,6 @@ package import Storage
 package struct Records: Sendable {
     let sealer: Sealer
 
-    /// - Parameter sealer: the store's sealer.
     package init(_ sealer: Sealer) {
         self.sealer = sealer
     }
