@@ -79,33 +79,23 @@ package enum MonitorOutcome: Hashable, Sendable {
         func integer(_ raw: ArraySlice<UInt8>?) -> Int64? { raw.flatMap { try? BencodeValue(parsing: $0, maximumValueCount: 1) }?.integer }
         if integer(fields[0]) == 1 { return .success }
         guard let code = integer(fields[1]) else { return nil }
-        let refusal = MonitorRefusal(rawValue: code)
+        let refusal = MonitorRefusal(code: code)
         return .refused(refusal, refusal == .wrongSwarm ? hints.hint(swarm: fields[2], snodes: fields[3]) : nil)
     }
 }
 
-/// The `errcode` of a storage server.
-package struct MonitorRefusal: RawRepresentable, Hashable, Sendable {
-    package let rawValue: Int64
-    package init(rawValue: Int64) { self.rawValue = rawValue }
+/// Why a storage server does not monitor an account, by its `errcode`.
+package enum MonitorRefusal: String, Hashable, Sendable, CaseIterable {
+    /// These have the codes 1 to 6, in this order.
+    case arguments, pubkey, namespace, timestamp, signature
+    case wrongSwarm = "wrong_swarm"
+    /// Any other code, or an error of oxenmq.
+    case other
 
-    package static let arguments = MonitorRefusal(rawValue: 1)
-    package static let pubkey = MonitorRefusal(rawValue: 2)
-    package static let namespace = MonitorRefusal(rawValue: 3)
-    package static let timestamp = MonitorRefusal(rawValue: 4)
-    package static let signature = MonitorRefusal(rawValue: 5)
-    package static let wrongSwarm = MonitorRefusal(rawValue: 6)
-
-    /// The name in logs and metrics: one of seven words.
-    package var name: String {
-        switch self {
-        case .arguments: "arguments"
-        case .pubkey: "pubkey"
-        case .namespace: "namespace"
-        case .timestamp: "timestamp"
-        case .signature: "signature"
-        case .wrongSwarm: "wrong_swarm"
-        default: "other"
-        }
+    package init(code: Int64) {
+        self = 1...6 ~= code ? Self.allCases[Int(code) - 1] : .other
     }
+
+    /// 0 for ``other``.
+    package var code: Int64 { self == .other ? 0 : Int64(Self.allCases.firstIndex(of: self) ?? 0) + 1 }
 }

@@ -1,4 +1,3 @@
-import Foundation
 package import Core
 package import WakuCrypto
 
@@ -64,18 +63,8 @@ package struct NotificationPayload: Sendable {
         return plain
     }
 
-    /// The sealed payload in padded base64, with a fresh nonce. Sealed once, when the notification enters the outbox.
-    package func sealed(with key: SymmetricKey, sodium: Sodium) -> String {
-        Data(sealedBytes(with: key, sodium: sodium)).base64EncodedString()
-    }
-
-    /// The sealed payload before base64: nonce(24) ‖ ciphertext ‖ tag(16).
+    /// The sealed payload with a fresh nonce, before base64: nonce(24) ‖ ciphertext ‖ tag(16). Sealed once, when the notification enters the outbox.
     package func sealedBytes(with key: SymmetricKey, sodium: Sodium) -> [UInt8] {
         sodium.xChaChaSeal(padded, key: key)
-    }
-
-    /// Seals with a given nonce, for test vectors.
-    func sealed(with key: SymmetricKey, nonce: [UInt8], sodium: Sodium) -> String {
-        Data(sodium.xChaChaSeal(padded, key: key, nonce: nonce)).base64EncodedString()
     }
 }

@@ -17,17 +17,7 @@ package struct NotifyMessage: Hashable, Sendable {
     package let expiresAt: Int64
     package let data: ArraySlice<UInt8>?
 
-    /// The reason why a report is dropped, as counted.
-    package enum Defect: String, Error, Hashable, Sendable, CaseIterable {
-        /// Not a bencoded dictionary, or a field is missing, has another type or is out of range.
-        case malformed
-        case negativeTime = "negative_time"
-        /// The hash is not 32 to 99 characters of printable ASCII.
-        case badHash = "bad_hash"
-        case tooLarge = "too_large"
-    }
-
-    package init(parsing bytes: [UInt8]) throws(Defect) {
+    package init(parsing bytes: [UInt8]) throws(SessionDropReason) {
         guard bytes.count <= Self.maximumByteCount else { throw .tooLarge }
         guard let fields = try? BencodeValue(parsing: bytes[...], maximumValueCount: 32).dictionary,
             let account = fields["@"]?.bytes.flatMap({ AccountID($0) }), let hash = fields["h"]?.bytes,
@@ -36,7 +26,7 @@ package struct NotifyMessage: Hashable, Sendable {
         else { throw .malformed }
         guard storedAt >= 0, expiresAt >= 0 else { throw .negativeTime }
         guard Self.hashByteCounts ~= hash.count, hash.allSatisfy({ 0x20...0x7E ~= $0 }) else { throw .badHash }
-        data = try fields["~"].map { value throws(Defect) in
+        data = try fields["~"].map { value throws(SessionDropReason) in
             guard let data = value.bytes else { throw .malformed }
             guard data.count <= Self.maximumDataByteCount else { throw .tooLarge }
             // A copy, because a slice would keep the whole message part in memory.

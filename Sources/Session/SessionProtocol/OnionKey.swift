@@ -1,7 +1,7 @@
 package import WakuCrypto
 
 /// This node's X25519 key for onion requests. The secret half is wiped when freed, and never printed.
-package struct OnionKey: Sendable, CustomStringConvertible {
+package struct OnionKey: Sendable, Redacted {
     package static let byteCount = 32
 
     private let sodium: Sodium
@@ -28,8 +28,6 @@ package struct OnionKey: Sendable, CustomStringConvertible {
         guard let plain = box.open(request.ciphertext) else { throw .undecryptable }
         return OpenedOnion(plain: plain, box: box)
     }
-
-    package var description: String { "<redacted>" }
 }
 
 /// A decrypted request, and the key that seals its answer.

@@ -20,7 +20,7 @@ package struct StorageServer: Hashable, Sendable {
 
     /// nil unless the server can be connected to: it needs a key of 64 hex digits, a numeric address, a port and a swarm.
     init?(key: String, ip: String, port: Int64, swarm: UInt64) {
-        guard !ip.isEmpty, ip != "0.0.0.0", StorageServerList.isAddress(ip), port > 0, let port = UInt16(exactly: port),
+        guard !ip.isEmpty, ip != "0.0.0.0", IPAddress(ip) != nil, port > 0, let port = UInt16(exactly: port),
             swarm != SwarmRing.noSwarm, let key = bytes(hex: key), key.count == 32
         else { return nil }
         self.init(publicKey: key, ip: ip, port: port, swarm: swarm)
@@ -106,13 +106,7 @@ package struct StorageServerList: Hashable, Sendable {
         guard let key = fields["pubkey_x25519"]?.text.flatMap({ bytes(hex: $0) }), key.count == 32 else {
             throw malformed("pubkey_x25519")
         }
-        guard isAddress(ip) else { throw malformed(ipName) }
+        guard IPAddress(ip) != nil else { throw malformed(ipName) }
         return StorageServer(publicKey: key, ip: ip, port: port, swarm: swarm)
-    }
-
-    /// Whether the text is a numeric IPv4 or IPv6 address, not a name to resolve or another kind of endpoint.
-    fileprivate static func isAddress(_ text: String) -> Bool {
-        var (v4, v6) = (in_addr(), in6_addr())
-        return inet_pton(AF_INET, text, &v4) == 1 || inet_pton(AF_INET6, text, &v6) == 1
     }
 }

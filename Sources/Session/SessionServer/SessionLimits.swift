@@ -53,7 +53,6 @@ package final class SessionLimits: ProtocolRateLimits {
     /// - Parameters:
     ///   - row: the row of the subscription.
     ///   - account: its account, which pays: a storage server may report any number of messages for accounts of its own.
-    ///   - now: the current time.
     func admitsNotification(for row: Int64, of account: AccountID, at now: Timestamp) -> Bool {
         guard !limiter.isUnlimited else { return true }
         let name = withUnsafeBytes(of: row, Array.init)

@@ -347,7 +347,7 @@ extension Counters {
         case .dropped(let reason): add(.sessionDropped(reason))
         case .asked(let count): increment(.sessionAsked, by: Int64(count))
         case .ended: add(.sessionMonitorEnded)
-        case .refused(let refusal): increment(.sessionRefused, SessionRefusalLabel(refusal))
+        case .refused(let refusal): increment(.sessionRefused, refusal)
         case .connected: increment(.sessionConnections, SessionConnectionLabel.made)
         case .disconnected: increment(.sessionConnections, SessionConnectionLabel.ended)
         }

@@ -50,7 +50,7 @@ package struct MonitorRequestVerifier: Sendable {
     }
 
     private static func reply(_ refused: Refused) -> BencodeValue {
-        .dictionary(["errcode": .integer(refused.refusal.rawValue), "error": .text(refused.reason)])
+        .dictionary(["errcode": .integer(refused.refusal.code), "error": .text(refused.reason)])
     }
 
     private func account(of entry: BencodeValue) throws(Refused) -> AccountID {

@@ -22,9 +22,7 @@ package struct OnionClient: Sendable {
     private let sodium: Sodium
     private let serverKey: [UInt8]
 
-    /// - Parameters:
-    ///   - serverKey: The server's X25519 key, 32 bytes.
-    ///   - sodium: The library.
+    /// - Parameter serverKey: The server's X25519 key, 32 bytes.
     package init(serverKey: [UInt8], sodium: Sodium) {
         (self.serverKey, self.sodium) = (serverKey, sodium)
     }

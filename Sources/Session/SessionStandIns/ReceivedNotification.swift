@@ -51,7 +51,6 @@ package struct ReceivedNotification: Hashable, Sendable {
     /// - Parameters:
     ///   - payload: `enc_payload`, base64.
     ///   - key: The device's `enc_key`.
-    ///   - sodium: The library.
     package init(opening payload: String, key: SymmetricKey, sodium: Sodium) throws(Malformed) {
         guard let sealed = Data(base64Encoded: payload), let plain = try? sodium.xChaChaOpen([UInt8](sealed)[...], key: key),
             plain.count.isMultiple(of: 256), let read = try? BencodeValue.parsePrefix(plain[...], maximumValueCount: 3),

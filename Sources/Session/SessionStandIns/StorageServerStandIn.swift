@@ -142,7 +142,7 @@ package final class StorageServerStandIn: Sendable {
             }
             guard !peers.isEmpty else { continue }
             let notice = BencodeValue.dictionary([
-                "@": .bytes(account.bytes), "errcode": .integer(MonitorRefusal.wrongSwarm.rawValue), "error": .text("left this swarm"),
+                "@": .bytes(account.bytes), "errcode": .integer(MonitorRefusal.wrongSwarm.code), "error": .text("left this swarm"),
                 "snodes": snodes, "swarm": padded,
             ]).encoded()
             for peer in peers { server.send([Array(MonitorEnded.command.utf8), notice], to: peer) }

@@ -167,8 +167,9 @@ import WakuCrypto
         #expect(read("d7:successi0ee", 1) == nil)
         #expect(read("i1e", 1) == nil)
         #expect(read("nothing", 1) == nil)
-        #expect(read("d7:errcodei-9ee", 1)?.first == .refused(MonitorRefusal(rawValue: -9)))
-        #expect(MonitorRefusal(rawValue: -9).name == "other" && MonitorRefusal.wrongSwarm.name == "wrong_swarm")
+        #expect(read("d7:errcodei-9ee", 1)?.first == .refused(.other))
+        #expect(MonitorRefusal.allCases.map(\.code) == [1, 2, 3, 4, 5, 6, 0])
+        #expect(MonitorRefusal.allCases.allSatisfy { MonitorRefusal(code: $0.code) == $0 })
     }
 
     @Test func mutatedListsAndRepliesNeverTrap() {

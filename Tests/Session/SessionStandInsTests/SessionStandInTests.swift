@@ -56,7 +56,8 @@ import WakuCrypto
             let message = NotifyMessage(
                 account: account, hash: String(repeating: "h", count: 43), namespace: -3, storedAt: 1, expiresAt: 2,
                 data: [UInt8](repeating: 7, count: byteCount))
-            let payload = NotificationPayload(message, wantsData: wantsData, service: service).sealed(with: key, sodium: sodium)
+            let sealed = NotificationPayload(message, wantsData: wantsData, service: service).sealedBytes(with: key, sodium: sodium)
+            let payload = Data(sealed).base64EncodedString()
             let read = try ReceivedNotification(opening: payload, key: key, sodium: sodium)
             #expect(read.account == account && read.hash == message.hash && read.namespace == -3)
             #expect(read.storedAt == 1 && read.expiresAt == 2)
@@ -77,7 +78,7 @@ import WakuCrypto
             events.append(event)
             return .proceed
         }
-        let connection = OxenMQClient.Connection(rawValue: 1)
+        let connection = ConnectionNumber(rawValue: 1)
         let description = try #require(server.descriptions.first)
         connections.connect(connection, to: OxenAddress(endpoint: description.endpoint, serverKey: description.publicKey))
         try await eventually { events.all == [.hello] }

@@ -2,22 +2,12 @@ import WakuCrypto
 
 /// Decides which reports of storage servers become notifications.
 package enum MessageRules {
-    /// The reason why a well-formed report is dropped, as counted.
-    package enum Drop: String, Error, Hashable, Sendable, CaseIterable {
-        /// The connection was not asked to monitor the account.
-        case unsolicited
-        /// The time `z` has passed.
-        case expired
-        /// No subscription of the account wants this namespace.
-        case unwanted
-    }
-
     /// - Parameters:
     ///   - message: A report.
     ///   - isMonitored: Whether the connection was asked to monitor this account, and has not refused.
     ///   - now: Unix milliseconds.
-    /// - Throws: ``Drop/unsolicited``, ``Drop/expired``
-    package static func admit(_ message: NotifyMessage, isMonitored: Bool, at now: Int64) throws(Drop) {
+    /// - Throws: ``SessionDropReason/unsolicited``, ``SessionDropReason/expired``
+    package static func admit(_ message: NotifyMessage, isMonitored: Bool, at now: Int64) throws(SessionDropReason) {
         guard isMonitored else { throw .unsolicited }
         guard message.expiresAt > now else { throw .expired }
     }
@@ -33,14 +23,6 @@ package enum MessageRules {
     package static func expiry(of message: NotifyMessage, receivedAt: Int64, ageLimit: Int64) -> Int64 {
         let (limit, isOverflow) = receivedAt.addingReportingOverflow(ageLimit)
         return isOverflow ? message.expiresAt : min(limit, message.expiresAt)
-    }
-
-    /// Whether a subscription is notified of a message.
-    ///
-    /// - Parameters:
-    ///   - namespaces: The namespaces of the subscription, ascending.
-    package static func wants(_ namespaces: [Int16], _ namespace: Int16) -> Bool {
-        namespaces.contains(namespace)
     }
 
     /// The name of a delivery: SHA-256(name of the subscription's row ‖ hash of the message). Equal for a second report of the same message.

@@ -29,8 +29,7 @@ extension Sodium {
 
     /// scalar · point without clamping; nil if the point is not in the prime-order group, or the product is the identity.
     ///
-    /// - Parameters:
-    ///   - scalar: 32 bytes, little-endian. The top bit is ignored.
+    /// - Parameter scalar: 32 bytes, little-endian. The top bit is ignored.
     /// - Precondition: The scalar has 32 bytes.
     package func product(_ scalar: [UInt8], _ point: Ed25519PublicKey) -> Ed25519PublicKey? {
         precondition(scalar.count == 32)

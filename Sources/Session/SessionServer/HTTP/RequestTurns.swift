@@ -42,7 +42,6 @@ struct RequestTurns<Request: Sendable>: Sendable {
     }
 
     /// - Parameters:
-    ///   - request: a request.
     ///   - client: its sender.
     ///   - byteCount: the size of its body.
     ///   - deadline: the time after which it is not begun.

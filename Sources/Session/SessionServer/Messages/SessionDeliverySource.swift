@@ -9,9 +9,7 @@ package struct SessionDeliverySource: DeliverySource {
     private let apnsTopic: String
     private let delivered = DeliveredRows()
 
-    /// - Parameters:
-    ///   - sealer: the store's sealer.
-    ///   - apnsTopic: `--session-apns-topic`; empty for none.
+    /// - Parameter apnsTopic: `--session-apns-topic`; empty for none.
     package init(_ sealer: Sealer, apnsTopic: String) {
         subscriptions = Subscriptions(sealer)
         self.apnsTopic = apnsTopic

@@ -92,10 +92,10 @@ final class SessionIntake: SessionMessageReceiver {
 
     private func admit(_ reported: ReportedMessage, at now: Timestamp) -> Admitted? {
         let message = reported.message
-        do throws(MessageRules.Drop) {
+        do throws(SessionDropReason) {
             try MessageRules.admit(message, isMonitored: true, at: now.milliseconds)
         } catch {
-            node.counters.add(.sessionDropped(.expired))
+            node.counters.add(.sessionDropped(error))
             return nil
         }
         let expires = Timestamp(
@@ -159,7 +159,7 @@ final class SessionIntake: SessionMessageReceiver {
                 ready.append((message, prepared))
             }
         }
-        let groups = stride(from: 0, to: ready.count, by: Self.commandSize).map { ready[$0..<min($0 + Self.commandSize, ready.count)] }
+        let groups = Array(ready.chunks(of: Self.commandSize))
         let commands = groups.map { [subscriptions, admission] group in
             subscriptions.notifyTogether(group.map(\.prepared)) { admission.admits($0, at: now) }
         }

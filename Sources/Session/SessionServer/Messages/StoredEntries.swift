@@ -29,9 +29,8 @@ final class StoredEntries: MonitorEntrySource {
 
     func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {
         var entries: [SubscriptionID: MonitorEntry] = [:]
-        for start in stride(from: 0, to: ids.count, by: Self.chunk) {
-            let chunk = Array(ids[start..<min(start + Self.chunk, ids.count)])
-            entries.merge(try await store.fetch(subscriptions.monitorEntries(of: chunk, at: now().seconds))) { first, _ in first }
+        for chunk in ids.chunks(of: Self.chunk) {
+            entries.merge(try await store.fetch(subscriptions.monitorEntries(of: Array(chunk), at: now().seconds))) { first, _ in first }
         }
         if entries.count < ids.count, let monitor = monitor.withLock(\.self) {
             for id in ids where entries[id] == nil { monitor.remove(id) }

@@ -35,7 +35,7 @@ extension Metric {
     package static let sessionAsked = Metric(
         "waku_push_session_monitor_requests_total", help: "Subscriptions that storage servers were asked to monitor, renewals included.")
     package static let sessionRefused = Metric(
-        "waku_push_session_monitor_refusals_total", SessionRefusalLabel.self,
+        "waku_push_session_monitor_refusals_total", MonitorRefusal.self,
         help: "Subscriptions that a storage server refused to monitor, by its error code.")
     package static let sessionEndings = Metric(
         "waku_push_session_monitor_endings_total",

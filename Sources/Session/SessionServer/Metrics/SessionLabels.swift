@@ -63,15 +63,8 @@ extension SessionDropReason: MetricLabel {
     var inWords: String { rawValue.split(separator: "_").joined(separator: " ") }
 }
 
-package enum SessionRefusalLabel: String, MetricLabel {
+extension MonitorRefusal: MetricLabel {
     package static let labelName = "reason"
-    case arguments, pubkey, namespace, timestamp, signature
-    case wrongSwarm = "wrong_swarm"
-    case other
-
-    init(_ refusal: MonitorRefusal) {
-        self = Self(rawValue: refusal.name) ?? .other
-    }
 }
 
 package enum SessionConnectionLabel: String, MetricLabel {

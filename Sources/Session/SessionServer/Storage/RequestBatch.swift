@@ -127,7 +127,6 @@ struct RequestBatch {
     /// The number of an account's places that a new device does not get.
     ///
     /// - Parameters:
-    ///   - account: the account.
     ///   - new: the new device.
     ///   - loser: set to the device that makes room for it, if the account is full.
     private func occupied(of account: AccountID, for new: DevicePlace, loser: inout DevicePlace?) -> Int {

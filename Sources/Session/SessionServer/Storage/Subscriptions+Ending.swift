@@ -13,9 +13,7 @@ extension Subscriptions {
 
     /// Ends all subscriptions with the dead token of a row. Does nothing if the row was renewed in the meantime.
     ///
-    /// - Parameters:
-    ///   - version: its `sig_ts` when the token was posted.
-    ///   - now: the current time.
+    /// - Parameter version: its `sig_ts` when the token was posted.
     static func endToken(ofRow row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
         .find(findToken(ids: [row])) { rows in
             guard let found = rows.first, try found.unsigned(1) == version else { return .change([]) }

@@ -58,8 +58,6 @@ extension Subscriptions {
 
     /// Stores the name of an ended subscription, unless a later one is stored. Ends a subscription of that name with a lower `sig_ts`.
     ///
-    /// - Parameters:
-    ///   - now: the current time.
     /// - Returns: Whether it was stored.
     package static func merge(_ left: UnsubscribedNameExport, at now: Timestamp) -> StoreCommand<Bool> {
         .read([findName(.bytes(left.name)), findRow(.bytes(left.name))]) { found in

@@ -95,7 +95,6 @@ extension Subscriptions {
     ///   - expires: the expiry time of its notifications.
     ///   - source: makes addresses and contents.
     ///   - sodium: encrypts payloads.
-    ///   - now: the current time.
     ///   - isKnown: whether a delivery is known to have been made before. The store decides on the others later.
     ///   - admits: applies a rate limit to the notification of a row, before it is encrypted.
     func prepare(
@@ -135,7 +134,7 @@ extension Subscriptions {
     private func recipient(of message: NotifyMessage, in row: Row) throws -> (SubscriptionRecord, PushService)? {
         let service = try PushService(stored: try row.integer(3))
         let record = try open(try row.bytes(4), named: try row.bytes(1), signedAt: try row.integer(2))
-        return MessageRules.wants(record.namespaces, message.namespace) ? (record, service) : nil
+        return record.namespaces.contains(message.namespace) ? (record, service) : nil
     }
 
     private func notification(

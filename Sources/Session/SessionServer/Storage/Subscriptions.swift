@@ -9,9 +9,7 @@ package struct Subscriptions: Sendable {
     /// Whether other nodes use the store. Then deliveries are noted among ``SessionStorage/seen`` as soon as they are in the outbox.
     let isShared: Bool
 
-    /// - Parameters:
-    ///   - sealer: the store's sealer.
-    ///   - isShared: whether other nodes use the store. Nodes of earlier releases find deliveries only in ``SessionStorage/seen``.
+    /// - Parameter isShared: whether other nodes use the store. Nodes of earlier releases find deliveries only in ``SessionStorage/seen``.
     package init(_ sealer: Sealer, isShared: Bool = false) {
         self.sealer = sealer
         self.isShared = isShared

@@ -11,13 +11,13 @@ import WakuCrypto
 
     @Test func reportOfAnAccountThatWasNotAskedForIsDropped() throws {
         let message = try message()
-        #expect(throws: MessageRules.Drop.unsolicited) { try MessageRules.admit(message, isMonitored: false, at: Self.now) }
+        #expect(throws: SessionDropReason.unsolicited) { try MessageRules.admit(message, isMonitored: false, at: Self.now) }
     }
 
     @Test(arguments: [now, now - 1, 0])
     func expiredMessageIsDropped(expiresAt: Int64) throws {
         let message = try message(expiresAt: expiresAt)
-        #expect(throws: MessageRules.Drop.expired) { try MessageRules.admit(message, isMonitored: true, at: Self.now) }
+        #expect(throws: SessionDropReason.expired) { try MessageRules.admit(message, isMonitored: true, at: Self.now) }
     }
 
     @Test(arguments: [0, now - 86_400_000, now, now + 86_400_000, .max])
@@ -31,12 +31,6 @@ import WakuCrypto
     @Test func nothingIsPostedAfterTheMessageExpires() throws {
         let message = try message(expiresAt: Self.now + 1)
         #expect(MessageRules.expiry(of: message, receivedAt: Self.now, ageLimit: 600_000) == Self.now + 1)
-    }
-
-    @Test func onlyNamespacesOfTheSubscriptionAreWanted() {
-        #expect(MessageRules.wants([-400, 0, 17], 0))
-        #expect(MessageRules.wants([-400, 0, 17], -400))
-        #expect(!MessageRules.wants([-400, 0, 17], 1))
     }
 
     @Test func deliveryIsNamedBySubscriptionAndHash() {

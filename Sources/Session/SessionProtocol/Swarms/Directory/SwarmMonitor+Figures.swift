@@ -21,9 +21,6 @@ extension SwarmMonitor {
         package var isOxendConnected: Bool?
 
         package init() {}
-
-        /// Share of reachable swarms, from 0 to 1; 0 without a map.
-        package var reachableShare: Double { knownSwarms == 0 ? 0 : Double(reachableSwarms) / Double(knownSwarms) }
     }
 
     /// Whether any server is connected.

@@ -9,9 +9,7 @@ extension SwarmMonitor {
 
     /// A server has answered a request.
     ///
-    /// - Parameters:
-    ///   - outcomes: One for each entry; nil for an invalid answer, which closes the connection.
-    ///   - now: The current time.
+    /// - Parameter outcomes: One for each entry; nil for an invalid answer, which closes the connection.
     package mutating func replied(_ tag: RequestTag, _ outcomes: [MonitorOutcome]?, at now: Instant) {
         guard let request = requests.removeValue(forKey: tag) else { return }
         let index = request.server
@@ -40,8 +38,7 @@ extension SwarmMonitor {
     /// An oxenmq error such as `UNKNOWNCOMMAND` was received instead of an answer: all entries count as refused until the next renewal.
     package mutating func refused(_ tag: RequestTag, at now: Instant) {
         guard let request = requests[tag] else { return }
-        let refusal = MonitorOutcome.refused(MonitorRefusal(rawValue: 0))
-        replied(tag, [MonitorOutcome](repeating: refusal, count: request.sequences.count), at: now)
+        replied(tag, [MonitorOutcome](repeating: .refused(.other), count: request.sequences.count), at: now)
     }
 
     mutating func refused(_ sequence: UInt64, _ refusal: MonitorRefusal, by index: Int, at now: Instant) {

@@ -68,7 +68,6 @@ package struct SwarmMonitor: Sendable {
     ///   - id: Identifies it in ``Action/ask(_:_:_:)``.
     ///   - account: Its account; always the same for an id.
     ///   - byteCount: The size of its bencoded entry in bytes.
-    ///   - now: The current time.
     package mutating func set(_ id: SubscriptionID, account: AccountID, entryByteCount byteCount: Int, at now: Instant) {
         for swarm in place(id, account: account, byteCount: byteCount) { askForNewMembers(ofSwarm: swarm, at: now) }
     }

@@ -22,9 +22,6 @@ struct DropAllowance: Sendable {
         updatedAt = now
     }
 
-    /// - Parameters:
-    ///   - byteCount: The size of the message.
-    ///   - now: The current time.
     /// - Returns: How long not to read the connection if it has no allowance left; nil otherwise.
     mutating func spend(byteCount: Int, at now: Instant) -> Duration? {
         left = min(limits.burst, left + limits.rate * max((now - updatedAt) / .seconds(1), 0))

@@ -17,8 +17,8 @@ package enum MonitorEvent: Hashable, Sendable {
 }
 
 /// The reason why a message of a storage server makes no notification: `waku_push_session_dropped_total{reason}`.
-package enum SessionDropReason: String, Hashable, Sendable, CaseIterable {
-    /// Not a bencoded dictionary with the fields of a report.
+package enum SessionDropReason: String, Error, Hashable, Sendable, CaseIterable {
+    /// Not a bencoded dictionary, or a field of a report is missing, has another type or is out of range.
     case malformed
     case negativeTime = "negative_time"
     /// The hash is not 32 to 99 characters of printable ASCII.
@@ -26,6 +26,7 @@ package enum SessionDropReason: String, Hashable, Sendable, CaseIterable {
     case tooLarge = "too_large"
     /// The connection was not asked to monitor the account, or has refused.
     case unsolicited
+    /// The time `z` has passed.
     case expired
     /// No subscription of the account wants this namespace. Counted by the receiver.
     case unwanted
@@ -39,13 +40,4 @@ package enum SessionDropReason: String, Hashable, Sendable, CaseIterable {
     case tooOld = "too_old"
     /// The store failed until the node stopped, or failed for this message only because of damaged rows.
     case notStored = "not_stored"
-
-    package init(_ defect: NotifyMessage.Defect) {
-        switch defect {
-        case .malformed: self = .malformed
-        case .negativeTime: self = .negativeTime
-        case .badHash: self = .badHash
-        case .tooLarge: self = .tooLarge
-        }
-    }
 }

@@ -67,22 +67,21 @@ final class OxendMap: Sendable {
 
     private func perform(_ action: OxendMapSource.Action, state: inout State, client: OxenMQClient) {
         switch action {
-        case .connect(let number): client.connect(.init(number), to: address)
+        case .connect(let number): client.connect(number, to: address)
         case .close(let number):
-            client.close(.init(number))
+            client.close(number)
             noteFailure("it does not answer", &state)
         case .requestServers(let number, let tag):
             state.serversTag = tag
             client.request(
-                .init(number), OxendMapSource.serversCommand, tag: tag.bytes, body: Array(OxendMapSource.serversBody.utf8))
+                number, OxendMapSource.serversCommand, tag: tag.bytes, body: Array(OxendMapSource.serversBody.utf8))
         case .subscribeToBlocks(let number, let tag):
-            client.request(.init(number), OxendMapSource.blockCommand, tag: tag.bytes, body: [])
+            client.request(number, OxendMapSource.blockCommand, tag: tag.bytes, body: [])
         }
     }
 
     /// Runs on the client's thread, which also parses the list of service nodes.
-    private func handle(_ connection: OxenMQClient.Connection, _ event: OxenMQClient.Event) {
-        let number = ConnectionNumber(connection)
+    private func handle(_ number: ConnectionNumber, _ event: OxenMQClient.Event) {
         switch event {
         case .hello:
             change { state, now in

@@ -5,8 +5,7 @@ import Synchronization
 
 /// Handles messages of storage servers, on the ZeroMQ client's thread.
 extension SubscriptionMonitor {
-    func handle(_ connection: OxenMQClient.Connection, _ event: OxenMQClient.Event) -> OxenMQClient.Flow {
-        let number = ConnectionNumber(connection)
+    func handle(_ number: ConnectionNumber, _ event: OxenMQClient.Event) -> OxenMQClient.Flow {
         switch event {
         case .hello:
             count(.connected)
@@ -60,7 +59,7 @@ extension SubscriptionMonitor {
         guard let tag = tag.flatMap({ RequestTag($0) }), let entryCount = entryCount(of: tag, on: number) else {
             return drop(.unknownReply, [], from: number)
         }
-        for _ in 0..<entryCount { count(.refused(MonitorRefusal(rawValue: 0))) }
+        for _ in 0..<entryCount { count(.refused(.other)) }
         change { state, now in state.monitor.refused(tag, at: now) }
         return .proceed
     }
@@ -72,18 +71,14 @@ extension SubscriptionMonitor {
     // MARK: Reports
 
     private func reported(_ number: ConnectionNumber, _ parts: [[UInt8]]) -> OxenMQClient.Flow {
-        do throws(NotifyMessage.Defect) {
+        do throws(SessionDropReason) {
             guard parts.count == 1 else { throw .malformed }
             let message = try NotifyMessage(parsing: parts[0])
             let now = Self.unixMilliseconds
             let (isMonitored, deviceCount) = state.withLock {
                 ($0.monitor.accepts(message.account, from: number), $0.monitor.deviceCount(of: message.account))
             }
-            do throws(MessageRules.Drop) {
-                try MessageRules.admit(message, isMonitored: isMonitored, at: now)
-            } catch {
-                return drop(error == .expired ? .expired : .unsolicited, parts, from: number)
-            }
+            try MessageRules.admit(message, isMonitored: isMonitored, at: now)
             count(.received)
             let (isFirst, isFull) = messages.withLock {
                 ($0.isEmpty, $0.append(ReportedMessage(message, receivedAt: now), from: number, deviceCount: deviceCount))
@@ -92,7 +87,7 @@ extension SubscriptionMonitor {
             if isFirst { messageAdded.signal() }
             return isFull ? .pause : .proceed
         } catch {
-            return drop(SessionDropReason(error), parts, from: number)
+            return drop(error, parts, from: number)
         }
     }
 
@@ -158,7 +153,7 @@ extension SubscriptionMonitor {
     func resume(_ numbers: [ConnectionNumber]) {
         guard !numbers.isEmpty, let client = client.withLock({ $0 }) else { return }
         let waiting = state.withLock(\.throttled)
-        for number in numbers where waiting[number] == nil { client.resume(.init(number)) }
+        for number in numbers where waiting[number] == nil { client.resume(number) }
     }
 
     /// Logs when the first server is connected, and when no server is connected any more.

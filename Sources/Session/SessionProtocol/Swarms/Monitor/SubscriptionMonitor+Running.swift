@@ -122,7 +122,7 @@ extension SubscriptionMonitor {
         let all = known.count == request.ids.count ? known : request.ids.map { entries[$0] ?? substitute }
         guard let body = MonitorEntry.body(of: all), let client = client.withLock({ $0 }) else { return }
         count(.asked(all.count))
-        client.request(.init(request.connection), MonitorEntry.command, tag: request.tag.bytes, body: body)
+        client.request(request.connection, MonitorEntry.command, tag: request.tag.bytes, body: body)
     }
 
     // MARK: Messages

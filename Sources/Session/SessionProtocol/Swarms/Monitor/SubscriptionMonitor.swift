@@ -182,9 +182,9 @@ package final class SubscriptionMonitor: Sendable {
         for action in state.monitor.takeActions() {
             switch action {
             case .connect(let number, let server):
-                client.connect(.init(number), to: OxenAddress(endpoint: server.endpoint, serverKey: server.publicKey))
+                client.connect(number, to: OxenAddress(endpoint: server.endpoint, serverKey: server.publicKey))
             case .close(let number):
-                client.close(.init(number))
+                client.close(number)
                 state.forget(number)
                 count(.disconnected)
                 forget(number)
@@ -206,14 +206,6 @@ package final class SubscriptionMonitor: Sendable {
         requests.withLock { $0.removeAll(of: number) }
         messages.withLock { $0.forgetPause(of: number) }
     }
-}
-
-extension OxenMQClient.Connection {
-    init(_ number: ConnectionNumber) { self.init(rawValue: number.rawValue) }
-}
-
-extension ConnectionNumber {
-    init(_ connection: OxenMQClient.Connection) { self.init(rawValue: connection.rawValue) }
 }
 
 extension RequestTag {

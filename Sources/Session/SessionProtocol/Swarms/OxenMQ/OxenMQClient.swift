@@ -7,12 +7,6 @@ import Foundation
 ///
 /// After ``Event/closed(_:)`` a connection has no more events, and is not reconnected automatically.
 package final class OxenMQClient: Sendable {
-    /// Identifies a connection. The caller chooses the number and must not reuse it.
-    package struct Connection: RawRepresentable, Hashable, Sendable {
-        package let rawValue: UInt64
-        package init(rawValue: UInt64) { self.rawValue = rawValue }
-    }
-
     package enum Event: Hashable, Sendable {
         case hello
         case reply(tag: [UInt8], parts: [[UInt8]])
@@ -86,7 +80,7 @@ package final class OxenMQClient: Sendable {
     ///   - handler: Called with every event, in order, on the client's thread: it must not block for long.
     package init(
         library: ZeroMQLibrary, configuration: Configuration = Configuration(),
-        handler: @escaping @Sendable (Connection, Event) -> Flow
+        handler: @escaping @Sendable (ConnectionNumber, Event) -> Flow
     ) {
         let mailbox = OxenMQMailbox<OxenMQLoop.Command>()
         self.mailbox = mailbox
@@ -102,17 +96,17 @@ package final class OxenMQClient: Sendable {
     }
 
     /// Starts a connection. Its first event is ``Event/hello`` or ``Event/closed(_:)``.
-    package func connect(_ connection: Connection, to address: OxenAddress) {
+    package func connect(_ connection: ConnectionNumber, to address: OxenAddress) {
         mailbox.post(.connect(connection.rawValue, address))
     }
 
     /// Sends a request, after ``Event/hello``. Dropped if the connection has ended.
-    package func request(_ connection: Connection, _ command: String, tag: [UInt8], body: [UInt8]) {
+    package func request(_ connection: ConnectionNumber, _ command: String, tag: [UInt8], body: [UInt8]) {
         mailbox.post(.send(connection.rawValue, OxenMQSession.request(command, tag: tag, body: body)))
     }
 
     /// Resumes reading a connection after ``Flow/pause``.
-    package func resume(_ connection: Connection) {
+    package func resume(_ connection: ConnectionNumber) {
         mailbox.post(.resume(connection.rawValue))
     }
 
@@ -121,7 +115,7 @@ package final class OxenMQClient: Sendable {
     package static func connectionCount(descriptors: Int) -> Int { max((descriptors - 256) / 4, 16) }
 
     /// Sends BYE and closes a connection. No further events follow, except those being handled.
-    package func close(_ connection: Connection) {
+    package func close(_ connection: ConnectionNumber) {
         mailbox.post(.close(connection.rawValue))
     }
 

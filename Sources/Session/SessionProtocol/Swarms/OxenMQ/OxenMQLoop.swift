@@ -32,7 +32,7 @@ final class OxenMQLoop {
     private let library: ZeroMQLibrary
     private let configuration: OxenMQClient.Configuration
     private let mailbox: OxenMQMailbox<Command>
-    private let handler: @Sendable (OxenMQClient.Connection, OxenMQClient.Event) -> OxenMQClient.Flow
+    private let handler: @Sendable (ConnectionNumber, OxenMQClient.Event) -> OxenMQClient.Flow
     private let context: UnsafeMutableRawPointer
     private let poll: Int32
     /// CURVE keys of this process only: 41 bytes each, Z85 and NUL.
@@ -43,7 +43,7 @@ final class OxenMQLoop {
 
     init(
         library: ZeroMQLibrary, configuration: OxenMQClient.Configuration, mailbox: OxenMQMailbox<Command>,
-        handler: @escaping @Sendable (OxenMQClient.Connection, OxenMQClient.Event) -> OxenMQClient.Flow
+        handler: @escaping @Sendable (ConnectionNumber, OxenMQClient.Event) -> OxenMQClient.Flow
     ) {
         (self.library, self.configuration, self.mailbox, self.handler) = (library, configuration, mailbox, handler)
         let table = library.table.pointee
@@ -258,6 +258,6 @@ final class OxenMQLoop {
     }
 
     @discardableResult private func emit(_ number: UInt64, _ event: OxenMQClient.Event) -> OxenMQClient.Flow {
-        handler(OxenMQClient.Connection(rawValue: number), event)
+        handler(ConnectionNumber(rawValue: number), event)
     }
 }

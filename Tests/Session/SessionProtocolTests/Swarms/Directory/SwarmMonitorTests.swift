@@ -294,7 +294,7 @@ import Testing
         let connections = network.connect([server(1, swarm: 100), server(2, swarm: 100)])
         network.monitor.set(id(1), account: account(5), entryByteCount: 200, at: .seconds(1))
         let asks = network.asks()
-        network.monitor.replied(asks[0].tag, [.refused(MonitorRefusal(rawValue: code))], at: .seconds(2))
+        network.monitor.replied(asks[0].tag, [.refused(MonitorRefusal(code: code))], at: .seconds(2))
         network.monitor.replied(asks[1].tag, [.success], at: .seconds(2))
         #expect(!network.monitor.accepts(account(5), from: connections[0]))
         #expect(network.monitor.accepts(account(5), from: connections[1]))

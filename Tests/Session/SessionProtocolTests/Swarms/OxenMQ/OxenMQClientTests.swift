@@ -9,7 +9,6 @@ import WakuCrypto
 /// With pyzmq's ROUTER and CURVE, if `LIBP2P_PYTHON` names a Python that has it (Tests/Interop/requirements.txt).
 @Suite(.enabled(if: OtherLibP2P.python != nil, "LIBP2P_PYTHON names no Python with pyzmq: see Deploy/test"), .serialized)
 struct OxenMQClientTests {
-    private typealias Connection = OxenMQClient.Connection
 
     private let log = EventLog()
     private let client: OxenMQClient
@@ -23,8 +22,8 @@ struct OxenMQClientTests {
         }
     }
 
-    private func greeted(_ router: PythonRouter, _ number: UInt64 = 1) async throws -> Connection {
-        let connection = Connection(rawValue: number)
+    private func greeted(_ router: PythonRouter, _ number: UInt64 = 1) async throws -> ConnectionNumber {
+        let connection = ConnectionNumber(rawValue: number)
         client.connect(connection, to: try await router.address)
         try await eventually { log.of(connection).contains(.hello) }
         return connection
@@ -107,9 +106,9 @@ struct OxenMQClientTests {
         await client.shutDown()
         try await eventually { router.lines.filter { $0 == "bye" }.count == 5 }
         // Calls after the end do nothing.
-        client.connect(Connection(rawValue: 9), to: try await router.address)
+        client.connect(ConnectionNumber(rawValue: 9), to: try await router.address)
         await client.shutDown()
-        #expect(log.of(Connection(rawValue: 9)).isEmpty)
+        #expect(log.of(ConnectionNumber(rawValue: 9)).isEmpty)
     }
 
     @Test func endOfTheServerIsNoticed() async throws {
@@ -118,7 +117,7 @@ struct OxenMQClientTests {
         client.request(connection, "end", tag: tag, body: [])
         try await eventually { log.of(connection).contains(.closed(.disconnected)) }
         // It is not reconnected automatically; another attempt is refused.
-        let other = Connection(rawValue: 2)
+        let other = ConnectionNumber(rawValue: 2)
         client.connect(other, to: try await router.address)
         try await eventually { log.of(other) == [.closed(.refused)] }
         #expect(log.of(connection) == [.hello, .closed(.disconnected)])
@@ -128,7 +127,7 @@ struct OxenMQClientTests {
     @Test func serverWithAnotherKeyIsNotTalkedTo() async throws {
         let router = try PythonRouter()
         let address = try await router.address
-        let connection = Connection(rawValue: 1)
+        let connection = ConnectionNumber(rawValue: 1)
         client.connect(connection, to: OxenAddress(endpoint: address.endpoint, serverKey: [UInt8](repeating: 9, count: 32)))
         try await eventually { !log.of(connection).isEmpty }
         guard case .closed = log.of(connection).first else {
@@ -155,7 +154,7 @@ struct OxenMQClientTests {
     }
 
     @Test func endpointThatIsNoneIsAnEvent() async throws {
-        let connection = Connection(rawValue: 1)
+        let connection = ConnectionNumber(rawValue: 1)
         client.connect(connection, to: OxenAddress(endpoint: "tcp://nowhere", serverKey: nil))
         try await eventually { log.of(connection) == [.closed(.failed("Invalid argument"))] }
         client.request(connection, "echo", tag: tag, body: [])
@@ -168,7 +167,7 @@ struct OxenMQClientTests {
         raiseDescriptorLimit()
         let router = try PythonRouter()
         let address = try await router.address
-        let connections = (1...400).map { Connection(rawValue: $0) }
+        let connections = (1...400).map { ConnectionNumber(rawValue: $0) }
         for connection in connections { client.connect(connection, to: address) }
         try await eventually(within: .seconds(120)) { connections.allSatisfy { log.of($0).contains(.hello) } }
         for connection in connections { client.request(connection, "echo", tag: tag, body: [1]) }
@@ -186,13 +185,13 @@ struct OxenMQClientTests {
 
 /// The events of a client's connections.
 private final class EventLog: Sendable {
-    private let events = Mutex<[OxenMQClient.Connection: [OxenMQClient.Event]]>([:])
+    private let events = Mutex<[ConnectionNumber: [OxenMQClient.Event]]>([:])
 
-    func append(_ connection: OxenMQClient.Connection, _ event: OxenMQClient.Event) {
+    func append(_ connection: ConnectionNumber, _ event: OxenMQClient.Event) {
         events.withLock { $0[connection, default: []].append(event) }
     }
 
-    func of(_ connection: OxenMQClient.Connection) -> [OxenMQClient.Event] {
+    func of(_ connection: ConnectionNumber) -> [OxenMQClient.Event] {
         events.withLock { $0[connection] ?? [] }
     }
 }
