@@ -5,7 +5,7 @@ public import WakuCrypto
 /// A Web Push subscription with the private half of its keys, for its receiver. Prints as `<redacted>`.
 ///
 /// The last component of the endpoint's path is random, so that only those that were given the subscription can post to it.
-public struct ReceiverSubscription: Sendable, CustomStringConvertible, CustomReflectable {
+public struct ReceiverSubscription: Sendable, Redacted {
     /// The maximum length of the stored form in bytes.
     public static let jsonByteLimit = 4096
     private static let tokenByteCount = 24
@@ -83,7 +83,4 @@ public struct ReceiverSubscription: Sendable, CustomStringConvertible, CustomRef
         guard let data = try? encoder.encode(stored) else { preconditionFailure("texts can be encoded") }
         return Array(data)
     }
-
-    public var description: String { "<redacted>" }
-    public var customMirror: Mirror { Mirror(self, children: []) }
 }

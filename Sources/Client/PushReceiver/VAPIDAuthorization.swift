@@ -31,12 +31,12 @@ public struct VAPIDAuthorization: Sendable {
     /// Parses the header's value; nil for anything else, and for more than 2,048 bytes.
     public init?(parsing text: String) {
         guard text.utf8.count <= Self.byteLimit, text.prefix(Self.scheme.count).lowercased() == Self.scheme else { return nil }
-        var parameters: [String: Substring] = [:]
+        var parameters: [String: String] = [:]
         for part in text.dropFirst(Self.scheme.count).split(separator: ",", omittingEmptySubsequences: false) {
             let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let name = pair[0].trimmingCharacters(in: .whitespaces).lowercased()
             guard pair.count == 2, parameters[name] == nil else { return nil }
-            parameters[name] = pair[1].trimmingSpaces
+            parameters[name] = pair[1].trimmingCharacters(in: .whitespaces)
         }
         guard let token = parameters["t"],
             let key = parameters["k"].flatMap({ Base64URL.decode($0) }).flatMap({ try? P256PublicKey(parsing: $0) })
@@ -60,14 +60,5 @@ public struct VAPIDAuthorization: Sendable {
     public func isValid(by server: P256PublicKey, for origin: WebPushOrigin, at now: Timestamp) -> Bool {
         key == server && audience == origin.description && now < expires && expires.since(now) <= Self.longestLifetime
             && key.isValid(signature, of: signed)
-    }
-}
-
-extension Substring {
-    fileprivate var trimmingSpaces: Substring {
-        var text = self
-        while text.first == " " { text.removeFirst() }
-        while text.last == " " { text.removeLast() }
-        return text
     }
 }

@@ -22,7 +22,6 @@ public struct PushReceiverServer: Sendable {
     private let handle: @Sendable (Event) async -> Void
 
     /// - Parameters:
-    ///   - inbox: the subscriptions.
     ///   - host: the address to listen on.
     ///   - port: 0 for any free port.
     ///   - certificate: with its key, PEM; nil for plain HTTP behind a proxy.

@@ -41,16 +41,11 @@ struct MachineOutput<Record: StoredRecord, Action: Sendable>: Sendable {
 final class MachineRunner<Machine: ClientStateMachine>: Sendable {
     typealias Output = MachineOutput<Machine.Record, Machine.Action>
 
-    private struct Pending: Sendable {
-        var changes: [Machine.Record.Key: Machine.Record?] = [:]
-        var actions: [Machine.Action] = []
-    }
-
     private struct State {
         var machine: Machine
         let clock: SteadyClock
         /// Changes and actions not yet stored and performed. A cancelled run leaves changes and reports here.
-        var pending = Pending()
+        var pending = Output()
         var listeners: [Int: AsyncStream<PushClientEvent>.Continuation] = [:]
         /// Signalled after each event; added by ``run(_:deliver:perform:)`` and by callers that wait for an outcome.
         var observers: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -251,11 +246,11 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
     /// Removes stored output from `pending`; output that arrived while it was being stored stays.
     ///
     /// - Returns: Whether more outputs are stored than before.
-    private func noteStored(_ stored: Pending, _ outputCount: Int) -> Bool {
+    private func noteStored(_ stored: Output, _ outputCount: Int) -> Bool {
         state.withLock { state in
             defer { state.storedCount = outputCount }
             if state.outputCount == outputCount {
-                state.pending = Pending()
+                state.pending = Output()
             } else {
                 // Records that changed again meanwhile are stored again, which is harmless.
                 state.pending.actions.removeFirst(stored.actions.count)

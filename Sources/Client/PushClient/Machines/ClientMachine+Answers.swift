@@ -64,11 +64,9 @@ extension ClientMachine {
     /// Handles an advertisement signed by its owner.
     ///
     /// - Parameters:
-    ///   - owner: The signer.
     ///   - installationID: The owner's device that published it; nil when the advertisement does not name it.
     ///   - rows: The advertised rows.
     ///   - age: The time since it was published.
-    ///   - now: The client's time.
     mutating func advertised(
         by owner: PublicKey, from installationID: InstallationID?, rows: [PushNotificationQueryInfo], age: Duration, at now: Timestamp
     ) -> ClientOutput {

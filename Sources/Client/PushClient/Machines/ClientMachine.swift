@@ -44,7 +44,6 @@ struct ClientMachine: PushClientMachine {
     /// - Parameters:
     ///   - records: The stored records; empty at the very first start.
     ///   - installationID: The id for a new client. If there are records, their id is used.
-    ///   - now: The client's time.
     init(
         records: [ClientRecord] = [], installationID: InstallationID, cryptography: any ClientCryptography,
         jitter: Jitter = .random(), at now: Timestamp

@@ -123,9 +123,7 @@ extension MessageRecord.Outcome {
 }
 
 extension MessageRecord.Device {
-    /// - Parameters:
-    ///   - now: The client's time.
-    ///   - isQuerying: Whether a query about the registrant is pending.
+    /// - Parameter isQuerying: Whether a query about the registrant is pending.
     mutating func noteTime(at now: Timestamp, isQuerying: Bool) {
         switch state {
         case .asking(let server, let deadline?) where deadline.time <= now:
@@ -144,9 +142,7 @@ extension MessageRecord.Device {
 
     /// Called when no server is left to ask: pauses until the next round, or gives up after the last one.
     ///
-    /// - Parameters:
-    ///   - now: The client's time.
-    ///   - jitter: A random number from 0 to 1.
+    /// - Parameter jitter: A random number from 0 to 1.
     mutating func endRound(at now: Timestamp, jitter: Double) {
         guard round < NotificationMachine.roundLimit else {
             state = .done(.gaveUp(.noServer))

@@ -31,7 +31,6 @@ extension NotificationMachine {
     /// - Parameters:
     ///   - ticket: The request's ticket.
     ///   - server: The signer of the answer.
-    ///   - now: The client's time.
     ///   - verdict: The answer about a device; nil when it contains none.
     /// - Returns: The devices whose tokens the server refused, with those tokens.
     mutating func answered(

@@ -94,11 +94,9 @@ struct NotificationMachine: Sendable {
     /// Starts or resumes a message: devices already notified are not notified again; devices that were given up are retried.
     ///
     /// - Parameters:
-    ///   - message: The message.
     ///   - chat: The hash of its chat, in the protocol's form.
     ///   - author: The hash of its author; empty if the protocol has none.
     ///   - own: This device, which is never notified.
-    ///   - now: The client's time.
     mutating func notify(
         _ message: OutgoingNotification, chat: [UInt8], author: [UInt8], own: (PublicKey, InstallationID), at now: Timestamp
     ) {
@@ -197,7 +195,6 @@ struct NotificationMachine: Sendable {
     ///   - directory: The known devices and their servers.
     ///   - askable: Whether any server can be queried about the registrant.
     ///   - own: This device, which is never notified.
-    ///   - now: The client's time.
     ///   - jitter: Random numbers from 0 to 1.
     private mutating func advance(
         _ id: [UInt8], _ directory: some DeviceDirectory, askable: (PublicKey) -> Bool, own: (PublicKey, InstallationID), at now: Timestamp,

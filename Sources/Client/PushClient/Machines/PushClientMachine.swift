@@ -70,12 +70,34 @@ protocol OwnState: Codable, Hashable, Sendable {
 /// The registration with each server.
 protocol RegistrationStates: Sendable {
     associatedtype Server: RegistrationState
+    associatedtype Action
 
-    var servers: [PublicKey: Server] { get }
-    var nextWakeUp: Timestamp? { get }
+    var servers: [PublicKey: Server] { get set }
+    /// The actions since the last ``takeActions()``.
+    var actions: [Action] { get set }
+    /// The servers whose registration changed since the last ``takeChanges()``.
+    var changed: Set<PublicKey> { get set }
+}
 
-    /// The servers whose registration changed since the last call.
-    mutating func takeChanges() -> Set<PublicKey>
+extension RegistrationStates {
+    var nextWakeUp: Timestamp? { servers.values.compactMap(\.nextWakeUp).min() }
+
+    mutating func takeActions() -> [Action] {
+        defer { actions = [] }
+        return actions
+    }
+
+    mutating func takeChanges() -> Set<PublicKey> {
+        defer { changed = [] }
+        return changed
+    }
+
+    mutating func update(_ server: PublicKey, _ body: (inout Server) -> Void) {
+        guard var record = servers[server] else { return }
+        body(&record)
+        servers[server] = record
+        changed.insert(server)
+    }
 }
 
 protocol RegistrationState: Codable, Hashable, Sendable {
@@ -85,6 +107,8 @@ protocol RegistrationState: Codable, Hashable, Sendable {
     var isPending: Bool { get }
     /// The end of the pause after a failure; nil when none is under way.
     var pausedUntil: Timestamp? { get }
+    /// The earliest deadline; nil when none is pending.
+    var nextWakeUp: Timestamp? { get }
 }
 
 // MARK: - Time
@@ -210,10 +234,8 @@ extension PushClientMachine {
     /// Requests notifications for a message. Sending must be enabled.
     ///
     /// - Parameters:
-    ///   - message: The message.
     ///   - chat: The hash of its chat, in the protocol's form.
     ///   - author: The hash of its author; empty if the protocol has none.
-    ///   - now: The client's time.
     mutating func notify(_ message: OutgoingNotification, chat: [UInt8], author: [UInt8], at now: Timestamp) -> Output {
         for recipient in message.recipients where recipient.registrant != publicKey { watch(recipient.registrant) }
         notifications.notify(message, chat: chat, author: author, own: (publicKey, own.installationID), at: now)

@@ -24,35 +24,16 @@ struct RegistrationMachine: RegistrationStates {
     }
 
     private let cryptography: any ClientCryptography
-    private(set) var servers: [PublicKey: ServerRegistration] = [:]
+    var servers: [PublicKey: ServerRegistration] = [:]
     /// The keys of ``servers`` in a fixed order, so that runs with the same seed are the same.
     var order: [PublicKey] = []
     var actions: [Action] = []
-    private(set) var changed: Set<PublicKey> = []
+    var changed: Set<PublicKey> = []
 
     init(cryptography: any ClientCryptography, restoring records: [ServerRegistration] = []) {
         self.cryptography = cryptography
         for record in records { servers[record.server] = record }
         order = servers.keys.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
-    }
-
-    mutating func takeActions() -> [Action] {
-        defer { actions = [] }
-        return actions
-    }
-
-    mutating func takeChanges() -> Set<PublicKey> {
-        defer { changed = [] }
-        return changed
-    }
-
-    var nextWakeUp: Timestamp? { servers.values.compactMap(\.nextWakeUp).min() }
-
-    mutating func update(_ server: PublicKey, _ body: (inout ServerRegistration) -> Void) {
-        guard var record = servers[server] else { return }
-        body(&record)
-        servers[server] = record
-        changed.insert(server)
     }
 
     // MARK: Target state

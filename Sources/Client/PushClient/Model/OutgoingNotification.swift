@@ -26,7 +26,8 @@ public struct OutgoingNotification: Sendable {
     public let messageID: [UInt8]
     /// Servers receive only a hash of it.
     public let chatID: String
-    /// Selects the recipients' filters and the text of the notification. See ``NotifiableMessage/kind``.
+    /// Selects the recipients' filters and the text of the notification. Clients do not notify of messages in a community that neither mention nor
+    /// answer the recipient.
     public let kind: NotificationKind
     /// The encrypted message for the device. Content and chat hash together are at most `PushNotification.contentByteLimit`.
     public let content: [UInt8]
@@ -80,27 +81,4 @@ public struct DeviceOutcome: Hashable, Sendable {
     public let installationID: InstallationID?
     /// Remembered for 24 h, and returned again when the same message is notified again.
     public let result: Result
-}
-
-/// Kinds of messages, and the notification that each causes, if any.
-public enum NotifiableMessage: Hashable, Sendable, CaseIterable {
-    case oneToOne
-    case group
-    case communityMention
-    case communityReply
-    /// A message in a community that neither mentions nor answers the recipient.
-    case communityMessage
-    case communityJoinRequest
-    case contactRequest
-
-    /// nil: no notification.
-    public var kind: NotificationKind? {
-        switch self {
-        case .oneToOne, .group: .message
-        case .communityMention, .communityReply: .mention
-        case .communityMessage: nil
-        case .communityJoinRequest: .requestToJoinCommunity
-        case .contactRequest: .contactRequest
-        }
-    }
 }

@@ -36,17 +36,11 @@ extension StatusPushClient {
 
     private func device(in info: PushNotificationQueryInfo, of registrant: PublicKey, at server: PublicKey) -> ReachableDevice? {
         guard info.publicKey == KeyHash(of: registrant).bytes else { return nil }
-        let token = info.accessToken.isEmpty ? allowedToken(in: info.allowedKeyList, of: registrant) : info.accessToken
+        let token =
+            info.accessToken.isEmpty
+            ? IdentityCryptography(identity: identity).accessToken(in: info.allowedKeyList, of: registrant) : info.accessToken
         if let token, !Grant.isValid(info.grant, client: registrant, server: server, accessToken: token) { return nil }
         return ReachableDevice(installationID: info.installationID, version: info.version, accessToken: token)
-    }
-
-    private func allowedToken(in list: [[UInt8]], of registrant: PublicKey) -> AccessToken? {
-        guard !list.isEmpty else { return nil }
-        let key = identity.sharedKey(with: registrant)
-        return list.lazy
-            .compactMap { try? AESGCM.open($0, key: key, layout: .nonceFirst) }
-            .map(AccessToken.init(bytes:)).first(where: \.isUUID)
     }
 
     /// Requests notifications about a message. The same `messageID` notifies a device once, however often it is requested.

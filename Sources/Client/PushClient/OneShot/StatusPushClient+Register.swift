@@ -55,8 +55,6 @@ extension StatusPushClient {
     /// Registers a device of this client's identity.
     ///
     /// - Parameters:
-    ///   - device: The device.
-    ///   - server: The server's key.
     ///   - vapidKey: The VAPID public key of a server for Web Push; required for Web Push subscriptions, which other servers would lose.
     ///   - timeout: How long to wait for the answer.
     /// - Returns: The server's error, or nil for success.

@@ -45,7 +45,6 @@ public final class StatusV01PushClient: Sendable {
     /// Opens a client that continues from its stored state, even after its process was killed.
     ///
     /// - Parameters:
-    ///   - identity: The account's key.
     ///   - relays: One or more connections to the network.
     ///   - store: The client's state.
     ///   - configuration: The device limit is raised to at least three; bundles are not used.

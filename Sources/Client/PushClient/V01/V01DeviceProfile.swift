@@ -49,7 +49,6 @@ public struct V01DeviceProfile: Hashable, Sendable {
     /// - Parameters:
     ///   - installationID: The device's installation.
     ///   - token: The record's access token.
-    ///   - identity: The account's key.
     func device(_ installationID: InstallationID, token: AccessToken, identity: PrivateKey) -> V01.Device {
         let filters = V01.FilterSettings(
             isEnabled: isEnabled,

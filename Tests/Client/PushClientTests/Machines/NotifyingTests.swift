@@ -455,9 +455,4 @@ import WakuCrypto
         answer(&bench, sent)
         #expect(bench.machine.notifications.messages[messageID]?.content == [])
     }
-
-    @Test func kindsOfMessages() {
-        let kinds = NotifiableMessage.allCases.map(\.kind)
-        #expect(kinds == [.message, .message, .mention, .mention, nil, .requestToJoinCommunity, .contactRequest])
-    }
 }

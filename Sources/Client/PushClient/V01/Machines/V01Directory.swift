@@ -22,7 +22,6 @@ struct V01Directory: DeviceDirectory {
     ///
     /// - Parameters:
     ///   - rows: The rows of the advertisement.
-    ///   - owner: The signer.
     ///   - sentAt: The publication time, in the client's time.
     /// - Returns: Whether devices or their servers changed, and whether all rows were used.
     mutating func learn(advertised rows: [V01.AdvertisementInfo], by owner: PublicKey, sentAt: Timestamp) -> (isNews: Bool, isWhole: Bool) {
@@ -51,7 +50,6 @@ struct V01Directory: DeviceDirectory {
     ///   - rows: The rows of the answer. Rows about another registrant, or without a usable token, are left out.
     ///   - registrant: The queried registrant.
     ///   - server: The signer of the answer.
-    ///   - now: The client's time.
     /// - Returns: Whether devices or their servers changed.
     mutating func learn(answered rows: [V01.QueryInfo], about registrant: PublicKey, by server: PublicKey, at now: Timestamp) -> Bool {
         let hash = V01.KeyHash(of: registrant).bytes

@@ -36,9 +36,7 @@ struct V01Machine: PushClientMachine {
     /// - Parameters:
     ///   - records: The stored records; empty at the very first start.
     ///   - installationID: The id for a new client. If there are records, their id is used.
-    ///   - identity: The account's key.
     ///   - jitter: Random numbers for pauses.
-    ///   - now: The client's time.
     init(
         records: [V01Record] = [], installationID: InstallationID, identity: PrivateKey, jitter: Jitter = .random(), at now: Timestamp
     ) {
@@ -139,7 +137,6 @@ struct V01Machine: PushClientMachine {
     /// - Parameters:
     ///   - registrant: The owner of the devices.
     ///   - others: Additional servers to query.
-    ///   - now: The client's time.
     mutating func query(_ registrant: PublicKey, also others: [PublicKey], at now: Timestamp) {
         var servers = Set(others)
         let advertised = directory.rows(of: registrant).map(\.server)

@@ -27,11 +27,11 @@ struct V01RegistrationMachine: RegistrationStates {
     let identity: PrivateKey
     var own: V01OwnRecord
     var isOwnChanged: Bool
-    private(set) var servers: [PublicKey: V01ServerRecord] = [:]
+    var servers: [PublicKey: V01ServerRecord] = [:]
     /// The keys of ``servers`` in a fixed order.
     private var order: [PublicKey] = []
     var actions: [Action] = []
-    private var changed: Set<PublicKey> = []
+    var changed: Set<PublicKey> = []
 
     init(identity: PrivateKey, own: V01OwnRecord?, restoring records: [V01ServerRecord], installationID: InstallationID, at now: Timestamp)
     {
@@ -40,25 +40,6 @@ struct V01RegistrationMachine: RegistrationStates {
         isOwnChanged = own == nil
         for record in records { servers[record.server] = record }
         order = servers.keys.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
-    }
-
-    mutating func takeActions() -> [Action] {
-        defer { actions = [] }
-        return actions
-    }
-
-    mutating func takeChanges() -> Set<PublicKey> {
-        defer { changed = [] }
-        return changed
-    }
-
-    var nextWakeUp: Timestamp? { servers.values.compactMap(\.nextWakeUp).min() }
-
-    mutating func update(_ server: PublicKey, _ body: (inout V01ServerRecord) -> Void) {
-        guard var record = servers[server] else { return }
-        body(&record)
-        servers[server] = record
-        changed.insert(server)
     }
 
     // MARK: Settings
