@@ -66,8 +66,8 @@ public struct RelayShards: Hashable, Sendable {
 }
 
 extension RelayShards {
-    /// The shards in the text of a node's ENR, whose signature is not checked: it comes from the node's own REST API. nil when the text is not an ENR,
-    /// or one without shards.
+    /// The shards in the text form of a node record. The signature is not checked, because the text comes from the node's own REST API. nil for
+    /// other texts, and for records without shards.
     package init?(record text: String) {
         // ENRs have at most 300 bytes.
         guard text.hasPrefix("enr:"), text.utf8.count <= 1024, let bytes = Base64.decodeURL(text.dropFirst(4).utf8),
