@@ -112,7 +112,6 @@ package struct DeliverySources: Sendable {
     /// - Parameters:
     ///   - devices: devices of any protocols.
     ///   - query: the device query of a protocol, with the device's id as the first output.
-    ///   - value: extracts the result from a row.
     private func find<Found: Sendable>(
         _ devices: some Sequence<DeviceID>, by query: (ProtocolNumber) -> Query?, _ value: @escaping @Sendable (Row) throws -> Found
     ) -> StoreCommand<[DeviceID: Found]> {

@@ -62,8 +62,6 @@ package struct EndpointRouting: Sendable {
     }
 
     /// - Parameters:
-    ///   - platform: the platform of the device.
-    ///   - apnTopic: the app's APNs topic.
     ///   - service: the push service of a Session device; nil for other protocols.
     /// - Returns: The index in ``rules``; nil when no endpoint serves this app.
     package func endpoint(for platform: Platform, apnTopic: String, service: PushService? = nil) -> Int? {

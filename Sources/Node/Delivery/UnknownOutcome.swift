@@ -25,7 +25,6 @@ package struct UnknownOutcome: Sendable {
     /// - Parameters:
     ///   - end: from ``end(markedAt:clock:now:)``; nil when no post has an unknown outcome.
     ///   - showsOnce: whether the device shows a repetition in place of the first.
-    ///   - now: the present time.
     /// - Returns: until when it must wait; nil when it may be posted now.
     package static func wait(until end: Timestamp?, showsOnce: @autoclosure () -> Bool, now: Timestamp) -> Timestamp? {
         guard let end, end > now, !showsOnce() else { return nil }

@@ -4,8 +4,6 @@ package import RateLimits
 
 extension LimitReport {
     /// - Parameters:
-    ///   - limits: the limits of a protocol.
-    ///   - hasher: names the payers.
     ///   - now: the time, for the daily names.
     package init(_ limits: RateLimits, hasher: PayerHasher, at now: Timestamp) {
         let log = limits.refusals

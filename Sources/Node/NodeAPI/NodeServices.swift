@@ -58,13 +58,8 @@ public struct NodeServices: Sendable {
     ///
     /// - Parameters:
     ///   - delivery: the same each time that the message is handled for this device; a hash of the message and the device.
-    ///   - device: its recipient.
-    ///   - address: the recipient's address.
-    ///   - content: the notification.
     ///   - payload: the protocol's encoding of the notification, from which `DeliverySource.content` makes it again after a restart.
     ///   - expires: the time at which it is given up.
-    ///   - now: the time of the command.
-    ///   - times: of the message.
     /// - Returns: the notification, for ``WakuHandler/queued(by:)``; nil if the delivery is known.
     public func enqueueOnce(
         _ delivery: DeliveryID, for device: DeviceID, at address: DeviceAddress, _ content: any NotificationContent, payload: [UInt8] = [],

@@ -37,7 +37,6 @@ public struct Counter: Hashable, Sendable, CustomStringConvertible {
 
     /// - Parameters:
     ///   - name: Unique among the node's counters.
-    ///   - metric: A counter metric.
     ///   - labels: A value for each of the metric's labels, in its order.
     package init(_ name: String, _ metric: Metric, _ labels: any MetricLabel...) {
         self.init(name, Series(metric: metric, labels: labels))

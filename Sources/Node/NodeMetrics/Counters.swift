@@ -123,8 +123,6 @@ public final class Counters: Sendable {
     /// Records the time until a message reached a stage.
     ///
     /// - Parameters:
-    ///   - kind: the message's kind.
-    ///   - times: the message's times.
     ///   - held: the time for which its answer was held, which is not included.
     package func reached(_ stage: StageLabel, _ kind: KindLabel, times: MessageTimes?, without held: Duration = .zero) {
         guard let times else { return }
@@ -147,10 +145,6 @@ public final class Counters: Sendable {
     }
 
     /// Records how long an answer was held until it was due.
-    ///
-    /// - Parameters:
-    ///   - kind: The kind of the question.
-    ///   - times: The times of the question.
     package func held(_ kind: KindLabel, for time: Duration, _ times: MessageTimes?) {
         cells(of: times)?.replyDelays[kind.place]?.recordNanoseconds(time.nanoseconds)
     }

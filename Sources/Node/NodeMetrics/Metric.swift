@@ -14,7 +14,6 @@ package struct Metric: Hashable, Sendable, CustomStringConvertible {
     ///   - name: The exposed name. If it ends in `_total`, the metric is a counter.
     ///   - labels: The types of its labels, in the order of exposition.
     ///   - buckets: For a histogram: the upper bounds in seconds, ascending, without infinity. nil for a counter or a gauge, depending on the name.
-    ///   - help: A sentence that describes the metric.
     package init(_ name: String, _ labels: any MetricLabel.Type..., buckets: [Double]? = nil, help: String) {
         self.labels = labels
         definition = MetricDefinition(

@@ -81,8 +81,6 @@ package struct Limits: Hashable, Sendable {
     }
 
     /// Whether a key may register.
-    ///
-    /// - Parameter key: the hash of the key.
     package func allows(_ key: [UInt8]) -> Bool {
         !denied.contains(key) && allowed?.contains(key) ?? true
     }

@@ -38,7 +38,6 @@ package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
 
     /// - Parameters:
     ///   - count: tokens per unit.
-    ///   - unit: the unit of time.
     ///   - burst: the capacity of the bucket, by default `count`.
     /// - Precondition: count and burst are from 1 to 1,000,000, and the bucket refills within 100 years.
     package init(_ count: Int, per unit: Unit, burst: Int? = nil) {

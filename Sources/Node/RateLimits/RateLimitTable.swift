@@ -74,7 +74,6 @@ public struct RateLimitTable: Sendable {
     var isRetry = false
 
     /// - Parameters:
-    ///   - limits: this node's share of the limits.
     ///   - shared: rates counted together with other nodes.
     ///   - name: see ``LimitUsageExchange/name``.
     ///   - former: the value to replace; its usage of unchanged shared rates is kept.
@@ -111,7 +110,6 @@ public struct RateLimitTable: Sendable {
     ///
     /// - Parameters:
     ///   - sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
-    ///   - now: The time of receipt.
     package mutating func message(from sender: PublicKey?, at now: Timestamp) -> Refusal? {
         take(sender, sender?.uncompressed ?? [], .messagesBySender, \.messagesBySender, at: now) ? nil : .messagesBySender
     }
@@ -119,9 +117,7 @@ public struct RateLimitTable: Sendable {
     /// Admits a message of a known kind.
     ///
     /// - Parameters:
-    ///   - kind: The kind of the message.
     ///   - sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
-    ///   - now: The time of receipt.
     package mutating func message(_ kind: MessageClass, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
         let name = sender?.uncompressed ?? []
         switch kind {
@@ -148,11 +144,8 @@ public struct RateLimitTable: Sendable {
     /// Admits rows about a registrant in an answer: paid by its queries (``AnswerCredit``), or as the first whole answer for some time.
     ///
     /// - Parameters:
-    ///   - byteCount: the size of the rows.
     ///   - registrant: the protocol's hash of the registrant's key.
     ///   - queryByteCount: the registrant's part of the size of the query.
-    ///   - standing: the registrant's standing.
-    ///   - now: the time of the answer.
     package mutating func answer(
         byteCount: Int, about registrant: [UInt8], queryByteCount: Int = 512, _ standing: Standing = .stranger, at now: Timestamp
     ) -> Refusal? {
@@ -177,7 +170,6 @@ public struct RateLimitTable: Sendable {
     /// - Parameters:
     ///   - device: bytes that identify the device within its protocol.
     ///   - charge: the owner of the device. Charged before the notification is stored.
-    ///   - now: the time of the request.
     package mutating func notification(for device: [UInt8], by charge: Charge = .unattributed, at now: Timestamp) -> Refusal? {
         guard take(device, device, .notificationsByTarget, \.notificationsByTarget, at: now) else { return .notificationsByTarget }
         return take(charge, .notifications, \.notifications, cost: 1, at: now) ? nil : .notifications
@@ -189,7 +181,6 @@ public struct RateLimitTable: Sendable {
     ///   - installations: number of registered installations of the key.
     ///   - exhausted: the limit that leaves no room for it, if any.
     ///   - charge: the device token of the registration.
-    ///   - now: the current time.
     package mutating func newRegistration(
         installations: Int, exhausted: Refusal? = nil, by charge: Charge = .unattributed, at now: Timestamp
     ) -> Refusal? {

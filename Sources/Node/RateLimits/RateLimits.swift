@@ -77,8 +77,6 @@ package final class RateLimits: Sendable {
     ///
     /// - Parameters:
     ///   - isRetry: whether the message is a retry, which may have been counted before by this or another node: shared limits do not refuse it.
-    ///   - charge: the payer of the work, for reports.
-    ///   - ask: applies the limits.
     package func refuses(
         isRetry: Bool = false, for charge: Charge = .unattributed, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?
     ) -> Bool {
@@ -152,11 +150,8 @@ package final class RateLimits: Sendable {
     /// Whether limits refuse devices that are not registered now. If not, they are counted.
     ///
     /// - Parameters:
-    ///   - devices: number of new devices.
     ///   - installations: number of registered installations of the key; 0 if it is not limited.
     ///   - displaced: number of devices that are removed to make room.
-    ///   - charge: the device token.
-    ///   - now: the time of receipt.
     package func refusesNew(
         devices: Int = 1, installations: Int = 0, displaced: Int = 0, by charge: Charge = .unattributed, at now: Timestamp
     ) -> Bool {

@@ -42,9 +42,7 @@ package enum NodeAssembly {
     /// Opens the store of a node that does not run, and creates it if necessary.
     ///
     /// - Parameters:
-    ///   - location: the store's location.
     ///   - folder: the data folder, locked by the caller.
-    ///   - identity: the node's key.
     package static func store(
         at location: StoreLocation, in folder: String, of identity: PrivateKey
     ) throws(StoreError) -> any Store {
@@ -54,8 +52,6 @@ package enum NodeAssembly {
     /// Opens the existing store of a node, with or without a running daemon.
     ///
     /// - Parameters:
-    ///   - location: the store's location.
-    ///   - folder: the data folder.
     ///   - identity: nil if no contents are to be decrypted.
     package static func existingStore(
         at location: StoreLocation, in folder: String, of identity: PrivateKey?
@@ -142,8 +138,6 @@ package struct Server: Sendable {
     /// - Parameters:
     ///   - configuration: the configuration of the node and its protocols.
     ///   - gorush: the endpoints, at least one.
-    ///   - logger: the node's logger.
-    ///   - now: the system's clock.
     /// - Throws: `StoreError`, `Limits.Problem`, and errors of `makeRelay`.
     package init(
         _ configuration: ServerConfiguration, gorush: [GorushEndpoint], logger: Logger,

@@ -18,7 +18,6 @@ extension NodeService {
     ///   - limits: those of protocols that leave them to the node.
     ///   - knownParts: tables of protocols that the node does not speak now. They are created too, so that commands can read them.
     ///   - gorush: the endpoints, at least one.
-    ///   - now: the system's clock.
     /// - Throws: `StoreError`, ``NodeError`` when the store can't be shared, and errors of `makeRelay`.
     package convenience init(
         _ configuration: NodeConfiguration, at location: StoreLocation = .dataFolder, in cluster: ClusterNode.Configuration? = nil,

@@ -38,7 +38,6 @@ package enum StoreLocation: Hashable, Sendable {
     /// Opens an existing store, with or without a running daemon.
     ///
     /// - Parameters:
-    ///   - folder: the data folder.
     ///   - storageKey: nil if no contents are to be decrypted.
     ///   - parts: all that have tables in it.
     package func openExisting(in folder: String, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) -> any Store {

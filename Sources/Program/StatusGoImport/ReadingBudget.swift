@@ -12,7 +12,6 @@ final class ReadingBudget {
     private var remaining: Int
     var isSpent: Bool { remaining <= 0 }
 
-    /// - Parameter byteCount: the size of the database.
     convenience init(byteCount: Int) {
         self.init(operations: Self.minimum + byteCount * Self.operationsPerByte)
     }

@@ -161,7 +161,6 @@ package final class StatusGoDatabase {
     ///
     /// - Parameters:
     ///   - id: reads rows before this one; nil from the newest.
-    ///   - limit: number of rows.
     /// - Returns: nil after the last row.
     package func handledRequests(before id: Int64?, limit: Int) throws(StatusGoImportError) -> (ids: [[UInt8]], last: Int64)? {
         guard hasHandledRequests else { return nil }

@@ -26,7 +26,6 @@ public enum WakuPushProgram {
     /// Runs another program with the same conventions.
     ///
     /// - Parameters:
-    ///   - root: the root of its commands.
     ///   - name: the name of the program, in messages.
     /// - Returns: the exit code.
     package static func run<Root: AsyncParsableCommand>(_ root: Root.Type, name: String) async -> Int32 {

@@ -35,7 +35,6 @@ final class ContractStage: Sendable {
     ///
     /// - Parameters:
     ///   - data: the data folder, in the folder of the check; each of several nodes has its own.
-    ///   - store: where rows are stored.
     ///   - names: of the nodes of a cluster; none: a single node.
     ///   - ahead: by how much the node's clock is ahead.
     ///   - limits: in place of the protocol's own; all others are off.

@@ -63,7 +63,6 @@ package final class ClusterNode: ClusterMembership {
     /// - Parameters:
     ///   - configuration: this node's name, and the times, which must be the same on all nodes.
     ///   - address: the address of the database, in which the store has already created its tables.
-    ///   - needs: of the node.
     package init(_ configuration: Configuration, _ address: PostgreSQLAddress, for needs: ClusterNeeds) throws(StoreError) {
         var configuration = configuration
         configuration.times.gorushTimeout = needs.gorushTimeout

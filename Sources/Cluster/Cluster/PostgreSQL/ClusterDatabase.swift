@@ -62,7 +62,6 @@ package final class ClusterDatabase: Sendable {
     /// The ids of the rows in the given partitions, ascending.
     ///
     /// - Parameters:
-    ///   - table: the table to search.
     ///   - column: the column with the partition in its lowest bits: see ``Outbox/device``.
     package func ids(of table: Table, by column: Column, in partitions: [PartitionNumber]) throws(StoreError) -> [Int64] {
         let select = Statement(
@@ -73,8 +72,6 @@ package final class ClusterDatabase: Sendable {
     /// Rows of the outbox with their marks, in the order of their ids.
     ///
     /// - Parameters:
-    ///   - ids: the ids of the rows to read.
-    ///   - columns: the columns to read.
     ///   - value: converts a row, its mark and the time since its first mark; returns nil to leave the row out.
     package func waiting<Value: Sendable>(
         _ ids: [Int64], columns: [Column], _ value: (Row, _ mark: (mark: DeliveryMark, age: Duration)?) throws -> Value?

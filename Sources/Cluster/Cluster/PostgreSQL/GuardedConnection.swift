@@ -18,7 +18,6 @@ final class GuardedConnection: Sendable {
     private nonisolated(unsafe) var connection: PostgreSQLConnection?
 
     /// - Parameters:
-    ///   - address: the address of the database.
     ///   - purpose: shown in `pg_stat_activity`.
     ///   - primary: decides whether a connection may be used.
     ///   - timeLimit: the time after which a transaction is not begun or repeated any more, and the maximum silence of the server. Connecting may

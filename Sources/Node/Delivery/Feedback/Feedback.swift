@@ -180,7 +180,6 @@ package final class Feedback: Sendable {
     /// - Parameters:
     ///   - failures: at most one for each delivery.
     ///   - deliveries: the accepted deliveries of their batch; nil when the hook reported the failures.
-    ///   - now: the time at which they were reported.
     func judge(_ failures: [TokenFailure], of deliveries: [QueuedDelivery]?, at now: Timestamp) -> [TokenFailure] {
         var posted: [FailureGuard.CredentialScope: Int] = [:]
         for delivery in deliveries ?? [] { posted[delivery.credentialScope, default: 0] += 1 }
@@ -222,7 +221,6 @@ package final class Feedback: Sendable {
     /// - Parameters:
     ///   - failures: the failures that count against their tokens.
     ///   - deliveries: accepted deliveries, each of which may end a doubt.
-    ///   - now: the time at which they were reported.
     func settle(_ failures: [TokenFailure], besides deliveries: [QueuedDelivery] = [], at now: Timestamp) async {
         guard !failures.isEmpty || !deliveries.isEmpty else { return }
         // One command each: a command sees the changes of earlier commands, but not those of its own other parts.

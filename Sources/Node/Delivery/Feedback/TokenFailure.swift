@@ -7,7 +7,6 @@ struct TokenFailure: Sendable {
     let credentialScope: FailureGuard.CredentialScope
     let reason: FailureReason
 
-    /// - Parameter delivery: the failed delivery.
     init(_ delivery: QueuedDelivery, _ reason: FailureReason) {
         posted = delivery.posted
         credentialScope = delivery.credentialScope

@@ -55,7 +55,6 @@ public struct NotificationBody: Sendable {
     ///
     /// - Parameters:
     ///   - priority: the content's priority. It is repeated in Firebase's options, because gorush takes all of them from one object.
-    ///   - writer: the output.
     package func writeDelivery(priority: String?, to writer: inout JSONWriter) {
         switch platform {
         case .apn: writeExpiration(to: &writer)

@@ -8,7 +8,6 @@ package struct NotificationFormat: Sendable {
 
     /// - Parameters:
     ///   - profile: the format that the app expects.
-    ///   - settings: the operator's settings.
     ///   - ids: for ``PayloadProfile/private``; without it each attempt has another random id, so that a device may show a repetition twice.
     package init(
         _ profile: PayloadProfile = .default, settings: NotificationSettings = .none, ids: NotificationIDCipher? = nil

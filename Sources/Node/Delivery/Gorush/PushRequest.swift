@@ -28,8 +28,6 @@ struct PushRequest {
     func ownID(of notification: Notification) -> String { ownIDs[notification.id] ?? notification.id }
 
     /// The JSON in UTF-8.
-    ///
-    /// - Parameter now: the time of the post.
     func encoded(at now: Timestamp) -> [UInt8] {
         let byteCount = members.reduce(0) { sum, group in
             sum + 1000 + group.reduce(0) { $0 + $1.deviceToken.bytes.count } + (group.first?.content.byteCount ?? 0)

@@ -132,7 +132,6 @@ package struct DeliveryQueue: Sendable {
     ///
     /// - Parameters:
     ///   - id: higher ones are newer.
-    ///   - device: its device.
     ///   - recipient: the push address of the device; nil if it is unknown.
     ///   - isKnown: whether gorush has accepted a notification for the recipient.
     ///   - expires: the time at which it is given up.

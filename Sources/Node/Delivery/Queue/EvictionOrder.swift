@@ -120,8 +120,6 @@ struct EvictionOrder: Sendable {
     }
 
     /// The devices of the recipient that loses a delivery, if one has two, and the delivery that is evicted otherwise.
-    ///
-    /// - Parameter limit: the number of places.
     func loser(limit: Int) -> (devices: Set<DeviceID>, otherwise: Int64?) {
         let isStrangersTurn = strangers.count > limit / 4 && !strangers.waiting.isEmpty || known.waiting.isEmpty
         let level = isStrangersTurn ? strangers : known

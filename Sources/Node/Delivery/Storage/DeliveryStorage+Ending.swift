@@ -12,7 +12,6 @@ extension DeliveryStorage {
     /// - Parameters:
     ///   - ids: the ids of outbox rows, which may be gone already.
     ///   - sources: the protocols, which may record such deliveries.
-    ///   - now: the time to record.
     package static func drop(_ ids: [Int64], of sources: DeliverySources, at now: Timestamp) -> StoreCommand<Void> {
         .find(findDeliveries(ids: ids)) { rows in
             // A damaged row is deleted as well.

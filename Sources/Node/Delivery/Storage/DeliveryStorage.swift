@@ -84,12 +84,10 @@ public enum DeliveryStorage {
     ///
     /// - Parameters:
     ///   - delivery: not in the outbox and not accepted.
-    ///   - device: its recipient.
     ///   - payload: the protocol's encoding of the notification.
     ///   - expires: the time at which it is given up.
     ///   - markedAt: the present time when one node owns the whole outbox: the row is posted at once, so its own commit marks it. nil when nodes
     ///     share the outbox.
-    ///   - sealer: the store's sealer.
     package static func enqueue(
         _ delivery: DeliveryID, for device: DeviceID, payload: [UInt8], expires: Timestamp, markedAt: Timestamp? = nil, by sealer: Sealer
     ) -> Change {
@@ -102,14 +100,9 @@ public enum DeliveryStorage {
     ///
     /// - Parameters:
     ///   - delivery: the same each time that the message is handled for this device.
-    ///   - device: its recipient.
-    ///   - address: the recipient's address.
-    ///   - content: the notification.
     ///   - payload: the protocol's encoding of the notification.
     ///   - expires: the time at which it is given up.
     ///   - markedAt: as in ``enqueue(_:for:payload:expires:markedAt:by:)``.
-    ///   - times: of the message.
-    ///   - sealer: the store's sealer.
     /// - Returns: the notification to post; nil if the delivery is known.
     package static func enqueueOnce(
         _ delivery: DeliveryID, for device: DeviceID, at address: DeviceAddress, _ content: any NotificationContent, payload: [UInt8],
@@ -248,7 +241,6 @@ public enum DeliveryStorage {
     /// - Parameters:
     ///   - posted: the notification, recorded even if its device was removed and its outbox rows were deleted meanwhile.
     ///   - shared: the delivery under whose id it was posted, if not its own.
-    ///   - now: the time of the acceptance.
     package static func accept(_ posted: PostedNotification, postedAs shared: DeliveryID?, at now: Timestamp) -> [Change] {
         let delivery = Value.bytes(posted.delivery.bytes)
         return [
@@ -335,7 +327,6 @@ public enum DeliveryStorage {
 
     /// - Parameters:
     ///   - doubt: the new doubt; nil deletes it.
-    ///   - device: the device that has the token.
     package static func setDoubt(_ doubt: TokenDoubt?, of device: DeviceID) -> Change {
         let (number, row) = (Value.integer(device.protocol.rawValue), Value.integer(device.row))
         guard let doubt else { return removeDoubt(number, row) }

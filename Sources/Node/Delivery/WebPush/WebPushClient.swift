@@ -42,11 +42,9 @@ package final class WebPushClient: Sendable {
 
     /// - Parameters:
     ///   - client: see ``configuration(trust:allowed:)``.
-    ///   - key: the node's VAPID key.
     ///   - formerKeys: former VAPID keys of the node that subscriptions may still be bound to.
     ///   - contact: the operator's address: see `VAPIDKey.isContact(_:)`.
     ///   - timeout: the time limit for the answer.
-    ///   - now: the system's clock.
     package init(
         client: CurlClient, key: VAPIDKey, formerKeys: [VAPIDKey] = [], contact: String, timeout: Duration = WebPushClient.standardTimeout,
         now: @escaping @Sendable () -> Timestamp = { .now() }

@@ -66,7 +66,6 @@ package enum NodeChecks {
     }
 
     /// - Parameters:
-    ///   - name: the endpoint's name.
     ///   - obstacle: why notifications can't be delivered; nil if they can.
     ///   - delay: a description of its slowness; nil if it is not slow. A slow gorush still accepts notifications.
     package static func gorush(_ name: String = "gorush", obstacle: String?, delay: String? = nil) -> Finding {
@@ -76,7 +75,6 @@ package enum NodeChecks {
     }
 
     /// - Parameters:
-    ///   - key: the VAPID public key.
     ///   - waiting: the number of notifications that wait for push services.
     ///   - unavailable: the number of push services that take no notifications now. Others are not affected, so the node is ready.
     ///   - hasGorush: whether the node has a gorush as well.

@@ -14,7 +14,6 @@ package struct WebPushKeyUse: Hashable, Sendable {
     private let hasFormerKeys: Bool
 
     /// - Parameters:
-    ///   - total: the number of subscriptions.
     ///   - counts: the number of subscriptions that name a key, by `VAPIDKey.mark(of:)`.
     ///   - keys: the node's keys, the current one first.
     package init(total: Int, counts: [Int64: Int], keys: [P256PublicKey]) {

@@ -48,7 +48,6 @@ extension ProtocolRateLimits {
     /// - Parameters:
     ///   - isSegmented: whether the message is a segment: each node applies its limits to segments independently.
     ///   - isRetry: whether this is a retry: see ``Incoming/isRetry``.
-    ///   - ask: applies the limits.
     /// - Throws: ``Drop`` if a limit is exceeded.
     package func admit(
         isSegmented: Bool = false, isRetry: Bool = false, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?

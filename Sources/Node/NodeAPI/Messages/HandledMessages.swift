@@ -15,7 +15,6 @@ package final class HandledMessages: Sendable {
     /// Signals that there are unsaved hashes, after there were none.
     package let wakeUp = WakeUpSignal()
 
-    /// - Parameter observer: called with each hash.
     package init(observer: (@Sendable (MessageHash) -> Void)? = nil) {
         self.observer = observer
     }

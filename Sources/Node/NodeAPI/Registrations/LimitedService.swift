@@ -14,10 +14,8 @@ package struct LimitedService: ProtocolService {
     private let figures: ThrottledReading<DeviceFigures>
 
     /// - Parameters:
-    ///   - spoken: the protocol.
     ///   - registrations: its devices.
     ///   - limits: its limits.
-    ///   - node: the services of the node.
     /// - Throws: errors of the protocol, and `StoreError`.
     package init(
         _ spoken: any NodeProtocol, _ registrations: any OperatedRegistrations, limits: RegistrationLimits, node: NodeServices

@@ -113,8 +113,6 @@ extension RegistrationTable: OperatedRegistrations {
     }
 
     /// The numbers of devices and of tombstones, for `admin status`: see ``ProtocolDescription``.
-    ///
-    /// - Parameter name: the protocol's name.
     package func storedCounts(in store: any Store, of name: String) throws(StoreError) -> [StoredCount] {
         let figures = try store.read(figures())
         return [

@@ -10,7 +10,6 @@ public protocol RegisteredDevice: Codable, Sendable {
     ///
     /// - Parameters:
     ///   - version: the version of the registration.
-    ///   - end: the end of the registration.
     func address(version: UInt64, end: Timestamp) -> DeviceAddress
 
     /// A notification of the device.

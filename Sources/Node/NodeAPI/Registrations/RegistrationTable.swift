@@ -50,7 +50,6 @@ public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
 
     /// - Parameters:
     ///   - name: the name of the table, which is also its name in `admin check`.
-    ///   - number: the protocol's number.
     ///   - rows: the rows of other tables, replaced together with the registration, whoever changes that.
     public init(_ name: String, of number: ProtocolNumber, rows: @escaping Rows = { _, _, _ in [] }) {
         self.number = number
@@ -181,12 +180,8 @@ public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
     ///
     /// - Parameters:
     ///   - owners: compressed public keys. Those without a device are skipped.
-    ///   - hash: of the message.
     ///   - payload: the protocol's encoding of the notification: see ``RegisteredDevice/content(of:)``.
     ///   - lifetime: after this time the notification is given up.
-    ///   - now: the time of the command.
-    ///   - times: of the message.
-    ///   - node: the services of the node.
     /// - Returns: the notifications for ``WakuHandler/queued(by:)``.
     public func notify(
         _ owners: [[UInt8]], of hash: MessageHash, payload: [UInt8] = [], lifetime: Duration = .seconds(3600), at now: Timestamp,

@@ -41,7 +41,6 @@ public struct SealedRegistration<Device: RegisteredDevice>: Sendable {
     ///   - end: in seconds since 1970.
     ///   - topic: the topic on which the message is sent.
     ///   - owner: the key that identifies the device.
-    ///   - node: the node's key.
     /// - Throws: `EncodingError`
     public static func seal(
         _ device: Device?, version: UInt64, end: UInt64, on topic: ContentTopic, by owner: PrivateKey, to node: PublicKey
@@ -56,10 +55,6 @@ public struct SealedRegistration<Device: RegisteredDevice>: Sendable {
 
     /// Opens, verifies and decodes a registration.
     ///
-    /// - Parameters:
-    ///   - payload: the payload of a message.
-    ///   - topic: its topic.
-    ///   - keys: the node's keys.
     /// - Returns: nil unless it is a valid registration that is sealed to one of the keys.
     public init?(opening payload: [UInt8], on topic: ContentTopic, with keys: [PrivateKey]) {
         guard payload.count <= Self.maximumByteCount else { return nil }
@@ -106,8 +101,6 @@ extension NodeServices {
     ///
     /// - Parameters:
     ///   - incoming: the message.
-    ///   - keys: the node's keys.
-    ///   - now: the time of receipt.
     /// - Throws: ``Drop``, unless it is a valid registration that is sealed to one of the keys, and the owner's limits are not exceeded.
     public func open<Device>(
         _ incoming: Incoming, with keys: [PrivateKey], at now: Timestamp

@@ -97,7 +97,6 @@ struct ExpositionWriter {
     }
 
     /// - Parameters:
-    ///   - text: The text to escape.
     ///   - quotes: Whether to escape quotes too, as in label values and in the help texts of OpenMetrics.
     static func escaped(_ text: String, quotes: Bool) -> String {
         var escaped = ""

@@ -18,7 +18,6 @@ package final class MessageTracer: Sendable {
     /// - Parameters:
     ///   - caller: the context of the program that caused the message: the trace becomes a part of its. Its sampling is ignored, since any client could
     ///     set it.
-    ///   - byteCount: the size of the message.
     package func begin(
         _ protocol: ProtocolLabel, _ source: EndedTrace.Source = .network, received: ContinuousClock.Instant = .now,
         caller: TraceContext? = nil, byteCount: Int

@@ -35,7 +35,6 @@ final class AsyncSemaphore: Sendable {
     /// Acquires units if at least `reserve` others remain free and no task waits.
     ///
     /// - Parameters:
-    ///   - count: the number of units.
     ///   - reserve: the number of units that must remain free.
     /// - Returns: whether the units were acquired.
     func tryAcquire(_ count: Int, leaving reserve: Int = 0) -> Bool {

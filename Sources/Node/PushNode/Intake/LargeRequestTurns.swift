@@ -11,12 +11,10 @@ struct LargeRequestTurns<Part: Sendable>: Sendable {
     private var line: FairQueue<(part: Part, size: Int)>
     private var isBusy = false
 
-    /// - Parameter capacity: the maximum number of requests.
     init(capacity: Int) {
         line = FairQueue(capacity: capacity)
     }
 
-    /// - Parameter size: the number of devices in the part.
     mutating func add(_ part: Part, size: Int, by charge: Charge) {
         // Each request holds some of the work limit, so there are never more than fit.
         _ = line.push((part, size), by: charge.payer, charge.standing)

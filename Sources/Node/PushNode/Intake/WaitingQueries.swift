@@ -15,7 +15,6 @@ struct WaitingQueries<Query> {
 
     /// - Parameters:
     ///   - interval: the mean time between two turns under load.
-    ///   - now: the time.
     /// - Returns: the delay after which to call ``begin(at:)``; nil if a call is already due.
     mutating func add(_ queries: [Query], interval: Duration, at now: Instant) -> Duration? {
         if pacing.interval != interval { pacing = Pacing(interval: interval) }

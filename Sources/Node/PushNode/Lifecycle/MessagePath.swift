@@ -16,10 +16,8 @@ struct MessagePath {
     private let handled: HandledMessages
 
     /// - Parameters:
-    ///   - base: the node's foundation.
     ///   - limits: see ``NodeService``.
     ///   - gorush: the endpoints, at least one.
-    ///   - makeRelay: creates the relay.
     /// - Throws: `StoreError`, and errors of `makeRelay`.
     init(
         _ base: NodeFoundation, limits: [ProtocolNumber: RegistrationLimits], gorush: [GorushEndpoint],

@@ -72,11 +72,8 @@ package final class NodeService: Service {
     ///   - limits: those of protocols that leave them to the node: see `RegistrationLimits`.
     ///   - knownParts: tables of protocols that the node does not speak now. They are created too, so that commands can read them.
     ///   - gorush: the endpoints, at least one.
-    ///   - logger: the node's logger.
-    ///   - now: the system's clock.
     ///   - openStore: opens the store, with these tables. The data folder is locked by then.
     ///   - makeCluster: creates the membership in a cluster of nodes with the same identity; by default the node works alone.
-    ///   - makeRelay: creates the relay.
     /// - Throws: `StoreError`, and errors of the closures.
     package init(
         _ configuration: NodeConfiguration, protocols: [any NodeProtocol], limits: [ProtocolNumber: RegistrationLimits] = [:],

@@ -22,7 +22,6 @@ struct RetentionClock {
     /// The time before which rows may be deleted. To be called every few seconds.
     ///
     /// - Parameters:
-    ///   - clock: the system clock.
     ///   - uptime: the time since the start, by a monotonic clock.
     mutating func cutoff(clock: Timestamp, uptime: Duration) -> Timestamp {
         let observed = clock - uptime

@@ -19,7 +19,6 @@ struct AnswerBuffer: Sendable {
     private(set) var byteCount = 0
 
     /// - Parameters:
-    ///   - capacity: maximum number of answers.
     ///   - byteCapacity: maximum size of all answers together.
     ///   - horizon: maximum time for which an answer is held.
     init(capacity: Int, byteCapacity: Int, horizon: Duration) {
@@ -38,7 +37,6 @@ struct AnswerBuffer: Sendable {
     ///
     /// - Parameters:
     ///   - due: when it may be published at the earliest; nil for at once.
-    ///   - now: the current time.
     /// - Returns: the number of answers that were dropped for lack of space, possibly including this one.
     mutating func add(_ item: Publisher.Item, due: Duration?, at now: Duration) -> Int {
         guard items.count < capacity else { return 1 }

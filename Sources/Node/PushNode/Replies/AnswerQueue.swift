@@ -43,7 +43,6 @@ final class AnswerQueue: Sendable {
     ///
     /// - Parameters:
     ///   - due: when it may be published at the earliest; nil for at once.
-    ///   - now: the current time.
     /// - Returns: the number of answers that were dropped, for lack of space or because the queue has ended.
     func put(_ item: Publisher.Item, due: Duration? = nil, at now: Duration) -> Int {
         let put = state.withLock { state -> Put in

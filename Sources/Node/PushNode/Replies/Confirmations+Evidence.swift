@@ -16,8 +16,6 @@ extension Confirmations {
         case unknown
 
         /// - Parameters:
-        ///   - message: the published message.
-        ///   - findings: the stores' answers.
         ///   - keepers: the places of relays whose stores keep messages at all. A message missing in another store means nothing.
         init(of message: Message, _ findings: StoreFindings, keepers: Set<Int>) {
             let holders = Set(findings.found.filter { $0.value.contains(message.hash) }.keys)

@@ -45,7 +45,6 @@ final class Publisher: ReplyPublishing {
     private let start = ContinuousClock.now
 
     /// - Parameters:
-    ///   - relay: publishes the answers.
     ///   - seen: gets the hash of each message before it is published, so that it is ignored when it comes back.
     ///   - handled: gets the hashes of messages that were answered.
     ///   - replyDelay: see ``NodeConfiguration/replyDelay``.

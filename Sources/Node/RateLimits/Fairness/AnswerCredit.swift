@@ -24,10 +24,7 @@ package struct AnswerCredit: Sendable {
     ///
     /// - Parameters:
     ///   - byteCount: the size of the rows about the registrant.
-    ///   - registrant: the registrant asked about.
     ///   - queryByteCount: the registrant's part of the size of the query.
-    ///   - standing: the registrant's standing.
-    ///   - now: the time of the answer.
     package mutating func pays(
         byteCount: Int, about registrant: [UInt8], queryByteCount: Int, _ standing: Standing, at now: Timestamp
     ) -> Bool {

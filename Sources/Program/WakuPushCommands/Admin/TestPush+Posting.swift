@@ -10,9 +10,7 @@ extension AdminAPI.TestPush {
     /// Posts it, or writes it for a preview.
     ///
     /// - Parameters:
-    ///   - rules: of the gorush servers.
     ///   - format: of a server, by its place.
-    ///   - post: posts to a server.
     func carryOut(
         rules: [EndpointRule], format: (Int) -> NotificationFormat, post: (Int, Notification) async throws -> PostResult
     ) async rethrows -> AdminAPI.TestedPush {

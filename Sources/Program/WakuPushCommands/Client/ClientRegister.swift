@@ -106,11 +106,9 @@ extension CommandFailure {
     /// Returns nil when every server answered.
     ///
     /// - Parameters:
-    ///   - states: The state at each server.
     ///   - obstacle: Why no messages are sent or received; nil when a relay is attached.
     ///   - timeout: How long the command waited for answers.
     ///   - command: The command that continues the registration.
-    ///   - command: Which command goes on.
     init?(
         unanswered states: [PublicKey: RegistrationStatus], _ obstacle: String?, _ timeout: DurationArgument, command: String = "client run"
     ) {

@@ -144,8 +144,6 @@ struct ServeOption {
     }
 
     /// The effective value.
-    ///
-    /// - Parameter arguments: the command line.
     func value(_ arguments: [String]) -> Value {
         var given: [String] = []
         for (index, argument) in arguments.enumerated() {

@@ -26,7 +26,6 @@ struct ValueForm: Sendable {
     ///
     /// - Parameters:
     ///   - source: the option, an environment variable, or file, line and key.
-    ///   - option: the name of the option.
     static func problem(_ source: String, option: String, value: String, allowed: String) -> CommandFailure {
         let shown = value.count > 60 ? value.prefix(60) + "…" : value
         return CommandFailure(.usage, "\(source) has an invalid value for --\(option), \"\(shown)\": give \(allowed)")

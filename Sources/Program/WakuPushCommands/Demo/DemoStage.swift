@@ -22,8 +22,6 @@ struct DemoStage: Sendable {
     /// Runs all of them, and the script until it ends.
     ///
     /// - Parameters:
-    ///   - folder: for the node's data.
-    ///   - receiver: receives what the node posts.
     ///   - configure: sets up the node, once the receiver runs. Returns the gorush servers, and their description.
     static func run(
         in folder: String, receiver: @escaping @Sendable () async throws -> Void,

@@ -10,7 +10,6 @@ extension NodeChecks {
     }
 
     /// - Parameters:
-    ///   - key: the VAPID public key.
     ///   - contact: the operator's address.
     static func webPushSettings(key: String, contact: String) -> Finding {
         Finding("web push settings", .ok, "VAPID public key \(key), contact \(contact)")

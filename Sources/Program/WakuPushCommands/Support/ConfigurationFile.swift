@@ -129,11 +129,7 @@ struct ConfigurationFile {
     }
 
     /// - Parameters:
-    ///   - item: an element of a list.
-    ///   - keys: the allowed keys.
     ///   - noun: the name of the item, for error messages.
-    ///   - path: the file's path.
-    ///   - failures: takes the errors.
     /// - Returns: the entry without the keys that can't be read; nil if it has no keys.
     private static func entry(
         in item: Node, keys: Set<String>, _ noun: String, _ path: String, _ failures: ConfigurationFailures
@@ -184,8 +180,6 @@ struct ConfigurationFile {
     private static func boolean(_ text: String) -> String { text == "false" || text == "no" ? "off" : text }
 
     /// - Parameters:
-    ///   - key: a key of a mapping.
-    ///   - names: the allowed keys.
     ///   - place: file and line.
     ///   - hint: shown if no allowed key is similar.
     private static func known(

@@ -54,7 +54,6 @@ struct GorushOptions: ParsableArguments {
         return settings
     }
 
-    /// - Parameter failures: takes the errors.
     /// - Returns: the servers that are valid.
     func settings(_ failures: ConfigurationFailures) -> [GorushSettings] {
         let endpoints = Environment.file?.endpoints ?? []
@@ -132,7 +131,6 @@ struct GorushOptions: ParsableArguments {
     private static let timeouts = Duration.seconds(5)...Duration.seconds(600)
 
     /// - Parameters:
-    ///   - argument: the value.
     ///   - name: the option's name, for the error message.
     fileprivate static func timeout(_ argument: DurationArgument, _ name: String) throws(CommandFailure) -> Duration {
         guard timeouts.contains(argument.duration) else { throw CommandFailure(.usage, "\(name) must be from 5s to 10m") }
@@ -168,7 +166,6 @@ struct GorushSettings {
     /// Where a setting is from: file and line, or an environment variable; nil for the command line.
     ///
     /// - Parameters:
-    ///   - key: the key in an entry.
     ///   - option: the option that has the same meaning.
     func place(of key: String, option: String) -> String? {
         entry.map { $0.place(of: key) } ?? ServeOption.place(of: option)

@@ -55,8 +55,6 @@ struct LineLogHandler: LogHandler {
 
     /// - Parameters:
     ///   - head: time, level and message, written without their names in text format.
-    ///   - fields: the metadata.
-    ///   - format: the format of the line.
     static func line(
         _ head: [(name: String, value: String)], fields: [(name: String, value: Logger.MetadataValue)], format: LogFormat
     ) -> String {
@@ -105,8 +103,6 @@ enum JournalStream {
 
     /// - Parameters:
     ///   - variable: `JOURNAL_STREAM`: device and inode, decimal, with a colon between them.
-    ///   - device: of the stream.
-    ///   - inode: of the stream.
     static func matches(_ variable: String?, device: UInt64, inode: UInt64) -> Bool {
         let numbers = (variable ?? "").split(separator: ":", omittingEmptySubsequences: false).map { UInt64($0) }
         return numbers == [device, inode]

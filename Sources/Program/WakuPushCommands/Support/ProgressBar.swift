@@ -10,7 +10,6 @@ package final class ProgressBar: Sendable {
     package init() {}
 
     /// - Parameters:
-    ///   - text: the current step.
     ///   - share: the completed part of it, 0 to 1.
     package func show(_ text: String, _ share: Double) {
         let done = Int(min(max(share, 0), 1) * Double(Self.width))

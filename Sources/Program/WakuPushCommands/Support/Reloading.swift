@@ -18,9 +18,6 @@ final class ReplaceableGorush: NotificationPosting {
         current = Mutex((try settings.client(), settings))
     }
 
-    /// - Parameters:
-    ///   - client: the client for `settings`.
-    ///   - settings: the new settings.
     func replace(by client: GorushClient, _ settings: GorushSettings) {
         current.withLock { $0 = (client, settings) }
     }

@@ -18,7 +18,6 @@ package struct AuditLog: Sendable {
     private let sizeLimit: Int
 
     /// - Parameters:
-    ///   - folder: the path of the data folder.
     ///   - sizeLimit: in bytes, of each of the two files.
     package init(in folder: String, sizeLimit: Int = 1 << 20) {
         self.folder = folder

@@ -36,12 +36,10 @@ package struct NodeStatus: Codable, Sendable {
     package let cluster: ClusterStatus?
 
     /// - Parameters:
-    ///   - process: the running program.
     ///   - readiness: the results of the node's checks.
     ///   - work: topics and deliveries.
     ///   - publicKey: uncompressed, in hexadecimal digits.
     ///   - protocols: additional lines of each protocol.
-    ///   - cluster: the nodes of the cluster.
     package init(
         process: Process, readiness: Readiness, work: Work, publicKey: String, protocols: [ProtocolStatus]? = nil,
         cluster: ClusterStatus? = nil
