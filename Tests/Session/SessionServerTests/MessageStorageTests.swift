@@ -197,7 +197,8 @@ struct MessageStorageTests {
         let row = try fixture.store.read(.find(fixture.source.devices(ids: [try fixture.waiting[0].device.row])) { .done($0) })[0]
         let waiting = try #require(fixture.waiting.first)
         let stored = try #require(try fixture.store.read(DeliveryStorage.stored([waiting.id]))[waiting.id])
-        let payload = try SessionPayload(parsing: try DeliveryStorage.payload(stored.sealed, of: waiting.delivery, by: fixture.store.sealer))
+        let payload = try SessionPayload(
+            parsing: try DeliveryStorage.payload(stored.sealed, of: waiting.delivery, by: fixture.store.sealer))
         #expect(payload.carriesData && payload.namespace == 0)
         let plain = try fixture.sodium.xChaChaOpen(payload.sealed[...], key: device.key)
         #expect(plain.count % 256 == 0)
