@@ -90,10 +90,11 @@ final class ReloadService: Service {
 
     /// Reads and parses files on a separate thread, because that may take long, or hang on a network folder.
     private func reloadOnQueue() async {
-        let invocation = Invocation.current
+        // Values of the task, which the queue does not inherit.
+        let (invocation, added) = (Invocation.current, NodeAssembly.added)
         await withCheckedContinuation { continuation in
             queue.async { [self] in
-                Invocation.$current.withValue(invocation) { reload() }
+                Invocation.$current.withValue(invocation) { NodeAssembly.$added.withValue(added) { reload() } }
                 continuation.resume()
             }
         }

@@ -1,5 +1,6 @@
 import Core
 import Delivery
+import Foundation
 import Logging
 import LoopbackRelay
 import NodeAssembly
@@ -201,8 +202,10 @@ struct TopicPushTests {
     private func withStore(
         _ engine: StoreEngine = .sqlite, limits text: String? = nil, in name: String = "store", _ body: (Stored) async throws -> Void
     ) async throws {
+        let data = folder.path + "/" + name
+        try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
         let store = try await engine.location().open(
-            in: folder.path + "/" + name, storageKey: Sealer.storageKey(of: identity),
+            in: data, storageKey: Sealer.storageKey(of: identity),
             parts: [DeliveryStorage.part, TopicPush.description.part])
         defer { try? store.close() }
         var stored = Stored(store: store, identity: identity)
