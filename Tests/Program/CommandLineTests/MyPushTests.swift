@@ -151,6 +151,11 @@ struct MyPushTests {
         #expect(await daemon.stop().status == 0)
         #expect(try node.gorush.posted.isEmpty)
         #expect(try await registrations(["list", "--state", "unregistered"]).output.contains(row[0]))
+        // An end is exported and imported too.
+        let ended = node.folder.path + "/ended"
+        #expect(try await registrations(["export", ended] + identified).output.hasPrefix("1 registrations exported"))
+        let last = try await registrations(["import", ended] + identified, data: node.folder.path + "/last")
+        #expect(last.output.hasPrefix("1 imported, 0 kept"), "\(last)")
 
         // The other node knows the topics of the imported device.
         let moved = try await start(data: other, ["--store", database])

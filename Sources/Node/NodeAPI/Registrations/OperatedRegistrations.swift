@@ -189,7 +189,13 @@ extension RegistrationTable: OperatedRegistrations {
     }
 
     package func isValid(_ copy: OpenedRegistration) -> Bool {
-        copy.row.owner.count == ownerByteCount && (try? PublicKey(parsing: copy.row.owner)) != nil && (try? device(in: copy)) != nil
+        guard copy.row.owner.count == ownerByteCount, (try? PublicKey(parsing: copy.row.owner)) != nil else { return false }
+        do {
+            _ = try device(in: copy)
+            return true
+        } catch {
+            return false
+        }
     }
 
     package func merge(_ copy: OpenedRegistration, by sealer: Sealer) -> StoreCommand<Bool> {
