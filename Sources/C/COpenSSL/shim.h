@@ -12,6 +12,7 @@
 #include <openssl/rand.h>
 #include <openssl/x509.h>
 #include "pbkdf2.h"
+#include "sha256.h"
 
 // Macros that Swift cannot import.
 static const int waku_evp_public_key = EVP_PKEY_PUBLIC_KEY;

@@ -40,7 +40,11 @@ public func hexNibble(_ digit: UInt8) -> UInt8? {
 
 /// Compares in constant time. The lengths are not secret.
 public func constantTimeEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-    left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
+    left.withUnsafeBytes { left in right.withUnsafeBytes { constantTimeEqual(left, $0) } }
+}
+
+func constantTimeEqual(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
+    left.count == right.count && (left.isEmpty || CRYPTO_memcmp(left.baseAddress, right.baseAddress, left.count) == 0)
 }
 
 /// Random bytes from libcrypto's generator, seeded by the system. For values that are not secret: nonces, ids, padding.

@@ -5,9 +5,7 @@ public enum SHA256 {
     /// Length of a digest in bytes.
     public static let byteCount = 32
 
-    /// Contexts for data that is not secret.
-    private static let contexts = ThreadContexts.digests(wipe: { _ in })
-    private static let secretContexts = ThreadContexts.digests(wipe: { require(EVP_MD_CTX_reset($0)) })
+    private static let contexts = ThreadContexts.digests()
 
     /// Hashes the concatenated parts.
     public static func hash(_ parts: [UInt8]...) -> [UInt8] { hash(parts) }
@@ -30,18 +28,16 @@ public enum SHA256 {
     }
 
     /// Hashes a secret.
+    ///
+    /// - Parameter output: 32 bytes.
     static func hash(_ input: UnsafeBufferPointer<UInt8>, into output: UnsafeMutableRawPointer) {
-        secretContexts.withContext { context in
-            require(EVP_DigestInit_ex2(context, Algorithm.sha256.pointer, nil))
-            require(EVP_DigestUpdate(context, input.baseAddress, input.count))
-            require(EVP_DigestFinal_ex(context, output.assumingMemoryBound(to: UInt8.self), nil))
-        }
+        waku_sha256(input.baseAddress, input.count, output.assumingMemoryBound(to: UInt8.self))
     }
 }
 
 /// SHAKE-256 (FIPS 202), squeezed to the length that Status' protocol uses.
 public enum Shake256 {
-    private static let contexts = ThreadContexts.digests(wipe: { _ in })
+    private static let contexts = ThreadContexts.digests()
 
     /// SHAKE-256 squeezed to 64 bytes, the only length that Status' protocol uses.
     public static func hash64(_ bytes: [UInt8]) -> [UInt8] {
@@ -58,7 +54,7 @@ public enum SHA3 {
     /// Length of a SHA3-256 digest in bytes.
     public static let byteCount = 32
 
-    private static let contexts = ThreadContexts.digests(wipe: { _ in })
+    private static let contexts = ThreadContexts.digests()
 
     /// SHA3-256 of data that is not secret.
     public static func hash256(_ bytes: [UInt8]) -> [UInt8] {

@@ -30,7 +30,10 @@ public enum Keccak256 {
             last[rest.count] ^= 0x01
             last[rate - 1] ^= 0x80
             absorb(UnsafeRawBufferPointer(last), into: state)
-            return Array(state.prefix(byteCount))
+            return [UInt8](unsafeUninitializedCapacity: byteCount) { output, count in
+                UnsafeMutableRawBufferPointer(output).copyMemory(from: UnsafeRawBufferPointer(rebasing: state[..<byteCount]))
+                count = byteCount
+            }
         }
     }
 

@@ -43,8 +43,8 @@ extension ThreadContexts {
             { EVP_CIPHER_CTX_new() }, wipe: { require(EVP_CIPHER_CTX_reset($0)) }, free: { EVP_CIPHER_CTX_free(OpaquePointer($0)) })
     }
 
-    /// - Parameter wipe: removes the key from a context; does nothing by default.
-    static func digests(wipe: @escaping @Sendable (OpaquePointer) -> Void) -> ThreadContexts {
-        ThreadContexts({ EVP_MD_CTX_new() }, wipe: wipe, free: { EVP_MD_CTX_free(OpaquePointer($0)) })
+    /// For data that is not secret: digests are not wiped.
+    static func digests() -> ThreadContexts {
+        ThreadContexts({ EVP_MD_CTX_new() }, wipe: { _ in }, free: { EVP_MD_CTX_free(OpaquePointer($0)) })
     }
 }

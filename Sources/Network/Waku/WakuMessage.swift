@@ -43,9 +43,15 @@ public struct WakuMessage: Hashable, Sendable {
     ///
     ///     SHA-256(pubsub topic ‖ payload ‖ content topic ‖ meta ‖ timestamp(8, big-endian))
     public func hash(on pubsubTopic: PubsubTopic) -> MessageHash {
-        let time = withUnsafeBytes(of: timestamp.rawValue.bigEndian, Array.init)
-        let digest = SHA256.hash(Array(pubsubTopic.rawValue.utf8), payload, Array(contentTopic.rawValue.utf8), meta, time)
-        return MessageHash(bytes: digest)
+        let (first, second) = (pubsubTopic.rawValue.utf8, contentTopic.rawValue.utf8)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(first.count + payload.count + second.count + meta.count + 8)
+        bytes += first
+        bytes += payload
+        bytes += second
+        bytes += meta
+        withUnsafeBytes(of: timestamp.rawValue.bigEndian) { bytes += $0 }
+        return MessageHash(bytes: SHA256.hash(bytes))
     }
 }
 

@@ -222,22 +222,22 @@ struct StatusHandler: WakuHandler {
         ).map { found in
             // Unanswered parts of a query earn nothing for the registrants of the others.
             let part = message.byteCount / max(1, registrants.count)
-            let admitted = withinLimits(found, queryByteCount: part, at: now)
+            let (admitted, charges) = withinLimits(found, queryByteCount: part, at: now)
             return Reply(
                 joining: servers.compactMap { server in
                     let own = servers.count == 1 ? admitted : admitted.filter { $0.key.server == server.mark }
-                    return answer(own, by: server, to: origin, message, at: now)
+                    return answer(own, charges, by: server, to: origin, message, at: now)
                 })
         }
     }
 
     private func answer(
-        _ admitted: [StoredRegistration], by server: ServedIdentity, to origin: MessageOrigin, _ message: Decoded<AddressedCommand>,
-        at now: Timestamp
+        _ admitted: [StoredRegistration], _ charges: [KeyHash: Charge], by server: ServedIdentity, to origin: MessageOrigin,
+        _ message: Decoded<AddressedCommand>, at now: Timestamp
     ) -> Reply? {
         guard let response = server.queries.answer(admitted, messageID: origin.id) else { return nil }
         let payload = response.encoded()
-        let charge = admitted.first.map { limits.charge(of: $0.registration, at: now) } ?? .unattributed
+        let charge = admitted.first.flatMap { charges[$0.key.keyHash] } ?? .unattributed
         if limits.refuses(for: charge, { $0.answer(byteCount: payload.count, for: charge, at: now) }) { return nil }
         return server.replies.reply(
             .queryResponse, payload, to: origin.sender, on: message.pubsubTopic, times: message.times, question: message.hash)
@@ -247,9 +247,11 @@ struct StatusHandler: WakuHandler {
         node.counters.add(reply == nil ? .queryUnanswered : .queryAnswered)
     }
 
-    /// Removes registrants over their answer rate, with all of their rows.
-    private func withinLimits(_ found: [StoredRegistration], queryByteCount: Int, at now: Timestamp) -> [StoredRegistration] {
-        guard !limits.limiter.isUnlimited else { return found }
+    /// Removes registrants over their answer rate, with all of their rows. Returns the charge of each registrant too; none without limits.
+    private func withinLimits(
+        _ found: [StoredRegistration], queryByteCount: Int, at now: Timestamp
+    ) -> (admitted: [StoredRegistration], charges: [KeyHash: Charge]) {
+        guard !limits.limiter.isUnlimited else { return (found, [:]) }
         var sizes: [KeyHash: (byteCount: Int, charge: Charge)] = [:]
         for stored in found {
             let size = sizes[stored.key.keyHash]
@@ -262,6 +264,6 @@ struct StatusHandler: WakuHandler {
                 $0.answer(byteCount: size.byteCount, about: registrant, queryByteCount: queryByteCount, size.charge.standing, at: now)
             }
         }
-        return refused.isEmpty ? found : found.filter { refused[$0.key.keyHash] == nil }
+        return (refused.isEmpty ? found : found.filter { refused[$0.key.keyHash] == nil }, sizes.mapValues(\.charge))
     }
 }

@@ -7,6 +7,9 @@ package enum ProtobufC {
     /// The generated function that sets a message's descriptor and the defaults of its fields.
     package typealias Initialize<M> = (UnsafeMutablePointer<M>?) -> Void
 
+    /// A registration fits, with its lists; longer messages take blocks from the heap besides.
+    private static let arenaByteCount = 4096
+
     /// Calls `body` with the decoded C message, which is freed afterwards: copy anything that must outlive the call. The counts of repeated fields must have been
     /// checked by `ProtobufScan`.
     package static func decode<M, R>(
@@ -16,9 +19,19 @@ package enum ProtobufC {
             initialize(empty.baseAddress)
             return UnsafeRawBufferPointer(empty).load(as: ProtobufCMessage.self).descriptor
         }
-        guard let message = protobuf_c_message_unpack(descriptor, nil, bytes.count, bytes) else { throw .malformed }
-        defer { protobuf_c_message_free_unpacked(message, nil) }
-        return try body(UnsafeMutableRawPointer(message).assumingMemoryBound(to: M.self))
+        return try withUnsafeTemporaryAllocation(byteCount: arenaByteCount, alignment: DecodingArena.alignment) {
+            memory throws(ProtobufError) in
+            var arena = DecodingArena(memory)
+            defer { arena.free() }
+            let message = withUnsafeMutablePointer(to: &arena) { arena in
+                var allocator = ProtobufCAllocator(
+                    alloc: { $0?.assumingMemoryBound(to: DecodingArena.self).pointee.allocate($1) }, free: { _, _ in },
+                    allocator_data: arena)
+                return protobuf_c_message_unpack(descriptor, &allocator, bytes.count, bytes)
+            }
+            guard let message else { throw .malformed }
+            return try body(UnsafeMutableRawPointer(message).assumingMemoryBound(to: M.self))
+        }
     }
 
     /// Encodes a message. `fill` sets the fields of an initialized message, with memory from the arena.
@@ -34,6 +47,35 @@ package enum ProtobufC {
                 }
             }
         }
+    }
+}
+
+/// The memory of a decoded message, freed as a whole: libprotobuf-c allocates each field by itself.
+private struct DecodingArena {
+    static let alignment = 16
+
+    private var rest: Slice<UnsafeMutableRawBufferPointer>
+    /// Blocks for fields that the first memory has no room for.
+    private var blocks: [UnsafeMutableRawPointer] = []
+
+    init(_ memory: UnsafeMutableRawBufferPointer) {
+        rest = memory[...]
+    }
+
+    mutating func allocate(_ count: Int) -> UnsafeMutableRawPointer? {
+        guard count >= 0, count <= Int.max - Self.alignment else { return nil }
+        let size = (max(count, 1) + Self.alignment - 1) & ~(Self.alignment - 1)
+        if size <= rest.count {
+            defer { rest = rest.dropFirst(size) }
+            return UnsafeMutableRawBufferPointer(rebasing: rest).baseAddress
+        }
+        let block = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: Self.alignment)
+        blocks.append(block)
+        return block
+    }
+
+    func free() {
+        for block in blocks { block.deallocate() }
     }
 }
 
@@ -53,7 +95,8 @@ extension ProtobufCBinaryData {
     /// - Throws: `ProtobufError.notUTF8`
     package func utf8() throws(ProtobufError) -> [UInt8] {
         let bytes = bytes
-        guard String(validating: bytes, as: UTF8.self) != nil else { throw .notUTF8 }
+        // Most strings are ASCII, for which no String must be made.
+        guard bytes.allSatisfy({ $0 < 0x80 }) || String(validating: bytes, as: UTF8.self) != nil else { throw .notUTF8 }
         return bytes
     }
 }
