@@ -25,24 +25,14 @@ extension BenchResult {
         note = note.map { $0 + "\n" + text } ?? text
     }
 
-    /// Adds the medians of the floor's costs.
-    mutating func describe(_ floor: Floor, costs: [[Primitive: FloorCost]], cores: Int, store: StoreLocation = .dataFolder) {
-        var medians: [Primitive: FloorCost] = [:]
-        for primitive in floor.primitives {
-            let measured = costs.compactMap { $0[primitive] }
-            medians[primitive] = FloorCost(
-                cpuMicroseconds: median(measured.map(\.cpuMicroseconds)), coreMicroseconds: median(measured.map(\.coreMicroseconds)),
-                serverMicroseconds: median(measured.map(\.serverMicroseconds)),
-                writerMicroseconds: median(measured.map(\.writerMicroseconds)))
-        }
-        let sum = floor.cost(medians)
-        floorMicroseconds = sum.cpuMicroseconds
-        floorServerMicroseconds = store == .dataFolder ? nil : sum.serverMicroseconds
-        floorRate = sum.rate(cores: cores)
-        self.floor = floor.items.map { item in
-            FloorPart(
-                name: item.primitive.name(on: store), count: item.count, microseconds: medians[item.primitive]?.cpuMicroseconds ?? 0,
-                reason: item.reason)
-        }
+    /// Adds the medians of rounds and of the floor.
+    mutating func add(_ measured: FloorRounds, store: StoreLocation = .dataFolder) {
+        add(rounds: measured.rounds)
+        ratiosToFloor = measured.ratios
+        let floor = FloorMeasurement.median(of: measured.floors)
+        floorMicroseconds = floor.cpuMicroseconds
+        limitMicroseconds = floor.limitMicroseconds
+        floorServerMicroseconds = store == .dataFolder ? nil : floor.serverMicroseconds
+        self.floor = floor.parts
     }
 }

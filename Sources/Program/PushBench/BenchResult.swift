@@ -5,20 +5,18 @@ package struct BenchResult: Sendable {
     package var rate: Double?
     /// CPU time of the whole process per message.
     package var cpuMicroseconds: Double?
-    /// CPU time of the bare library calls per message, measured with all cores busy.
+    /// CPU time of the library calls that a message needs: see ``Floor``.
     package var floorMicroseconds: Double?
+    /// The same with the best known implementation.
+    package var limitMicroseconds: Double?
     /// The part of ``floorMicroseconds`` that a PostgreSQL server on this machine spends; nil with another store.
     package var floorServerMicroseconds: Double?
-    /// The rate that the floor allows on these cores, measured before and after.
-    package var floorRate: Double?
-    /// `rate / floorRate`: 1 is as fast as the library calls alone. Median of the rounds.
-    package var ratioToFloor: Double?
-    /// The floor's share of the process's CPU time; the rest is the node's own. A server's CPU time is in neither. More stable than ``ratioToFloor``
-    /// on a busy machine.
-    package var cpuRatioToFloor: Double? {
-        guard let floorMicroseconds, let cpuMicroseconds, cpuMicroseconds > 0 else { return nil }
-        return (floorMicroseconds - (floorServerMicroseconds ?? 0)) / cpuMicroseconds
-    }
+    /// The floor's share of the process's CPU time in each round; the rest is the node's own. A server's CPU time is in neither.
+    package var ratiosToFloor: [Double] = []
+    package var ratioToFloor: Double? { ratiosToFloor.isEmpty ? nil : median(ratiosToFloor) }
+    /// CPU time of the whole process per message at a quarter of ``rate``, and at half of it.
+    package var cpuMicrosecondsAtQuarter: Double?
+    package var cpuMicrosecondsAtHalf: Double?
     /// Time from delivery to the publication of the answer, at ``latencyRate``.
     package var latencies: LatencyHistogram?
     package var latencyRate: Double?
@@ -39,7 +37,9 @@ package struct BenchResult: Sendable {
     package struct FloorPart: Sendable, Encodable {
         package let name: String
         package let count: Double
-        package let microseconds: Double
+        package let limit: Double
+        package var microseconds: Double
+        package var serverMicroseconds: Double
         package let reason: String
     }
 }
@@ -70,8 +70,11 @@ extension BenchResult: Encodable {
         try always("cpuMicroseconds", cpuMicroseconds)
         try always("floorMicroseconds", floorMicroseconds)
         try always("ratioToFloor", ratioToFloor)
-        try ifMeasured("cpuRatioToFloor", cpuRatioToFloor)
-        try ifMeasured("floorRate", floorRate)
+        try ifMeasured("lowestRatioToFloor", ratiosToFloor.min())
+        try ifMeasured("highestRatioToFloor", ratiosToFloor.max())
+        try ifMeasured("limitMicroseconds", limitMicroseconds)
+        try ifMeasured("cpuMicrosecondsAtQuarter", cpuMicrosecondsAtQuarter)
+        try ifMeasured("cpuMicrosecondsAtHalf", cpuMicrosecondsAtHalf)
         try ifMeasured("floorServerMicroseconds", floorServerMicroseconds)
         try ifMeasured("p50Microseconds", latencies?.percentile(0.5))
         try ifMeasured("p99Microseconds", latencies?.percentile(0.99))

@@ -11,6 +11,12 @@ package struct BenchSettings: Sendable {
     package var cores = ProcessInfo.processInfo.activeProcessorCount
     /// Number of messages that the relay delivers at once.
     package var batch = 200
+    /// The number of registrations that are stored before messages are measured.
+    package var storedCount = 2_000
+    /// The least number of messages of which latencies are measured.
+    package var latencyCount = 32
+    /// This program, for processes of their own; nil to run everything in this process.
+    package var executable: String?
     /// Where temporary data folders are created.
     package var folder: String
     /// The node's store, for ``MessageBench``. In PostgreSQL each measurement has a schema of its own.

@@ -41,6 +41,8 @@ package struct CostBench: Sendable {
     // MARK: CPU time
 
     private func cpu(of kind: MessageBench.Kind) async throws -> Double {
+        var settings = settings
+        settings.latencyCount = 32
         let results = try await MessageBench(kind, settings: settings).run()
         return results.first?.cpuMicroseconds ?? .nan
     }

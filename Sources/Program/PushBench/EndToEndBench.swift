@@ -27,7 +27,6 @@ package struct EndToEndBench: Sendable {
         package var pollInterval = Duration.milliseconds(300)
     }
 
-    private static let clientCount = 2_000
     /// Requests in flight when the maximum rate is measured: fewer than a peer's queue can hold.
     private static let window = 2_000
     private static let cacheCapacity = 10_000
@@ -45,7 +44,9 @@ package struct EndToEndBench: Sendable {
             var results: [BenchResult] = []
             for attachment in [Attachment.libp2p, .rest(pollInterval: load.pollInterval)] {
                 let atRate = await maker.make(max(1, Int(load.rate * load.duration.seconds)), after: 0)
-                results += try await withNode(identity, folder, attachment) { try await measureLatencies(atRate, attachment, $0) }
+                results += try await withNode(identity, folder, attachment) {
+                    try await measureLatencies(atRate, of: maker, attachment, $0)
+                }
             }
             let atOnce = await maker.make(Int(min(max(2_000 * settings.seconds, 64), 20_000)), after: 0)
             return results + [try await withNode(identity, folder, .libp2p) { try await measureRate(atOnce, $0) }]
@@ -134,14 +135,16 @@ package struct EndToEndBench: Sendable {
         }
     }
 
-    private func measureLatencies(_ questions: [Question], _ attachment: Attachment, _ network: Network) async throws -> [BenchResult] {
+    private func measureLatencies(
+        _ questions: [Question], of maker: QuestionMaker, _ attachment: Attachment, _ network: Network
+    ) async throws -> [BenchResult] {
         try await waitUntilAttached(network)
         let start = Clock.uptime() + 10_000_000
         for (index, question) in questions.enumerated() {
             let due = start + UInt64(Double(index) * 1e9 / load.rate)
             let now = Clock.uptime()
             if due > now { try await Task.sleep(for: .nanoseconds(Int64(due - now)), tolerance: .zero) }
-            network.posts.asked(index % Self.clientCount, at: due)
+            network.posts.asked(maker.client(of: index), at: due)
             network.answers.asked(question.answerTopic, at: due)
             try await network.publish(question)
             if index.isMultiple(of: 16) { settings.progress("end to end: \(attachment.name)", Double(index) / Double(questions.count)) }

@@ -1,3 +1,5 @@
+import CurlClient
+import Delivery
 import NodeAssembly
 import NodeMetrics
 import PushNode
@@ -26,7 +28,8 @@ package struct MessageBench: Sendable {
 
         var floor: Floor {
             switch self {
-            case .registration, .update: .registration
+            case .registration: .registration
+            case .update: .update
             case .stale: .stale
             case .query: .query
             case .request: .request
@@ -36,12 +39,21 @@ package struct MessageBench: Sendable {
             }
         }
 
-        /// Number of registrants stored in advance. Deriving the key of a query topic takes about 7 ms.
-        var seedCount: Int {
+        /// Whether each message is of a new registrant.
+        var isOfStrangers: Bool { self == .registration || self == .v01Register }
+
+        /// The number of registrants that messages come from or are about.
+        ///
+        /// - Parameter stored: the number of registrations that are stored in advance.
+        func clientCount(stored: Int) -> Int {
             switch self {
             case .registration, .v01Register: 0
-            case .query: 32
-            case .update, .stale, .request, .v01Query, .v01Request: 2_000
+            // Deriving the key of a query topic takes about 7 ms.
+            case .query: min(stored, 32)
+            // Each holds its keys in memory.
+            case .update, .stale, .request: min(stored, 100_000)
+            // They are stored by messages.
+            case .v01Query, .v01Request: min(stored, 2_000)
             }
         }
     }
@@ -54,6 +66,17 @@ package struct MessageBench: Sendable {
         self.settings = settings
     }
 
+    /// Runs `body` with gorush as a process of its own, to which notifications are posted over HTTP; in this process if there is no program to start.
+    private func withGorush<R: Sendable>(in folder: String, _ body: (any NotificationPosting) async throws -> R) async throws -> R {
+        guard let executable = settings.executable else { return try await body(PostingStandIn(latency: settings.gorushLatency)) }
+        let process = try BenchChild(
+            executable, ["run", "--gorush-sink", "--gorush-latency", "\(Int(settings.gorushLatency.seconds * 1000))ms"],
+            output: folder + "/gorush")
+        defer { process.end() }
+        let port = try await process.line { $0.hasPrefix("port ") ? $0.dropFirst(5) : nil }
+        return try await body(try GorushClient(client: CurlClient(), url: "http://127.0.0.1:\(port)"))
+    }
+
     package func run() async throws -> [BenchResult] {
         try await settings.withStore { bareFolder, bareStore in
             let meter = PrimitiveMeter(folder: bareFolder, slice: settings.slice, store: bareStore)
@@ -61,21 +84,22 @@ package struct MessageBench: Sendable {
             return try await settings.withStore { folder, store in
                 settings.progress("\(kind.rawValue): registrants", 0)
                 let identity = PrivateKey.generate()
-                let maker = await QuestionMaker(kind, identity: identity, cores: settings.cores)
-                if !maker.clients.isEmpty, !kind.isV01 {
-                    try await BenchNode.seed(maker.clients, identity: identity, folder: folder, at: store)
+                let maker = await QuestionMaker(kind, identity: identity, cores: settings.cores, stored: settings.storedCount)
+                if !kind.isV01 {
+                    try await BenchNode.seed(
+                        maker.clients, strangers: settings.storedCount - maker.clients.count, identity: identity, folder: folder, at: store)
                 }
                 var configuration = BenchNode.configuration(identity, folder)
                 configuration.store = store
                 if settings.isTraced { configuration.tracer = MessageTracer(TraceBuffer.Configuration()) }
                 if kind.isV01 { configuration.statusV01 = StatusPushV01.Configuration() }
-                return try await BenchNode.running(
-                    configuration, gorush: PostingStandIn(latency: settings.gorushLatency)
-                ) { [settings, kind] node in
-                    // Version 0.1 records are registered by messages.
-                    if kind.isV01, !maker.clients.isEmpty { try await maker.registerAll(at: node.relay, batch: settings.batch) }
-                    var run = MessageRun(kind: kind, settings: settings, meter: meter, maker: maker, relay: node.relay)
-                    return try await run.measure()
+                return try await withGorush(in: folder) { gorush in
+                    try await BenchNode.running(configuration, gorush: gorush) { [settings, kind] node in
+                        // Version 0.1 records are registered by messages.
+                        if kind.isV01, !maker.clients.isEmpty { try await maker.registerAll(at: node.relay, batch: settings.batch) }
+                        var run = MessageRun(kind: kind, settings: settings, meter: meter, maker: maker, relay: node.relay)
+                        return try await run.measure()
+                    }
                 }
             }
         }

@@ -39,7 +39,6 @@ package struct ShardBench: Sendable {
         defer { mesh.end() }
         let addresses = try await mesh.line { $0.hasPrefix("/") ? $0.split(separator: " ").map(String.init) : nil }
         let node = try SpawnedNode(executable: executable, identityFile: identityFile, folder: folder + "/data", relays: addresses)
-        defer { node.kill() }
         try await node.waitUntilReady(limit: .seconds(60))
 
         let accepted = Self.gossip + "{result=\"accepted\"}"

@@ -12,8 +12,6 @@ import WakuCrypto
 
 /// The start-up time, memory and disk usage of a node with many registrations.
 package struct StartupBench: Sendable {
-    private static let chunk = 10_000
-
     let settings: BenchSettings
     let registrationCount: Int
     /// This program, which is started as `serve`.
@@ -57,37 +55,10 @@ package struct StartupBench: Sendable {
         } catch {
             throw BenchError.disk
         }
-        let store = try NodeAssembly.store(in: data, of: identity)
-        let server = identity.publicKey
-        var ownBytes = 0
-        for start in stride(from: 0, to: registrationCount, by: Self.chunk) {
-            settings.progress("start-up: \(registrationCount) registrations", Double(start) / Double(registrationCount))
-            let count = min(Self.chunk, registrationCount - start)
-            var records: [RegistrationRecord] = []
-            for number in start..<start + count {
-                // Only the last registrant is queried; the others need no private keys.
-                let isOwner = number == registrationCount - 1
-                let registration = isOwner ? owner.registration(version: 1, server: server) : Self.stranger()
-                let hash = isOwner ? owner.keyHash : KeyHash(bytes: randomBytes(KeyHash.byteCount)) ?? owner.keyHash
-                let bytes = registration.encoded()
-                let key = RegistrationKey(keyHash: hash, installationID: registration.installationID)
-                records.append(RegistrationRecord(key: key, version: registration.version, changedAt: .now(), registration: bytes))
-                ownBytes += bytes.count + hash.bytes.count + registration.installationID.bytes.count
-            }
-            for result in await store.commitEach(records.map(Registrations(store.sealer).merge)) { _ = try result.get() }
-        }
-        try store.close()
+        let ownBytes = try await BenchNode.seed(
+            [owner], strangers: registrationCount - 1, identity: identity, folder: data,
+            progress: { settings.progress("start-up: \(registrationCount) registrations", $0) })
         return (ownBytes, try BareDatabase.byteCount(path: DataFolder.databasePath(in: data)))
-    }
-
-    /// A registration of the usual size, with random bytes as grant.
-    private static func stranger() -> PushNotificationRegistration {
-        var registration = BenchClient.device(
-            token: DeviceToken(hexString(randomBytes(32))), accessToken: AccessToken("9f1b0c6e-52d3-4b7a-8a57-0d2c6d1e4f3a"))
-        registration.version = 1
-        registration.grant = randomBytes(65)
-        registration.blockedChatList = (0..<5).map { _ in randomBytes(64) }
-        return registration
     }
 
     // MARK: Start
@@ -113,7 +84,6 @@ package struct StartupBench: Sendable {
             return try await observer.running(deliver: { answers.note($0) }) {
                 let began = Clock.uptime()
                 let node = try SpawnedNode(executable: executable, identityFile: identityFile, folder: data, relays: [relayURL])
-                defer { node.kill() }
                 try await node.waitUntilReady(limit: .seconds(120))
                 let ready = Clock.uptime()
                 answers.asked(question.answerTopic, at: began)

@@ -5,7 +5,9 @@ import Testing
 /// Tests that all benchmarks run and print results, not how fast.
 @Suite(.timeLimit(.minutes(5)))
 struct BenchTests {
-    private static let tiny = ["--seconds", "0.02", "--rounds", "1", "--rate", "20", "--poll-interval", "20ms", "--json"]
+    private static let tiny = [
+        "--seconds", "0.02", "--rounds", "1", "--rate", "20", "--poll-interval", "20ms", "--stored", "300", "--latencies", "32", "--json",
+    ]
 
     /// The short form leaves out what takes long to set up.
     @Test("Every benchmark in its shortest form: all messages are answered, all figures printed, nothing left on disk")
@@ -37,7 +39,7 @@ struct BenchTests {
         for name in messages {
             let result = try #require(results.first { $0["name"] as? String == name })
             let positive = [
-                "rate", "cpuMicroseconds", "floorMicroseconds", "floorRate", "ratioToFloor", "p50Microseconds", "p99Microseconds",
+                "rate", "cpuMicroseconds", "floorMicroseconds", "limitMicroseconds", "ratioToFloor", "p50Microseconds", "p99Microseconds",
                 "p999Microseconds", "latencyRate",
             ]
             for key in positive { #expect(result[key] as? Double ?? 0 > 0, "\(name) \(key)") }

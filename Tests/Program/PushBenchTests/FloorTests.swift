@@ -5,31 +5,36 @@ import Testing
 
 @Suite("Floors and what is told of them")
 struct FloorTests {
-    @Test("A floor is the sum of its parts, each as often as it is needed")
-    func sum() {
+    @Test func floorAndLimitAreSumsOfTheirParts() {
         let floor = Floor(items: [
-            Floor.Item(.recover, times: 3, "signatures"), Floor.Item(.ecdh, "key"), Floor.Item(.upsert100, "row"),
+            Floor.Item(.recover, times: 3, limit: 1, "signatures"), Floor.Item(.ecdh, "key"), Floor.Item(.upsert100, limit: 0, "row"),
+            Floor.Item(.append100, times: 0, limit: 1, "row"),
         ])
-        let cost = floor.cost([
-            .recover: FloorCost(cpuMicroseconds: 30, coreMicroseconds: 40), .ecdh: FloorCost(cpuMicroseconds: 29, coreMicroseconds: 31),
-            .upsert100: FloorCost(cpuMicroseconds: 16, coreMicroseconds: 16),
-            .verify: FloorCost(cpuMicroseconds: 1000, coreMicroseconds: 1000),
+        let cost = floor.measurement([
+            .recover: FloorCost(cpuMicroseconds: 30), .ecdh: FloorCost(cpuMicroseconds: 29),
+            .upsert100: FloorCost(cpuMicroseconds: 16, serverMicroseconds: 9), .append100: FloorCost(cpuMicroseconds: 2),
+            .verify: FloorCost(cpuMicroseconds: 1000),
         ])
-        #expect(cost == FloorCost(cpuMicroseconds: 135, coreMicroseconds: 167))
-        #expect(cost.rate(cores: 2) == 2e6 / 167)
-        #expect(FloorCost().rate(cores: 2) == 0)
+        #expect(cost.cpuMicroseconds == 135 && cost.limitMicroseconds == 61 && cost.serverMicroseconds == 9)
+        #expect(cost.rate(cores: 2) == 2e6 / 135)
+        #expect(FloorMeasurement().rate(cores: 2) == 0)
     }
 
-    @Test("SQLite's writer is one thread: more cores do not make it faster")
-    func writer() {
-        let floor = Floor(items: [Floor.Item(.select, "row"), Floor.Item(.upsert100, times: 2, "two rows")])
-        let cost = floor.cost([
-            .select: FloorCost(cpuMicroseconds: 10, coreMicroseconds: 10),
-            .upsert100: FloorCost(cpuMicroseconds: 12, coreMicroseconds: 12, writerMicroseconds: 12),
-        ])
-        #expect(cost.rate(cores: 1) == 1e6 / 34)
-        #expect(cost.rate(cores: 2) == 1e6 / 24)
-        #expect(cost.rate(cores: 8) == 1e6 / 24)
+    @Test func ratioIsThatOfTheFloorBeforeAndAfterEachRound() async throws {
+        var floors = [100.0, 300, 200].makeIterator()
+        var rounds = try await FloorRounds {
+            var floor = FloorMeasurement()
+            floor.add("recover", FloorCost(cpuMicroseconds: floors.next() ?? 0, serverMicroseconds: 20), "sender")
+            return floor
+        }
+        #expect(rounds.count(for: 0.5, cores: 2) == 10_000)
+        for cpu in [360.0, 230] {
+            try await rounds.add(FullSpeed(rate: 1000, cpuMicroseconds: cpu, count: 10, unanswered: 0))
+        }
+        #expect(rounds.ratios == [0.5, 1])
+        var result = BenchResult(name: "query")
+        result.add(rounds)
+        #expect(result.ratioToFloor == 0.75 && result.floorMicroseconds == 200 && result.cpuMicroseconds == 295 && result.messages == 20)
     }
 
     /// With the figures that were found for one idle core when the project began, a registration is what was found then: 262 µs, without the
@@ -40,8 +45,11 @@ struct FloorTests {
             .ecdh: 29.6, .recover: 30.7, .sign: 19.9, .eciesOpen: 31, .eciesSeal: 46.6, .aesOpen: 0.5, .aesSeal: 0.5, .shake256: 0.39,
             .keccak65: 0.27, .keccak600: 1.26, .protobufDecode: 0.46, .protobufEncode: 0.21, .upsert100: 16, .sha256: 0.5, .select: 3,
         ]
-        let costs = microseconds.mapValues { FloorCost(cpuMicroseconds: $0, coreMicroseconds: $0) }
-        #expect(abs(Floor.registration.cost(costs).cpuMicroseconds - 230) < 10)
+        let costs = microseconds.mapValues { FloorCost(cpuMicroseconds: $0) }
+        #expect(abs(Floor.registration.measurement(costs).cpuMicroseconds - 230) < 10)
+        // The limit has no rows of tables; an update's no shared key either.
+        #expect(abs(Floor.registration.measurement(costs).limitMicroseconds - 211) < 10)
+        #expect(abs(Floor.update.measurement(costs).limitMicroseconds - 150) < 10)
     }
 
     @Test("A stale registration needs neither the grant nor the disk; nothing is answered without two signatures and a seal")
@@ -50,9 +58,10 @@ struct FloorTests {
             floor.items.filter { $0.primitive == primitive }.reduce(0) { $0 + $1.count }
         }
         #expect(count(.recover, .registration) == 2)
+        #expect(count(.recover, .update) == 1)
         #expect(count(.recover, .stale) == 1)
         #expect(count(.upsert100, .stale) == 0)
-        for floor in [Floor.registration, .stale, .query, .request] {
+        for floor in [Floor.registration, .update, .stale, .query, .request] {
             #expect(count(.sign, floor) == 2)
             #expect(count(.eciesSeal, floor) == 1)
             for item in floor.items { #expect(!item.reason.isEmpty) }
@@ -78,20 +87,18 @@ struct FloorTests {
     func json() throws {
         var result = BenchResult(name: "registration new")
         result.rate = 4000.123
-        result.describe(
-            Floor(items: [Floor.Item(.recover, times: 2, "signatures")]),
-            costs: [
-                [.recover: FloorCost(cpuMicroseconds: 30, coreMicroseconds: 50)],
-                [.recover: FloorCost(cpuMicroseconds: 34, coreMicroseconds: 50)],
-                [.recover: FloorCost(cpuMicroseconds: 31, coreMicroseconds: 90)],
-            ], cores: 2)
+        let floor = Floor(items: [Floor.Item(.recover, times: 2, limit: 1, "signatures")])
+        let median = FloorMeasurement.median(of: [30, 34, 31].map { floor.measurement([.recover: FloorCost(cpuMicroseconds: $0)]) })
+        (result.floorMicroseconds, result.limitMicroseconds, result.floor) = (
+            median.cpuMicroseconds, median.limitMicroseconds, median.parts
+        )
         let object = try #require(try JSONSerialization.jsonObject(with: JSONEncoder().encode(result)) as? [String: Any])
         #expect(object["name"] as? String == "registration new")
         #expect(object["rate"] as? Double == 4000)
         #expect(object["cpuMicroseconds"] is NSNull)
         #expect(object["ratioToFloor"] is NSNull)
         #expect(object["floorMicroseconds"] as? Double == 62)
-        #expect(object["floorRate"] as? Double == 20_000)
+        #expect(object["limitMicroseconds"] as? Double == 31)
         #expect(object["p50Microseconds"] == nil)
         let part = try #require((object["floor"] as? [[String: Any]])?.first)
         #expect(part["name"] as? String == "recover")

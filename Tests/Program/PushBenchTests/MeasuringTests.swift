@@ -1,5 +1,6 @@
 import Core
 import NodeMetrics
+import Storage
 import Synchronization
 import TestSupport
 import Testing
@@ -78,6 +79,22 @@ struct MeasuringTests {
         #expect(await makeInParallel(0, cores: 2) { $0 } == [])
     }
 
+    @Test func everyClientHasItsTurnInRandomOrder() async {
+        let maker = await QuestionMaker(.update, identity: .generate(), cores: 2, stored: 200)
+        let first = (0..<200).map(maker.client)
+        #expect(Set(first) == Set(0..<200) && first != Array(0..<200))
+        #expect((200..<400).map(maker.client) == first)
+    }
+
+    @Test func otherRegistrationsAreStoredToo() async throws {
+        let folder = try TemporaryFolder()
+        let identity = PrivateKey.generate()
+        let clients = [BenchClient(deviceToken: DeviceToken("device"))]
+        let byteCount = try await BenchNode.seed(clients, strangers: 20, identity: identity, folder: folder.path)
+        #expect((21 * 500..<21 * 1000).contains(byteCount))
+        #expect(try BareDatabase.byteCount(path: DataFolder.databasePath(in: folder.path)) > byteCount)
+    }
+
     @Test("Requests that were made an hour ahead are answered")
     func madeAhead() async throws {
         let folder = try TemporaryFolder()
@@ -123,6 +140,8 @@ struct MeasuringTests {
         #expect(result.name == kind.rawValue)
         // 32 at least at full speed, and again at half of it.
         #expect(result.messages ?? 0 >= 64)
+        #expect(result.cpuMicrosecondsAtQuarter ?? 0 > 0 && result.cpuMicrosecondsAtHalf ?? 0 > 0)
+        #expect(result.ratioToFloor ?? 0 > 0 && result.limitMicroseconds ?? 0 < result.floorMicroseconds ?? 0)
         #expect(result.unanswered == 0)
         #expect(result.latencies?.count ?? 0 >= 32)
     }

@@ -10,9 +10,10 @@ struct Bench: ReportingCommand {
         commandName: "run",
         abstract: "Measures the throughput and latency of a node on this machine, against the cost of the library calls alone.",
         discussion: """
-            Keys and messages are generated first. Then a real node with a data folder is fed as fast as it accepts messages, and at half that rate to \
-            measure latencies. FLOOR is the CPU time of the bare library calls that such a message needs, measured before and after each round \
-            on as many cores; RATIO is the achieved rate divided by the rate at the floor: 1 is as fast as the libraries alone.
+            Keys and messages are generated first. Then a real node with a data folder is fed as fast as it accepts messages, then at a quarter and \
+            at half of that rate, for the cost of a lighter load and for latencies. FLOOR is the CPU time of the library calls that such a message \
+            needs, measured before and after each round on as many cores; LIMIT is the same with keys and rows of known clients in memory and one \
+            appended row. RATIO is FLOOR divided by CPU, with its spread over the rounds: 1 is as fast as the libraries alone.
 
             EXAMPLES
               waku-push-bench
@@ -63,6 +64,15 @@ struct Bench: ReportingCommand {
     )
     var store: String?
 
+    @Option(
+        help:
+            "Number of registrations that are stored before registration, query and request are measured. Messages are about up to 100,000 of them, in random order; queries about 32."
+    )
+    var stored: Int = 20_000
+
+    @Option(help: "Least number of messages of which latencies are measured, for registration, query, request and v0.1.")
+    var latencies: Int = 20_000
+
     @Option(help: "Number of messages that the relay delivers at once.")
     var batch: Int = 200
 
@@ -94,6 +104,10 @@ struct Bench: ReportingCommand {
     @Flag(help: .hidden)
     var relaySink = false
 
+    /// Runs gorush for the benchmark of requests.
+    @Flag(help: .hidden)
+    var gorushSink = false
+
     /// Runs the second process of the shard benchmark, with this many peers.
     @Option(help: .hidden)
     var shardPeers: Int?
@@ -106,6 +120,8 @@ struct Bench: ReportingCommand {
         guard seconds > 0, seconds <= 3600 else { throw ValidationError("--seconds must be above 0 and at most 3600") }
         guard (1...100).contains(rounds) else { throw ValidationError("--rounds must be 1 to 100") }
         guard (1...100_000_000).contains(registrations) else { throw ValidationError("--registrations must be 1 to 100000000") }
+        guard (1...100_000_000).contains(stored) else { throw ValidationError("--stored must be 1 to 100000000") }
+        guard (1...10_000_000).contains(latencies) else { throw ValidationError("--latencies must be 1 to 10000000") }
         guard rate.map({ $0 > 0 && $0 <= 10_000 }) ?? true else { throw ValidationError("--rate must be above 0 and at most 10000") }
         guard (1...10_000).contains(batch) else { throw ValidationError("--batch must be 1 to 10000") }
         guard store != nil || !parts.contains(.nodes) else {
@@ -118,6 +134,7 @@ struct Bench: ReportingCommand {
 
     func execute() async throws {
         if relaySink { return try await RelayBenchSink().run() }
+        if gorushSink { return try await GorushLoopback.run(latency: gorushLatency.duration) }
         if let shardPeers { return try await ShardPeers(count: shardPeers, rate: rate ?? 100).run() }
         if let webPushOrigins { return try await WebPushOrigins(folder: data, count: webPushOrigins).run() }
         let location = try store.map { StoreLocation.postgreSQL(try PostgreSQLAddress($0)) } ?? .dataFolder
@@ -149,6 +166,9 @@ struct Bench: ReportingCommand {
         settings.rounds = rounds
         settings.batch = batch
         settings.store = store
+        settings.storedCount = stored
+        settings.latencyCount = latencies
+        settings.executable = try Self.executable()
         settings.gorushLatency = gorushLatency.duration
         settings.isTraced = traces
         settings.progress = { progress.show($0, $1) }

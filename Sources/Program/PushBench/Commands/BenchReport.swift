@@ -21,11 +21,17 @@ struct BenchReport: Encodable {
         if machine.build == "debug" { Output.line("A debug build is many times slower: swift build -c release --product waku-push-bench") }
         Output.line()
         Output.table(
-            ["NAME", "RATE/S", "CPU µs", "FLOOR µs", "RATIO", "CPU RATIO", "AT/S", "P50 µs", "P99 µs", "P99.9 µs", "RSS MiB"],
+            [
+                "NAME", "RATE/S", "CPU µs", "FLOOR µs", "LIMIT µs", "RATIO", "SPREAD", "CPU AT 1/4", "CPU AT 1/2", "AT/S", "P50 µs",
+                "P99 µs",
+                "P99.9 µs", "RSS MiB",
+            ],
             results.map { result in
                 [
                     result.name, Self.number(result.rate), Self.number(result.cpuMicroseconds), Self.number(result.floorMicroseconds),
-                    Self.number(result.ratioToFloor), Self.number(result.cpuRatioToFloor), Self.number(result.latencyRate),
+                    Self.number(result.limitMicroseconds), Self.number(result.ratioToFloor), Self.spread(result.ratiosToFloor),
+                    Self.number(result.cpuMicrosecondsAtQuarter), Self.number(result.cpuMicrosecondsAtHalf),
+                    Self.number(result.latencyRate),
                     Self.number(result.latencies?.percentile(0.5)), Self.number(result.latencies?.percentile(0.99)),
                     Self.number(result.latencies?.percentile(0.999)), result.residentBytes.map { "\($0 >> 20)" } ?? "",
                 ]
@@ -41,6 +47,12 @@ struct BenchReport: Encodable {
         Output.line(
             "\(Int(interval.seconds)) s: \(number(interval.rate))/s, p50 \(number(interval.p50Microseconds)) µs, "
                 + "p99 \(number(interval.p99Microseconds)) µs, \(memory) MiB")
+    }
+
+    /// The lowest and the highest value of several rounds.
+    private static func spread(_ values: [Double]) -> String {
+        guard values.count > 1, let lowest = values.min(), let highest = values.max() else { return "" }
+        return "\(number(lowest))–\(number(highest))"
     }
 
     /// About three significant digits.

@@ -1,18 +1,18 @@
 import Foundation
 
-/// A second process of a benchmark. Its output goes to a file.
+/// A second process of a benchmark. It is killed when this object is freed.
 final class BenchChild: Sendable {
-    private let process: Process
-    private let output: String
+    private let process = Process()
+    private let output: String?
 
-    init(_ executable: String, _ arguments: [String], output: String) throws(BenchError) {
-        _ = FileManager.default.createFile(atPath: output, contents: nil)
+    /// - Parameter output: the file for its output; nil to drop it.
+    init(_ executable: String, _ arguments: [String], output: String? = nil) throws(BenchError) {
         self.output = output
-        process = Process()
+        if let output { _ = FileManager.default.createFile(atPath: output, contents: nil) }
         process.executableURL = URL(fileURLWithPath: executable)
         process.arguments = arguments
         process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle(forWritingAtPath: output)
+        process.standardOutput = output.flatMap { FileHandle(forWritingAtPath: $0) } ?? FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         do {
             try process.run()
@@ -27,11 +27,19 @@ final class BenchChild: Sendable {
         if process.isRunning { kill(process.processIdentifier, SIGKILL) }
     }
 
+    var id: Int32 { process.processIdentifier }
+    var isRunning: Bool { process.isRunning }
+
+    /// Asks it to end.
+    func terminate() {
+        if process.isRunning { process.terminate() }
+    }
+
     /// Waits for the first complete line that `pick` accepts.
     func line<R>(_ pick: (String) -> R?) async throws -> R {
         var found: R?
         try await Self.wait("\(process.executableURL?.lastPathComponent ?? "a process") did not respond") {
-            let text = String(decoding: FileManager.default.contents(atPath: output) ?? Data(), as: UTF8.self)
+            let text = String(decoding: output.flatMap { FileManager.default.contents(atPath: $0) } ?? Data(), as: UTF8.self)
             for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
                 if let value = pick(String(line)) { found = value }
             }

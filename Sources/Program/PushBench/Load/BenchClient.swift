@@ -1,6 +1,7 @@
 import Foundation
 import Core
 import StatusProtocol
+import StatusServer
 import Waku
 import WakuCrypto
 
@@ -44,6 +45,19 @@ struct BenchClient: Sendable {
         registration.grant = Grant.make(client: identity, server: server, accessToken: accessToken)
         registration.blockedChatList = (0..<5).map { _ in randomBytes(64) }
         return registration
+    }
+
+    /// A registration of the usual size, with random bytes as key hash and grant.
+    static func strangersRecord() -> RegistrationRecord {
+        var registration = device(
+            token: DeviceToken(hexString(randomBytes(32))), accessToken: AccessToken("9f1b0c6e-52d3-4b7a-8a57-0d2c6d1e4f3a"))
+        registration.version = 1
+        registration.grant = randomBytes(65)
+        registration.blockedChatList = (0..<5).map { _ in randomBytes(64) }
+        guard let hash = KeyHash(bytes: randomBytes(KeyHash.byteCount)) else { preconditionFailure("a key hash has another length") }
+        return RegistrationRecord(
+            key: RegistrationKey(keyHash: hash, installationID: registration.installationID), version: 1, changedAt: .now(),
+            registration: registration.encoded())
     }
 
     // MARK: Messages

@@ -1,4 +1,5 @@
 import Delivery
+import Foundation
 import Logging
 import NodeAssembly
 import PushNode
@@ -72,23 +73,41 @@ struct BenchNode: Sendable {
     }
 
     /// Stores registrations directly in a database, many in a transaction.
-    static func seed(
-        _ clients: [BenchClient], identity: PrivateKey, folder: String, at location: StoreLocation = .dataFolder,
-        _ change: (inout PushNotificationRegistration) -> Void = { _ in }
-    ) async throws {
+    ///
+    /// - Parameters:
+    ///   - clients: registered with version 1.
+    ///   - count: the number of other registrations, with random keys.
+    ///   - location: where the store is.
+    ///   - progress: called with the part that is stored.
+    ///   - change: changes the clients' registrations.
+    /// - Returns: the size of the registrations' own data in bytes.
+    @discardableResult static func seed(
+        _ clients: [BenchClient], strangers count: Int = 0, identity: PrivateKey, folder: String, at location: StoreLocation = .dataFolder,
+        progress: (Double) -> Void = { _ in }, change: @escaping @Sendable (inout PushNotificationRegistration) -> Void = { _ in }
+    ) async throws -> Int {
+        let total = clients.count + max(0, count)
+        guard total > 0 else { return 0 }
         let store = try NodeAssembly.store(at: location, in: folder, of: identity)
         let server = identity.publicKey
-        for start in stride(from: 0, to: clients.count, by: 5_000) {
-            let part = clients[start..<min(start + 5_000, clients.count)]
-            let records = part.map { client in
+        var byteCount = 0
+        for start in stride(from: 0, to: total, by: 10_000) {
+            progress(Double(start) / Double(total))
+            let cores = ProcessInfo.processInfo.activeProcessorCount
+            let records = await makeInParallel(min(10_000, total - start), cores: cores) { offset in
+                guard start + offset < clients.count else { return BenchClient.strangersRecord() }
+                let client = clients[start + offset]
                 var registration = client.registration(version: 1, server: server)
                 change(&registration)
                 return RegistrationRecord(
                     key: client.key, version: registration.version, changedAt: .now(), registration: registration.encoded())
             }
+            byteCount += records.reduce(0) { sum, record in
+                sum + (record.registration?.count ?? 0) + record.key.keyHash.bytes.count + record.key.installationID.bytes.count
+            }
             for result in await store.commitEach(records.map(Registrations(store.sealer).merge)) { _ = try result.get() }
         }
         try store.close()
+        return byteCount
     }
 }
 
@@ -96,7 +115,7 @@ struct BenchNode: Sendable {
 struct PostingStandIn: NotificationPosting {
     let latency: Duration
 
-    func post(_ notifications: [Notification]) async -> PostResult {
+    func post(_ notifications: [Delivery.Notification]) async -> PostResult {
         if latency > .zero { try? await Task.sleep(for: latency) }
         return PostResult(outcome: .accepted, postedTokenCount: notifications.count, countedTokenCount: notifications.count)
     }

@@ -33,6 +33,8 @@ struct FullSpeed {
 /// Messages delivered when they are due, independently of earlier ones. Latency is measured from the due time.
 struct OpenLoop {
     let rate: Double
+    /// CPU time of the whole process per message, those of a flood included.
+    let cpuMicroseconds: Double
     let latencies: LatencyHistogram
     let count: Int
     let unanswered: Int
@@ -51,12 +53,14 @@ struct OpenLoop {
         }
         let answered = relay.answers
         var due: [UInt64] = []
+        let cpu = Clock.process()
         let answers = try await relay.recording {
             due = await relay.feed(messages, rate: rate * Double(share + 1))
             // It is unknown how many messages of a flood are answered, so this waits until no more answers come.
             _ = try await relay.waitForAnswers(
                 answered + messages.count, timeout: flood.isEmpty ? BenchRelay.timeout : .seconds(2))
         }
+        let cpuMicroseconds = Double(Clock.process() - cpu) / 1000 / Double(max(1, messages.count))
         var matcher = AnswerMatcher<ContentTopic>()
         for (index, question) in questions.enumerated() where index * (share + 1) < due.count {
             matcher.asked(question.answerTopic, at: due[index * (share + 1)])
@@ -66,6 +70,7 @@ struct OpenLoop {
         for answer in answers where !floodTopics.contains(answer.topic) {
             if let latency = matcher.answered(answer.topic, at: answer.time) { latencies.record(nanoseconds: latency) }
         }
-        return OpenLoop(rate: rate, latencies: latencies, count: questions.count, unanswered: matcher.waitingCount)
+        return OpenLoop(
+            rate: rate, cpuMicroseconds: cpuMicroseconds, latencies: latencies, count: questions.count, unanswered: matcher.waitingCount)
     }
 }

@@ -17,6 +17,14 @@ final class GorushLoopback: Sendable {
         self.received = received
     }
 
+    /// Prints the port on one line, then serves until the process is killed.
+    static func run(latency: Duration) async throws {
+        try await running(latency: latency) { server in
+            FileHandle.standardOutput.write(Data("port \(server.port.withLock(\.self))\n".utf8))
+            try await Task.sleep(for: .seconds(24 * 3600))
+        }
+    }
+
     var url: String { "http://127.0.0.1:\(port.withLock { $0 })" }
 
     /// Serves while `body` runs.

@@ -7,19 +7,24 @@ struct QuestionMaker: Sendable {
     let kind: MessageBench.Kind
     let server: PublicKey
     let clients: [BenchClient]
+    /// The order in which the clients take turns: random, so that consecutive messages read different pages.
+    private let order: [Int]
     private let topicKeys: [SymmetricKey]
     private let cores: Int
 
-    /// - Parameter deviceToken: makes the token of the client with this number.
+    /// - Parameters:
+    ///   - stored: the number of registrations that are stored in advance, which limits that of the clients.
+    ///   - deviceToken: makes the token of the client with this number.
     init(
-        _ kind: MessageBench.Kind, identity: PrivateKey, cores: Int,
+        _ kind: MessageBench.Kind, identity: PrivateKey, cores: Int, stored: Int = 2_000,
         deviceToken: @escaping @Sendable (Int) -> DeviceToken = { _ in DeviceToken(hexString(randomBytes(32))) }
     ) async {
         self.kind = kind
         self.cores = cores
         server = identity.publicKey
-        let clients = await makeInParallel(kind.seedCount, cores: cores) { BenchClient(deviceToken: deviceToken($0)) }
+        let clients = await makeInParallel(kind.clientCount(stored: stored), cores: cores) { BenchClient(deviceToken: deviceToken($0)) }
         self.clients = clients
+        order = clients.indices.shuffled()
         topicKeys =
             kind == .query
             ? await makeInParallel(clients.count, cores: cores) { KeyDerivation.topicKey(StatusTopics.query(clients[$0].keyHash)) } : []
@@ -32,12 +37,15 @@ struct QuestionMaker: Sendable {
         await makeInParallel(count, cores: cores) { question(start + $0) }
     }
 
+    /// The number of the client that a message is from or about.
+    func client(of number: Int) -> Int { order[number % order.count] }
+
     func question(_ number: Int) -> Question {
-        if kind.seedCount == 0 {
+        if kind.isOfStrangers {
             let client = BenchClient(deviceToken: DeviceToken(hexString(randomBytes(32))))
             return kind == .v01Register ? client.v01Registering(server: server) : client.registering(version: 1, server: server)
         }
-        let index = number % clients.count
+        let index = client(of: number)
         switch kind {
         case .registration, .update: return clients[index].registering(version: UInt64(number / clients.count) + 2, server: server)
         case .stale: return clients[index].registering(version: 1, server: server)

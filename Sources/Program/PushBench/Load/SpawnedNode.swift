@@ -3,7 +3,7 @@ import Foundation
 
 /// `waku-push serve` as a separate process, to measure its memory and CPU time.
 final class SpawnedNode: Sendable {
-    private let process: Process
+    private let process: BenchChild
     private let client = CurlClient()
     let httpURL: String
 
@@ -11,25 +11,16 @@ final class SpawnedNode: Sendable {
     init(executable: String, identityFile: String, folder: String, relays: [String]) throws(BenchError) {
         let port = try FreePort.find()
         httpURL = "http://127.0.0.1:\(port)"
-        process = Process()
-        process.executableURL = URL(fileURLWithPath: executable)
-        process.arguments = [
-            "serve", "--identity", identityFile, "--data", folder, "--http", "127.0.0.1:\(port)", "--log-level", "error", "--reply-delay",
-            "off",
-            "--derive-ahead", "off",
-        ]
-        for relay in relays { process.arguments? += ["--relay", relay] }
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        do {
-            try process.run()
-        } catch {
-            throw BenchError(code: .unavailable, message: "\(executable) can't be started")
-        }
+        process = try BenchChild(
+            executable,
+            [
+                "serve", "--identity", identityFile, "--data", folder, "--http", "127.0.0.1:\(port)", "--log-level", "error",
+                "--reply-delay",
+                "off", "--derive-ahead", "off",
+            ] + relays.flatMap { ["--relay", $0] })
     }
 
-    var usage: ProcessUsage { ProcessUsage(of: process.processIdentifier) }
+    var usage: ProcessUsage { ProcessUsage(of: process.id) }
 
     /// The value of a sample in `/metrics`; 0 if there is none.
     func metric(_ sample: String) async throws -> Double {
@@ -38,7 +29,7 @@ final class SpawnedNode: Sendable {
         return line.flatMap { Double($0.dropFirst(sample.count + 1)) } ?? 0
     }
 
-    var residentBytes: Int? { ProcessMemory.residentBytes(of: process.processIdentifier) }
+    var residentBytes: Int? { ProcessMemory.residentBytes(of: process.id) }
 
     /// Returns when `/readyz` answers 200, or names gorush alone: there is none.
     func waitUntilReady(limit: Duration) async throws {
@@ -57,16 +48,10 @@ final class SpawnedNode: Sendable {
     /// Terminates it, with SIGKILL if it does not end in time.
     func stop() async {
         let deadline = ContinuousClock.now + .seconds(20)
-        if process.isRunning { process.terminate() }
+        process.terminate()
         while process.isRunning, ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(10)) }
-        kill()
+        process.end()
     }
-
-    func kill() {
-        if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) }
-    }
-
-    deinit { kill() }
 }
 
 enum FreePort {

@@ -3,11 +3,13 @@ import GRDBSQLite
 import StoreSQLite
 import WakuCrypto
 
-/// The minimum of SQLite calls for a registration: a row of 700 bytes with a unique key, in WAL mode with `synchronous=FULL`. For one thread.
+/// The minimum of SQLite calls for a registration, a row of 700 bytes with a unique key, and for a subscription, which is found by three keys: its name, its
+/// account and its token. In WAL mode with `synchronous=FULL`. For one thread.
 final class BareDatabase {
     private let database: OpaquePointer
     private let upsert: OpaquePointer
     private let select: OpaquePointer
+    private let insert: OpaquePointer
     private let installation = [UInt8](repeating: 65, count: 36)
     private let sealed = randomBytes(600)
     private var nextKey = 0
@@ -34,7 +36,12 @@ final class BareDatabase {
             PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;
             CREATE TABLE IF NOT EXISTS registration (
                 id INTEGER PRIMARY KEY, key_hash BLOB NOT NULL, installation BLOB NOT NULL, version INTEGER NOT NULL, changed_at INTEGER NOT NULL,
-                sealed BLOB, UNIQUE (key_hash, installation))
+                sealed BLOB, UNIQUE (key_hash, installation));
+            CREATE TABLE IF NOT EXISTS subscription (
+                id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE, account BLOB NOT NULL, token BLOB NOT NULL, changed_at INTEGER NOT NULL,
+                sealed BLOB NOT NULL);
+            CREATE INDEX IF NOT EXISTS subscription_account ON subscription (account);
+            CREATE INDEX IF NOT EXISTS subscription_token ON subscription (token);
             """
         guard sqlite3_exec(database, set, nil, nil, nil) == SQLITE_OK else {
             sqlite3_close(database)
@@ -48,12 +55,14 @@ final class BareDatabase {
                 version = excluded.version, changed_at = excluded.changed_at, sealed = excluded.sealed
             """)
         select = Self.prepare(database, "SELECT version, sealed FROM registration WHERE key_hash = ? AND installation = ?")
+        insert = Self.prepare(database, "INSERT INTO subscription (name, account, token, changed_at, sealed) VALUES (?, ?, ?, ?, ?)")
         if !isReader { try fill() }
     }
 
     deinit {
         sqlite3_finalize(upsert)
         sqlite3_finalize(select)
+        sqlite3_finalize(insert)
         sqlite3_close(database)
     }
 
@@ -79,6 +88,7 @@ final class BareDatabase {
         try run("BEGIN")
         for key in Self.keys { try write(key) }
         try run("COMMIT")
+        try insert(rowCount: Self.rowCount)
     }
 
     /// Writes rows with new keys in one transaction.
@@ -87,6 +97,21 @@ final class BareDatabase {
         for _ in 0..<rowCount {
             freshKey.advance()
             try write(freshKey.bytes)
+        }
+        try run("COMMIT")
+    }
+
+    /// Writes subscriptions in one transaction.
+    func insert(rowCount: Int) throws(BenchError) {
+        try run("BEGIN IMMEDIATE")
+        for _ in 0..<rowCount {
+            for column: Int32 in 1...3 {
+                freshKey.advance()
+                bind(insert, column, Array(freshKey.bytes[..<32]))
+            }
+            sqlite3_bind_int64(insert, 4, 1_700_000_000)
+            bind(insert, 5, sealed)
+            try step(insert)
         }
         try run("COMMIT")
     }
@@ -110,8 +135,12 @@ final class BareDatabase {
         sqlite3_bind_int64(upsert, 3, 1)
         sqlite3_bind_int64(upsert, 4, 1_700_000_000_000_000_000)
         bind(upsert, 5, sealed)
-        let result = sqlite3_step(upsert)
-        sqlite3_reset(upsert)
+        try step(upsert)
+    }
+
+    private func step(_ statement: OpaquePointer) throws(BenchError) {
+        let result = sqlite3_step(statement)
+        sqlite3_reset(statement)
         guard result == SQLITE_DONE else { throw .disk }
     }
 

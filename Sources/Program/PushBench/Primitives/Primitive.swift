@@ -30,6 +30,8 @@ package enum Primitive: String, CaseIterable, Sendable, Encodable {
     case upsert10 = "SQLite upsert, 10 a transaction"
     case upsert100 = "SQLite upsert, 100 a transaction"
     case upsert1000 = "SQLite upsert, 1,000 a transaction"
+    case insert100 = "SQLite insert with three keys, 100 a transaction"
+    case append100 = "log append, 100 a sync"
     case post = "HTTP POST, 16 in flight"
 
     /// Rows in one durable transaction; nil if nothing is written.
@@ -43,8 +45,8 @@ package enum Primitive: String, CaseIterable, Sendable, Encodable {
         }
     }
 
-    /// Whether it uses one core only: a store has one writer, and libcurl's multi interface one thread.
-    var isSingle: Bool { transactionRowCount != nil || self == .post }
+    /// Whether it uses one core only: a store or log has one writer, and libcurl's multi interface one thread.
+    var isSingle: Bool { transactionRowCount != nil || [.insert100, .append100, .post].contains(self) }
 
     /// Whether it is a store operation, which can also be measured with PostgreSQL.
     var isOfStore: Bool { transactionRowCount != nil || self == .select }

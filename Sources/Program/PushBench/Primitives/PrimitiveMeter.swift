@@ -19,12 +19,7 @@ package struct PrimitiveMeter: Sendable {
         var costs: [Primitive: FloorCost] = [:]
         for primitive in primitives {
             let run = try await measure(primitive, cores: cores)
-            // Other messages are processed while the disk syncs or a server works, which costs only CPU time.
-            let isWaiting = primitive.isSingle || (primitive.isOfStore && store != .dataFolder)
-            costs[primitive] = FloorCost(
-                cpuMicroseconds: run.cpuMicroseconds, coreMicroseconds: isWaiting ? run.cpuMicroseconds : run.wallMicroseconds,
-                serverMicroseconds: run.serverMicroseconds,
-                writerMicroseconds: primitive.transactionRowCount != nil && store == .dataFolder ? run.cpuMicroseconds : 0)
+            costs[primitive] = FloorCost(cpuMicroseconds: run.cpuMicroseconds, serverMicroseconds: run.serverMicroseconds)
         }
         return costs
     }
@@ -65,6 +60,20 @@ package struct PrimitiveMeter: Sendable {
             return {
                 try database.upsert(rowCount: rowCount)
                 return rowCount
+            }
+        }
+        if primitive == .insert100 {
+            let database = try BareDatabase(path: databasePath, isReader: true)
+            return {
+                try database.insert(rowCount: 100)
+                return 100
+            }
+        }
+        if primitive == .append100 {
+            let log = try BareLog(path: folder + "/bare.log")
+            return {
+                try log.append(rowCount: 100)
+                return 100
             }
         }
         if primitive == .select {
@@ -123,7 +132,7 @@ package struct PrimitiveMeter: Sendable {
         case .hkdf: return BareP256().hkdf
         case .aes128Seal: return BareP256().seal
         case .topicKey: return ciphers.topicKey
-        case .protobufDecode, .protobufEncode, .select, .upsert1, .upsert10, .upsert100, .upsert1000, .post:
+        case .protobufDecode, .protobufEncode, .select, .upsert1, .upsert10, .upsert100, .upsert1000, .insert100, .append100, .post:
             preconditionFailure("\(primitive) is not a cryptographic primitive")
         }
     }

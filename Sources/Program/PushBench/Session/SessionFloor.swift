@@ -19,20 +19,21 @@ struct SessionFloor: Sendable {
     func measure(_ kind: Kind) async throws -> FloorMeasurement {
         let meter = PrimitiveMeter(folder: folder, slice: settings.slice)
         try meter.prepare()
-        let primitives: [Primitive] = kind == .notify ? [.upsert100, .select, .aesSeal, .aesOpen, .sha256] : [.select, .aesSeal]
+        let primitives: Set<Primitive> = [.select, .aesSeal, .aesOpen, .sha256, .upsert100, .insert100, .append100]
         let costs = try await meter.costs(of: primitives, cores: settings.cores)
-        func known(_ primitive: Primitive) -> FloorCost { costs[primitive] ?? FloorCost() }
         var sum = FloorMeasurement()
+        func add(_ primitive: Primitive, times count: Double = 1, limit: Double? = nil, _ reason: String) {
+            sum.add(primitive.rawValue, costs[primitive] ?? FloorCost(), times: count, limit: limit, reason)
+        }
         if kind == .notify {
             sum.add("ZeroMQ message with CURVE, 400 B", try await curveMessage(), "report, sent and received")
-            sum.add(
-                Primitive.select.rawValue, known(.select), times: 2, "subscription that wants it; whether it was delivered before")
-            sum.add(
-                Primitive.aesOpen.rawValue, known(.aesOpen), times: 2, "subscription, as it is stored; notification, on its way to gorush")
-            sum.add(Primitive.sha256.rawValue, known(.sha256), "name of the delivery, by which it is made once")
+            add(.select, times: 2, limit: 0, "subscription that wants it; whether it was delivered before")
+            add(.aesOpen, limit: 0, "subscription, as it is stored")
+            add(.sha256, "name of the delivery, by which it is made once")
             sum.add("XChaCha20-Poly1305 seal, 768 B", try await sealing(), "enc_payload")
-            sum.add(Primitive.aesSeal.rawValue, known(.aesSeal), "notification, as it waits for gorush")
-            sum.add(Primitive.upsert100.rawValue, known(.upsert100), times: 2, "row in the outbox; row that it is known by for a day")
+            add(.aesSeal, "notification, as it waits for gorush")
+            add(.upsert100, times: 2, limit: 0, "row in the outbox; row that it is known by for a day")
+            add(.append100, times: 0, limit: 2, "row before the post, row after it")
             return sum
         }
         sum.add("HTTP POST and its answer", try await exchange(), "client and server")
@@ -40,30 +41,14 @@ struct SessionFloor: Sendable {
             sum.add("X25519", try await sharing(), "key of the onion request")
             sum.add("XChaCha20-Poly1305 seal, 768 B", try await sealing(), times: 2, "opening of the request; answer")
         }
+        // session_ed25519 is compared with pubkey without a conversion.
         sum.add("Ed25519 verify", try await verifying(), "signature")
-        // This measures the library's call. The node compares the two keys without a conversion.
-        sum.add("Ed25519 to X25519", try await converting(), "session_ed25519 is the key of pubkey")
-        sum.add(Primitive.select.rawValue, known(.select), times: 2, "subscription of this name; number of the account's devices")
-        sum.add(Primitive.aesSeal.rawValue, known(.aesSeal), "subscription, as it is stored")
+        add(.select, times: 2, limit: 0, "subscription of this name; number of the account's devices")
+        add(.aesSeal, "subscription, as it is stored")
         // Requests to storage servers and an index by time are not counted.
-        sum.add(
-            "SQLite insert with three keys, 100 a transaction", try await inserting(),
-            "row on disk, found by name, account and token: 100 subscriptions share a transaction")
+        add(.insert100, limit: 0, "row on disk, found by name, account and token: 100 subscriptions share a transaction")
+        add(.append100, times: 0, limit: 1, "row on disk: 100 subscriptions share a sync")
         return sum
-    }
-
-    /// On one core: SQLite has one writer. Other requests are processed while the disk syncs, which costs only CPU time.
-    private func inserting() async throws -> FloorCost {
-        let path = folder + "/subscriptions.sqlite"
-        let run = try await CoreRun.measure(cores: 1, for: settings.slice) {
-            let table = try BareSubscriptionTable(path: path)
-            return {
-                try table.insert(rowCount: 100)
-                return 100
-            }
-        }
-        return FloorCost(
-            cpuMicroseconds: run.cpuMicroseconds, coreMicroseconds: run.cpuMicroseconds, writerMicroseconds: run.cpuMicroseconds)
     }
 
     // MARK: libsodium
@@ -76,7 +61,7 @@ struct SessionFloor: Sendable {
                 return 1
             }
         }
-        return FloorCost(cpuMicroseconds: run.cpuMicroseconds, coreMicroseconds: run.wallMicroseconds)
+        return FloorCost(cpuMicroseconds: run.cpuMicroseconds)
     }
 
     private func verifying() async throws -> FloorCost {
@@ -84,11 +69,6 @@ struct SessionFloor: Sendable {
         let text = [UInt8](repeating: 7, count: 100)
         let signature = key.signature(of: text)
         return try await onAllCores { [sodium] in { _ = sodium.isValid(signature, of: text, by: key.publicKey) } }
-    }
-
-    private func converting() async throws -> FloorCost {
-        let key = Ed25519PrivateKey.generate().publicKey
-        return try await onAllCores { [sodium] in { _ = sodium.x25519Key(of: key) } }
     }
 
     private func sharing() async throws -> FloorCost {
@@ -126,9 +106,9 @@ struct SessionFloor: Sendable {
                 }
             }
             try await exchange(2 * SessionBench.inFlight)
-            let (cpu, start) = (Clock.process(), Clock.uptime())
+            let cpu = Clock.process()
             try await exchange(count)
-            return cost(from: cpu, start, of: count)
+            return cost(from: cpu, of: count)
         }
     }
 
@@ -152,20 +132,16 @@ struct SessionFloor: Sendable {
         guard let peer = peers.withLock({ $0.first }) else { return FloorCost() }
         let parts = [Array("notify.message".utf8), [UInt8](repeating: 7, count: 400)]
         let count = max(1000, Int(settings.slice / .microseconds(5)))
-        let (cpu, start) = (Clock.process(), Clock.uptime())
+        let cpu = Clock.process()
         for _ in 0..<count { server.send(parts, to: peer) }
         try await SessionBench.wait("all messages received") { received.load(ordering: .relaxed) == count }
-        let cost = cost(from: cpu, start, of: count)
+        let cost = cost(from: cpu, of: count)
         await client.shutDown()
         await server.shutDown()
         return cost
     }
 
-    private func cost(from cpu: UInt64, _ start: UInt64, of count: Int) -> FloorCost {
-        let cpuMicroseconds = Double(Clock.process() - cpu) / 1000 / Double(count)
-        let wallMicroseconds = Double(Clock.uptime() - start) / 1000 / Double(count)
-        // The threads do not fill all cores: their CPU time counts, up to the wall time of all cores.
-        return FloorCost(
-            cpuMicroseconds: cpuMicroseconds, coreMicroseconds: min(cpuMicroseconds, wallMicroseconds * Double(settings.cores)))
+    private func cost(from cpu: UInt64, of count: Int) -> FloorCost {
+        FloorCost(cpuMicroseconds: Double(Clock.process() - cpu) / 1000 / Double(count))
     }
 }

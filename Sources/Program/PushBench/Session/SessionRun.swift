@@ -39,31 +39,20 @@ struct SessionRun: Sendable {
         ]
     }
 
-    /// Rounds, with the floor measured in between.
     private func measure(
         _ name: String, _ kind: SessionFloor.Kind, _ round: (Int) async throws -> FullSpeed
     ) async throws -> BenchResult {
         settings.progress("\(name): floor", 0)
-        var before = try await floor.measure(kind)
-        let count = max(64, Int(before.total.rate(cores: settings.cores) * settings.seconds))
-        // Warm-up of caches and pools, not measured.
+        var measured = try await FloorRounds { [floor] in try await floor.measure(kind) }
+        let count = max(32, measured.count(for: settings.seconds, cores: settings.cores))
+        // Warm-up of connections, caches and pools, not measured.
         _ = try await round(min(count, 2 * SessionBench.inFlight))
-        var (rounds, ratios, floors): ([FullSpeed], [Double], [FloorMeasurement]) = ([], [], [before])
         for number in 0..<settings.rounds {
             settings.progress("\(name): round \(number + 1)", Double(number + 1) / Double(settings.rounds + 1))
-            let speed = try await round(count)
-            let after = try await floor.measure(kind)
-            rounds.append(speed)
-            ratios.append(2 * speed.rate / (before.total.rate(cores: settings.cores) + after.total.rate(cores: settings.cores)))
-            floors.append(after)
-            before = after
+            try await measured.add(try await round(count))
         }
         var result = BenchResult(name: name)
-        result.add(rounds: rounds)
-        result.ratioToFloor = median(ratios)
-        result.floorMicroseconds = median(floors.map(\.total.cpuMicroseconds))
-        result.floorRate = median(floors.map { $0.total.rate(cores: settings.cores) })
-        result.floor = floors[0].parts
+        result.add(measured)
         result.residentBytes = ProcessMemory.residentBytes()
         return result
     }

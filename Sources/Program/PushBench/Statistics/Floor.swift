@@ -1,19 +1,27 @@
-/// The minimum cost of a message: the bare library calls that the protocol and its guarantees require, and nothing else.
+import NodeAssembly
+
+/// The minimum cost of a message: the library calls that the protocol and its guarantees require.
 ///
-/// A step is counted as the library's call for it, even if the node avoids the call, for instance by not proving stored data again.
+/// Each step has two counts. The *floor* counts calls that are needed with the node's data on disk: no result that is not used, no conversion and no
+/// proof of data that were proved before. The *limit* counts those left with the best known implementation: keys and rows of known clients in memory, and
+/// one appended row of a log in place of each row of a table.
 ///
-/// Sizes are those of ``Primitive``, which real messages exceed; small hashes of answers and parsing of envelopes are left out. So the floor is a
-/// low estimate.
+/// Sizes are those of ``Primitive``, which real messages exceed; small hashes of answers and parsing of envelopes are left out. So both are low
+/// estimates.
 package struct Floor: Sendable {
     package struct Item: Sendable {
         package let primitive: Primitive
         package let count: Double
+        /// The count in the limit.
+        package let limit: Double
         /// The purpose of the calls.
         package let reason: String
 
-        init(_ primitive: Primitive, times count: Double = 1, _ reason: String) {
+        /// - Parameter limit: the count in the limit; nil if it is the same.
+        init(_ primitive: Primitive, times count: Double = 1, limit: Double? = nil, _ reason: String) {
             self.primitive = primitive
             self.count = count
+            self.limit = limit ?? count
             self.reason = reason
         }
     }
@@ -22,34 +30,25 @@ package struct Floor: Sendable {
 
     var primitives: Set<Primitive> { Set(items.map(\.primitive)) }
 
-    /// The sum of the parts' costs; parts that were not measured count as 0.
-    func cost(_ costs: [Primitive: FloorCost]) -> FloorCost {
-        items.reduce(into: FloorCost()) { sum, item in
-            let cost = costs[item.primitive] ?? FloorCost()
-            sum.cpuMicroseconds += item.count * cost.cpuMicroseconds
-            sum.coreMicroseconds += item.count * cost.coreMicroseconds
-            sum.serverMicroseconds += item.count * cost.serverMicroseconds
-            sum.writerMicroseconds += item.count * cost.writerMicroseconds
+    /// - Parameters:
+    ///   - costs: primitives that were not measured count as 0.
+    ///   - store: the store that was measured, for the names of the parts.
+    func measurement(_ costs: [Primitive: FloorCost], store: StoreLocation = .dataFolder) -> FloorMeasurement {
+        var sum = FloorMeasurement()
+        for item in items {
+            sum.add(
+                item.primitive.name(on: store), costs[item.primitive] ?? FloorCost(), times: item.count, limit: item.limit, item.reason)
         }
+        return sum
     }
 }
 
-/// The cost of a primitive, or of a sum of them, with all cores busy.
+/// The CPU time of a primitive with all cores busy.
 package struct FloorCost: Hashable, Sendable {
-    /// CPU time, including that of a server on this machine.
+    /// That of a server on this machine included.
     package var cpuMicroseconds = 0.0
-    /// Wall time on one core, which is longer if other programs compete for it.
-    package var coreMicroseconds = 0.0
     /// The server's part of ``cpuMicroseconds``.
     package var serverMicroseconds = 0.0
-    /// The part of ``coreMicroseconds`` that is limited to one thread on any number of cores: SQLite has one writer. 0 with PostgreSQL.
-    package var writerMicroseconds = 0.0
-
-    /// Operations per second on this number of cores.
-    func rate(cores: Int) -> Double {
-        let microseconds = max(coreMicroseconds / Double(cores), writerMicroseconds)
-        return microseconds > 0 ? 1e6 / microseconds : 0
-    }
 }
 
 extension Floor {
@@ -73,28 +72,41 @@ extension Floor {
     ]
 
     /// A registration up to the comparison of versions.
-    private static let claimed: [Item] =
+    ///
+    /// - Parameter isKnown: whether the client registered before, so that its shared key can be in memory.
+    private static func claimed(isKnown: Bool) -> [Item] {
         openedFromKey + [
-            Item(.ecdh, "key that the client sealed the registration with"),
+            Item(.ecdh, limit: isKnown ? 0 : 1, "key that the client sealed the registration with"),
             Item(.aesOpen, "registration"),
             Item(.protobufDecode, "registration"),
             Item(.shake256, times: 2, "key hash; request id"),
-            Item(.select, "version that is stored"),
+            Item(.select, limit: 0, "version that is stored"),
         ]
+    }
 
-    /// New registrations and new versions cost the same.
+    private static let stored: [Item] = [
+        Item(.aesSeal, "registration, as it is stored"),
+        Item(.upsert100, limit: 0, "row on disk: 100 registrations share a transaction"),
+        Item(.append100, times: 0, limit: 1, "row on disk: 100 registrations share a sync"),
+    ]
+
     package static let registration = Floor(
-        items: claimed + [
+        items: claimed(isKnown: false) + [
             Item(.keccak65, "digest of the grant"),
             // Recovery instead of verification: verification would not detect a wrong recovery id, which the protocol rejects.
             Item(.recover, "signer of the grant"),
             Item(.keccak65, times: 2, "the two topics on which queries come in"),
-            Item(.aesSeal, "registration, as it is stored"),
-            Item(.upsert100, "row on disk: 100 registrations share a transaction"),
-        ] + answered)
+        ] + stored + answered)
+
+    /// A new version with the grant that is stored, which was proved before.
+    package static let update = Floor(
+        items: claimed(isKnown: true) + [
+            Item(.aesOpen, limit: 0, "registration that is replaced, for its grant"),
+            Item(.protobufDecode, limit: 0, "registration that is replaced"),
+        ] + stored + answered)
 
     /// VERSION_MISMATCH is decided before the grant is checked.
-    package static let stale = Floor(items: claimed + answered)
+    package static let stale = Floor(items: claimed(isKnown: true) + answered)
 
     /// A query with a topic key that was derived before.
     package static let query = Floor(
@@ -104,24 +116,24 @@ extension Floor {
             Item(.keccak65, "digest of the envelope's payload"),
             Item(.recover, "sender"),
             Item(.keccak600, "id of the envelope, which the answer names"),
-            Item(.select, "registration asked about"),
-            Item(.aesOpen, "registration, as it is stored"),
-            Item(.protobufDecode, "registration"),
+            Item(.select, limit: 0, "registration asked about"),
+            Item(.aesOpen, limit: 0, "registration, as it is stored"),
+            Item(.protobufDecode, limit: 0, "registration"),
         ] + answered)
 
-    /// Without the post to gorush, which is measured with a stand-in in this process.
+    /// Without the post to gorush, which any number of notifications may share.
     package static let request = Floor(
         items: openedFromKey + [
             Item(.keccak600, "id of the envelope, by which the same request is known"),
             Item(.protobufDecode, "request"),
-            Item(.select, "registration to be notified"),
-            Item(.aesOpen, "registration, as it is stored"),
-            Item(.protobufDecode, "registration"),
+            Item(.select, limit: 0, "registration to be notified"),
+            Item(.aesOpen, limit: 0, "registration, as it is stored"),
+            Item(.protobufDecode, limit: 0, "registration"),
             Item(.sha256, "id of the delivery, by which it is made once"),
             Item(.aesSeal, "notification, as it waits for gorush"),
-            Item(.aesOpen, "notification, on its way to gorush"),
             // Deleting the outbox row and storing the answer are not counted.
-            Item(.upsert100, times: 2, "row in the outbox before the post, row among the accepted after it"),
+            Item(.upsert100, times: 2, limit: 0, "row in the outbox before the post, row among the accepted after it"),
+            Item(.append100, times: 0, limit: 2, "row before the post, row after it"),
         ] + answered)
 }
 
@@ -135,34 +147,36 @@ extension Floor {
             Item(.recover, "signer of the record"),
             Item(.shake256, times: 2, "key hash; request id"),
             Item(.hmac, "keyed hash of the access token"),
-            Item(.select, times: 2, "version that is stored; record that has the token"),
-            Item(.aesSeal, times: 2, "record, as it is stored; device token"),
-            Item(.upsert100, times: 2, "row of the record, row of its device: 100 registrations share a transaction"),
+            Item(.select, times: 2, limit: 0, "version that is stored; record that has the token"),
+            Item(.aesSeal, times: 2, limit: 1, "record, as it is stored; device token"),
+            Item(.upsert100, times: 2, limit: 0, "row of the record, row of its device: 100 registrations share a transaction"),
+            Item(.append100, times: 0, limit: 1, "row on disk: 100 registrations share a sync"),
         ] + answered)
 
     package static let v01Query = Floor(
         items: openedFromKey + [
-            Item(.select, "record asked about"),
-            Item(.aesOpen, "record, as it is stored"),
-            Item(.protobufDecode, "record"),
+            Item(.select, limit: 0, "record asked about"),
+            Item(.aesOpen, limit: 0, "record, as it is stored"),
+            Item(.protobufDecode, limit: 0, "record"),
         ] + answered)
 
-    /// Without the post to gorush, which is measured with a stand-in in this process. The acknowledgement is encrypted with the sender's key.
+    /// Without the post to gorush, which any number of notifications may share. The acknowledgement is encrypted with the sender's key.
     package static let v01Request = Floor(
         items: openedFromKey + [
             Item(.sha256, "by which the same request is known"),
             Item(.protobufDecode, "request"),
             Item(.hmac, "keyed hash of the access token"),
-            Item(.select, times: 4, "earlier answer; record that has the token; its content; whether it was delivered before"),
-            Item(.aesOpen, "record, as it is stored"),
-            Item(.protobufDecode, "record"),
+            Item(.select, times: 4, limit: 0, "earlier answer; record that has the token; its content; whether it was delivered before"),
+            Item(.aesOpen, limit: 0, "record, as it is stored"),
+            Item(.protobufDecode, limit: 0, "record"),
             Item(.sha256, "id of the delivery, by which it is made once"),
             Item(.aesSeal, "notification, as it waits for gorush"),
-            Item(.aesOpen, times: 2, "notification and device token, on their way to gorush"),
+            Item(.aesOpen, limit: 0, "device token, on its way to gorush"),
             // Deleting the outbox row is not counted.
             Item(
-                .upsert100, times: 3,
+                .upsert100, times: 3, limit: 0,
                 "row in the outbox before the post, row among the accepted after it, answer that the same request gets again"),
+            Item(.append100, times: 0, limit: 2, "row before the post, row after it"),
             Item(.protobufEncode, "acknowledgement"),
             Item(.keccak65, "digest of the acknowledgement"),
             Item(.sign, "signature of the envelope"),

@@ -56,10 +56,12 @@ package struct WebPushBench: Sendable {
         guard (try? FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: false)) != nil else {
             throw BenchError.disk
         }
-        try await BenchNode.seed(clients, identity: identity, folder: data) { registration in
-            registration.tokenType = UInt32(Platform.webPush.rawValue)
-            registration.apnTopic = ""
-        }
+        try await BenchNode.seed(
+            clients, identity: identity, folder: data,
+            change: { registration in
+                registration.tokenType = UInt32(Platform.webPush.rawValue)
+                registration.apnTopic = ""
+            })
         var configuration = BenchNode.configuration(identity, data)
         let client = WebPushClient(
             client: CurlClient(
@@ -88,30 +90,20 @@ package struct WebPushBench: Sendable {
         var accepted: Int { server.counters.count(.notificationAccepted) }
     }
 
-    /// Rounds, with the floor measured in between.
     private func measure(_ run: Run, _ floor: WebPushFloor) async throws -> BenchResult {
         settings.progress("web push: floor", 0)
-        var before = try await floor.measure()
-        let count = max(16, Int(before.total.rate(cores: settings.cores) * settings.seconds / 2)) / Self.fanOut + 1
+        var measured = try await FloorRounds { try await floor.measure() }
+        let count = max(16, measured.count(for: settings.seconds / 2, cores: settings.cores)) / Self.fanOut + 1
         // Warm-up of connections, caches and pools, not measured.
         _ = try await round(min(count, 100), run)
-        var (rounds, ratios, floors): ([FullSpeed], [Double], [FloorMeasurement]) = ([], [], [before])
         for number in 0..<settings.rounds {
             settings.progress("web push: round \(number + 1)", Double(number + 1) / Double(settings.rounds + 2))
-            let speed = try await round(count, run)
-            let after = try await floor.measure()
-            rounds.append(speed)
-            ratios.append(2 * speed.rate / (before.total.rate(cores: settings.cores) + after.total.rate(cores: settings.cores)))
-            floors.append(after)
-            before = after
+            try await measured.add(try await round(count, run))
         }
         var result = BenchResult(name: "web push")
-        result.add(rounds: rounds)
-        result.ratioToFloor = median(ratios)
-        result.floorMicroseconds = median(floors.map(\.total.cpuMicroseconds))
-        result.floorRate = median(floors.map { $0.total.rate(cores: settings.cores) })
-        result.floor = floors[0].parts
-        let bare = median(floors.map(\.withoutHTTPMicroseconds))
+        result.add(measured)
+        let rounds = measured.rounds
+        let bare = result.floor.filter { $0.name != WebPushFloor.post }.reduce(0) { $0 + $1.count * $1.microseconds }
         if let cpu = result.cpuMicroseconds, cpu > 0 {
             result.details = [
                 "floorWithoutHTTPMicroseconds": bare, "cpuRatioWithoutHTTP": bare / cpu,
