@@ -13,7 +13,7 @@ extension StoreContract {
         let address = DeviceAddress(version: 1, platform: .firebase, deviceToken: DeviceToken("token"), apnTopic: "")
         return DeliveryStorage.enqueueOnce(
             delivery, for: device, at: address, TextContent("text"), payload: [1], expires: Timestamp(rawValue: 1000), markedAt: nil,
-            by: store.sealer
+            times: nil, by: store.sealer
         ).map { $0 != nil }
     }
 
