@@ -112,12 +112,14 @@ public struct ProtocolContract: Sendable {
 
     private func message(_ number: Int, ahead: Duration = .zero) throws -> WakuMessage { try notify(number, .now() + ahead) }
 
-    /// Registers a further device and notifies all. Returns when that device was notified: earlier messages are handled by then.
+    /// Registers a further device and notifies all. Returns when that device was notified, and no notification waits: earlier messages are handled by then.
     private func settle(_ stage: ContractStage, _ nodes: [ContractNode], number: Int, ahead: Duration = .zero) async throws {
         let token = "settled-\(number)"
         try await nodes.feed(try registration(stage, token, by: .generate(), ahead: ahead))
         try await nodes.feed(try message(1000 + number, ahead: ahead))
-        try await stage.wait("a new device is notified") { stage.gorush.count(of: token) == 1 }
+        try await stage.wait("a new device is notified, and no notification waits") {
+            stage.gorush.count(of: token) == 1 && nodes.allSatisfy { $0.service.waitingCount == 0 }
+        }
     }
 
     // MARK: Checks

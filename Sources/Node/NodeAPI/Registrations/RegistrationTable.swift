@@ -118,12 +118,15 @@ public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
         if limits.denies(registration.owner) { return .done(.failed) }
         let token = registration.address?.tokenBytes
         guard limits.limiter.isFull else {
-            return limits.refusesNew(registration.owner, token: token, isReplacement: false, at: now) ? .done(.failed) : try then([])
+            let isRefused = limits.refusesNew(
+                registration.owner, registration: registration.digest, token: token, isReplacement: false, at: now)
+            return isRefused ? .done(.failed) : try then([])
         }
         return .find(findUnused(.integer(1), limit: 1)) { found in
             limits.displaced()
             guard let unused = try found.first.map(StoredRegistration.init) else { return .done(.full) }
-            let isRefused = limits.refusesNew(registration.owner, token: token, isReplacement: true, at: now)
+            let isRefused = limits.refusesNew(
+                registration.owner, registration: registration.digest, token: token, isReplacement: true, at: now)
             return isRefused ? .done(.failed) : try then(displacement(of: unused))
         }
     }
@@ -190,7 +193,9 @@ public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
         .read(owners.map { find(.bytes($0)) }) { found in
             let devices = try found.joined().filter { row in
                 guard try row.optionalBytes(4) != nil else { return false }
-                return node.limits?.refusesNotification(to: try row.bytes(2), isKnown: row.isNull(6), at: now) != true
+                let owner = try row.bytes(2)
+                let delivery = DeliveryID(hashing: hash.bytes, owner)
+                return node.limits?.refuses(delivery, to: owner, isKnown: row.isNull(6), at: now) != true
             }
             let source = deliverySource(node.store.sealer)
             return StoreCommand.each(

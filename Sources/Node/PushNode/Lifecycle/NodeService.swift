@@ -43,6 +43,9 @@ package final class NodeService: Service {
         zip(protocols, services).first { $0.0.number == number }?.1.httpPort
     }
 
+    /// The number of notifications in the outbox that this node delivers.
+    package var waitingCount: Int { delivery.waitingCount }
+
     /// Reads the files that options of protocols name again.
     package func reloadFiles() {
         for service in services { service.reloadFiles() }
