@@ -1,4 +1,5 @@
 package import Core
+import Foundation
 
 /// The settings for all requests of a client. libcurl takes proxies from the environment, except as ``Destinations-swift.enum`` says.
 package struct CurlConfiguration: Sendable, CustomStringConvertible, CustomReflectable {
@@ -41,6 +42,16 @@ package struct CurlConfiguration: Sendable, CustomStringConvertible, CustomRefle
         self.headers = headers
         self.maximumConnectionsPerHost = maximumConnectionsPerHost
         self.userAgent = userAgent
+    }
+
+    /// Reads a header of the form `Name: value`, without spaces around name and value.
+    ///
+    /// - Returns: nil without a colon, or for a name or value that HTTP does not allow (RFC 9110, section 5).
+    package static func header(parsing line: String) -> (name: String, value: String)? {
+        guard let colon = line.firstIndex(of: ":") else { return nil }
+        let name = line[..<colon].trimmingCharacters(in: .whitespaces)
+        let value = line[colon...].dropFirst().trimmingCharacters(in: .whitespaces)
+        return CurlHandle.allowsHeader(name: name, value: value) ? (name, value) : nil
     }
 
     package var description: String { "trust \(trust), credentials \(credentials), \(headers.count) headers" }

@@ -79,7 +79,7 @@ extension CurlHandle {
 
     /// Refuses line breaks, which would start another header.
     private func addHeader(name: String, value: String) throws(HTTPError) {
-        guard !name.isEmpty, name.utf8.allSatisfy(Self.isTokenByte), value.utf8.allSatisfy(Self.isValueByte) else {
+        guard Self.allowsHeader(name: name, value: value) else {
             throw HTTPError(.other, "a header with a name or value that HTTP does not allow")
         }
         addHeader(value.isEmpty ? "\(name);" : "\(name): \(value)")
@@ -89,6 +89,10 @@ extension CurlHandle {
     private func set(_ option: CURLoption, checked text: String) throws(HTTPError) {
         guard text.utf8.allSatisfy(Self.isValueByte) else { throw HTTPError(.other, "an option with a control character") }
         set(option, text)
+    }
+
+    static func allowsHeader(name: String, value: String) -> Bool {
+        !name.isEmpty && name.utf8.allSatisfy(isTokenByte) && value.utf8.allSatisfy(isValueByte)
     }
 
     /// A byte of a token, RFC 9110.

@@ -98,4 +98,42 @@ struct ConfigurationReloadTests {
         #expect(last.contains(#""sound":"pong.caf""#) && !last.contains("expiration"))
         #expect(await daemon.stop().status == 0)
     }
+
+    /// The node selects a server by the rules of its start. So servers in another order must not replace each other, however often the file is read.
+    @Test func endpointsInAnotherOrderWaitForARestart() async throws {
+        let (apple, google) = (try RawHTTPServer(reply: answer), try RawHTTPServer(reply: answer))
+        defer {
+            apple.stop()
+            google.stop()
+        }
+        let endpoints = [
+            #"  - {name: apple, url: "\#(apple.url)", platforms: apn}"#, #"  - {name: google, url: "\#(google.url)", platforms: firebase}"#,
+        ]
+        func text(_ endpoints: [String]) -> String {
+            "identity: \(key.path)\ndata: \(folder.path)/data\ngorush-endpoints:\n\(endpoints.joined(separator: "\n"))\n"
+        }
+        try write(text(endpoints), to: path)
+        let daemon = try await Daemon.start(["--config", path])
+        try write(text(endpoints.reversed()), to: path)
+        for count in 1...2 {
+            daemon.process.send(SIGHUP)
+            try await eventually {
+                daemon.process.errors.components(separatedBy: "options=gorush-endpoints").count == count + 1 || !daemon.process.isRunning
+            }
+        }
+        let bob = try KeyFile(in: folder, "bob.key")
+        let to = ["--relay", daemon.relayURL, "--server", key.publicKey]
+        #expect(
+            try await run(
+                ["client", "register", "--identity", bob.path, "--device-token", "t", "--apn-topic", "im.status.ethereum"] + to
+            ).status == 0)
+        #expect(try await run(["client", "notify", "--registrant", bob.publicKey] + to).status == 0)
+        func hasPosts(_ server: RawHTTPServer) -> Bool { server.requests.contains { $0.head.hasPrefix("POST") } }
+        #expect(hasPosts(apple) && !hasPosts(google))
+        #expect(await daemon.stop().status == 0)
+    }
+
+    private func answer(_ request: RawHTTPServer.Request) -> RawHTTPServer.Reply {
+        .status(200, body: #"{"success":"ok","counts":1,"logs":[]}"#)
+    }
 }

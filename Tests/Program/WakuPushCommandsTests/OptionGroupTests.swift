@@ -97,10 +97,13 @@ struct OptionGroupTests {
         let folder = try TemporaryFolder()
         let path = folder.path + "/keys"
         let (key, other) = (PrivateKey.generate().publicKey, PrivateKey.generate().publicKey)
-        try write("# nobody\n\n0x\(key.hex) # a key\n  \(KeyHash(of: other).hex)\n", to: path)
-        let limits = try limits("--allow-keys", path, "--deny-keys", path)
-        #expect(limits.allowed == [KeyHash(of: key).bytes, KeyHash(of: other).bytes])
-        #expect(limits.denied == [KeyHash(of: key).bytes, KeyHash(of: other).bytes])
+        let lines = ["# nobody", "", "0x\(key.hex) # a key", "  \(KeyHash(of: other).hex)", ""]
+        for lineEnd in ["\n", "\r\n"] {
+            try write(lines.joined(separator: lineEnd), to: path)
+            let limits = try limits("--allow-keys", path, "--deny-keys", path)
+            #expect(limits.allowed == [KeyHash(of: key).bytes, KeyHash(of: other).bytes])
+            #expect(limits.denied == [KeyHash(of: key).bytes, KeyHash(of: other).bytes])
+        }
 
         try write("\(key.hex)\nnonsense\n", to: path)
         let failure = failure { _ = try self.limits("--deny-keys", path) }

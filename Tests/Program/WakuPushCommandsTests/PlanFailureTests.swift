@@ -102,7 +102,8 @@ struct PlanFailureTests {
     @Test(arguments: [
         ("--http", "9090"), ("--http", "127.0.0.1:65536"), ("--loopback-listen", "here"), ("--payload-profile", "fancy"),
         ("--log-level", "loud"), ("--log-format", "xml"), ("--max-request-age", "soon"), ("--pubsub-topic", "no-slash"),
-        ("--gorush-header", "no colon"), ("--listen", "60000"), ("--listen", "/dns4/localhost/tcp/1"),
+        ("--gorush-header", "no colon"), ("--gorush-header", "X Key: v"), ("--gorush-header", "X-Key: a\u{1}b"), ("--listen", "60000"),
+        ("--listen", "/dns4/localhost/tcp/1"),
         ("--relay", "/ip4/127.0.0.1/tcp/60000"), ("--fleet", "status.none"), ("--fleet", "enrtree://AA@x"), ("--peer-count", "0"),
         ("--exempt-network", "10.0.0.0/33"), ("--exempt-network", "localhost"),
         ("--reply-delay", "3s"), ("--unknown-hold", "61s"), ("--derive-ahead-limit", "0"), ("--derive-ahead", "perhaps"),
@@ -131,6 +132,7 @@ struct PlanFailureTests {
         expect(try await check("--gorush-token-file", file), 65, "secret file \(file) can't be read")
         expect(try await check("--gorush-user", "u", "--gorush-password-file", file), 65, "secret file \(file) can't be read")
         expect(try await check("--gorush-user", "u"), 64, "--gorush-user needs --gorush-password-file")
+        expect(try await check("--gorush-password-file", file), 64, "--gorush-password-file needs --gorush-user")
     }
 
     @Test func listenNeedsAGossipRelay() async throws {

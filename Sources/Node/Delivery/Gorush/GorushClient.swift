@@ -5,14 +5,14 @@ import Tracing
 import Waku
 
 /// Posts notifications to a gorush server and returns the outcome.
-package final class GorushClient: Sendable {
+package struct GorushClient: Sendable {
     /// Long, because with `core.sync: true` gorush answers only after the last notification of a post, and continues if the client disconnects.
     package static let standardTimeout = Duration.seconds(60)
 
     private let client: CurlClient
     private let url: String
     private let healthURL: String
-    private let format: NotificationFormat
+    private var format: NotificationFormat
     private let timeout: Duration
     private let now: @Sendable () -> Timestamp
 
@@ -41,6 +41,13 @@ package final class GorushClient: Sendable {
         format = NotificationFormat(profile, settings: settings, ids: ids)
         self.timeout = timeout
         self.now = now
+    }
+
+    /// The same server and connections, with another format.
+    package func posting(_ format: NotificationFormat) -> GorushClient {
+        var copy = self
+        copy.format = format
+        return copy
     }
 
     /// Posts once. Does not throw; failures are outcomes.

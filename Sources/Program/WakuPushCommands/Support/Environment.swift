@@ -54,12 +54,10 @@ enum Environment {
     }
 
     static func flag(_ option: String) -> Bool {
-        guard let (values, source) = setting(option), let value = values.last?.lowercased() else { return false }
-        if ["1", "true", "yes"].contains(value) { return true }
-        if !["0", "false", "no"].contains(value) {
-            note(CommandFailure(.usage, "\(source) is neither true nor false: set it to true or false"))
-        }
-        return false
+        guard let (values, source) = setting(option), let value = values.last else { return false }
+        let flag = SwitchArgument(argument: value)
+        if flag == nil { note(CommandFailure(.usage, "\(source) is neither true nor false: set it to true or false")) }
+        return flag == .on
     }
 
     static func value<T: ExpressibleByArgument>(_ option: String, _ standard: T) -> T {

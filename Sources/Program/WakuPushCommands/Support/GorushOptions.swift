@@ -238,10 +238,11 @@ struct GorushSettings {
     }
 
     private static func header(_ text: String, of name: String) throws(CommandFailure) -> (String, String) {
-        guard let colon = text.firstIndex(of: ":"), colon != text.startIndex, !text.contains(where: \.isNewline) else {
-            throw CommandFailure(.usage, "a header for \(name) does not have the form \"Name: value\": see --gorush-header")
+        guard let header = CurlConfiguration.header(parsing: text) else {
+            throw CommandFailure(
+                .usage, "a header for \(name) does not have the form \"Name: value\", in characters that HTTP allows: see --gorush-header")
         }
-        return (String(text[..<colon]), text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces))
+        return header
     }
 
     private func credentials() throws(CommandFailure) -> HTTPCredentials {
@@ -251,7 +252,10 @@ struct GorushSettings {
             }
             return .bearer(token: try SecretFile.read(tokenFile))
         }
-        guard let user else { return .none }
+        guard let user else {
+            guard passwordFile == nil else { throw CommandFailure(.usage, "--gorush-password-file needs --gorush-user") }
+            return .none
+        }
         guard let passwordFile else { throw CommandFailure(.usage, "--gorush-user needs --gorush-password-file") }
         return .basic(user: user, password: try SecretFile.read(passwordFile))
     }

@@ -48,8 +48,9 @@ struct LimitOptions: ParsableArguments {
         }
         var keys: Set<[UInt8]> = []
         var unreadable: [Int] = []
-        for (index, line) in String(decoding: content, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).enumerated()
-        {
+        // A line may end with CRLF, which is one Character.
+        let lines = String(decoding: content, as: UTF8.self).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        for (index, line) in lines.enumerated() {
             let text = line.prefix { $0 != "#" }.trimmingCharacters(in: .whitespaces)
             guard !text.isEmpty else { continue }
             if let key = PublicKeyArgument(argument: text)?.key {

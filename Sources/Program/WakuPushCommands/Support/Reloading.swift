@@ -22,13 +22,12 @@ final class ReplaceableGorush: NotificationPosting {
         current.withLock { $0 = (client, settings) }
     }
 
-    /// Replaces the notification settings, and keeps address and credentials.
-    ///
-    /// - Throws: as ``GorushSettings/client()``.
-    func replaceNotifications(by notifications: NotificationSettings) throws {
-        var settings = current.withLock(\.settings)
-        settings.notifications = notifications
-        replace(by: try settings.client(), settings)
+    /// Keeps address, credentials and connections.
+    func replaceNotifications(by notifications: NotificationSettings) {
+        current.withLock { current in
+            current.settings.notifications = notifications.rules(forEndpoint: current.settings.rule.name)
+            current.client = current.client.posting(current.settings.format)
+        }
     }
 
     func post(_ notifications: [Delivery.Notification]) async -> PostResult {
@@ -58,22 +57,65 @@ final class ReplaceableGorush: NotificationPosting {
     }
 }
 
-/// Reloads the configuration on SIGHUP and applies the options that can change while the node runs.
+/// The effects of a reload.
+struct ReloadDecision: Equatable {
+    /// Options that can change while the node runs, but for those of protocols of other packages. The others need a restart.
+    static let reloadable: Set<String> = ofGorush.union(["log-level", "limit", "allow-keys", "deny-keys"])
+    private static let ofGorush: Set<String> = [
+        "gorush", "gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file", "gorush-header", "gorush-timeout",
+        "payload-profile",
+    ]
+
+    /// Options that apply now, and whose values differ from those of the last reload.
+    private(set) var applied: [String]
+    /// Options that need a restart, and whose values differ from those that the node was started with.
+    private(set) var waiting: Set<String>
+    /// Whether addresses and credentials of gorush servers are replaced. If rules of endpoints changed, they are not: the node selects a server by
+    /// the rules of its start.
+    let replacesGorush: Bool
+
+    /// - Parameters:
+    ///   - started: the plan that the node was started with.
+    ///   - last: the plan of the last reload; `started` before the first.
+    ///   - new: the plan that was read now.
+    ///   - added: the reloadable options of protocols of other packages.
+    init(started: Serve.Plan, last: Serve.Plan, new: Serve.Plan, added: Set<String>) {
+        let values = Dictionary(uniqueKeysWithValues: new.values.map { ($0.option, $0.values) })
+        func changed(since plan: Serve.Plan) -> [String] { plan.values.filter { $0.values != values[$0.option] }.map(\.option) }
+        replacesGorush = new.gorush.map(\.rule) == started.gorush.map(\.rule)
+        var reloadable = Self.reloadable.union(added)
+        if !replacesGorush { reloadable.subtract(Self.ofGorush) }
+        applied = changed(since: last).filter(reloadable.contains)
+        waiting = Set(changed(since: started)).subtracting(reloadable)
+
+        if replacesGorush {
+            if Self.entries(new) != Self.entries(last) { applied.append(ConfigurationFile.endpointsKey) }
+            for (old, new) in zip(started.gorush, new.gorush) where new.entry != nil {
+                if new.connections != old.connections { waiting.insert("\(ConfigurationFile.endpointsKey).connections") }
+                if new.batch != old.batch { waiting.insert("\(ConfigurationFile.endpointsKey).batch") }
+            }
+        } else if (started.gorush + new.gorush).contains(where: { $0.entry != nil }) {
+            waiting.insert(ConfigurationFile.endpointsKey)
+        }
+        if new.notifications != last.notifications { applied.append(ConfigurationFile.notificationsKey) }
+    }
+
+    /// The keys of each endpoint that apply without a restart, wherever they are in the file.
+    private static func entries(_ plan: Serve.Plan) -> [[String: [String]]] {
+        plan.gorush.compactMap { $0.entry?.options.filter { !["connections", "batch"].contains($0.key) }.mapValues(\.values) }
+    }
+}
+
+/// Reloads the configuration on SIGHUP and applies the options that can change while the node runs: see ``ReloadDecision``.
 ///
 /// Files that options name are reloaded too: key lists and gorush's credentials. If anything is invalid, nothing changes.
 final class ReloadService: Service {
-    /// Options that can change while the node runs. The others need a restart.
-    static var reloadable: Set<String> { ofNode.union(NodeAssembly.addedOptions.filter(\.isReloadable).map(\.name)) }
-    private static let ofNode: Set<String> = [
-        "log-level", "limit", "allow-keys", "deny-keys", "gorush", "gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file",
-        "gorush-header", "gorush-timeout", "payload-profile",
-    ]
-
     private let server: Server
     private let gorush: [ReplaceableGorush]
     private let level: LogLevel
     private let logger: Logger
-    private let current: Mutex<Serve.Plan>
+    private let started: Serve.Plan
+    private let last: Mutex<Serve.Plan>
     private let queue = DispatchQueue(label: "waku-push.reload")
 
     init(server: Server, plan: Serve.Plan, gorush: [ReplaceableGorush], level: LogLevel, logger: Logger) {
@@ -81,7 +123,8 @@ final class ReloadService: Service {
         self.gorush = gorush
         self.level = level
         self.logger = logger
-        current = Mutex(plan)
+        started = plan
+        last = Mutex(plan)
     }
 
     func run() async throws {
@@ -102,33 +145,22 @@ final class ReloadService: Service {
 
     private func reload() {
         dispatchPrecondition(condition: .onQueue(queue))
-        let old = current.withLock(\.self)
         let file = Environment.file
         do {
             let new = try Serve.reloadedPlan()
-            let clients = try new.gorush.map { try $0.client() }
-            var waiting = Set(new.values.filter { !old.values.contains($0) }.map(\.option)).subtracting(Self.reloadable)
-            let changed = new.values.filter { value in !old.values.contains { $0.option == value.option && $0.values == value.values } }
-            waiting.formIntersection(changed.map(\.option))
-            if new.gorush.map(\.rule) == old.gorush.map(\.rule) {
-                for (gorush, (client, settings)) in zip(gorush, zip(clients, new.gorush)) { gorush.replace(by: client, settings) }
-            } else {
-                waiting.insert(ConfigurationFile.endpointsKey)
-                for (gorush, settings) in zip(gorush, old.gorush) {
-                    try gorush.replaceNotifications(by: new.notifications.rules(forEndpoint: settings.rule.name))
-                }
-            }
-            server.replaceLimits(new.configuration.limits, addedOptions: new.configuration.addedOptions)
-            server.node.replaceWebPushSettings(new.notifications)
-            server.node.reloadFiles()
-            if new.level != old.level { level.current = new.level }
-            current.withLock { $0 = new }
-            var taken = changed.map(\.option).filter { !waiting.contains($0) }
-            if new.notifications != old.notifications { taken.append(ConfigurationFile.notificationsKey) }
+            let last = last.withLock(\.self)
+            let decision = ReloadDecision(
+                started: started, last: last, new: new, added: Set(NodeAssembly.addedOptions.filter(\.isReloadable).map(\.name)))
+            // All files are read before anything changes.
+            let clients = try decision.replacesGorush ? new.gorush.map { try $0.client() } : []
+            apply(new, clients)
+            if new.level != last.level { level.current = new.level }
+            self.last.withLock { $0 = new }
             logger.notice(
-                "configuration reloaded", metadata: ["changed": "\(taken.isEmpty ? "no option" : taken.joined(separator: ", "))"])
-            if !waiting.isEmpty {
-                logger.warning("options need a restart", metadata: ["options": "\(waiting.sorted().joined(separator: ", "))"])
+                "configuration reloaded",
+                metadata: ["changed": "\(decision.applied.isEmpty ? "no option" : decision.applied.joined(separator: ", "))"])
+            if !decision.waiting.isEmpty {
+                logger.warning("options need a restart", metadata: ["options": "\(decision.waiting.sorted().joined(separator: ", "))"])
             }
         } catch {
             Environment.use(file)
@@ -136,5 +168,18 @@ final class ReloadService: Service {
                 (error as? InvalidConfiguration)?.message ?? CommandFailure(explaining: error)?.message ?? Serve.message(for: error)
             logger.error("failed to reload configuration; nothing changed", metadata: ["reason": "\(reason)"])
         }
+    }
+
+    /// - Parameters:
+    ///   - clients: for each gorush server, or empty to keep their addresses and credentials.
+    private func apply(_ new: Serve.Plan, _ clients: [GorushClient]) {
+        if clients.isEmpty {
+            for gorush in gorush { gorush.replaceNotifications(by: new.notifications) }
+        } else {
+            for (gorush, (client, settings)) in zip(gorush, zip(clients, new.gorush)) { gorush.replace(by: client, settings) }
+        }
+        server.replaceLimits(new.configuration.limits, addedOptions: new.configuration.addedOptions)
+        server.node.replaceWebPushSettings(new.notifications)
+        server.node.reloadFiles()
     }
 }

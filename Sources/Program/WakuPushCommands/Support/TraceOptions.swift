@@ -82,10 +82,10 @@ struct TraceOptions: ParsableArguments {
         let content = try PrivateFile(kind: "header file", path: headerFile)
             .read(upTo: SecretFile.maximumByteCount, remedy: "write one line of the form \"Name: value\" to it")
         let text = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-        guard content.count <= SecretFile.maximumByteCount, !text.contains(where: \.isNewline), let colon = text.firstIndex(of: ":"),
-            colon != text.startIndex
-        else { throw CommandFailure(.data, "header file \(headerFile) must contain one line of the form \"Name: value\"") }
-        return (String(text[..<colon]), text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces))
+        guard content.count <= SecretFile.maximumByteCount, let header = CurlConfiguration.header(parsing: text) else {
+            throw CommandFailure(.data, "header file \(headerFile) must contain one line of the form \"Name: value\"")
+        }
+        return header
     }
 }
 

@@ -1,0 +1,86 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import WakuPushCommands
+
+/// The effects of configuration files that replace each other.
+struct ReloadDecisionTests {
+    private let folder: TemporaryFolder
+    private let key: KeyFile
+
+    init() throws {
+        folder = try TemporaryFolder()
+        key = try KeyFile(in: folder, "id.key")
+        try "secret".write(toFile: folder.path + "/token", atomically: true, encoding: .utf8)
+    }
+
+    private func plan(_ text: String) throws -> Serve.Plan {
+        let path = folder.path + "/waku-push.yaml"
+        try "identity: \(key.path)\ndata: \(folder.path)/data\n\(text)".write(toFile: path, atomically: true, encoding: .utf8)
+        let invocation = Invocation(
+            arguments: ["waku-push", "serve", "--config", path], environment: [:], columns: 80, writeOutput: { _ in false },
+            writeError: { _ in false })
+        return try Invocation.$current.withValue(invocation) { try Serve.reloadedPlan() }
+    }
+
+    private func endpoints(_ lines: String...) -> String { "gorush-endpoints:\n" + lines.map { "  - \($0)\n" }.joined() }
+
+    private let apple = #"{name: apple, url: "http://127.0.0.1:1", platforms: apn}"#
+    private let google = #"{name: google, url: "http://127.0.0.1:2", platforms: firebase}"#
+
+    @Test func reloadableOptionsApplyAndOthersWait() throws {
+        let started = try plan("log-level: info\n")
+        let new = try plan("log-level: debug\nmax-request-age: 5m\ngorush-batch: 7\n")
+        let first = ReloadDecision(started: started, last: started, new: new, added: [])
+        #expect(first.applied == ["log-level"] && first.waiting == ["max-request-age", "gorush-batch"] && first.replacesGorush)
+        // The same file again: the options still wait.
+        let second = ReloadDecision(started: started, last: new, new: new, added: [])
+        #expect(second.applied == [] && second.waiting == first.waiting)
+        // Back to the file of the start.
+        let third = ReloadDecision(started: started, last: new, new: started, added: [])
+        #expect(third.applied == ["log-level"] && third.waiting == [])
+    }
+
+    @Test func rulesOfEndpointsWaitForARestartUntilTheyAreThoseOfTheStart() throws {
+        let started = try plan(endpoints(apple, google))
+        let swapped = try plan(endpoints(google, apple))
+        var last = started
+        for _ in 0..<2 {
+            let decision = ReloadDecision(started: started, last: last, new: swapped, added: [])
+            #expect(!decision.replacesGorush && decision.applied == [] && decision.waiting == ["gorush-endpoints"])
+            last = swapped
+        }
+        let restored = ReloadDecision(started: started, last: last, new: started, added: [])
+        #expect(restored.replacesGorush && restored.applied == ["gorush-endpoints"] && restored.waiting == [])
+    }
+
+    /// With other rules, no option of gorush applies.
+    @Test func optionsOfGorushWaitWithTheRules() throws {
+        let started = try plan("allow-apn-topic: a\n")
+        let new = try plan("allow-apn-topic: b\ngorush: http://127.0.0.1:3\nlimit: {requests: 1/s}\n")
+        let decision = ReloadDecision(started: started, last: started, new: new, added: [])
+        #expect(!decision.replacesGorush && decision.applied == ["limit"] && decision.waiting == ["allow-apn-topic", "gorush"])
+    }
+
+    @Test func valuesOfAnEndpointApplyExceptConnectionsAndBatch() throws {
+        let started = try plan(endpoints(apple, google))
+        let moved = try plan("# a comment\n" + endpoints(apple, google))
+        #expect(ReloadDecision(started: started, last: started, new: moved, added: []).applied == [])
+
+        let token = try plan(endpoints(apple, google.replacing("}", with: ", token-file: \(folder.path)/token}")))
+        let decision = ReloadDecision(started: started, last: started, new: token, added: [])
+        #expect(decision.replacesGorush && decision.applied == ["gorush-endpoints"] && decision.waiting == [])
+
+        let wider = try plan(endpoints(apple.replacing("}", with: ", connections: 5, batch: 9}"), google))
+        let waiting = ReloadDecision(started: started, last: started, new: wider, added: [])
+        #expect(waiting.applied == [] && waiting.waiting == ["gorush-endpoints.connections", "gorush-endpoints.batch"])
+    }
+
+    @Test func addedOptionsAreReloadableAsDeclared() throws {
+        let started = try plan("")
+        let new = try plan("max-request-age: 5m\n")
+        let decision = ReloadDecision(started: started, last: started, new: new, added: ["max-request-age"])
+        #expect(decision.applied == ["max-request-age"] && decision.waiting == [])
+    }
+}
