@@ -48,6 +48,12 @@ package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
         self.burst = burst ?? count
     }
 
+    /// A multiple of the rate, as far as it can be represented. The burst stays, but is at least one unit's tokens.
+    func times(_ factor: Int) -> RateLimit {
+        let count = min(count * factor, Self.range.upperBound)
+        return RateLimit(count, per: unit, burst: max(burst, count))
+    }
+
     package init(parsing text: String) throws(Problem) {
         let words = text.split(separator: " ")
         guard let rate = words.first?.split(separator: "/", omittingEmptySubsequences: false), rate.count == 2,

@@ -63,6 +63,8 @@ public struct RateLimitTable: Sendable {
     private var requests: RateLimiter<All>?
     private var answerKiBByTarget: RateLimiter<[UInt8]>?
     private var answerKiB: FairBudget?
+    /// KiB read from the store for answers.
+    private var answerReads: FairBudget?
     private var wholeAnswersByTarget: RateLimiter<[UInt8]>?
     private var answerCredit = AnswerCredit()
     /// Limits that several nodes count together, keyed by ``LimitUsageExchange/name``. These limits have no limiter in the properties above.
@@ -103,6 +105,7 @@ public struct RateLimitTable: Sendable {
         requests = limits.requests.map { RateLimiter($0) }
         answerKiBByTarget = limits.answerKiBByTarget.map { RateLimiter($0) }
         answerKiB = limits.answerKiB.map { FairBudget($0) }
+        answerReads = limits.answerKiB.map { FairBudget($0.times(Self.readsByAnswers)) }
         wholeAnswersByTarget = limits.wholeAnswersByTarget.map { RateLimiter($0) }
     }
 
@@ -163,6 +166,14 @@ public struct RateLimitTable: Sendable {
     /// Admits an answer to a query.
     package mutating func answer(byteCount: Int, for charge: Charge = .unattributed, at now: Timestamp) -> Refusal? {
         take(charge, .answerKiB, \.answerKiB, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiB
+    }
+
+    /// Reading a byte costs a fraction of answering with it.
+    private static let readsByAnswers = 8
+
+    /// Admits reading stored content for an answer: at most ``readsByAnswers`` times as much as is answered. Nodes do not count it together.
+    package mutating func reading(byteCount: Int, for charge: Charge, at now: Timestamp) -> Refusal? {
+        answerReads?.admits(charge.payer, charge.standing, cost: Self.kibibytes(byteCount), at: now) ?? true ? nil : .answerKiB
     }
 
     /// Admits a notification that passed all checks and filters. Rejected notifications do not count against the target's limit.

@@ -47,6 +47,8 @@ package struct QueryBudget: Sendable {
     /// Limit of the answer in bytes. Answers over 768 KiB are sent in segments.
     package static let byteLimit = 4 << 20
 
+    private static let rowOverhead = 512
+
     private var rowCount = 0
     private var byteCount = 0
     /// Whether a registration was left out; all later ones are left out too.
@@ -54,9 +56,9 @@ package struct QueryBudget: Sendable {
 
     package init() {}
 
-    /// Adds a registration if it is within the budget. The first is always admitted.
-    package mutating func admits(_ stored: StoredRegistration) -> Bool {
-        admits(rowByteCount: Self.byteCount(of: stored))
+    /// Adds a stored registration if it is within the budget, before it is read. The first is always admitted.
+    package mutating func admits(storedByteCount: Int) -> Bool {
+        admits(rowByteCount: Self.rowOverhead + storedByteCount)
     }
 
     /// Adds a row if it is within the budget. The first is always admitted.
@@ -74,6 +76,6 @@ package struct QueryBudget: Sendable {
 
     /// The approximate size of a registration's row in an answer, in bytes.
     package static func byteCount(of stored: StoredRegistration) -> Int {
-        stored.registration.allowedKeyList.reduce(512) { $0 + $1.count + 4 }
+        stored.registration.allowedKeyList.reduce(rowOverhead) { $0 + $1.count + 4 }
     }
 }

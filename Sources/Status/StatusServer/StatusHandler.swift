@@ -218,7 +218,7 @@ struct StatusHandler: WakuHandler {
         }
         return registrations.registrations(
             of: registrants, within: QueryBudget(), isServed: { [servers] mark in servers.contains { $0.mark == mark } },
-            noteAsked: { [asked] in asked.insert($0) }
+            admits: { [limits] in !limits.refusesReading($1, about: $0, at: now) }, noteAsked: { [asked] in asked.insert($0) }
         ).map { found in
             // Unanswered parts of a query earn nothing for the registrants of the others.
             let part = message.byteCount / max(1, registrants.count)

@@ -73,7 +73,7 @@ import WakuCrypto
         let large = stored { $0.allowedKeyList = Array(repeating: [UInt8](repeating: 1, count: 1000), count: 1700) }
         let small = stored { _ in }
         var budget = QueryBudget()
-        let admitted = [large, large, large, small].map { budget.admits($0) }
+        let admitted = [large, large, large, small].map { budget.admits(rowByteCount: QueryBudget.byteCount(of: $0)) }
         #expect(admitted == [true, true, false, false])
         #expect(budget.isSpent)
         let answer = try #require(rules.answer([large, large], messageID: [1]))
@@ -83,11 +83,11 @@ import WakuCrypto
     @Test func aBudgetAdmitsTheFirstRowWhateverItsSizeAndNoMoreRowsThanItsLimit() {
         let huge = stored { $0.allowedKeyList = Array(repeating: [UInt8](repeating: 1, count: 1000), count: 5000) }
         var budget = QueryBudget()
-        let admitted = [huge, huge].map { budget.admits($0) }
+        let admitted = [huge, huge].map { budget.admits(rowByteCount: QueryBudget.byteCount(of: $0)) }
         #expect(admitted == [true, false])
         var rows = QueryBudget()
         let small = stored { _ in }
-        let count = (0...QueryBudget.rowLimit).count { _ in rows.admits(small) }
+        let count = (0...QueryBudget.rowLimit).count { _ in rows.admits(rowByteCount: QueryBudget.byteCount(of: small)) }
         #expect(count == QueryBudget.rowLimit)
     }
 }

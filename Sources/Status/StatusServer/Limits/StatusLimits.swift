@@ -38,6 +38,16 @@ package final class StatusLimits: ProtocolRateLimits {
         standings.accepted(token, for: [topics.deployed, topics.published], at: now)
     }
 
+    /// Registrations of a registrant up to this size together, in bytes, are read without a charge: the limits of answers cover them.
+    private static let freeByteCount = 16 << 10
+
+    /// Whether limits refuse to read the registrations of a registrant for an answer, by their stored size in bytes.
+    func refusesReading(_ byteCount: Int, about registrant: KeyHash, at now: Timestamp) -> Bool {
+        guard byteCount > Self.freeByteCount else { return false }
+        let charge = charge(of: QueryTopics(of: registrant).deployed, at: now)
+        return refuses(for: charge) { $0.reading(byteCount: byteCount, for: charge, at: now) }
+    }
+
     /// Whether the number of installations of a key is limited.
     var limitsInstallations: Bool { limiter.limits.installationsByKey != nil }
 

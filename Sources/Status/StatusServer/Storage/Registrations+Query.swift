@@ -27,16 +27,18 @@ extension Registrations {
         let byteCount: Int
     }
 
-    /// The registrations of these registrants, most recently changed first, until the budget is spent. Content over the budget is not read,
-    /// because it may be large.
+    /// The registrations of these registrants, most recently changed first, until the budget is spent. The sizes of stored registrations decide what
+    /// is read: lists that no answer contains can be large too.
     ///
     /// - Parameters:
     ///   - keyHashes: the registrants, without duplicates.
     ///   - budget: limits the rows; nil for all.
     ///   - isServed: whether registrations with this identity are read.
+    ///   - admits: whether the registrations of a registrant may be read, by their size in bytes within the budget.
     ///   - noteAsked: called with the rows of registrations that no one had asked for.
     package func registrations(
         of keyHashes: [KeyHash], within budget: QueryBudget? = nil, isServed: @escaping @Sendable (ServerMark?) -> Bool = { _ in true },
+        admits: @escaping @Sendable (KeyHash, _ byteCount: Int) -> Bool = { _, _ in true },
         noteAsked: @escaping @Sendable ([Int64]) -> Void = { _ in }
     ) -> StoreCommand<[StoredRegistration]> {
         let reads = keyHashes.map { Self.findInstallations(.bytes($0.bytes), limit: Self.installationLimit) }
@@ -55,13 +57,15 @@ extension Registrations {
             }
             if !neverAsked.isEmpty { noteAsked(neverAsked) }
             if installations.count > 1 { installations.sort { ($0.changedAt, $0.id) > ($1.changedAt, $1.id) } }
-            return read(installations[...], budget: budget, found: [])
+            if var budget { installations = Array(installations.prefix { budget.admits(storedByteCount: $0.byteCount) }) }
+            let sizes = installations.reduce(into: [:]) { $0[$1.key.keyHash, default: 0] += $1.byteCount }
+            let refused = sizes.filter { !admits($0, $1) }
+            if !refused.isEmpty { installations.removeAll { refused[$0.key.keyHash] != nil } }
+            return read(installations[...], found: [])
         }
     }
 
-    private func read(
-        _ left: ArraySlice<Installation>, budget: QueryBudget?, found: [StoredRegistration]
-    ) -> StoreCommand<[StoredRegistration]> {
+    private func read(_ left: ArraySlice<Installation>, found: [StoredRegistration]) -> StoreCommand<[StoredRegistration]> {
         guard let first = left.first else { return .done(found) }
         var (end, byteCount) = (left.startIndex + 1, first.byteCount)
         while end < left.endIndex, byteCount + left[end].byteCount <= Self.chunkByteCount {
@@ -71,16 +75,15 @@ extension Registrations {
         let (chunk, rest) = (left[..<end], left[end...])
         return .find(Self.findContents(ids: chunk.map(\.id))) { rows in
             let contents = Dictionary(try rows.map { (try $0.integer(0), try $0.bytes(1)) }) { first, _ in first }
-            var (found, budget) = (found, budget)
+            var found = found
             for installation in chunk {
                 guard let sealed = contents[installation.id] else { continue }
-                let stored = StoredRegistration(
-                    key: installation.key, registration: try open(sealed, of: installation.key, version: installation.version),
-                    storedAt: Timestamp(rawValue: installation.changedAt))
-                guard budget?.admits(stored) ?? true else { return .done(found) }
-                found.append(stored)
+                found.append(
+                    StoredRegistration(
+                        key: installation.key, registration: try open(sealed, of: installation.key, version: installation.version),
+                        storedAt: Timestamp(rawValue: installation.changedAt)))
             }
-            return read(rest, budget: budget, found: found)
+            return read(rest, found: found)
         }
     }
 }

@@ -122,6 +122,22 @@ import WakuCrypto
         #expect(honest.share == 1)
     }
 
+    /// Registrations of 4 MiB of which answers contain little, each queried for the first time.
+    @Test func readingForAnswersLeavesTheKnownTheirShare() {
+        var table = RateLimitTable(.standard)
+        var (read, known) = (0, Served())
+        let seconds = 60
+        for tick in 0..<seconds * 100 {
+            let now = Self.start + .milliseconds(10 * tick)
+            if table.reading(byteCount: 4 << 20, for: Charge(Self.payer(tick), .stranger), at: now) == nil { read += 4 }
+            known.asked += 1
+            if table.reading(byteCount: 100 << 10, for: Charge(Self.payer(-1 - tick % 50), .known), at: now) == nil { known.served += 1 }
+        }
+        // 32 MiB a second and the burst, of 24,000 MiB that were asked for.
+        #expect(read <= 32 * seconds + 64)
+        #expect(known.share == 1)
+    }
+
     /// Many registrants: their first answers all leave unpaid, so the total bounds them.
     @Test func firstAnswersOfManyRegistrantsLeaveTheKnownTheirShare() {
         var table = RateLimitTable(.standard)

@@ -6,6 +6,7 @@ import StatusRules
 import Storage
 import StoreSQLite
 import TestSupport
+import Synchronization
 import Testing
 import Waku
 import WakuCrypto
@@ -70,10 +71,36 @@ struct RegistrationStorageTests {
         #expect(try found(within: QueryBudget()) == ["three", "one"])
         // A budget with room for a single row more.
         var spent = QueryBudget()
-        let stored = StoredRegistration(
-            key: StatusStoreFixture.key("other"), registration: PushNotificationRegistration(), storedAt: Timestamp(rawValue: 1))
-        for _ in 1..<QueryBudget.rowLimit { _ = spent.admits(stored) }
+        for _ in 1..<QueryBudget.rowLimit { _ = spent.admits(storedByteCount: 1) }
         #expect(try found(within: spent) == ["three"])
+    }
+
+    /// Lists that no answer contains make a registration as large as those that answers do.
+    @Test func storedSizesDecideWhatAnAnswerReads() async throws {
+        let (owner, other) = (PrivateKey.generate(), PrivateKey.generate())
+        for number in 1...10 {
+            var registration = StatusStoreFixture.registration(StatusStoreFixture.key("\(number)", of: owner))
+            registration.allowedMentionsChatList = Array(repeating: [UInt8](repeating: 7, count: 64), count: 9_000)
+            try await store.commit(
+                fixture.registrations.store(
+                    registration, bytes: registration.encoded(), as: StatusStoreFixture.key("\(number)", of: owner),
+                    at: Timestamp(rawValue: Int64(number))))
+        }
+        try await store.register(StatusStoreFixture.key("small", of: other), at: Timestamp(rawValue: 20))
+
+        let sizes = Mutex<[KeyHash: Int]>([:])
+        func found(refusing refused: KeyHash?) throws -> [String] {
+            let found = fixture.registrations.registrations(
+                of: [owner, other].map { KeyHash(of: $0.publicKey) }, within: QueryBudget(),
+                admits: { key, byteCount in
+                    sizes.withLock { $0[key] = byteCount }
+                    return key != refused
+                })
+            return try store.read(found).map(\.key.installationID.string)
+        }
+        #expect(try found(refusing: nil) == ["small", "10", "9", "8", "7", "6", "5", "4"])
+        #expect(try #require(sizes.withLock { $0[KeyHash(of: owner.publicKey)] }) / 7 > 9_000 * 64)
+        #expect(try found(refusing: KeyHash(of: owner.publicKey)) == ["small"])
     }
 
     @Test("A tombstone has only key hash, installation and version")
