@@ -35,7 +35,7 @@ package final class NwakuStoreWatch: Relay {
         var failures = 0
         /// When the last successful sweep started.
         var sweptUntil: Timestamp?
-        var recent = RecentHashes(capacity: 20_000)
+        var recent = GenerationalCache<MessageHash, Void>(capacity: 20_000)
         var pageSize = StorePageSize()
     }
 
