@@ -83,7 +83,7 @@ public final class Host: Sendable {
         state = Mutex(
             State(
                 connections: ConnectionTable(own: key.peerID, limit: configuration.connectionLimit),
-                inbound: InboundTable(limits: configuration.inboundLimits)))
+                inbound: InboundTable(configuration)))
         serve(Ping.id, streamsPerPeer: 2) { try await Ping.serve($0) }
         serve(Identify.id, streamsPerPeer: 2) { [weak self] stream in
             if let self { try await Identify.send(self.ownInfo, on: stream) }
