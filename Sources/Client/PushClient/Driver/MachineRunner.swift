@@ -2,44 +2,9 @@ import Core
 import Synchronization
 import Waku
 
-/// A state machine that a ``MachineRunner`` runs.
-protocol ClientStateMachine: Sendable {
-    associatedtype Record: StoredRecord
-    associatedtype Action: Sendable
-
-    /// The latest time to call ``wake(at:)``; nil when no deadline is pending.
-    var nextWakeUp: Timestamp? { get }
-
-    /// Called at the beginning of each run to resume unfinished work. In a second run of the same process, requests of the first run are no longer
-    /// pending.
-    mutating func start(at now: Timestamp) -> MachineOutput<Record, Action>
-    mutating func wake(at now: Timestamp) -> MachineOutput<Record, Action>
-
-    /// Whether an action only reports an event, so that it remains due in a later run. ``start(at:)`` recreates all other actions.
-    static func isReport(_ action: Action) -> Bool
-}
-
-/// A record of a ``ClientStore``, with its name in the store.
-protocol StoredRecord: Sendable {
-    associatedtype Key: Hashable & Sendable
-
-    static func name(of key: Key) -> String
-    /// - Throws: `EncodingError`
-    func encoded() throws -> [UInt8]
-}
-
-/// The result of handling an event: changes to store first, then actions to perform.
-struct MachineOutput<Record: StoredRecord, Action: Sendable>: Sendable {
-    /// nil removes the record.
-    var changes: [Record.Key: Record?] = [:]
-    var actions: [Action] = []
-
-    var isEmpty: Bool { changes.isEmpty && actions.isEmpty }
-}
-
 /// Runs a client's machine: stores its changes before performing the actions that came with them, in order, and wakes the machine on time.
-final class MachineRunner<Machine: ClientStateMachine>: Sendable {
-    typealias Output = MachineOutput<Machine.Record, Machine.Action>
+final class MachineRunner<Machine: PushClientMachine>: Sendable {
+    typealias Output = Machine.Output
 
     private struct State {
         var machine: Machine

@@ -4,7 +4,7 @@ import WakuCrypto
 
 typealias ClientRecord = MachineRecord<DeployedVersion>
 typealias ClientAction = MachineAction<DeployedVersion>
-typealias ClientOutput = MachineOutput<ClientRecord, ClientAction>
+typealias ClientOutput = MachineOutput<DeployedVersion>
 
 enum DeployedVersion: ClientVersion {
     /// A registration for one server, encrypted to it.

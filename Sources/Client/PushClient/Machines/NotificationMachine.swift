@@ -22,7 +22,6 @@ struct NotificationMachine: Sendable {
         /// No recent information about the registrant.
         case query(PublicKey)
         case report(PushClientEvent)
-        case finished(messageID: [UInt8])
     }
 
     struct Request: Sendable {
@@ -238,10 +237,7 @@ struct NotificationMachine: Sendable {
         for failed in record.failed where !before.failed.contains(failed) {
             report(id, DeviceOutcome(registrant: failed.registrant, installationID: nil, result: .gaveUp(failed.reason)))
         }
-        if record.isFinished, active.remove(id) != nil {
-            record.content = []
-            actions.append(.finished(messageID: id))
-        }
+        if record.isFinished, active.remove(id) != nil { record.content = [] }
         guard record != messages[id] else { return }
         messages[id] = record
         changed.insert(id)

@@ -6,13 +6,11 @@ import WakuCrypto
 /// A record of the client's state, stored under one key. The machines change whole records.
 ///
 /// A store may hold the records of several machines, with different prefixes; none touches those of another.
-enum MachineRecord<Version: ClientVersion>: StoredRecord, Hashable {
+enum MachineRecord<Version: ClientVersion>: Hashable, Sendable {
     case own(Version.Own)
     case server(Version.Server)
     case registrant(RegistrantRecord)
     case message(MessageRecord)
-
-    typealias Key = RecordKey
 
     var key: RecordKey {
         switch self {
@@ -25,6 +23,7 @@ enum MachineRecord<Version: ClientVersion>: StoredRecord, Hashable {
 
     static func name(of key: RecordKey) -> String { Version.recordPrefix + key.name }
 
+    /// - Throws: `EncodingError`
     func encoded() throws -> [UInt8] {
         let encoder = JSONEncoder()
         let body =

@@ -4,7 +4,7 @@ import WakuCrypto
 
 typealias V01Record = MachineRecord<Version01>
 typealias V01Action = MachineAction<Version01>
-typealias V01Output = MachineOutput<V01Record, V01Action>
+typealias V01Output = MachineOutput<Version01>
 
 enum Version01: ClientVersion {
     typealias Registration = V01.Register
