@@ -20,9 +20,6 @@ package struct HTTPLimits: Hashable, Sendable {
         self.connections = connections
     }
 
-    /// - Parameters:
-    ///   - listener: The purpose of the listener.
-    ///   - descriptors: The limit of the process's open file descriptors.
     package init(_ listener: Listener, descriptors: Int = DescriptorLimit.current) {
         self.init(connections: listener.connections(descriptors: descriptors))
     }

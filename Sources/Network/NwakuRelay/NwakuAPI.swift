@@ -22,10 +22,7 @@ package struct NwakuAPI: Sendable {
         self.init(address: address, client: client, minimumTimeout: .zero)
     }
 
-    /// - Parameters:
-    ///   - address: The address of the node's REST API.
-    ///   - client: The HTTP client.
-    ///   - minimumTimeout: A lower limit for the timeouts of all calls: for tests on slow machines.
+    /// - Parameter minimumTimeout: A lower limit for the timeouts of all calls: for tests on slow machines.
     init(address: NodeAddress, client: CurlClient, minimumTimeout: Duration) {
         self.address = address
         self.client = client

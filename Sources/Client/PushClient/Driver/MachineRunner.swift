@@ -123,11 +123,6 @@ final class MachineRunner<Machine: PushClientMachine>: Sendable {
     // MARK: Running
 
     /// Runs until cancelled. If another call is running, waits for it to end first.
-    ///
-    /// - Parameters:
-    ///   - relay: The source of incoming messages.
-    ///   - deliver: Handles an incoming message.
-    ///   - perform: Starts an action.
     func run(
         _ relay: any Relay, deliver: @escaping @Sendable (WakuMessage) -> Void,
         perform: @escaping @Sendable (Machine.Action, inout DiscardingTaskGroup) -> Void

@@ -190,10 +190,7 @@ struct NotificationMachine: Sendable {
     /// Does everything possible for a message now.
     ///
     /// - Parameters:
-    ///   - id: The message's id.
-    ///   - directory: The known devices and their servers.
     ///   - askable: Whether any server can be queried about the registrant.
-    ///   - own: This device, which is never notified.
     ///   - jitter: Random numbers from 0 to 1.
     private mutating func advance(
         _ id: [UInt8], _ directory: some DeviceDirectory, askable: (PublicKey) -> Bool, own: (PublicKey, InstallationID), at now: Timestamp,

@@ -58,8 +58,6 @@ enum MachineRecord<Version: ClientVersion>: Hashable, Sendable {
     }
 
     /// The machine's records in a store.
-    ///
-    /// - Throws: ``ClientStoreError``
     static func load(from store: any ClientStore) async throws(ClientStoreError) -> [Self] {
         var records: [Self] = []
         for (name, value) in try await store.load().sorted(by: { $0.key < $1.key }) where isName(name) {

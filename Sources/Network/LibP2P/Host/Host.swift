@@ -65,8 +65,6 @@ public final class Host: Sendable {
     /// Creates a node that neither listens nor dials yet.
     ///
     /// - Parameters:
-    ///   - key: The node's private key.
-    ///   - configuration: Limits, timeouts, and the information reported to peers.
     ///   - logger: For disconnected peers and connections that could not be accepted.
     ///   - group: The event loops of the connections. The host does not shut them down.
     public init(
@@ -131,7 +129,6 @@ public final class Host: Sendable {
     /// Sends a request on a stream of its own and waits for the response, each prefixed with its length as a varint.
     ///
     /// - Parameters:
-    ///   - peer: A connected peer.
     ///   - responseLimit: The maximum length of the response, in bytes.
     ///   - limit: Timeout after the stream's protocol was negotiated.
     /// - Throws: ``ConnectionError``, ``MultistreamError/refused``

@@ -3,8 +3,6 @@ import Core
 /// The binary form: for each component its code as a varint and its value, which for names and peer ids is prefixed with its length as a varint.
 extension Multiaddr {
     /// Parses the binary form.
-    ///
-    /// - Throws: ``MultiaddrError``
     public init(parsing bytes: some Collection<UInt8>) throws(MultiaddrError) {
         guard bytes.count <= Self.byteLimit else { throw .malformed }
         var rest = Array(bytes)[...]

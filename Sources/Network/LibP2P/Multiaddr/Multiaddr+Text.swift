@@ -2,8 +2,6 @@ import Foundation
 
 extension Multiaddr {
     /// Parses the text form, such as `/dns4/node.example/tcp/60000`. One trailing slash is accepted.
-    ///
-    /// - Throws: ``MultiaddrError``
     public init(_ text: some StringProtocol) throws(MultiaddrError) {
         guard text.utf8.count <= 2 * Self.byteLimit else { throw .malformed }
         var parts = String(text).components(separatedBy: "/")[...]

@@ -36,7 +36,6 @@ struct V01Machine: PushClientMachine {
     /// - Parameters:
     ///   - records: The stored records; empty at the very first start.
     ///   - installationID: The id for a new client. If there are records, their id is used.
-    ///   - jitter: Random numbers for pauses.
     init(
         records: [V01Record] = [], installationID: InstallationID, identity: PrivateKey, jitter: Jitter = .random(), at now: Timestamp
     ) {
@@ -133,10 +132,6 @@ struct V01Machine: PushClientMachine {
     static let queriedServerLimit = 16
 
     /// Queries the servers that the registrant advertised; if there are none, the servers that this client registers with.
-    ///
-    /// - Parameters:
-    ///   - registrant: The owner of the devices.
-    ///   - others: Additional servers to query.
     mutating func query(_ registrant: PublicKey, also others: [PublicKey], at now: Timestamp) {
         var servers = Set(others)
         let advertised = directory.rows(of: registrant).map(\.server)
