@@ -1,3 +1,4 @@
+import Core
 package import NIOCore
 
 /// Timeouts for the clients of an HTTP listener, and its connection limit.

@@ -1,4 +1,4 @@
-import Glibc
+import Core
 public import Logging
 public import NIOCore
 public import NIOPosix
@@ -72,7 +72,7 @@ public final class Host: Sendable {
         group: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton
     ) {
         self.key = key
-        let configuration = configuration.fitted(toDescriptors: Self.descriptorLimit)
+        let configuration = configuration.fitted(toDescriptors: DescriptorLimit.current)
         self.configuration = configuration
         self.logger = logger
         self.group = group
@@ -181,13 +181,6 @@ public final class Host: Sendable {
     /// regularly, with all useful peers: the others count as not useful.
     public func rate(_ standings: [PeerID: PeerStanding]) {
         state.withLock { $0.inbound.rate(standings, at: .now()) }
-    }
-
-    /// The process's file descriptor limit.
-    private static var descriptorLimit: Int {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1_024 }
-        return Int(clamping: limit.rlim_cur)
     }
 
     // MARK: Events
