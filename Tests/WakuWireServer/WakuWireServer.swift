@@ -103,9 +103,22 @@ extension OldLightpushResponse {
     }
 }
 
+/// A store query as a node receives it: see `StoreQuery`.
+struct StoreRequest: Hashable, Sendable {
+    var requestID = ""
+    var includesMessages = false
+    var pubsubTopic: PubsubTopic?
+    var contentTopics: [ContentTopic] = []
+    var startTime: Timestamp?
+    var endTime: Timestamp?
+    var hashes: [MessageHash] = []
+    var cursor: [UInt8]?
+    var pageSize: UInt64?
+}
+
 extension StoreRequest {
     init(parsing bytes: [UInt8]) throws(ProtobufError) {
-        self.init(requestID: "", includesMessages: false, pageSize: nil)
+        self.init()
         var reader = ProtobufReader(bytes)
         while let field = try reader.next() {
             switch field.number {
@@ -113,7 +126,7 @@ extension StoreRequest {
             case 2: includesMessages = try field.varint() != 0
             case 10: pubsubTopic = try field.pubsubTopic(of: reader)
             case 11:
-                guard contentTopics.count < Self.maximumContentTopicCount else { throw .tooMany }
+                guard contentTopics.count < StoreQuery.maximumTopicCount else { throw .tooMany }
                 contentTopics.append(try field.contentTopic(of: reader))
             case 12: startTime = Timestamp(rawValue: unzigzag(try field.varint()))
             case 13: endTime = Timestamp(rawValue: unzigzag(try field.varint()))

@@ -13,45 +13,6 @@ void   protobuf__application_metadata_message__init
   static const Protobuf__ApplicationMetadataMessage init_value = PROTOBUF__APPLICATION_METADATA_MESSAGE__INIT;
   *message = init_value;
 }
-size_t protobuf__application_metadata_message__get_packed_size
-                     (const Protobuf__ApplicationMetadataMessage *message)
-{
-  assert(message->base.descriptor == &protobuf__application_metadata_message__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__application_metadata_message__pack
-                     (const Protobuf__ApplicationMetadataMessage *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__application_metadata_message__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__application_metadata_message__pack_to_buffer
-                     (const Protobuf__ApplicationMetadataMessage *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__application_metadata_message__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__ApplicationMetadataMessage *
-       protobuf__application_metadata_message__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__ApplicationMetadataMessage *)
-     protobuf_c_message_unpack (&protobuf__application_metadata_message__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__application_metadata_message__free_unpacked
-                     (Protobuf__ApplicationMetadataMessage *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__application_metadata_message__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 static const ProtobufCEnumValue protobuf__application_metadata_message__type__enum_values_by_number[8] =
 {
   { "UNKNOWN", "PROTOBUF__APPLICATION_METADATA_MESSAGE__TYPE__UNKNOWN", 0 },

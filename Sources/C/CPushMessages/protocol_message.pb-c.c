@@ -13,45 +13,6 @@ void   protobuf__protocol_message__init
   static const Protobuf__ProtocolMessage init_value = PROTOBUF__PROTOCOL_MESSAGE__INIT;
   *message = init_value;
 }
-size_t protobuf__protocol_message__get_packed_size
-                     (const Protobuf__ProtocolMessage *message)
-{
-  assert(message->base.descriptor == &protobuf__protocol_message__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__protocol_message__pack
-                     (const Protobuf__ProtocolMessage *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__protocol_message__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__protocol_message__pack_to_buffer
-                     (const Protobuf__ProtocolMessage *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__protocol_message__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__ProtocolMessage *
-       protobuf__protocol_message__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__ProtocolMessage *)
-     protobuf_c_message_unpack (&protobuf__protocol_message__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__protocol_message__free_unpacked
-                     (Protobuf__ProtocolMessage *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__protocol_message__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 static const ProtobufCFieldDescriptor protobuf__protocol_message__field_descriptors[3] =
 {
   {

@@ -13,89 +13,11 @@ void   protobuf__push_notification_registration__init
   static const Protobuf__PushNotificationRegistration init_value = PROTOBUF__PUSH_NOTIFICATION_REGISTRATION__INIT;
   *message = init_value;
 }
-size_t protobuf__push_notification_registration__get_packed_size
-                     (const Protobuf__PushNotificationRegistration *message)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_registration__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__push_notification_registration__pack
-                     (const Protobuf__PushNotificationRegistration *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_registration__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__push_notification_registration__pack_to_buffer
-                     (const Protobuf__PushNotificationRegistration *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_registration__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__PushNotificationRegistration *
-       protobuf__push_notification_registration__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__PushNotificationRegistration *)
-     protobuf_c_message_unpack (&protobuf__push_notification_registration__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__push_notification_registration__free_unpacked
-                     (Protobuf__PushNotificationRegistration *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__push_notification_registration__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   protobuf__push_notification_registration_response__init
                      (Protobuf__PushNotificationRegistrationResponse         *message)
 {
   static const Protobuf__PushNotificationRegistrationResponse init_value = PROTOBUF__PUSH_NOTIFICATION_REGISTRATION_RESPONSE__INIT;
   *message = init_value;
-}
-size_t protobuf__push_notification_registration_response__get_packed_size
-                     (const Protobuf__PushNotificationRegistrationResponse *message)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_registration_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__push_notification_registration_response__pack
-                     (const Protobuf__PushNotificationRegistrationResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_registration_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__push_notification_registration_response__pack_to_buffer
-                     (const Protobuf__PushNotificationRegistrationResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_registration_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__PushNotificationRegistrationResponse *
-       protobuf__push_notification_registration_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__PushNotificationRegistrationResponse *)
-     protobuf_c_message_unpack (&protobuf__push_notification_registration_response__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__push_notification_registration_response__free_unpacked
-                     (Protobuf__PushNotificationRegistrationResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__push_notification_registration_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   protobuf__push_notification_query__init
                      (Protobuf__PushNotificationQuery         *message)
@@ -103,89 +25,11 @@ void   protobuf__push_notification_query__init
   static const Protobuf__PushNotificationQuery init_value = PROTOBUF__PUSH_NOTIFICATION_QUERY__INIT;
   *message = init_value;
 }
-size_t protobuf__push_notification_query__get_packed_size
-                     (const Protobuf__PushNotificationQuery *message)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_query__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__push_notification_query__pack
-                     (const Protobuf__PushNotificationQuery *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_query__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__push_notification_query__pack_to_buffer
-                     (const Protobuf__PushNotificationQuery *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_query__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__PushNotificationQuery *
-       protobuf__push_notification_query__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__PushNotificationQuery *)
-     protobuf_c_message_unpack (&protobuf__push_notification_query__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__push_notification_query__free_unpacked
-                     (Protobuf__PushNotificationQuery *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__push_notification_query__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   protobuf__push_notification_query_info__init
                      (Protobuf__PushNotificationQueryInfo         *message)
 {
   static const Protobuf__PushNotificationQueryInfo init_value = PROTOBUF__PUSH_NOTIFICATION_QUERY_INFO__INIT;
   *message = init_value;
-}
-size_t protobuf__push_notification_query_info__get_packed_size
-                     (const Protobuf__PushNotificationQueryInfo *message)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_query_info__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__push_notification_query_info__pack
-                     (const Protobuf__PushNotificationQueryInfo *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_query_info__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__push_notification_query_info__pack_to_buffer
-                     (const Protobuf__PushNotificationQueryInfo *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_query_info__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__PushNotificationQueryInfo *
-       protobuf__push_notification_query_info__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__PushNotificationQueryInfo *)
-     protobuf_c_message_unpack (&protobuf__push_notification_query_info__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__push_notification_query_info__free_unpacked
-                     (Protobuf__PushNotificationQueryInfo *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__push_notification_query_info__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   protobuf__push_notification_query_response__init
                      (Protobuf__PushNotificationQueryResponse         *message)
@@ -193,89 +37,11 @@ void   protobuf__push_notification_query_response__init
   static const Protobuf__PushNotificationQueryResponse init_value = PROTOBUF__PUSH_NOTIFICATION_QUERY_RESPONSE__INIT;
   *message = init_value;
 }
-size_t protobuf__push_notification_query_response__get_packed_size
-                     (const Protobuf__PushNotificationQueryResponse *message)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_query_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__push_notification_query_response__pack
-                     (const Protobuf__PushNotificationQueryResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_query_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__push_notification_query_response__pack_to_buffer
-                     (const Protobuf__PushNotificationQueryResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_query_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__PushNotificationQueryResponse *
-       protobuf__push_notification_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__PushNotificationQueryResponse *)
-     protobuf_c_message_unpack (&protobuf__push_notification_query_response__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__push_notification_query_response__free_unpacked
-                     (Protobuf__PushNotificationQueryResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__push_notification_query_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   protobuf__push_notification__init
                      (Protobuf__PushNotification         *message)
 {
   static const Protobuf__PushNotification init_value = PROTOBUF__PUSH_NOTIFICATION__INIT;
   *message = init_value;
-}
-size_t protobuf__push_notification__get_packed_size
-                     (const Protobuf__PushNotification *message)
-{
-  assert(message->base.descriptor == &protobuf__push_notification__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__push_notification__pack
-                     (const Protobuf__PushNotification *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__push_notification__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__push_notification__pack_to_buffer
-                     (const Protobuf__PushNotification *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__push_notification__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__PushNotification *
-       protobuf__push_notification__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__PushNotification *)
-     protobuf_c_message_unpack (&protobuf__push_notification__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__push_notification__free_unpacked
-                     (Protobuf__PushNotification *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__push_notification__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   protobuf__push_notification_request__init
                      (Protobuf__PushNotificationRequest         *message)
@@ -283,89 +49,11 @@ void   protobuf__push_notification_request__init
   static const Protobuf__PushNotificationRequest init_value = PROTOBUF__PUSH_NOTIFICATION_REQUEST__INIT;
   *message = init_value;
 }
-size_t protobuf__push_notification_request__get_packed_size
-                     (const Protobuf__PushNotificationRequest *message)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__push_notification_request__pack
-                     (const Protobuf__PushNotificationRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__push_notification_request__pack_to_buffer
-                     (const Protobuf__PushNotificationRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__PushNotificationRequest *
-       protobuf__push_notification_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__PushNotificationRequest *)
-     protobuf_c_message_unpack (&protobuf__push_notification_request__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__push_notification_request__free_unpacked
-                     (Protobuf__PushNotificationRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__push_notification_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   protobuf__push_notification_report__init
                      (Protobuf__PushNotificationReport         *message)
 {
   static const Protobuf__PushNotificationReport init_value = PROTOBUF__PUSH_NOTIFICATION_REPORT__INIT;
   *message = init_value;
-}
-size_t protobuf__push_notification_report__get_packed_size
-                     (const Protobuf__PushNotificationReport *message)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_report__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__push_notification_report__pack
-                     (const Protobuf__PushNotificationReport *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_report__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__push_notification_report__pack_to_buffer
-                     (const Protobuf__PushNotificationReport *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_report__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__PushNotificationReport *
-       protobuf__push_notification_report__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__PushNotificationReport *)
-     protobuf_c_message_unpack (&protobuf__push_notification_report__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__push_notification_report__free_unpacked
-                     (Protobuf__PushNotificationReport *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__push_notification_report__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   protobuf__push_notification_response__init
                      (Protobuf__PushNotificationResponse         *message)
@@ -373,89 +61,11 @@ void   protobuf__push_notification_response__init
   static const Protobuf__PushNotificationResponse init_value = PROTOBUF__PUSH_NOTIFICATION_RESPONSE__INIT;
   *message = init_value;
 }
-size_t protobuf__push_notification_response__get_packed_size
-                     (const Protobuf__PushNotificationResponse *message)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__push_notification_response__pack
-                     (const Protobuf__PushNotificationResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__push_notification_response__pack_to_buffer
-                     (const Protobuf__PushNotificationResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__push_notification_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__PushNotificationResponse *
-       protobuf__push_notification_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__PushNotificationResponse *)
-     protobuf_c_message_unpack (&protobuf__push_notification_response__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__push_notification_response__free_unpacked
-                     (Protobuf__PushNotificationResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__push_notification_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   protobuf__contact_code_advertisement__init
                      (Protobuf__ContactCodeAdvertisement         *message)
 {
   static const Protobuf__ContactCodeAdvertisement init_value = PROTOBUF__CONTACT_CODE_ADVERTISEMENT__INIT;
   *message = init_value;
-}
-size_t protobuf__contact_code_advertisement__get_packed_size
-                     (const Protobuf__ContactCodeAdvertisement *message)
-{
-  assert(message->base.descriptor == &protobuf__contact_code_advertisement__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__contact_code_advertisement__pack
-                     (const Protobuf__ContactCodeAdvertisement *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__contact_code_advertisement__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__contact_code_advertisement__pack_to_buffer
-                     (const Protobuf__ContactCodeAdvertisement *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__contact_code_advertisement__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__ContactCodeAdvertisement *
-       protobuf__contact_code_advertisement__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__ContactCodeAdvertisement *)
-     protobuf_c_message_unpack (&protobuf__contact_code_advertisement__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__contact_code_advertisement__free_unpacked
-                     (Protobuf__ContactCodeAdvertisement *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__contact_code_advertisement__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCEnumValue protobuf__push_notification_registration__token_type__enum_values_by_number[3] =
 {

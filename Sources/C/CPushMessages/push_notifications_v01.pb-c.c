@@ -13,89 +13,11 @@ void   protobuf__v01__filter_settings__init
   static const Protobuf__V01__FilterSettings init_value = PROTOBUF__V01__FILTER_SETTINGS__INIT;
   *message = init_value;
 }
-size_t protobuf__v01__filter_settings__get_packed_size
-                     (const Protobuf__V01__FilterSettings *message)
-{
-  assert(message->base.descriptor == &protobuf__v01__filter_settings__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__v01__filter_settings__pack
-                     (const Protobuf__V01__FilterSettings *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__v01__filter_settings__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__v01__filter_settings__pack_to_buffer
-                     (const Protobuf__V01__FilterSettings *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__v01__filter_settings__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__V01__FilterSettings *
-       protobuf__v01__filter_settings__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__V01__FilterSettings *)
-     protobuf_c_message_unpack (&protobuf__v01__filter_settings__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__v01__filter_settings__free_unpacked
-                     (Protobuf__V01__FilterSettings *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__v01__filter_settings__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   protobuf__v01__device_token__init
                      (Protobuf__V01__DeviceToken         *message)
 {
   static const Protobuf__V01__DeviceToken init_value = PROTOBUF__V01__DEVICE_TOKEN__INIT;
   *message = init_value;
-}
-size_t protobuf__v01__device_token__get_packed_size
-                     (const Protobuf__V01__DeviceToken *message)
-{
-  assert(message->base.descriptor == &protobuf__v01__device_token__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__v01__device_token__pack
-                     (const Protobuf__V01__DeviceToken *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__v01__device_token__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__v01__device_token__pack_to_buffer
-                     (const Protobuf__V01__DeviceToken *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__v01__device_token__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__V01__DeviceToken *
-       protobuf__v01__device_token__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__V01__DeviceToken *)
-     protobuf_c_message_unpack (&protobuf__v01__device_token__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__v01__device_token__free_unpacked
-                     (Protobuf__V01__DeviceToken *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__v01__device_token__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   protobuf__v01__preferences__init
                      (Protobuf__V01__Preferences         *message)
@@ -103,89 +25,11 @@ void   protobuf__v01__preferences__init
   static const Protobuf__V01__Preferences init_value = PROTOBUF__V01__PREFERENCES__INIT;
   *message = init_value;
 }
-size_t protobuf__v01__preferences__get_packed_size
-                     (const Protobuf__V01__Preferences *message)
-{
-  assert(message->base.descriptor == &protobuf__v01__preferences__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__v01__preferences__pack
-                     (const Protobuf__V01__Preferences *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__v01__preferences__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__v01__preferences__pack_to_buffer
-                     (const Protobuf__V01__Preferences *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__v01__preferences__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__V01__Preferences *
-       protobuf__v01__preferences__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__V01__Preferences *)
-     protobuf_c_message_unpack (&protobuf__v01__preferences__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__v01__preferences__free_unpacked
-                     (Protobuf__V01__Preferences *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__v01__preferences__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   protobuf__v01__register__init
                      (Protobuf__V01__Register         *message)
 {
   static const Protobuf__V01__Register init_value = PROTOBUF__V01__REGISTER__INIT;
   *message = init_value;
-}
-size_t protobuf__v01__register__get_packed_size
-                     (const Protobuf__V01__Register *message)
-{
-  assert(message->base.descriptor == &protobuf__v01__register__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__v01__register__pack
-                     (const Protobuf__V01__Register *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__v01__register__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__v01__register__pack_to_buffer
-                     (const Protobuf__V01__Register *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__v01__register__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__V01__Register *
-       protobuf__v01__register__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__V01__Register *)
-     protobuf_c_message_unpack (&protobuf__v01__register__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__v01__register__free_unpacked
-                     (Protobuf__V01__Register *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__v01__register__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   protobuf__v01__registration_response__init
                      (Protobuf__V01__RegistrationResponse         *message)
@@ -193,89 +37,11 @@ void   protobuf__v01__registration_response__init
   static const Protobuf__V01__RegistrationResponse init_value = PROTOBUF__V01__REGISTRATION_RESPONSE__INIT;
   *message = init_value;
 }
-size_t protobuf__v01__registration_response__get_packed_size
-                     (const Protobuf__V01__RegistrationResponse *message)
-{
-  assert(message->base.descriptor == &protobuf__v01__registration_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__v01__registration_response__pack
-                     (const Protobuf__V01__RegistrationResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__v01__registration_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__v01__registration_response__pack_to_buffer
-                     (const Protobuf__V01__RegistrationResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__v01__registration_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__V01__RegistrationResponse *
-       protobuf__v01__registration_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__V01__RegistrationResponse *)
-     protobuf_c_message_unpack (&protobuf__v01__registration_response__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__v01__registration_response__free_unpacked
-                     (Protobuf__V01__RegistrationResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__v01__registration_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   protobuf__v01__advertisement_info__init
                      (Protobuf__V01__AdvertisementInfo         *message)
 {
   static const Protobuf__V01__AdvertisementInfo init_value = PROTOBUF__V01__ADVERTISEMENT_INFO__INIT;
   *message = init_value;
-}
-size_t protobuf__v01__advertisement_info__get_packed_size
-                     (const Protobuf__V01__AdvertisementInfo *message)
-{
-  assert(message->base.descriptor == &protobuf__v01__advertisement_info__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__v01__advertisement_info__pack
-                     (const Protobuf__V01__AdvertisementInfo *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__v01__advertisement_info__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__v01__advertisement_info__pack_to_buffer
-                     (const Protobuf__V01__AdvertisementInfo *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__v01__advertisement_info__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__V01__AdvertisementInfo *
-       protobuf__v01__advertisement_info__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__V01__AdvertisementInfo *)
-     protobuf_c_message_unpack (&protobuf__v01__advertisement_info__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__v01__advertisement_info__free_unpacked
-                     (Protobuf__V01__AdvertisementInfo *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__v01__advertisement_info__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   protobuf__v01__contact_code_advertisement__init
                      (Protobuf__V01__ContactCodeAdvertisement         *message)
@@ -283,89 +49,11 @@ void   protobuf__v01__contact_code_advertisement__init
   static const Protobuf__V01__ContactCodeAdvertisement init_value = PROTOBUF__V01__CONTACT_CODE_ADVERTISEMENT__INIT;
   *message = init_value;
 }
-size_t protobuf__v01__contact_code_advertisement__get_packed_size
-                     (const Protobuf__V01__ContactCodeAdvertisement *message)
-{
-  assert(message->base.descriptor == &protobuf__v01__contact_code_advertisement__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__v01__contact_code_advertisement__pack
-                     (const Protobuf__V01__ContactCodeAdvertisement *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__v01__contact_code_advertisement__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__v01__contact_code_advertisement__pack_to_buffer
-                     (const Protobuf__V01__ContactCodeAdvertisement *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__v01__contact_code_advertisement__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__V01__ContactCodeAdvertisement *
-       protobuf__v01__contact_code_advertisement__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__V01__ContactCodeAdvertisement *)
-     protobuf_c_message_unpack (&protobuf__v01__contact_code_advertisement__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__v01__contact_code_advertisement__free_unpacked
-                     (Protobuf__V01__ContactCodeAdvertisement *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__v01__contact_code_advertisement__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   protobuf__v01__query__init
                      (Protobuf__V01__Query         *message)
 {
   static const Protobuf__V01__Query init_value = PROTOBUF__V01__QUERY__INIT;
   *message = init_value;
-}
-size_t protobuf__v01__query__get_packed_size
-                     (const Protobuf__V01__Query *message)
-{
-  assert(message->base.descriptor == &protobuf__v01__query__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__v01__query__pack
-                     (const Protobuf__V01__Query *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__v01__query__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__v01__query__pack_to_buffer
-                     (const Protobuf__V01__Query *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__v01__query__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__V01__Query *
-       protobuf__v01__query__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__V01__Query *)
-     protobuf_c_message_unpack (&protobuf__v01__query__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__v01__query__free_unpacked
-                     (Protobuf__V01__Query *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__v01__query__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   protobuf__v01__query_info__init
                      (Protobuf__V01__QueryInfo         *message)
@@ -373,89 +61,11 @@ void   protobuf__v01__query_info__init
   static const Protobuf__V01__QueryInfo init_value = PROTOBUF__V01__QUERY_INFO__INIT;
   *message = init_value;
 }
-size_t protobuf__v01__query_info__get_packed_size
-                     (const Protobuf__V01__QueryInfo *message)
-{
-  assert(message->base.descriptor == &protobuf__v01__query_info__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__v01__query_info__pack
-                     (const Protobuf__V01__QueryInfo *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__v01__query_info__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__v01__query_info__pack_to_buffer
-                     (const Protobuf__V01__QueryInfo *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__v01__query_info__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__V01__QueryInfo *
-       protobuf__v01__query_info__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__V01__QueryInfo *)
-     protobuf_c_message_unpack (&protobuf__v01__query_info__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__v01__query_info__free_unpacked
-                     (Protobuf__V01__QueryInfo *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__v01__query_info__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   protobuf__v01__query_response__init
                      (Protobuf__V01__QueryResponse         *message)
 {
   static const Protobuf__V01__QueryResponse init_value = PROTOBUF__V01__QUERY_RESPONSE__INIT;
   *message = init_value;
-}
-size_t protobuf__v01__query_response__get_packed_size
-                     (const Protobuf__V01__QueryResponse *message)
-{
-  assert(message->base.descriptor == &protobuf__v01__query_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__v01__query_response__pack
-                     (const Protobuf__V01__QueryResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__v01__query_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__v01__query_response__pack_to_buffer
-                     (const Protobuf__V01__QueryResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__v01__query_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__V01__QueryResponse *
-       protobuf__v01__query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__V01__QueryResponse *)
-     protobuf_c_message_unpack (&protobuf__v01__query_response__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__v01__query_response__free_unpacked
-                     (Protobuf__V01__QueryResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__v01__query_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   protobuf__v01__push_notification__init
                      (Protobuf__V01__PushNotification         *message)
@@ -463,134 +73,17 @@ void   protobuf__v01__push_notification__init
   static const Protobuf__V01__PushNotification init_value = PROTOBUF__V01__PUSH_NOTIFICATION__INIT;
   *message = init_value;
 }
-size_t protobuf__v01__push_notification__get_packed_size
-                     (const Protobuf__V01__PushNotification *message)
-{
-  assert(message->base.descriptor == &protobuf__v01__push_notification__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__v01__push_notification__pack
-                     (const Protobuf__V01__PushNotification *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__v01__push_notification__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__v01__push_notification__pack_to_buffer
-                     (const Protobuf__V01__PushNotification *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__v01__push_notification__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__V01__PushNotification *
-       protobuf__v01__push_notification__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__V01__PushNotification *)
-     protobuf_c_message_unpack (&protobuf__v01__push_notification__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__v01__push_notification__free_unpacked
-                     (Protobuf__V01__PushNotification *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__v01__push_notification__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   protobuf__v01__request__init
                      (Protobuf__V01__Request         *message)
 {
   static const Protobuf__V01__Request init_value = PROTOBUF__V01__REQUEST__INIT;
   *message = init_value;
 }
-size_t protobuf__v01__request__get_packed_size
-                     (const Protobuf__V01__Request *message)
-{
-  assert(message->base.descriptor == &protobuf__v01__request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__v01__request__pack
-                     (const Protobuf__V01__Request *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__v01__request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__v01__request__pack_to_buffer
-                     (const Protobuf__V01__Request *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__v01__request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__V01__Request *
-       protobuf__v01__request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__V01__Request *)
-     protobuf_c_message_unpack (&protobuf__v01__request__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__v01__request__free_unpacked
-                     (Protobuf__V01__Request *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__v01__request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   protobuf__v01__acknowledgement__init
                      (Protobuf__V01__Acknowledgement         *message)
 {
   static const Protobuf__V01__Acknowledgement init_value = PROTOBUF__V01__ACKNOWLEDGEMENT__INIT;
   *message = init_value;
-}
-size_t protobuf__v01__acknowledgement__get_packed_size
-                     (const Protobuf__V01__Acknowledgement *message)
-{
-  assert(message->base.descriptor == &protobuf__v01__acknowledgement__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__v01__acknowledgement__pack
-                     (const Protobuf__V01__Acknowledgement *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__v01__acknowledgement__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__v01__acknowledgement__pack_to_buffer
-                     (const Protobuf__V01__Acknowledgement *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__v01__acknowledgement__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__V01__Acknowledgement *
-       protobuf__v01__acknowledgement__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__V01__Acknowledgement *)
-     protobuf_c_message_unpack (&protobuf__v01__acknowledgement__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__v01__acknowledgement__free_unpacked
-                     (Protobuf__V01__Acknowledgement *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__v01__acknowledgement__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor protobuf__v01__filter_settings__field_descriptors[3] =
 {

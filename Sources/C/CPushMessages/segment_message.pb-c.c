@@ -13,45 +13,6 @@ void   protobuf__segment_message__init
   static const Protobuf__SegmentMessage init_value = PROTOBUF__SEGMENT_MESSAGE__INIT;
   *message = init_value;
 }
-size_t protobuf__segment_message__get_packed_size
-                     (const Protobuf__SegmentMessage *message)
-{
-  assert(message->base.descriptor == &protobuf__segment_message__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__segment_message__pack
-                     (const Protobuf__SegmentMessage *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__segment_message__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__segment_message__pack_to_buffer
-                     (const Protobuf__SegmentMessage *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__segment_message__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__SegmentMessage *
-       protobuf__segment_message__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__SegmentMessage *)
-     protobuf_c_message_unpack (&protobuf__segment_message__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__segment_message__free_unpacked
-                     (Protobuf__SegmentMessage *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__segment_message__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 static const ProtobufCFieldDescriptor protobuf__segment_message__field_descriptors[4] =
 {
   {

@@ -13,45 +13,6 @@ void   protobuf__waku_message__init
   static const Protobuf__WakuMessage init_value = PROTOBUF__WAKU_MESSAGE__INIT;
   *message = init_value;
 }
-size_t protobuf__waku_message__get_packed_size
-                     (const Protobuf__WakuMessage *message)
-{
-  assert(message->base.descriptor == &protobuf__waku_message__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t protobuf__waku_message__pack
-                     (const Protobuf__WakuMessage *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &protobuf__waku_message__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t protobuf__waku_message__pack_to_buffer
-                     (const Protobuf__WakuMessage *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &protobuf__waku_message__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Protobuf__WakuMessage *
-       protobuf__waku_message__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Protobuf__WakuMessage *)
-     protobuf_c_message_unpack (&protobuf__waku_message__descriptor,
-                                allocator, len, data);
-}
-void   protobuf__waku_message__free_unpacked
-                     (Protobuf__WakuMessage *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &protobuf__waku_message__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 static const ProtobufCFieldDescriptor protobuf__waku_message__field_descriptors[7] =
 {
   {

@@ -76,11 +76,8 @@ public final class StatusPushClient: Sendable {
     /// Opens a client that continues from its stored state, even after its process was killed.
     ///
     /// - Parameters:
-    ///   - identity: The client's identity key.
     ///   - relays: One or more connections to the network.
     ///   - store: The client's state. No other client may use the same store.
-    ///   - configuration: Further settings.
-    /// - Throws: ``ClientStoreError``
     public static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: Configuration = Configuration()
     ) async throws(ClientStoreError) -> StatusPushClient {
@@ -96,10 +93,8 @@ public final class StatusPushClient: Sendable {
     ///
     /// - Parameters:
     ///   - identity: The identity to derive from. It signs nothing here.
-    ///   - relays: One or more connections to the network.
     ///   - store: The state of the anonymous client only.
     ///   - configuration: Further settings. Bundles name the identity that made them, so do not pass bundles of `identity`.
-    /// - Throws: ``ClientStoreError``
     public static func anonymous(
         for identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: Configuration = Configuration()
     ) async throws(ClientStoreError) -> StatusPushClient {

@@ -93,9 +93,7 @@ public struct PushInbox: Sendable {
     private var tokens: Double
     private var refilled: Timestamp?
 
-    /// - Parameters:
-    ///   - subscriptions: the subscriptions to receive for.
-    ///   - removed: the ``ReceiverSubscription/token`` of each former subscription, answered 410.
+    /// - Parameter removed: the ``ReceiverSubscription/token`` of each former subscription, answered 410.
     public init(_ subscriptions: [ReceiverSubscription], removed: Set<String> = [], limits: Limits = Limits()) {
         self.limits = limits
         self.removed = removed

@@ -22,10 +22,8 @@ public struct PushReceiverServer: Sendable {
     private let handle: @Sendable (Event) async -> Void
 
     /// - Parameters:
-    ///   - host: the address to listen on.
     ///   - port: 0 for any free port.
     ///   - certificate: with its key, PEM; nil for plain HTTP behind a proxy.
-    ///   - limits: those of the inbox.
     ///   - handle: receives the result of each request; called concurrently.
     /// - Returns: nil for a certificate that is not valid.
     public init?(

@@ -9,7 +9,6 @@ struct Algorithm: Sendable {
     static let aes256ECB = Algorithm(pointer: EVP_CIPHER_fetch(nil, "AES-256-ECB", nil))
     static let aes256GCM = Algorithm(pointer: EVP_CIPHER_fetch(nil, "AES-256-GCM", nil))
     static let chaCha20Poly1305 = Algorithm(pointer: EVP_CIPHER_fetch(nil, "ChaCha20-Poly1305", nil))
-    static let hkdf = Algorithm(pointer: EVP_KDF_fetch(nil, "HKDF", nil))
     static let sha256 = Algorithm(pointer: EVP_MD_fetch(nil, "SHA256", nil))
     static let sha3256 = Algorithm(pointer: EVP_MD_fetch(nil, "SHA3-256", nil))
     static let shake256 = Algorithm(pointer: EVP_MD_fetch(nil, "SHAKE256", nil))

@@ -20,48 +20,31 @@ public enum KeyDerivation {
 
     /// HKDF-SHA256, RFC 5869. `purpose` is the info: different purposes give independent keys.
     static func hkdf(_ secret: UnsafeBufferPointer<UInt8>, salt: [UInt8] = [], purpose: [UInt8], byteCount: Int) -> SecretBytes {
-        let context = EVP_KDF_CTX_new(Algorithm.hkdf.pointer)
-        defer { EVP_KDF_CTX_free(context) }
-        var digest = Array("SHA256".utf8CString)
-        var salt = salt
-        var purpose = purpose
+        salt.withUnsafeBufferPointer { hkdf(secret, salt: $0, purpose: purpose, byteCount: byteCount) }
+    }
+
+    private static func hkdf(
+        _ secret: UnsafeBufferPointer<UInt8>, salt: UnsafeBufferPointer<UInt8>, purpose: [UInt8], byteCount: Int
+    ) -> SecretBytes {
+        let extracted = SecretBytes(count: HMACSHA256.byteCount) { HMACSHA256.tag(key: salt, of: secret, into: $0) }
         return SecretBytes(count: byteCount) { output in
-            digest.withUnsafeMutableBufferPointer { digest in
-                salt.withUnsafeMutableBytes { salt in
-                    purpose.withUnsafeMutableBytes { purpose in
-                        var parameters = [
-                            OSSL_PARAM_construct_utf8_string(ParameterName.digest, digest.baseAddress, 0),
-                            OSSL_PARAM_construct_octet_string(
-                                ParameterName.key, UnsafeMutableRawPointer(mutating: secret.baseAddress), secret.count),
-                            OSSL_PARAM_construct_octet_string(ParameterName.salt, salt.baseAddress, salt.count),
-                            OSSL_PARAM_construct_octet_string(ParameterName.info, purpose.baseAddress, purpose.count),
-                            OSSL_PARAM_construct_end(),
-                        ]
-                        require(EVP_KDF_derive(context, output.assumingMemoryBound(to: UInt8.self).baseAddress, byteCount, &parameters))
-                    }
+            var block = SecretBytes([])
+            for (index, start) in stride(from: 0, to: byteCount, by: HMACSHA256.byteCount).enumerated() {
+                let input = block.withBytes { SecretBytes(Array($0) + purpose + [UInt8(index + 1)]) }
+                block = SecretBytes(count: HMACSHA256.byteCount) { block in
+                    extracted.withBytes { key in input.withBytes { HMACSHA256.tag(key: key, of: $0, into: block) } }
                 }
+                block.withBytes { UnsafeMutableRawBufferPointer(rebasing: output[start...]).copyBytes(from: $0.prefix(byteCount - start)) }
             }
         }
     }
 
     /// HKDF of the Noise framework with two outputs of 32 bytes: RFC 5869 with the chaining key as the salt and nothing as the info.
     public static func noiseKeys(chainingKey: SecretBytes, input: SecretBytes?) -> (SecretBytes, SecretBytes) {
-        let extracted = SecretBytes(count: HMACSHA256.byteCount) { output in
-            chainingKey.withBytes { salt in
-                guard let input else { return HMACSHA256.tag(key: salt, of: UnsafeBufferPointer(start: nil, count: 0), into: output) }
-                input.withBytes { HMACSHA256.tag(key: salt, of: $0, into: output) }
-            }
+        let keys = chainingKey.withBytes { salt in
+            (input ?? SecretBytes([])).withBytes { hkdf($0, salt: salt, purpose: [], byteCount: 2 * HMACSHA256.byteCount) }
         }
-        return extracted.withBytes { key in
-            let first = SecretBytes(count: HMACSHA256.byteCount) { output in
-                [1].withUnsafeBufferPointer { HMACSHA256.tag(key: key, of: $0, into: output) }
-            }
-            let continued = first.withBytes { SecretBytes(Array($0) + [2]) }
-            let second = SecretBytes(count: HMACSHA256.byteCount) { output in
-                continued.withBytes { HMACSHA256.tag(key: key, of: $0, into: output) }
-            }
-            return (first, second)
-        }
+        return keys.withBytes { (SecretBytes($0.prefix(HMACSHA256.byteCount)), SecretBytes($0.suffix(HMACSHA256.byteCount))) }
     }
 }
 

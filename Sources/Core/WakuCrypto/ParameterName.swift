@@ -3,10 +3,6 @@
 /// An `OSSL_PARAM` keeps the pointer to its name. Swift imports the macros of `core_names.h` as String, which yields pointers that are valid only
 /// during a call. So the names are stored here permanently.
 enum ParameterName {
-    static var digest: UnsafePointer<CChar> { pointer(to: "digest") }
-    static var key: UnsafePointer<CChar> { pointer(to: "key") }
-    static var salt: UnsafePointer<CChar> { pointer(to: "salt") }
-    static var info: UnsafePointer<CChar> { pointer(to: "info") }
     static var group: UnsafePointer<CChar> { pointer(to: "group") }
     static var p256: UnsafePointer<CChar> { pointer(to: "prime256v1") }
     static var publicKey: UnsafePointer<CChar> { pointer(to: "pub") }

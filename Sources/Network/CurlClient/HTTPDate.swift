@@ -2,11 +2,6 @@ package import Foundation
 
 /// The `Date` header, RFC 9110: `Sun, 06 Nov 1994 08:49:37 GMT`, with a resolution of one second.
 package enum HTTPDate {
-    /// nil when the text is not such a date.
-    package static func parse(_ text: String) -> Date? {
-        secondsSince1970(text).map { Date(timeIntervalSince1970: Double($0)) }
-    }
-
     /// The date as a number of seconds; nil when the text is not such a date. The day of the week is ignored.
     ///
     /// Foundation's `DateFormatter` traps on some texts, and this one comes from another machine.
@@ -43,7 +38,7 @@ package enum HTTPDate {
     ///   - start: When the request was sent.
     ///   - end: When the response was received.
     package static func clockAhead(_ text: String, from start: Date, to end: Date) -> Duration? {
-        guard let date = parse(text) else { return nil }
+        guard let date = secondsSince1970(text).map({ Date(timeIntervalSince1970: Double($0)) }) else { return nil }
         // The date was written at some time within that second.
         let (earliest, latest) = (date.timeIntervalSince(end), date.timeIntervalSince(start) + 1)
         let ahead = earliest > 0 ? earliest : min(latest, 0)

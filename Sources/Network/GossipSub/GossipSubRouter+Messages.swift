@@ -3,9 +3,7 @@ public import Core
 extension GossipSubRouter {
     /// Publishes a message of this node. It is not validated, and need not be on a subscribed topic.
     ///
-    /// - Parameters:
-    ///   - data: At most ``GossipConfiguration/maximumDataByteCount`` bytes.
-    ///   - topic: The topic's full name.
+    /// - Parameter data: At most ``GossipConfiguration/maximumDataByteCount`` bytes.
     public mutating func publish(_ data: [UInt8], on topic: String, at now: Instant) -> GossipPublication {
         guard data.count <= configuration.maximumDataByteCount else { return .tooLarge }
         let id = MessageID(of: data[...])

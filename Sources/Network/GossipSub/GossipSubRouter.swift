@@ -84,9 +84,7 @@ public struct GossipSubRouter: Sendable {
     var heartbeatCount = 0
     var nextDecay: Instant?
 
-    /// - Parameters:
-    ///   - configuration: The parameters.
-    ///   - seed: Seeds the random choices of peers. Use a random number outside of tests: peers must not be able to predict the choices.
+    /// - Parameter seed: Seeds the random choices of peers. Use a random number outside of tests: peers must not be able to predict the choices.
     public init(configuration: GossipConfiguration = GossipConfiguration(), seed: UInt64) {
         self.configuration = configuration
         random = SplitMix64(seed: seed)
@@ -108,11 +106,6 @@ public struct GossipSubRouter: Sendable {
     // MARK: Peers
 
     /// A gossip stream to a peer was opened: sends it this node's subscriptions. Ignored for a connected peer.
-    ///
-    /// - Parameters:
-    ///   - peer: The number that the driver assigned.
-    ///   - version: The version of the negotiated protocol.
-    ///   - isOutbound: Whether this node dialed the connection.
     public mutating func connected(_ peer: PeerNumber, version: GossipVersion, isOutbound: Bool) {
         guard peers[peer] == nil else { return }
         let score = retained.removeValue(forKey: peer)?.score ?? PeerScore()

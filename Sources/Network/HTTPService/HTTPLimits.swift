@@ -1,3 +1,4 @@
+import Core
 package import NIOCore
 
 /// Timeouts for the clients of an HTTP listener, and its connection limit.
@@ -20,9 +21,6 @@ package struct HTTPLimits: Hashable, Sendable {
         self.connections = connections
     }
 
-    /// - Parameters:
-    ///   - listener: The purpose of the listener.
-    ///   - descriptors: The limit of the process's open file descriptors.
     package init(_ listener: Listener, descriptors: Int = DescriptorLimit.current) {
         self.init(connections: listener.connections(descriptors: descriptors))
     }

@@ -17,8 +17,6 @@ package struct HTTPListener: Sendable {
     private let logger: Logger
 
     /// - Parameters:
-    ///   - address: The address to listen on.
-    ///   - limits: Timeouts and connection limits.
     ///   - hosts: The accepted values of the `Host` header; nil accepts any, for listeners that browsers cannot reach.
     ///   - exemptPaths: Paths answered for any `Host`, without leading and trailing slashes.
     ///   - tls: The certificate of an https listener; nil for plain HTTP.
@@ -37,9 +35,7 @@ package struct HTTPListener: Sendable {
 
     /// Serves until the task is cancelled or the process shuts down gracefully.
     ///
-    /// - Parameters:
-    ///   - responder: Answers the requests.
-    ///   - bound: Called with the listening channel once it is open.
+    /// - Parameter bound: Called with the listening channel once it is open.
     /// - Throws: NIO's error for an address that cannot be listened on.
     package func run<Responder: HTTPResponder>(
         _ responder: Responder, bound: @escaping @Sendable (any Channel) async -> Void

@@ -8,9 +8,7 @@ package struct Routes {
 
     package init() {}
 
-    /// - Parameters:
-    ///   - path: without leading and trailing slashes.
-    ///   - handler: answers a request for it.
+    /// - Parameter path: without leading and trailing slashes.
     package mutating func get(
         _ path: String, _ handler: @escaping @Sendable (Request, PeerContext) async throws -> some ResponseGenerator
     ) {
@@ -18,9 +16,7 @@ package struct Routes {
         methods[path, default: []].append(.get)
     }
 
-    /// - Parameters:
-    ///   - path: without leading and trailing slashes.
-    ///   - handler: answers a request for it.
+    /// - Parameter path: without leading and trailing slashes.
     package mutating func post(
         _ path: String, _ handler: @escaping @Sendable (Request, PeerContext) async throws -> some ResponseGenerator
     ) {

@@ -39,7 +39,6 @@ public final class LoopbackNetwork: Sendable {
     /// Adds a participant. Messages are buffered for it from now on and delivered while it runs.
     ///
     /// - Parameters:
-    ///   - pubsubTopics: The topics whose messages it receives.
     ///   - bufferCapacity: Messages beyond it are dropped and counted.
     ///   - hearsItself: Whether it receives its own messages, as pollers of a node do.
     public func relay(
@@ -71,8 +70,6 @@ public final class LoopbackNetwork: Sendable {
     }
 
     /// Publishes a message from outside: all participants receive it.
-    ///
-    /// - Parameter pubsubTopic: The topic on which it is published.
     public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, at now: Timestamp = .now()) {
         publish(message, on: pubsubTopic, from: nil, at: now)
     }

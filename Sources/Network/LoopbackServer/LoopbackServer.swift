@@ -14,12 +14,9 @@ package struct LoopbackServer: Sendable {
     private let logger: Logger
 
     /// - Parameters:
-    ///   - network: The network of the node.
-    ///   - host: The host name or address to listen on.
     ///   - port: 0 for a free port, which ``run(bound:)`` reports.
     ///   - hostNames: Accepted values of the `Host` header besides loopback names and `host`. Others are answered 421, so that a web page
     ///     cannot use its own name with this address (DNS rebinding) to publish or drain the cache.
-    ///   - logger: Logs when connections cannot be accepted.
     package init(
         network: LoopbackNetwork, host: String = "127.0.0.1", port: Int = 8645, hostNames: [String] = [], logger: Logger? = nil
     ) {

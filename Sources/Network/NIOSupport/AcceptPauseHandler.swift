@@ -18,10 +18,7 @@ package final class AcceptPauseHandler: ChannelDuplexHandler {
     private var isPaused = false
     private var pauseCount: Int64 = 0
 
-    /// - Parameters:
-    ///   - pause: How long to stop accepting.
-    ///   - message: Logged at level warning for the first pause and once a minute while pauses continue, otherwise at debug.
-    ///   - logger: Where it is logged.
+    /// - Parameter message: Logged at level warning for the first pause and once a minute while pauses continue, otherwise at debug.
     package init(pause: TimeAmount, message: Logger.Message, logger: Logger) {
         self.pause = pause
         self.message = message

@@ -22,10 +22,7 @@ package struct NwakuAPI: Sendable {
         self.init(address: address, client: client, minimumTimeout: .zero)
     }
 
-    /// - Parameters:
-    ///   - address: The address of the node's REST API.
-    ///   - client: The HTTP client.
-    ///   - minimumTimeout: A lower limit for the timeouts of all calls: for tests on slow machines.
+    /// - Parameter minimumTimeout: A lower limit for the timeouts of all calls: for tests on slow machines.
     init(address: NodeAddress, client: CurlClient, minimumTimeout: Duration) {
         self.address = address
         self.client = client
@@ -49,8 +46,9 @@ package struct NwakuAPI: Sendable {
     /// leave the topic for all its clients.
     package func subscribe(to topics: [PubsubTopic]) async throws(NwakuAPIError) {
         let path = "/relay/v1/subscriptions"
-        let body = try encode(topics.map(\.rawValue), path: path)
-        try check(try await exchange(url: path, body: body, timeout: .seconds(10)), path: path)
+        var body = JSONWriter()
+        body.array { for topic in topics { $0.element(topic.rawValue) } }
+        try check(try await exchange(url: path, body: body.bytes, timeout: .seconds(10)), path: path)
     }
 
     /// The result of a poll.
@@ -161,16 +159,6 @@ package struct NwakuAPI: Sendable {
             return try JSONDecoder().decode(type, from: Data(body))
         } catch {
             throw .unreadable(path)
-        }
-    }
-
-    private func encode(_ value: some Encodable, path: String) throws(NwakuAPIError) -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .withoutEscapingSlashes
-        do {
-            return Array(try encoder.encode(value))
-        } catch {
-            throw NwakuAPIError(code: .unreadable, message: "the body for \(path) cannot be encoded: \(error)")
         }
     }
 }

@@ -58,9 +58,7 @@ struct NwakuAttachment {
 
     private(set) var state = RelayState.detached("not yet subscribed at the node")
 
-    /// - Parameters:
-    ///   - configuration: The settings.
-    ///   - lastSeen: Up to when each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
+    /// - Parameter lastSeen: Up to when each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
     init(configuration: Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment) {
         self.configuration = configuration
         lastPoll = now

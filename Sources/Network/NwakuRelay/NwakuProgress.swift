@@ -8,10 +8,7 @@ struct NwakuProgress {
     /// In the order of the topics.
     var catchUps: [StoreCatchUp]
 
-    /// - Parameters:
-    ///   - attachment: The settings for polling.
-    ///   - catchUp: The settings for catching up, used for each of the attachment's topics.
-    ///   - lastSeen: ``seenUntil(at:)`` of the previous run.
+    /// - Parameter lastSeen: ``seenUntil(at:)`` of the previous run.
     init(
         attachment: NwakuAttachment.Configuration, catchUp: StoreCatchUp.Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment
     ) {
@@ -42,9 +39,7 @@ struct NwakuProgress {
 
     /// All topics were polled and their messages were delivered.
     ///
-    /// - Parameters:
-    ///   - messageCount: The number of messages of all topics together.
-    ///   - sent: When the first of the requests was sent.
+    /// - Parameter sent: When the first of the requests was sent.
     /// - Returns: The number of topics on which messages may have been lost; and whether there is anything to fetch from the store.
     mutating func polled(messageCount: Int, sent: Moment, at now: Moment) -> (gapCount: Int, needsCatchUp: Bool) {
         let isBack = attachment.state != .attached

@@ -75,10 +75,7 @@ public final class NwakuRESTRelay: Relay {
     /// The maximum number of messages in a batch.
     private static let batchLimit = 1000
 
-    /// - Parameters:
-    ///   - configuration: The settings.
-    ///   - client: May be shared.
-    ///   - logger: Receives attachment changes and failures.
+    /// - Parameter client: May be shared.
     /// - Throws: ``NwakuRelayError`` with `noPubsubTopics` or `invalidSetting`
     package convenience init(configuration: Configuration, client: CurlClient, logger: Logger) throws(NwakuRelayError) {
         try self.init(
@@ -88,9 +85,6 @@ public final class NwakuRESTRelay: Relay {
 
     /// A relay with connections of its own.
     ///
-    /// - Parameters:
-    ///   - configuration: The settings.
-    ///   - logger: Receives attachment changes and failures.
     /// - Throws: ``NwakuRelayError`` with `noPubsubTopics` or `invalidSetting`
     public convenience init(configuration: Configuration, logger: Logger = Logger(label: "nwaku")) throws(NwakuRelayError) {
         try self.init(configuration: configuration, client: CurlClient(), logger: logger)

@@ -35,7 +35,7 @@ package final class NwakuStoreWatch: Relay {
         var failures = 0
         /// When the last successful sweep started.
         var sweptUntil: Timestamp?
-        var recent = RecentHashes(capacity: 20_000)
+        var recent = GenerationalCache<MessageHash, Void>(capacity: 20_000)
         var pageSize = StorePageSize()
     }
 
@@ -51,10 +51,8 @@ package final class NwakuStoreWatch: Relay {
     private static let backoff = ExponentialBackoff()
 
     /// - Parameters:
-    ///   - configuration: The settings.
     ///   - contentTopics: The content topics to receive; ``watch(_:)`` adds more.
     ///   - client: May be shared.
-    ///   - logger: Receives failures.
     package init(configuration: Configuration, contentTopics: [ContentTopic] = [], client: CurlClient, logger: Logger) {
         let api = NwakuAPI(address: configuration.address, client: client)
         self.configuration = configuration

@@ -3,8 +3,6 @@
 /// Other relays deliver all messages on their pubsub topics while their `state` is ``RelayState/attached``.
 public protocol ConfirmingRelay: Relay {
     /// Returns once all messages on these topics that are published from then on will be delivered.
-    ///
-    /// - Throws: ``RelayError``
     func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError)
 }
 

@@ -38,9 +38,7 @@ public struct RelayShards: Hashable, Sendable {
     /// The indices of the shards in the cluster.
     public let shards: [UInt16]
 
-    /// - Parameters:
-    ///   - clusterID: The cluster of all the shards.
-    ///   - shards: The indices of the shards in the cluster.
+    /// Creates a list of shards of one cluster.
     public init(clusterID: UInt16, shards: [UInt16]) {
         self.clusterID = clusterID
         self.shards = shards

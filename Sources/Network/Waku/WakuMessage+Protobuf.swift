@@ -10,9 +10,7 @@ extension WakuMessage {
         try self.init(WakuMessageFields(parsing: bytes), of: bytes)
     }
 
-    /// - Parameters:
-    ///   - fields: The parsed fields.
-    ///   - bytes: The bytes that they were parsed from.
+    /// - Parameter bytes: The bytes that they were parsed from.
     /// - Throws: As ``init(parsing:)``.
     package init(_ fields: WakuMessageFields, of bytes: [UInt8]) throws(ProtobufError) {
         guard fields.meta.count <= Self.maximumMetaByteCount else { throw .tooMany }

@@ -21,13 +21,7 @@ public struct WakuMessage: Hashable, Sendable {
     /// Whether stores should not keep the message.
     public var ephemeral: Bool
 
-    /// - Parameters:
-    ///   - payload: The content, encrypted for version 1.
-    ///   - contentTopic: The topic by which receivers select the message.
-    ///   - version: The payload's encryption version.
-    ///   - timestamp: The time of sending. Nodes do not forward messages whose timestamp is far from the present.
-    ///   - meta: Metadata of the application, at most ``maximumMetaByteCount`` bytes.
-    ///   - ephemeral: Whether stores should not keep the message.
+    /// Creates a message. Nodes do not forward one whose timestamp is far from the present.
     public init(
         payload: [UInt8], contentTopic: ContentTopic, version: UInt32 = 1, timestamp: Timestamp, meta: [UInt8] = [], ephemeral: Bool = false
     ) {

@@ -5,7 +5,6 @@ import PushNode
 import ArgumentParser
 import Delivery
 import Foundation
-import HTTPService
 import Logging
 import NodeAssembly
 import NodeMetrics

@@ -80,7 +80,7 @@ extension Decoder {
             text("times to retry after", ["120", "Sun, 06 Nov 1994 08:49:37 GMT"]) {
                 try found(RetryAfter.parse($0, now: Timestamp(rawValue: 0)))
             },
-            text("dates of HTTP", ["Sun, 06 Nov 1994 08:49:37 GMT"]) { try found(HTTPDate.parse($0)) },
+            text("dates of HTTP", ["Sun, 06 Nov 1994 08:49:37 GMT"]) { try found(HTTPDate.secondsSince1970($0)) },
             reading("settings of gorush", [Array("core:\n  sync: true\nios:\n  enabled: false\n".utf8)]) {
                 try found(GorushInspection.Configuration(yaml: $0))
             },

@@ -4,15 +4,15 @@ import Testing
 
 struct HTTPDateTests {
     @Test func dates() {
-        #expect(HTTPDate.parse("Sun, 06 Nov 1994 08:49:37 GMT") == Date(timeIntervalSince1970: 784_111_777))
+        #expect(HTTPDate.secondsSince1970("Sun, 06 Nov 1994 08:49:37 GMT") == 784_111_777)
         for text in ["", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 99 Nov 1994 08:49:37 GMT", "now"] {
-            #expect(HTTPDate.parse(text) == nil, "\(text)")
+            #expect(HTTPDate.secondsSince1970(text) == nil, "\(text)")
         }
     }
 
     /// Found by Deploy/dev/fuzz: Foundation's formatter traps on it.
     @Test func aDateOverWhichFoundationTrapsIsRefused() {
-        #expect(HTTPDate.parse("S 06\u{05B1}ov 4 22:4:7 G") == nil)
+        #expect(HTTPDate.secondsSince1970("S 06\u{05B1}ov 4 22:4:7 G") == nil)
     }
 
     /// A date has a resolution of one second, and may have been written at any time during the exchange: differences within that uncertainty count as

@@ -38,13 +38,13 @@ import WakuCrypto
         let key = NodeKey.generate()
         let opened: EventLoopFuture<Connection>
 
-        init(_ settings: ConnectionHandler.Settings = .init()) throws {
+        init() throws {
             let promise = channel.eventLoop.makePromise(of: Connection.self)
             opened = promise.futureResult
             try channel.pipeline.syncOperations.addHandler(
                 ConnectionHandler(
-                    .responder, identity: NoiseIdentity(key), expecting: nil, remoteAddress: nil, settings: settings, owner: owner,
-                    opened: promise))
+                    .responder, identity: NoiseIdentity(key), expecting: nil, remoteAddress: nil, configuration: HostConfiguration(),
+                    owner: owner, opened: promise))
             try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         }
 

@@ -8,10 +8,10 @@ import Testing
     private static let start = NIODeadline.uptimeNanoseconds(1)
     private let peers = (0..<400).map { _ in PeerID(NodeKey.generate(.ed25519).publicKey) }
 
-    private func table(_ change: (inout InboundTable<Int>.Limits) -> Void = { _ in }) -> InboundTable<Int> {
-        var limits = InboundTable<Int>.Limits()
-        change(&limits)
-        return InboundTable(limits: limits)
+    private func table(_ change: (inout HostConfiguration) -> Void = { _ in }) -> InboundTable<Int> {
+        var configuration = HostConfiguration()
+        change(&configuration)
+        return InboundTable(configuration)
     }
 
     /// nil when refused; -1 when no handshake was displaced.
@@ -38,7 +38,7 @@ import Testing
 
     @Test func connectionsOfABlockHaveALimit() {
         for block in ["192.0.2.", "2001:db8::"] {
-            var table = table { $0.connectionsPerBlock = 3 }
+            var table = table { $0.inboundLimitPerBlock = 3 }
             for id in 0..<3 { #expect(connect(&table, id, "\(block)\(id)") == -1) }
             // Another address of the same block, and another block.
             #expect(connect(&table, 3, "\(block)99") == nil)
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func idlePeersOfABlockAreEvictedAfterAWhile() {
-        var table = table { $0.connectionsPerBlock = 2 }
+        var table = table { $0.inboundLimitPerBlock = 2 }
         for id in 0..<2 { #expect(connect(&table, id, "192.0.2.1") == -1) }
         #expect(connect(&table, 2, "192.0.2.1", at: 59) == nil)
         table.rate([peers[0]: PeerStanding(isNeeded: true)], at: Self.start + .seconds(60))
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func handshakesOfABlockHaveALimit() {
-        var table = table { $0.handshakesPerBlock = 2 }
+        var table = table { $0.handshakeLimitPerBlock = 2 }
         for id in 0..<2 { #expect(admit(&table, id, "192.0.2.\(id)") == -1) }
         #expect(admit(&table, 2, "192.0.2.2") == nil)
         #expect(admit(&table, 3, "192.0.3.2") == -1)
@@ -72,8 +72,8 @@ import Testing
     /// 32 half-open connections from two addresses used to block all other nodes.
     @Test func halfOpenConnectionsOfAFewBlocksDoNotBlockOthers() {
         var table = table {
-            $0.handshakes = 8
-            $0.handshakesPerBlock = 4
+            $0.handshakeLimit = 8
+            $0.handshakeLimitPerBlock = 4
         }
         for id in 0..<8 { #expect(admit(&table, id, "192.0.\(id % 2).1") == -1) }
         // The oldest handshakes of the largest blocks, in turns.
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test func handshakesFromOneBlockEachAreDisplacedInTheirOrder() {
-        var table = table { $0.handshakes = 3 }
+        var table = table { $0.handshakeLimit = 3 }
         for id in 0..<3 { #expect(admit(&table, id, "192.0.\(id).1") == -1) }
         #expect(admit(&table, 3, "198.51.100.1") == 0)
         #expect(secure(&table, 0) == nil)
@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test func theLeastUsefulIsEvicted() {
-        var table = table { $0.connections = 8 }
+        var table = table { $0.inboundLimit = 8 }
         for id in 0..<8 { #expect(connect(&table, id, "192.0.\(id).1", at: Int64(id)) == -1) }
         // 0 is in the mesh; 1 left it later than 5's last activity; 2 and 3 deliver messages and are the protected quarter; 4 delivered one long ago.
         table.rate([peers[4]: PeerStanding(messageCount: 1)], at: Self.start + .seconds(10))
@@ -152,11 +152,11 @@ import Testing
 
     @Test func exemptAddressesAreNotCountedByBlocksNorEvicted() {
         var table = table {
-            $0.exempt = AddressRange.privateNetworks
-            $0.connections = 4
-            $0.connectionsPerBlock = 1
-            $0.handshakesPerBlock = 1
-            $0.handshakes = 3
+            $0.exemptAddresses = AddressRange.privateNetworks
+            $0.inboundLimit = 4
+            $0.inboundLimitPerBlock = 1
+            $0.handshakeLimitPerBlock = 1
+            $0.handshakeLimit = 3
         }
         for id in 0..<3 { #expect(admit(&table, id, "10.0.0.\(id)") == -1) }
         // They lose no handshake slot.
@@ -169,7 +169,7 @@ import Testing
     }
 
     @Test func aReconnectingPeerReplacesItsOldConnection() {
-        var table = table { $0.connections = 2 }
+        var table = table { $0.inboundLimit = 2 }
         for id in 0..<2 { #expect(connect(&table, id, "192.0.\(id).1") == -1) }
         #expect(admit(&table, 2, "198.51.100.1") == -1)
         guard case .kept(nil) = table.secured(2, as: peers[1], at: Self.start) else {

@@ -155,9 +155,9 @@ struct StoreCatchUpTests {
         var catchUp = catchUp(remembered: 2)
         let fresh = catchUp.fresh([message(1), message(2), message(1)])
         #expect(fresh == [message(1), message(2)])
-        let fresh2 = catchUp.fresh([message(2), message(3)])
-        #expect(fresh2 == [message(3)])
-        // Only two messages are remembered.
+        let fresh2 = catchUp.fresh([message(2), message(3), message(4), message(5)])
+        #expect(fresh2 == [message(3), message(4), message(5)])
+        // At most twice as many messages are remembered.
         let fresh3 = catchUp.fresh([message(1)])
         #expect(fresh3 == [message(1)])
     }

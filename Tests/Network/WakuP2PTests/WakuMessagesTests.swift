@@ -17,14 +17,16 @@ private let messageBytes: [UInt8] = [0x0A, 2, 1, 2, 0x12, 2, 0x2F, 0x63, 0x18, 1
 struct StoreMessagesTests {
     @Test("A query, byte by byte")
     func query() throws {
+        let query = StoreQuery(
+            pubsubTopic: topic, contentTopics: [content], startTime: Timestamp(rawValue: 1), endTime: Timestamp(rawValue: -1),
+            cursor: "09", pageSize: 20)
         let request = StoreRequest(
-            requestID: "q", pubsubTopic: topic, contentTopics: [content], startTime: Timestamp(rawValue: 1),
-            endTime: Timestamp(rawValue: -1),
-            cursor: [9], pageSize: 20)
+            requestID: "q", includesMessages: true, pubsubTopic: topic, contentTopics: [content], startTime: Timestamp(rawValue: 1),
+            endTime: Timestamp(rawValue: -1), cursor: [9], pageSize: 20)
         let bytes: [UInt8] =
             [0x0A, 1, 0x71, 0x10, 1, 0x52, 16] + topicField + [0x5A, 2, 0x2F, 0x63, 0x60, 2, 0x68, 1]
             + [0x9A, 0x03, 1, 9, 0xA0, 0x03, 1, 0xA8, 0x03, 20]
-        #expect(request.encoded() == bytes)
+        #expect(query.encoded(requestID: "q") == bytes)
         #expect(try StoreRequest(parsing: bytes) == request)
         // Unknown fields in front.
         #expect(try StoreRequest(parsing: [0xF8, 0x07, 1, 0xF2, 0x07, 1, 0] + bytes) == request)
@@ -32,16 +34,16 @@ struct StoreMessagesTests {
 
     @Test("Times at the limits of their range", arguments: [Int64.min, -1, 0, 1, 1_800_000_000_000_000_000, .max])
     func times(time: Int64) throws {
-        let request = StoreRequest(requestID: "", startTime: Timestamp(rawValue: time))
-        #expect(try StoreRequest(parsing: request.encoded()).startTime?.rawValue == time)
+        let query = StoreQuery(startTime: Timestamp(rawValue: time))
+        #expect(try StoreRequest(parsing: query.encoded(requestID: "")).startTime?.rawValue == time)
     }
 
     @Test("A query for hashes")
     func hashes() throws {
         let hash = MessageHash(bytes: [UInt8](repeating: 3, count: 32))
-        let request = StoreRequest(requestID: "", includesMessages: false, hashes: [hash], pageSize: nil)
-        #expect(request.encoded() == [0x0A, 0, 0x10, 0, 0xA2, 0x01, 32] + hash.bytes + [0xA0, 0x03, 1])
-        #expect(try StoreRequest(parsing: request.encoded()) == request)
+        let bytes = StoreQuery(hashes: [hash], includesMessages: false).encoded(requestID: "")
+        #expect(bytes == [0x0A, 0, 0x10, 0, 0xA2, 0x01, 32] + hash.bytes + [0xA0, 0x03, 1, 0xA8, 0x03, 100])
+        #expect(try StoreRequest(parsing: bytes) == StoreRequest(hashes: [hash], pageSize: 100))
     }
 
     @Test("A response, byte by byte; hashes are computed from the messages")

@@ -52,22 +52,6 @@ struct  Protobuf__ApplicationMetadataMessage
 /* Protobuf__ApplicationMetadataMessage methods */
 void   protobuf__application_metadata_message__init
                      (Protobuf__ApplicationMetadataMessage         *message);
-size_t protobuf__application_metadata_message__get_packed_size
-                     (const Protobuf__ApplicationMetadataMessage   *message);
-size_t protobuf__application_metadata_message__pack
-                     (const Protobuf__ApplicationMetadataMessage   *message,
-                      uint8_t             *out);
-size_t protobuf__application_metadata_message__pack_to_buffer
-                     (const Protobuf__ApplicationMetadataMessage   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__ApplicationMetadataMessage *
-       protobuf__application_metadata_message__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__application_metadata_message__free_unpacked
-                     (Protobuf__ApplicationMetadataMessage *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Protobuf__ApplicationMetadataMessage_Closure)

@@ -45,22 +45,6 @@ struct  Protobuf__ProtocolMessage
 /* Protobuf__ProtocolMessage methods */
 void   protobuf__protocol_message__init
                      (Protobuf__ProtocolMessage         *message);
-size_t protobuf__protocol_message__get_packed_size
-                     (const Protobuf__ProtocolMessage   *message);
-size_t protobuf__protocol_message__pack
-                     (const Protobuf__ProtocolMessage   *message,
-                      uint8_t             *out);
-size_t protobuf__protocol_message__pack_to_buffer
-                     (const Protobuf__ProtocolMessage   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__ProtocolMessage *
-       protobuf__protocol_message__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__protocol_message__free_unpacked
-                     (Protobuf__ProtocolMessage *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Protobuf__ProtocolMessage_Closure)

@@ -228,193 +228,33 @@ struct  Protobuf__ContactCodeAdvertisement
 /* Protobuf__PushNotificationRegistration methods */
 void   protobuf__push_notification_registration__init
                      (Protobuf__PushNotificationRegistration         *message);
-size_t protobuf__push_notification_registration__get_packed_size
-                     (const Protobuf__PushNotificationRegistration   *message);
-size_t protobuf__push_notification_registration__pack
-                     (const Protobuf__PushNotificationRegistration   *message,
-                      uint8_t             *out);
-size_t protobuf__push_notification_registration__pack_to_buffer
-                     (const Protobuf__PushNotificationRegistration   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__PushNotificationRegistration *
-       protobuf__push_notification_registration__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__push_notification_registration__free_unpacked
-                     (Protobuf__PushNotificationRegistration *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__PushNotificationRegistrationResponse methods */
 void   protobuf__push_notification_registration_response__init
                      (Protobuf__PushNotificationRegistrationResponse         *message);
-size_t protobuf__push_notification_registration_response__get_packed_size
-                     (const Protobuf__PushNotificationRegistrationResponse   *message);
-size_t protobuf__push_notification_registration_response__pack
-                     (const Protobuf__PushNotificationRegistrationResponse   *message,
-                      uint8_t             *out);
-size_t protobuf__push_notification_registration_response__pack_to_buffer
-                     (const Protobuf__PushNotificationRegistrationResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__PushNotificationRegistrationResponse *
-       protobuf__push_notification_registration_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__push_notification_registration_response__free_unpacked
-                     (Protobuf__PushNotificationRegistrationResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__PushNotificationQuery methods */
 void   protobuf__push_notification_query__init
                      (Protobuf__PushNotificationQuery         *message);
-size_t protobuf__push_notification_query__get_packed_size
-                     (const Protobuf__PushNotificationQuery   *message);
-size_t protobuf__push_notification_query__pack
-                     (const Protobuf__PushNotificationQuery   *message,
-                      uint8_t             *out);
-size_t protobuf__push_notification_query__pack_to_buffer
-                     (const Protobuf__PushNotificationQuery   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__PushNotificationQuery *
-       protobuf__push_notification_query__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__push_notification_query__free_unpacked
-                     (Protobuf__PushNotificationQuery *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__PushNotificationQueryInfo methods */
 void   protobuf__push_notification_query_info__init
                      (Protobuf__PushNotificationQueryInfo         *message);
-size_t protobuf__push_notification_query_info__get_packed_size
-                     (const Protobuf__PushNotificationQueryInfo   *message);
-size_t protobuf__push_notification_query_info__pack
-                     (const Protobuf__PushNotificationQueryInfo   *message,
-                      uint8_t             *out);
-size_t protobuf__push_notification_query_info__pack_to_buffer
-                     (const Protobuf__PushNotificationQueryInfo   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__PushNotificationQueryInfo *
-       protobuf__push_notification_query_info__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__push_notification_query_info__free_unpacked
-                     (Protobuf__PushNotificationQueryInfo *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__PushNotificationQueryResponse methods */
 void   protobuf__push_notification_query_response__init
                      (Protobuf__PushNotificationQueryResponse         *message);
-size_t protobuf__push_notification_query_response__get_packed_size
-                     (const Protobuf__PushNotificationQueryResponse   *message);
-size_t protobuf__push_notification_query_response__pack
-                     (const Protobuf__PushNotificationQueryResponse   *message,
-                      uint8_t             *out);
-size_t protobuf__push_notification_query_response__pack_to_buffer
-                     (const Protobuf__PushNotificationQueryResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__PushNotificationQueryResponse *
-       protobuf__push_notification_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__push_notification_query_response__free_unpacked
-                     (Protobuf__PushNotificationQueryResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__PushNotification methods */
 void   protobuf__push_notification__init
                      (Protobuf__PushNotification         *message);
-size_t protobuf__push_notification__get_packed_size
-                     (const Protobuf__PushNotification   *message);
-size_t protobuf__push_notification__pack
-                     (const Protobuf__PushNotification   *message,
-                      uint8_t             *out);
-size_t protobuf__push_notification__pack_to_buffer
-                     (const Protobuf__PushNotification   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__PushNotification *
-       protobuf__push_notification__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__push_notification__free_unpacked
-                     (Protobuf__PushNotification *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__PushNotificationRequest methods */
 void   protobuf__push_notification_request__init
                      (Protobuf__PushNotificationRequest         *message);
-size_t protobuf__push_notification_request__get_packed_size
-                     (const Protobuf__PushNotificationRequest   *message);
-size_t protobuf__push_notification_request__pack
-                     (const Protobuf__PushNotificationRequest   *message,
-                      uint8_t             *out);
-size_t protobuf__push_notification_request__pack_to_buffer
-                     (const Protobuf__PushNotificationRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__PushNotificationRequest *
-       protobuf__push_notification_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__push_notification_request__free_unpacked
-                     (Protobuf__PushNotificationRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__PushNotificationReport methods */
 void   protobuf__push_notification_report__init
                      (Protobuf__PushNotificationReport         *message);
-size_t protobuf__push_notification_report__get_packed_size
-                     (const Protobuf__PushNotificationReport   *message);
-size_t protobuf__push_notification_report__pack
-                     (const Protobuf__PushNotificationReport   *message,
-                      uint8_t             *out);
-size_t protobuf__push_notification_report__pack_to_buffer
-                     (const Protobuf__PushNotificationReport   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__PushNotificationReport *
-       protobuf__push_notification_report__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__push_notification_report__free_unpacked
-                     (Protobuf__PushNotificationReport *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__PushNotificationResponse methods */
 void   protobuf__push_notification_response__init
                      (Protobuf__PushNotificationResponse         *message);
-size_t protobuf__push_notification_response__get_packed_size
-                     (const Protobuf__PushNotificationResponse   *message);
-size_t protobuf__push_notification_response__pack
-                     (const Protobuf__PushNotificationResponse   *message,
-                      uint8_t             *out);
-size_t protobuf__push_notification_response__pack_to_buffer
-                     (const Protobuf__PushNotificationResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__PushNotificationResponse *
-       protobuf__push_notification_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__push_notification_response__free_unpacked
-                     (Protobuf__PushNotificationResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__ContactCodeAdvertisement methods */
 void   protobuf__contact_code_advertisement__init
                      (Protobuf__ContactCodeAdvertisement         *message);
-size_t protobuf__contact_code_advertisement__get_packed_size
-                     (const Protobuf__ContactCodeAdvertisement   *message);
-size_t protobuf__contact_code_advertisement__pack
-                     (const Protobuf__ContactCodeAdvertisement   *message,
-                      uint8_t             *out);
-size_t protobuf__contact_code_advertisement__pack_to_buffer
-                     (const Protobuf__ContactCodeAdvertisement   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__ContactCodeAdvertisement *
-       protobuf__contact_code_advertisement__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__contact_code_advertisement__free_unpacked
-                     (Protobuf__ContactCodeAdvertisement *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Protobuf__PushNotificationRegistration_Closure)

@@ -234,250 +234,42 @@ struct  Protobuf__V01__Acknowledgement
 /* Protobuf__V01__FilterSettings methods */
 void   protobuf__v01__filter_settings__init
                      (Protobuf__V01__FilterSettings         *message);
-size_t protobuf__v01__filter_settings__get_packed_size
-                     (const Protobuf__V01__FilterSettings   *message);
-size_t protobuf__v01__filter_settings__pack
-                     (const Protobuf__V01__FilterSettings   *message,
-                      uint8_t             *out);
-size_t protobuf__v01__filter_settings__pack_to_buffer
-                     (const Protobuf__V01__FilterSettings   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__V01__FilterSettings *
-       protobuf__v01__filter_settings__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__v01__filter_settings__free_unpacked
-                     (Protobuf__V01__FilterSettings *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__V01__DeviceToken methods */
 void   protobuf__v01__device_token__init
                      (Protobuf__V01__DeviceToken         *message);
-size_t protobuf__v01__device_token__get_packed_size
-                     (const Protobuf__V01__DeviceToken   *message);
-size_t protobuf__v01__device_token__pack
-                     (const Protobuf__V01__DeviceToken   *message,
-                      uint8_t             *out);
-size_t protobuf__v01__device_token__pack_to_buffer
-                     (const Protobuf__V01__DeviceToken   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__V01__DeviceToken *
-       protobuf__v01__device_token__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__v01__device_token__free_unpacked
-                     (Protobuf__V01__DeviceToken *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__V01__Preferences methods */
 void   protobuf__v01__preferences__init
                      (Protobuf__V01__Preferences         *message);
-size_t protobuf__v01__preferences__get_packed_size
-                     (const Protobuf__V01__Preferences   *message);
-size_t protobuf__v01__preferences__pack
-                     (const Protobuf__V01__Preferences   *message,
-                      uint8_t             *out);
-size_t protobuf__v01__preferences__pack_to_buffer
-                     (const Protobuf__V01__Preferences   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__V01__Preferences *
-       protobuf__v01__preferences__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__v01__preferences__free_unpacked
-                     (Protobuf__V01__Preferences *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__V01__Register methods */
 void   protobuf__v01__register__init
                      (Protobuf__V01__Register         *message);
-size_t protobuf__v01__register__get_packed_size
-                     (const Protobuf__V01__Register   *message);
-size_t protobuf__v01__register__pack
-                     (const Protobuf__V01__Register   *message,
-                      uint8_t             *out);
-size_t protobuf__v01__register__pack_to_buffer
-                     (const Protobuf__V01__Register   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__V01__Register *
-       protobuf__v01__register__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__v01__register__free_unpacked
-                     (Protobuf__V01__Register *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__V01__RegistrationResponse methods */
 void   protobuf__v01__registration_response__init
                      (Protobuf__V01__RegistrationResponse         *message);
-size_t protobuf__v01__registration_response__get_packed_size
-                     (const Protobuf__V01__RegistrationResponse   *message);
-size_t protobuf__v01__registration_response__pack
-                     (const Protobuf__V01__RegistrationResponse   *message,
-                      uint8_t             *out);
-size_t protobuf__v01__registration_response__pack_to_buffer
-                     (const Protobuf__V01__RegistrationResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__V01__RegistrationResponse *
-       protobuf__v01__registration_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__v01__registration_response__free_unpacked
-                     (Protobuf__V01__RegistrationResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__V01__AdvertisementInfo methods */
 void   protobuf__v01__advertisement_info__init
                      (Protobuf__V01__AdvertisementInfo         *message);
-size_t protobuf__v01__advertisement_info__get_packed_size
-                     (const Protobuf__V01__AdvertisementInfo   *message);
-size_t protobuf__v01__advertisement_info__pack
-                     (const Protobuf__V01__AdvertisementInfo   *message,
-                      uint8_t             *out);
-size_t protobuf__v01__advertisement_info__pack_to_buffer
-                     (const Protobuf__V01__AdvertisementInfo   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__V01__AdvertisementInfo *
-       protobuf__v01__advertisement_info__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__v01__advertisement_info__free_unpacked
-                     (Protobuf__V01__AdvertisementInfo *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__V01__ContactCodeAdvertisement methods */
 void   protobuf__v01__contact_code_advertisement__init
                      (Protobuf__V01__ContactCodeAdvertisement         *message);
-size_t protobuf__v01__contact_code_advertisement__get_packed_size
-                     (const Protobuf__V01__ContactCodeAdvertisement   *message);
-size_t protobuf__v01__contact_code_advertisement__pack
-                     (const Protobuf__V01__ContactCodeAdvertisement   *message,
-                      uint8_t             *out);
-size_t protobuf__v01__contact_code_advertisement__pack_to_buffer
-                     (const Protobuf__V01__ContactCodeAdvertisement   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__V01__ContactCodeAdvertisement *
-       protobuf__v01__contact_code_advertisement__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__v01__contact_code_advertisement__free_unpacked
-                     (Protobuf__V01__ContactCodeAdvertisement *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__V01__Query methods */
 void   protobuf__v01__query__init
                      (Protobuf__V01__Query         *message);
-size_t protobuf__v01__query__get_packed_size
-                     (const Protobuf__V01__Query   *message);
-size_t protobuf__v01__query__pack
-                     (const Protobuf__V01__Query   *message,
-                      uint8_t             *out);
-size_t protobuf__v01__query__pack_to_buffer
-                     (const Protobuf__V01__Query   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__V01__Query *
-       protobuf__v01__query__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__v01__query__free_unpacked
-                     (Protobuf__V01__Query *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__V01__QueryInfo methods */
 void   protobuf__v01__query_info__init
                      (Protobuf__V01__QueryInfo         *message);
-size_t protobuf__v01__query_info__get_packed_size
-                     (const Protobuf__V01__QueryInfo   *message);
-size_t protobuf__v01__query_info__pack
-                     (const Protobuf__V01__QueryInfo   *message,
-                      uint8_t             *out);
-size_t protobuf__v01__query_info__pack_to_buffer
-                     (const Protobuf__V01__QueryInfo   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__V01__QueryInfo *
-       protobuf__v01__query_info__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__v01__query_info__free_unpacked
-                     (Protobuf__V01__QueryInfo *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__V01__QueryResponse methods */
 void   protobuf__v01__query_response__init
                      (Protobuf__V01__QueryResponse         *message);
-size_t protobuf__v01__query_response__get_packed_size
-                     (const Protobuf__V01__QueryResponse   *message);
-size_t protobuf__v01__query_response__pack
-                     (const Protobuf__V01__QueryResponse   *message,
-                      uint8_t             *out);
-size_t protobuf__v01__query_response__pack_to_buffer
-                     (const Protobuf__V01__QueryResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__V01__QueryResponse *
-       protobuf__v01__query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__v01__query_response__free_unpacked
-                     (Protobuf__V01__QueryResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__V01__PushNotification methods */
 void   protobuf__v01__push_notification__init
                      (Protobuf__V01__PushNotification         *message);
-size_t protobuf__v01__push_notification__get_packed_size
-                     (const Protobuf__V01__PushNotification   *message);
-size_t protobuf__v01__push_notification__pack
-                     (const Protobuf__V01__PushNotification   *message,
-                      uint8_t             *out);
-size_t protobuf__v01__push_notification__pack_to_buffer
-                     (const Protobuf__V01__PushNotification   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__V01__PushNotification *
-       protobuf__v01__push_notification__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__v01__push_notification__free_unpacked
-                     (Protobuf__V01__PushNotification *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__V01__Request methods */
 void   protobuf__v01__request__init
                      (Protobuf__V01__Request         *message);
-size_t protobuf__v01__request__get_packed_size
-                     (const Protobuf__V01__Request   *message);
-size_t protobuf__v01__request__pack
-                     (const Protobuf__V01__Request   *message,
-                      uint8_t             *out);
-size_t protobuf__v01__request__pack_to_buffer
-                     (const Protobuf__V01__Request   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__V01__Request *
-       protobuf__v01__request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__v01__request__free_unpacked
-                     (Protobuf__V01__Request *message,
-                      ProtobufCAllocator *allocator);
 /* Protobuf__V01__Acknowledgement methods */
 void   protobuf__v01__acknowledgement__init
                      (Protobuf__V01__Acknowledgement         *message);
-size_t protobuf__v01__acknowledgement__get_packed_size
-                     (const Protobuf__V01__Acknowledgement   *message);
-size_t protobuf__v01__acknowledgement__pack
-                     (const Protobuf__V01__Acknowledgement   *message,
-                      uint8_t             *out);
-size_t protobuf__v01__acknowledgement__pack_to_buffer
-                     (const Protobuf__V01__Acknowledgement   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__V01__Acknowledgement *
-       protobuf__v01__acknowledgement__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__v01__acknowledgement__free_unpacked
-                     (Protobuf__V01__Acknowledgement *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Protobuf__V01__FilterSettings_Closure)

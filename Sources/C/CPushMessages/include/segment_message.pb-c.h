@@ -42,22 +42,6 @@ struct  Protobuf__SegmentMessage
 /* Protobuf__SegmentMessage methods */
 void   protobuf__segment_message__init
                      (Protobuf__SegmentMessage         *message);
-size_t protobuf__segment_message__get_packed_size
-                     (const Protobuf__SegmentMessage   *message);
-size_t protobuf__segment_message__pack
-                     (const Protobuf__SegmentMessage   *message,
-                      uint8_t             *out);
-size_t protobuf__segment_message__pack_to_buffer
-                     (const Protobuf__SegmentMessage   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__SegmentMessage *
-       protobuf__segment_message__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__segment_message__free_unpacked
-                     (Protobuf__SegmentMessage *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Protobuf__SegmentMessage_Closure)

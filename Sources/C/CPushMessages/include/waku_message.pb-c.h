@@ -45,22 +45,6 @@ struct  Protobuf__WakuMessage
 /* Protobuf__WakuMessage methods */
 void   protobuf__waku_message__init
                      (Protobuf__WakuMessage         *message);
-size_t protobuf__waku_message__get_packed_size
-                     (const Protobuf__WakuMessage   *message);
-size_t protobuf__waku_message__pack
-                     (const Protobuf__WakuMessage   *message,
-                      uint8_t             *out);
-size_t protobuf__waku_message__pack_to_buffer
-                     (const Protobuf__WakuMessage   *message,
-                      ProtobufCBuffer     *buffer);
-Protobuf__WakuMessage *
-       protobuf__waku_message__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   protobuf__waku_message__free_unpacked
-                     (Protobuf__WakuMessage *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Protobuf__WakuMessage_Closure)

@@ -40,7 +40,6 @@ extension ClientDriver {
     private func begin(_ action: Machine.Action, in group: inout DiscardingTaskGroup) {
         switch action {
         case .report(let event): runner.report(event)
-        case .finished: break
         case .watch(let registrants): routes.watch(registrants)
         case .register(let server, let registration): group.addTask { [self] in await register(registration, with: server) }
         case .query(let ticket, let registrant, let route): group.addTask { [self] in await query(registrant, ticket, by: route) }

@@ -37,7 +37,6 @@ struct ClientNetwork: Sendable {
     /// Looks up the latest messages on the registrants' contact code topics in the network's store.
     ///
     /// - Returns: Whether every look-up succeeded. Registrants whose topics could not be looked up are looked up at the next start.
-    /// - Throws: ``RelayError``
     func lookUpContactCodes(
         of registrants: [PublicKey], deliver: @Sendable (WakuMessage) -> Void
     ) async throws(RelayError) -> Bool {

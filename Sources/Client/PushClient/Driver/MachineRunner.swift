@@ -2,44 +2,9 @@ import Core
 import Synchronization
 import Waku
 
-/// A state machine that a ``MachineRunner`` runs.
-protocol ClientStateMachine: Sendable {
-    associatedtype Record: StoredRecord
-    associatedtype Action: Sendable
-
-    /// The latest time to call ``wake(at:)``; nil when no deadline is pending.
-    var nextWakeUp: Timestamp? { get }
-
-    /// Called at the beginning of each run to resume unfinished work. In a second run of the same process, requests of the first run are no longer
-    /// pending.
-    mutating func start(at now: Timestamp) -> MachineOutput<Record, Action>
-    mutating func wake(at now: Timestamp) -> MachineOutput<Record, Action>
-
-    /// Whether an action only reports an event, so that it remains due in a later run. ``start(at:)`` recreates all other actions.
-    static func isReport(_ action: Action) -> Bool
-}
-
-/// A record of a ``ClientStore``, with its name in the store.
-protocol StoredRecord: Sendable {
-    associatedtype Key: Hashable & Sendable
-
-    static func name(of key: Key) -> String
-    /// - Throws: `EncodingError`
-    func encoded() throws -> [UInt8]
-}
-
-/// The result of handling an event: changes to store first, then actions to perform.
-struct MachineOutput<Record: StoredRecord, Action: Sendable>: Sendable {
-    /// nil removes the record.
-    var changes: [Record.Key: Record?] = [:]
-    var actions: [Action] = []
-
-    var isEmpty: Bool { changes.isEmpty && actions.isEmpty }
-}
-
 /// Runs a client's machine: stores its changes before performing the actions that came with them, in order, and wakes the machine on time.
-final class MachineRunner<Machine: ClientStateMachine>: Sendable {
-    typealias Output = MachineOutput<Machine.Record, Machine.Action>
+final class MachineRunner<Machine: PushClientMachine>: Sendable {
+    typealias Output = Machine.Output
 
     private struct State {
         var machine: Machine
@@ -94,19 +59,11 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
         if state.withLock(\.isRunning) { return }
         let (signals, id) = addObserver()
         defer { removeObserver(id) }
-        let isRunning = await withTaskGroup(of: Bool.self) { group in
-            group.addTask { [self] in
-                for await _ in signals where state.withLock(\.isRunning) { return true }
-                return false
-            }
-            group.addTask {
-                try? await Task.sleep(for: .seconds(2))
-                return false
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? false
+        let isRunning = await withTimeout(.seconds(2)) { [self] in
+            for await _ in signals where state.withLock(\.isRunning) { return true }
+            return false
         }
-        if isRunning { return }
+        if isRunning == true { return }
         throw Task.isCancelled ? .cancelled : .notRunning
     }
 
@@ -133,36 +90,19 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
     func wait<R: Sendable>(_ timeout: Duration?, _ test: @escaping @Sendable (Machine) -> R?) async -> R? {
         let (signals, id) = addObserver()
         defer { removeObserver(id) }
-        return await withTaskGroup(of: R?.self) { group in
-            group.addTask { [self] in
-                var outcome: (result: R, outputCount: Int)?
-                for await _ in signals {
-                    if outcome == nil {
-                        outcome = state.withLock { state in test(state.machine).map { ($0, state.outputCount) } }
-                    }
-                    if let outcome, state.withLock(\.storedCount) >= outcome.outputCount { return outcome.result }
-                }
-                return nil
+        return await withTimeout(timeout) { [self] in
+            var outcome: (result: R, outputCount: Int)?
+            for await _ in signals {
+                if outcome == nil { outcome = state.withLock { state in test(state.machine).map { ($0, state.outputCount) } } }
+                if let outcome, state.withLock(\.storedCount) >= outcome.outputCount { return outcome.result }
             }
-            if let timeout {
-                group.addTask {
-                    try? await Task.sleep(for: timeout)
-                    return nil
-                }
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? nil
+            return nil
         }
     }
 
     // MARK: Running
 
     /// Runs until cancelled. If another call is running, waits for it to end first.
-    ///
-    /// - Parameters:
-    ///   - relay: The source of incoming messages.
-    ///   - deliver: Handles an incoming message.
-    ///   - perform: Starts an action.
     func run(
         _ relay: any Relay, deliver: @escaping @Sendable (WakuMessage) -> Void,
         perform: @escaping @Sendable (Machine.Action, inout DiscardingTaskGroup) -> Void

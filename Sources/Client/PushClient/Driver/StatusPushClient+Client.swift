@@ -115,9 +115,7 @@ extension StatusPushClient {
     /// Watches a registrant's advertisements from now on, looks up the latest one in the relay's store, and at the same time queries the known
     /// servers. Devices that are already known are returned at once; the search continues in the background.
     ///
-    /// - Parameters:
-    ///   - registrant: The owner of the devices.
-    ///   - timeout: How long to wait for the look-up and for servers.
+    /// - Parameter timeout: How long to wait for the look-up and for servers.
     /// - Returns: The devices known by then.
     /// - Throws: ``PushClientError`` with `notRunning`, `cancelled`, or `noServerKnown` as soon as there is nothing left to ask
     @discardableResult

@@ -11,5 +11,13 @@ enum MachineAction<Version: ClientVersion>: Hashable, Sendable {
     /// Look up the latest advertisements of these registrants in the relay's store.
     case lookUp([PublicKey])
     case report(PushClientEvent)
-    case finished(messageID: [UInt8])
+}
+
+/// The result of handling an event: changes to store first, then actions to perform.
+struct MachineOutput<Version: ClientVersion>: Sendable {
+    /// nil removes the record.
+    var changes: [RecordKey: MachineRecord<Version>?] = [:]
+    var actions: [MachineAction<Version>] = []
+
+    var isEmpty: Bool { changes.isEmpty && actions.isEmpty }
 }

@@ -65,7 +65,6 @@ extension ClientMachine {
     ///
     /// - Parameters:
     ///   - installationID: The owner's device that published it; nil when the advertisement does not name it.
-    ///   - rows: The advertised rows.
     ///   - age: The time since it was published.
     mutating func advertised(
         by owner: PublicKey, from installationID: InstallationID?, rows: [PushNotificationQueryInfo], age: Duration, at now: Timestamp

@@ -68,9 +68,7 @@ extension DeviceDirectory {
     /// Begins a run.
     mutating func resetLookUps() { book.lookUpsEnded = [] }
 
-    /// - Parameters:
-    ///   - registrant: The owner of the advertisement.
-    ///   - isNew: Whether the registrant was not watched before.
+    /// - Parameter isNew: Whether the registrant was not watched before.
     /// - Returns: Whether a look-up is to begin: not after a successful one, and not while one is under way.
     mutating func beginLookUp(of registrant: PublicKey, isNew: Bool) -> Bool {
         if registrants[registrant]?.wasLookedUp == true {

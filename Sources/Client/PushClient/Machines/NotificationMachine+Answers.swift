@@ -28,10 +28,7 @@ extension NotificationMachine {
 
     /// Handles an answer signed by the server. Verdicts on devices that were not in the request are ignored.
     ///
-    /// - Parameters:
-    ///   - ticket: The request's ticket.
-    ///   - server: The signer of the answer.
-    ///   - verdict: The answer about a device; nil when it contains none.
+    /// - Parameter verdict: The answer about a device; nil when it contains none.
     /// - Returns: The devices whose tokens the server refused, with those tokens.
     mutating func answered(
         _ ticket: Ticket, by server: PublicKey, at now: Timestamp, verdict: (DeviceID) -> NotificationVerdict?

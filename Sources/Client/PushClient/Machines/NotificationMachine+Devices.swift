@@ -59,7 +59,6 @@ extension NotificationMachine {
     /// Whether every device of the registrant that messages wait for is known, so that its query can end.
     ///
     /// - Parameters:
-    ///   - registrant: The registrant of the query.
     ///   - directory: The directory, including the servers' answers.
     ///   - begun: When the query began; rows learned earlier do not count.
     func knowsAll(of registrant: PublicKey, _ directory: some DeviceDirectory, since begun: Timestamp) -> Bool {

@@ -22,7 +22,6 @@ struct NotificationMachine: Sendable {
         /// No recent information about the registrant.
         case query(PublicKey)
         case report(PushClientEvent)
-        case finished(messageID: [UInt8])
     }
 
     struct Request: Sendable {
@@ -191,10 +190,7 @@ struct NotificationMachine: Sendable {
     /// Does everything possible for a message now.
     ///
     /// - Parameters:
-    ///   - id: The message's id.
-    ///   - directory: The known devices and their servers.
     ///   - askable: Whether any server can be queried about the registrant.
-    ///   - own: This device, which is never notified.
     ///   - jitter: Random numbers from 0 to 1.
     private mutating func advance(
         _ id: [UInt8], _ directory: some DeviceDirectory, askable: (PublicKey) -> Bool, own: (PublicKey, InstallationID), at now: Timestamp,
@@ -238,10 +234,7 @@ struct NotificationMachine: Sendable {
         for failed in record.failed where !before.failed.contains(failed) {
             report(id, DeviceOutcome(registrant: failed.registrant, installationID: nil, result: .gaveUp(failed.reason)))
         }
-        if record.isFinished, active.remove(id) != nil {
-            record.content = []
-            actions.append(.finished(messageID: id))
-        }
+        if record.isFinished, active.remove(id) != nil { record.content = [] }
         guard record != messages[id] else { return }
         messages[id] = record
         changed.insert(id)

@@ -7,10 +7,13 @@ import WakuCrypto
 ///
 /// It combines four parts: registrations, advertising, the directory with its queries, and notifications. The versions of the protocol differ in
 /// registrations, in how the directory learns about devices, and in their messages.
-protocol PushClientMachine: ClientStateMachine where Record == MachineRecord<Version>, Action == MachineAction<Version> {
+protocol PushClientMachine: Sendable {
     associatedtype Version: ClientVersion
     associatedtype Registrations: RegistrationStates where Registrations.Server == Version.Server
     associatedtype Devices: DeviceDirectory
+    typealias Record = MachineRecord<Version>
+    typealias Action = MachineAction<Version>
+    typealias Output = MachineOutput<Version>
 
     var publicKey: PublicKey { get }
     var own: Version.Own { get set }
@@ -26,6 +29,10 @@ protocol PushClientMachine: ClientStateMachine where Record == MachineRecord<Ver
     var jitter: Jitter { get set }
     var actions: [Action] { get set }
 
+    /// Called at the beginning of each run to resume unfinished work. In a second run of the same process, requests of the first run are no longer
+    /// pending.
+    mutating func start(at now: Timestamp) -> Output
+    mutating func wake(at now: Timestamp) -> Output
     /// Whether servers are known that can be queried about any registrant.
     var listsServers: Bool { get }
     /// Whether the next advertisement is not empty.
@@ -114,12 +121,12 @@ protocol RegistrationState: Codable, Hashable, Sendable {
 // MARK: - Time
 
 extension PushClientMachine {
-    typealias Output = MachineOutput<Record, Action>
-
+    /// The latest time to call ``wake(at:)``; nil when no deadline is pending.
     var nextWakeUp: Timestamp? {
         [registrations.nextWakeUp, notifications.nextWakeUp, queries.nextWakeUp, advertising.nextWakeUp].compactMap(\.self).min()
     }
 
+    /// Whether an action only reports an event, so that it remains due in a later run. ``start(at:)`` recreates all other actions.
     static func isReport(_ action: Action) -> Bool {
         if case .report = action { true } else { false }
     }
@@ -165,7 +172,6 @@ extension PushClientMachine {
                 goesOn = true
             case .request(let ticket, let server, let request): actions.append(.request(ticket, server: server, request))
             case .report(let event): actions.append(.report(event))
-            case .finished(let id): actions.append(.finished(messageID: id))
             }
         }
         return goesOn

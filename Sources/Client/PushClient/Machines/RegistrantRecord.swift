@@ -51,10 +51,7 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
         _registrant = Stored(wrappedValue: registrant)
     }
 
-    /// - Parameters:
-    ///   - installationID: The active device.
-    ///   - time: The time of its activity.
-    ///   - limit: The maximum number of devices to remember.
+    /// Remembers the time of a device's activity, for at most `limit` devices.
     mutating func noteActivity(of installationID: InstallationID, at time: Timestamp, limit: Int) {
         if let index = activities.firstIndex(where: { $0.installationID == installationID }) {
             guard activities[index].time < time else { return }

@@ -27,10 +27,7 @@ public struct DeviceProfile: Hashable, Sendable {
     /// Ids of chats in which mentions cause notifications.
     public var mentionChats: Set<String> = []
 
-    /// - Parameters:
-    ///   - platform: The push service that issued the token.
-    ///   - deviceToken: Not empty.
-    ///   - apnTopic: The app's topic, required for APNs.
+    /// Creates a profile with notifications of all chats and from everyone. APNs requires a topic.
     public init(platform: Platform, deviceToken: DeviceToken, apnTopic: String = "") {
         self.platform = platform
         self.deviceToken = deviceToken

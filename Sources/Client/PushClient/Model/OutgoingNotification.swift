@@ -10,9 +10,7 @@ public struct OutgoingNotification: Sendable {
         /// The devices to notify; empty for the most recently active known ones.
         public let installations: [InstallationID]
 
-        /// - Parameters:
-        ///   - registrant: The owner of the devices. The client's own identity is allowed; its own device is left out.
-        ///   - installations: The devices that the message was sent to; empty for the most recently active known ones.
+        /// The client's own identity is allowed as registrant; its own device is left out.
         public init(_ registrant: PublicKey, installations: [InstallationID] = []) {
             self.registrant = registrant
             self.installations = installations
@@ -34,12 +32,7 @@ public struct OutgoingNotification: Sendable {
     /// Registrants that the message was sent to.
     public let recipients: [Recipient]
 
-    /// - Parameters:
-    ///   - messageID: 1 to ``messageIDByteLimit`` bytes.
-    ///   - chatID: The chat's id, not its hash.
-    ///   - kind: Selects the recipients' filters and the text of the notification.
-    ///   - content: The message, encrypted for the devices; empty if the app fetches it.
-    ///   - recipients: Registrants that the message was sent to.
+    /// Creates a notification. Its content is empty if the app fetches the message.
     public init(messageID: [UInt8], chatID: String, kind: NotificationKind, content: [UInt8] = [], recipients: [Recipient]) {
         self.messageID = messageID
         self.chatID = chatID

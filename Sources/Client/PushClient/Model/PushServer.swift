@@ -30,10 +30,6 @@ public struct PushServer: Hashable, Sendable {
     public static let defaultCount = 3
 
     /// The servers to register with when the user chose none: all of a list of up to three, else three at random.
-    ///
-    /// - Parameters:
-    ///   - list: The application's servers.
-    ///   - generator: The source of randomness.
     public static func choose(from list: [PushServer], using generator: inout some RandomNumberGenerator) -> [PushServer] {
         list.count <= defaultCount ? list : Array(list.shuffled(using: &generator).prefix(defaultCount))
     }

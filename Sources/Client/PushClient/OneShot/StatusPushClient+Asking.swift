@@ -31,7 +31,6 @@ extension StatusPushClient {
     /// Publishes an envelope, and waits for the answer to `sender` that satisfies `match`.
     ///
     /// - Parameter timeout: how long the whole takes at most, publishing included.
-    /// - Throws: ``PushClientError``
     func ask(
         _ envelope: [UInt8], to recipient: Recipient, sender: PrivateKey, wakuSigner: PrivateKey, server: PublicKey, timeout: Duration,
         match: @escaping @Sendable (MetadataEnvelope) -> Bool

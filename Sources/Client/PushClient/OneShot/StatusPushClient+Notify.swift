@@ -44,8 +44,6 @@ extension StatusPushClient {
     }
 
     /// Requests notifications about a message. The same `messageID` notifies a device once, however often it is requested.
-    ///
-    /// - Throws: ``PushClientError``
     public func notify(
         _ notifications: [PushNotification], messageID: [UInt8], at server: PublicKey, timeout: Duration = .seconds(3)
     ) async throws(PushClientError) -> [PushNotificationReport] {

@@ -31,13 +31,7 @@ public struct DeviceRegistration: Sendable {
     /// SHAKE-256 of the ids of chats in which mentions cause notifications, 64 bytes each.
     public var allowedMentionsChatList: [[UInt8]] = []
 
-    /// - Parameters:
-    ///   - platform: The push service that issued the token.
-    ///   - deviceToken: Not empty.
-    ///   - apnTopic: The app's topic, required for APNs.
-    ///   - installationID: 1 to `InstallationID.maximumByteCount` bytes.
-    ///   - accessToken: A UUID.
-    ///   - version: At least 1, and higher than the last one.
+    /// Creates a registration with notifications of all chats and from everyone. APNs requires a topic.
     public init(
         platform: Platform, deviceToken: DeviceToken, apnTopic: String = "", installationID: InstallationID, accessToken: AccessToken,
         version: UInt64
@@ -58,7 +52,6 @@ extension StatusPushClient {
     ///   - vapidKey: The VAPID public key of a server for Web Push; required for Web Push subscriptions, which other servers would lose.
     ///   - timeout: How long to wait for the answer.
     /// - Returns: The server's error, or nil for success.
-    /// - Throws: ``PushClientError``
     public func register(
         _ device: DeviceRegistration, with server: PublicKey, vapidKey: String? = nil, timeout: Duration = .seconds(10)
     ) async throws(PushClientError) -> PushNotificationRegistrationResponse.ErrorType? {
@@ -86,7 +79,6 @@ extension StatusPushClient {
     /// Ends a registration. `version` must be higher than the registered one.
     ///
     /// - Returns: The server's error, or nil for success.
-    /// - Throws: ``PushClientError``
     public func unregister(
         _ installationID: InstallationID, version: UInt64, with server: PublicKey, timeout: Duration = .seconds(10)
     ) async throws(PushClientError) -> PushNotificationRegistrationResponse.ErrorType? {

@@ -6,13 +6,11 @@ import WakuCrypto
 /// A record of the client's state, stored under one key. The machines change whole records.
 ///
 /// A store may hold the records of several machines, with different prefixes; none touches those of another.
-enum MachineRecord<Version: ClientVersion>: StoredRecord, Hashable {
+enum MachineRecord<Version: ClientVersion>: Hashable, Sendable {
     case own(Version.Own)
     case server(Version.Server)
     case registrant(RegistrantRecord)
     case message(MessageRecord)
-
-    typealias Key = RecordKey
 
     var key: RecordKey {
         switch self {
@@ -25,6 +23,7 @@ enum MachineRecord<Version: ClientVersion>: StoredRecord, Hashable {
 
     static func name(of key: RecordKey) -> String { Version.recordPrefix + key.name }
 
+    /// - Throws: `EncodingError`
     func encoded() throws -> [UInt8] {
         let encoder = JSONEncoder()
         let body =
@@ -59,8 +58,6 @@ enum MachineRecord<Version: ClientVersion>: StoredRecord, Hashable {
     }
 
     /// The machine's records in a store.
-    ///
-    /// - Throws: ``ClientStoreError``
     static func load(from store: any ClientStore) async throws(ClientStoreError) -> [Self] {
         var records: [Self] = []
         for (name, value) in try await store.load().sorted(by: { $0.key < $1.key }) where isName(name) {
@@ -72,6 +69,25 @@ enum MachineRecord<Version: ClientVersion>: StoredRecord, Hashable {
     /// Whether a record of this name belongs to the machine. Those of the deployed protocol have no prefix.
     static func isName(_ name: String) -> Bool {
         Version.recordPrefix.isEmpty ? !name.hasPrefix(Version01.recordPrefix) : name.hasPrefix(Version.recordPrefix)
+    }
+}
+
+/// The records from which a machine continues.
+struct RecordsByKind<Version: ClientVersion> {
+    var own: Version.Own?
+    var servers: [Version.Server] = []
+    var registrants: [RegistrantRecord] = []
+    var messages: [MessageRecord] = []
+
+    init(_ records: [MachineRecord<Version>]) {
+        for record in records {
+            switch record {
+            case .own(let record): own = record
+            case .server(let record): servers.append(record)
+            case .registrant(let record): registrants.append(record)
+            case .message(let record): messages.append(record)
+            }
+        }
     }
 }
 

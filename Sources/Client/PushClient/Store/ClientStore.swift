@@ -6,11 +6,9 @@ import Synchronization
 /// that is in use throws a `ClientStoreError` with `locked`.
 public protocol ClientStore: Sendable {
     /// All committed values.
-    /// - Throws: ``ClientStoreError``
     func load() async throws(ClientStoreError) -> [String: [UInt8]]
 
     /// Stores these values; nil removes the name.
-    /// - Throws: ``ClientStoreError``
     func commit(_ changes: [String: [UInt8]?]) async throws(ClientStoreError)
 }
 
@@ -38,10 +36,6 @@ public struct ClientStoreError: Error, Hashable, Sendable, CustomStringConvertib
     public let message: String
 
     /// For implementations of ``ClientStore``.
-    ///
-    /// - Parameters:
-    ///   - code: The kind of failure.
-    ///   - message: The problem and its remedy, without secrets.
     public init(code: Code, message: String) {
         self.code = code
         self.message = message

@@ -45,10 +45,8 @@ public final class StatusV01PushClient: Sendable {
     /// Opens a client that continues from its stored state, even after its process was killed.
     ///
     /// - Parameters:
-    ///   - relays: One or more connections to the network.
     ///   - store: The client's state.
     ///   - configuration: The device limit is raised to at least three; bundles are not used.
-    /// - Throws: ``ClientStoreError``
     public static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore,
         configuration: StatusPushClient.Configuration = StatusPushClient.Configuration()
@@ -145,7 +143,6 @@ public final class StatusV01PushClient: Sendable {
     /// token.
     ///
     /// - Parameters:
-    ///   - registrant: The owner of the devices.
     ///   - servers: Servers to query in any case, besides the known ones.
     ///   - timeout: How long to wait for the look-up and for servers.
     /// - Returns: The devices known by then. Version 0.1 has no version per device.

@@ -17,9 +17,7 @@ public struct V01DeviceProfile: Hashable, Sendable {
     /// Ids of chats that never cause notifications.
     public var blockedChats: Set<String> = []
 
-    /// - Parameters:
-    ///   - platform: The push service that issued the token.
-    ///   - deviceToken: Not empty.
+    /// Creates a profile with notifications of all chats and from everyone.
     public init(platform: Platform, deviceToken: DeviceToken) {
         self.platform = platform
         self.deviceToken = deviceToken
@@ -45,10 +43,6 @@ public struct V01DeviceProfile: Hashable, Sendable {
     }
 
     /// The device's part of a record.
-    ///
-    /// - Parameters:
-    ///   - installationID: The device's installation.
-    ///   - token: The record's access token.
     func device(_ installationID: InstallationID, token: AccessToken, identity: PrivateKey) -> V01.Device {
         let filters = V01.FilterSettings(
             isEnabled: isEnabled,

@@ -34,9 +34,7 @@ package struct ClaimWindow: Hashable, Sendable {
     /// The longest delay of maintenance, in seconds.
     package static let maintenanceDelay: Int64 = 900
 
-    /// - Parameters:
-    ///   - timestamp: the message's timestamp, in seconds since 1970; nil for none. For a reassembled message, that of its earliest segment.
-    ///   - now: the time of the database's clock, in the same unit.
+    /// - Parameter timestamp: the message's timestamp, in seconds since 1970; nil for none. For a reassembled message, that of its earliest segment.
     package func verdict(timestamp: Int64?, now: Int64) -> Verdict {
         guard let timestamp, timestamp > now - Self.retention else { return .tooOld }
         let hour = Self.hour(of: timestamp)

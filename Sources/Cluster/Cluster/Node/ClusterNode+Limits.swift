@@ -10,9 +10,7 @@ extension ClusterNode {
     private static let pause = Duration.milliseconds(10)
     private static let pauseAfterFailure = Duration.seconds(1)
 
-    /// - Parameters:
-    ///   - number: the protocol that the limits belong to.
-    ///   - usage: names of limits, the same on all nodes, each with the cost that was charged.
+    /// - Parameter usage: names of limits, the same on all nodes, each with the cost that was charged.
     package func publishUsage(_ usage: [(String, Int)], of number: ProtocolNumber) {
         unpublishedUsage.withLock { waiting in
             for (name, cost) in usage { waiting.add(name, of: number, cost) }
@@ -27,7 +25,7 @@ extension ClusterNode {
                 let taken = unpublishedUsage.withLock { $0.take() }
                 guard !taken.isEmpty else { break }
                 let payloads = taken.payloads(from: first)
-                let result = await onThread(messageThread) { [database] () throws(StoreError) in
+                let result = await onThread(messageThread) { database throws(StoreError) in
                     try database.notify(Self.limitsChannel, payloads)
                 }
                 if case .failure = result { unpublishedUsage.withLock { $0.putBack(taken) } }

@@ -33,9 +33,7 @@ extension ClusterNode {
     /// Receives a message that was reassembled from segments, possibly by other nodes too. From now on the outcome that is reported for the last
     /// segment is the outcome of the whole message.
     ///
-    /// - Parameters:
-    ///   - hash: the hash of the segment that arrived last.
-    ///   - handle: called if it becomes this node's turn later.
+    /// - Parameter handle: called if it becomes this node's turn later.
     /// - Returns: whether this node handles the message at once.
     package func hear(_ whole: ReassembledMessage, completedBy hash: MessageHash, handle: @escaping @Sendable () -> Void) -> Bool {
         guard let key = MessageKey(whole.hash.bytes), let segment = MessageKey(hash.bytes) else { return true }
@@ -150,7 +148,7 @@ extension ClusterNode {
     func writeFinished() async {
         let later = Instant.now + configuration.times.finishedInterval
         while let row = state.withLock({ $0.share.finishedRow(at: later) }) {
-            let result = await onThread(messageThread) { [database] () throws(StoreError) in try database.write(row) }
+            let result = await onThread(messageThread) { database throws(StoreError) in try database.write(row) }
             guard case .success = result else { return }
             state.withLock { $0.share.wroteFinishedRow(isCommitted: true, at: later) }
         }

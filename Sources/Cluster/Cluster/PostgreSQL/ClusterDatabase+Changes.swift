@@ -25,7 +25,6 @@ extension ClusterDatabase {
     /// - Parameters:
     ///   - start: the earliest time, in microseconds since 1970 by the database's clock; nil reads all changes that are kept.
     ///   - place: ``LoggedChanges/next`` of the previous read; nil reads from the beginning.
-    ///   - limit: the maximum number of changes to read.
     package func changes(
         since start: Int64?, after place: LoggedChanges.Place? = nil, limit: Int = changeLimit
     ) throws(StoreError) -> LoggedChanges {

@@ -42,9 +42,7 @@ extension ClusterDatabase {
     /// Prepares the database for a single node: moves the cluster's marks into the outbox, with the time of the first mark, and removes the triggers
     /// and the logged changes, since no node listens or deletes old changes. ``prepare(notices:)`` creates the triggers again.
     ///
-    /// - Parameters:
-    ///   - address: the address of the database, which need not have been used by a cluster.
-    ///   - outbox: the table of waiting notifications.
+    /// - Parameter address: the address of the database, which need not have been used by a cluster.
     package static func leaveCluster(at address: PostgreSQLAddress, outbox: Outbox) throws(StoreError) {
         let connection = try PostgreSQLConnection.open(address, name: "waku-push")
         let find = Statement(

@@ -20,10 +20,7 @@ package final class ClusterDatabase: Sendable {
 
     /// Opens no connection; each is opened by its first use.
     ///
-    /// - Parameters:
-    ///   - address: the address of the database, which a store must have opened at least once.
-    ///   - outbox: the table of waiting notifications.
-    ///   - version: the version of the program, for operators.
+    /// - Parameter address: the address of the database, which a store must have opened at least once.
     package init(_ address: PostgreSQLAddress, configuration: ClusterConfiguration, outbox: Outbox, version: String = "") {
         self.address = address
         self.configuration = configuration

@@ -30,15 +30,11 @@ final class PrimaryGuard: Sendable {
         }
         let refusal = check.withLock { check in
             // Stored by a node that was connected to this timeline.
-            if stored > check.timeline { _ = check.check(server(identifier, timeline: stored)) }
-            return check.check(server(identifier, timeline: connection.timelineNumber))
+            if stored > check.timeline { _ = check.check(systemIdentifier: identifier, timeline: stored) }
+            return check.check(systemIdentifier: identifier, timeline: connection.timelineNumber)
         }
         guard let refusal else { return }
         throw StoreError(code: .unavailable, message: "PostgreSQL (\(address)) can't be used: \(refusal)")
-    }
-
-    private func server(_ identifier: UInt64, timeline: UInt32) -> PrimaryCheck.Server {
-        PrimaryCheck.Server(isInRecovery: false, systemIdentifier: identifier, timeline: timeline, synchronousCommit: "on")
     }
 
     /// The stored timeline; 0 in a database that was not prepared.

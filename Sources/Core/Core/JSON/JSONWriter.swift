@@ -15,8 +15,8 @@ public struct JSONWriter: Sendable {
         nest(name, UInt8(ascii: "{"), UInt8(ascii: "}"), body)
     }
 
-    /// Writes an array.
-    public mutating func array(_ name: StaticString, _ body: (inout JSONWriter) -> Void) {
+    /// Writes an array; the name is nil in arrays and at the top.
+    public mutating func array(_ name: StaticString? = nil, _ body: (inout JSONWriter) -> Void) {
         nest(name, UInt8(ascii: "["), UInt8(ascii: "]"), body)
     }
 

@@ -17,9 +17,7 @@ public struct ProtobufReader {
         /// The value, or its position in the reader's bytes.
         public let value: Value
 
-        /// - Parameters:
-        ///   - number: At least 1.
-        ///   - value: Ranges refer to the bytes of the reader that returned the field.
+        /// Ranges refer to the bytes of the reader that returned the field; the number is at least 1.
         @inlinable
         public init(number: Int, value: Value) {
             self.number = number
@@ -58,11 +56,7 @@ public struct ProtobufReader {
     @usableFromInline let end: Int
     @usableFromInline let refusals: Refusals
 
-    /// Reads all bytes as one message.
-    ///
-    /// - Parameters:
-    ///   - bytes: An encoded message, not trusted.
-    ///   - refusals: Encodings to reject.
+    /// Reads all bytes as one message, which is not trusted.
     @inlinable
     public init(_ bytes: [UInt8], refusing refusals: Refusals = []) {
         self.init(bytes, bytes.indices, refusing: refusals)

@@ -15,12 +15,12 @@ extension ConnectionHandler {
     }
 
     func accept(_ id: UInt32) {
-        guard let connection, negotiatingCount < settings.negotiatingStreams else { return session.reset(id) }
+        guard let connection, negotiatingCount < configuration.negotiatingStreamLimit else { return session.reset(id) }
         negotiatingCount += 1
         let negotiation = MultistreamNegotiation.responder()
         streams[id] = StreamEntry(
             StreamEntry.Negotiation(
-                state: negotiation, deadline: deadline(id, limit: settings.negotiationLimit, on: connection.eventLoop), opener: nil))
+                state: negotiation, deadline: deadline(id, limit: configuration.negotiationTimeout, on: connection.eventLoop), opener: nil))
         var opening = negotiation.opening
         _ = session.send(&opening, on: id)
     }

@@ -19,24 +19,10 @@ final class ConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    struct Settings: Sendable {
-        /// Timeout for each step of the upgrade.
-        var stepLimit = TimeAmount.seconds(10)
-        /// Timeout for negotiating a stream's protocol.
-        var negotiationLimit = TimeAmount.seconds(10)
-        /// A peer from which nothing was received for this long is pinged, and must respond within the same time.
-        var keepAlive = TimeAmount.seconds(20)
-        /// Timeout for the rest of an incomplete long message.
-        var partialMessageTimeout = TimeAmount.seconds(60)
-        var yamux = YamuxSession.Limits()
-        /// The maximum number of streams opened by the peer whose protocol is being negotiated.
-        var negotiatingStreams = 64
-    }
-
     /// The maximum amount of data that is framed and encrypted at once.
     private static let flushLimit = 256 * 1024
 
-    let settings: Settings
+    let configuration: HostConfiguration
     private let role: NoiseHandshake.Role
     private let remoteAddress: Multiaddr?
     private let owner: any ConnectionOwner
@@ -70,17 +56,17 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var end: (any Error)?
 
     init(
-        _ role: NoiseHandshake.Role, identity: NoiseIdentity, expecting expected: PeerID?, remoteAddress: Multiaddr?, settings: Settings,
-        owner: any ConnectionOwner, opened: EventLoopPromise<Connection>
+        _ role: NoiseHandshake.Role, identity: NoiseIdentity, expecting expected: PeerID?, remoteAddress: Multiaddr?,
+        configuration: HostConfiguration, owner: any ConnectionOwner, opened: EventLoopPromise<Connection>
     ) {
         self.role = role
         self.remoteAddress = remoteAddress
-        self.settings = settings
+        self.configuration = configuration
         self.owner = owner
         self.opened = opened
         traffic = Traffic(partOf: owner.traffic)
         memory = MemoryAccount(role == .responder ? owner.memory : nil)
-        session = YamuxSession(role, limits: settings.yamux)
+        session = YamuxSession(role, limits: configuration.yamuxLimits)
         upgrade = ConnectionUpgrade(role, identity: identity, expecting: expected)
     }
 
@@ -170,7 +156,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         let connection = Connection(
             peer: upgraded.peer, remoteAddress: remoteAddress?.with(upgraded.peer), isInbound: role == .responder, openedAt: .now(),
             handler: self, channelID: ObjectIdentifier(context.channel), eventLoop: context.eventLoop, traffic: traffic, memory: memory,
-            partialMessageTimeout: settings.partialMessageTimeout)
+            partialMessageTimeout: configuration.partialMessageTimeout)
         if let refusal = owner.opened(connection) { throw refusal }
         self.connection = connection
         startKeepAlive(context.eventLoop)
@@ -180,12 +166,12 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     private func startStepTimer() {
         stepTimer?.cancel()
-        stepTimer = context?.eventLoop.assumeIsolated().scheduleTask(in: settings.stepLimit) { self.fail(ConnectionError.timedOut) }
+        stepTimer = context?.eventLoop.assumeIsolated().scheduleTask(in: configuration.stepTimeout) { self.fail(ConnectionError.timedOut) }
     }
 
     private func startKeepAlive(_ eventLoop: any EventLoop) {
         let bound = NIOLoopBound(self, eventLoop: eventLoop)
-        keepAliveTimer = eventLoop.scheduleRepeatedTask(initialDelay: settings.keepAlive, delay: settings.keepAlive) { _ in
+        keepAliveTimer = eventLoop.scheduleRepeatedTask(initialDelay: configuration.keepAlive, delay: configuration.keepAlive) { _ in
             bound.value.checkLiveness()
         }
     }

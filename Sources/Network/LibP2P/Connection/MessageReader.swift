@@ -13,9 +13,7 @@ public struct MessageReader {
     /// Timeout for the rest of a long message.
     private var deadline: Deadline?
 
-    /// - Parameters:
-    ///   - stream: The stream to read from.
-    ///   - limit: The maximum length of a message in bytes. A longer one resets the stream.
+    /// - Parameter limit: The maximum length of a message in bytes. A longer one resets the stream.
     public init(_ stream: PeerStream, limit: Int) {
         self.stream = stream
         self.limit = limit

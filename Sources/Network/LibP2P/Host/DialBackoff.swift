@@ -13,10 +13,7 @@ public struct DialBackoff: Sendable {
     private let backoff: ExponentialBackoff
     private var entries: [PeerID: Entry] = [:]
 
-    /// - Parameters:
-    ///   - initial: The longest delay after the first failure, which doubles with each further one. Delays are between half of it and all of it.
-    ///   - maximum: The longest delay.
-    ///   - capacity: The maximum number of peers that are remembered.
+    /// - Parameter initial: The longest delay after the first failure; it doubles with each further one. Delays are at least half of the longest.
     public init(initial: Duration = .seconds(1), maximum: Duration = .seconds(300), capacity: Int = 1_024) {
         backoff = ExponentialBackoff(initial: initial, maximum: maximum)
         self.capacity = capacity
@@ -27,11 +24,8 @@ public struct DialBackoff: Sendable {
         entries[peer].map { now >= $0.retryAt } ?? true
     }
 
-    /// Records a failed attempt.
-    ///
-    /// - Parameters:
-    ///   - peer: The peer that could not be reached, or whose connection was lost at once.
-    ///   - jitter: A random number from 0 to 1.
+    /// Records a failed attempt, or a connection that was lost at once.
+    /// - Parameter jitter: A random number from 0 to 1.
     public mutating func failed(_ peer: PeerID, at now: Instant, jitter: Double) {
         let failures = (entries[peer]?.failures ?? 0) + 1
         entries[peer] = Entry(failures: failures, retryAt: now + backoff.delay(afterFailures: failures, jitter: jitter))

@@ -144,8 +144,7 @@ extension Host {
         }
         channel.closeFuture.whenComplete { _ in self.state.withLock { $0.channels[ObjectIdentifier(channel)] = nil } }
         let handler = ConnectionHandler(
-            role, identity: identity, expecting: expected, remoteAddress: remoteAddress, settings: configuration.connectionSettings,
-            owner: self,
+            role, identity: identity, expecting: expected, remoteAddress: remoteAddress, configuration: configuration, owner: self,
             opened: opened)
         do {
             try channel.pipeline.syncOperations.addHandler(handler)

@@ -1,4 +1,4 @@
-import Glibc
+import Core
 public import Logging
 public import NIOCore
 public import NIOPosix
@@ -65,8 +65,6 @@ public final class Host: Sendable {
     /// Creates a node that neither listens nor dials yet.
     ///
     /// - Parameters:
-    ///   - key: The node's private key.
-    ///   - configuration: Limits, timeouts, and the information reported to peers.
     ///   - logger: For disconnected peers and connections that could not be accepted.
     ///   - group: The event loops of the connections. The host does not shut them down.
     public init(
@@ -74,7 +72,7 @@ public final class Host: Sendable {
         group: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton
     ) {
         self.key = key
-        let configuration = configuration.fitted(toDescriptors: Self.descriptorLimit)
+        let configuration = configuration.fitted(toDescriptors: DescriptorLimit.current)
         self.configuration = configuration
         self.logger = logger
         self.group = group
@@ -83,7 +81,7 @@ public final class Host: Sendable {
         state = Mutex(
             State(
                 connections: ConnectionTable(own: key.peerID, limit: configuration.connectionLimit),
-                inbound: InboundTable(limits: configuration.inboundLimits)))
+                inbound: InboundTable(configuration)))
         serve(Ping.id, streamsPerPeer: 2) { try await Ping.serve($0) }
         serve(Identify.id, streamsPerPeer: 2) { [weak self] stream in
             if let self { try await Identify.send(self.ownInfo, on: stream) }
@@ -131,7 +129,6 @@ public final class Host: Sendable {
     /// Sends a request on a stream of its own and waits for the response, each prefixed with its length as a varint.
     ///
     /// - Parameters:
-    ///   - peer: A connected peer.
     ///   - responseLimit: The maximum length of the response, in bytes.
     ///   - limit: Timeout after the stream's protocol was negotiated.
     /// - Throws: ``ConnectionError``, ``MultistreamError/refused``
@@ -184,13 +181,6 @@ public final class Host: Sendable {
     /// regularly, with all useful peers: the others count as not useful.
     public func rate(_ standings: [PeerID: PeerStanding]) {
         state.withLock { $0.inbound.rate(standings, at: .now()) }
-    }
-
-    /// The process's file descriptor limit.
-    private static var descriptorLimit: Int {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1_024 }
-        return Int(clamping: limit.rlim_cur)
     }
 
     // MARK: Events

@@ -65,26 +65,11 @@ public struct HostConfiguration: Sendable {
         return fitted
     }
 
-    var inboundLimits: InboundTable<ObjectIdentifier>.Limits {
-        var limits = InboundTable<ObjectIdentifier>.Limits()
-        limits.connections = inboundLimit
-        limits.connectionsPerBlock = inboundLimitPerBlock
-        limits.handshakes = handshakeLimit
-        limits.handshakesPerBlock = handshakeLimitPerBlock
-        limits.exempt = exemptAddresses
+    var yamuxLimits: YamuxSession.Limits {
+        var limits = YamuxSession.Limits()
+        limits.inboundStreams = inboundStreamLimit
+        limits.outboundStreams = outboundStreamLimit
+        limits.bufferedBytes = bufferLimit
         return limits
-    }
-
-    var connectionSettings: ConnectionHandler.Settings {
-        var settings = ConnectionHandler.Settings()
-        settings.stepLimit = stepTimeout
-        settings.negotiationLimit = negotiationTimeout
-        settings.keepAlive = keepAlive
-        settings.negotiatingStreams = negotiatingStreamLimit
-        settings.partialMessageTimeout = partialMessageTimeout
-        settings.yamux.inboundStreams = inboundStreamLimit
-        settings.yamux.outboundStreams = outboundStreamLimit
-        settings.yamux.bufferedBytes = bufferLimit
-        return settings
     }
 }

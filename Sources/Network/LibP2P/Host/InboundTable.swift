@@ -10,20 +10,10 @@ import NIOCore
 /// Addresses are grouped into blocks, /24 and /64. A handshake can only displace one of a block that has more handshakes than its own, so that
 /// half-open connections from a few networks do not keep others out. A connection evicts another one only once it is secured.
 struct InboundTable<ID: Hashable> {
-    struct Limits {
-        /// The maximum number of secured connections, in total and from one block.
-        var connections = 200
-        var connectionsPerBlock = 16
-        /// The maximum number of handshakes in progress, in total and from one block.
-        var handshakes = 64
-        var handshakesPerBlock = 8
-        /// Addresses to which only the total limits apply, and whose connections are not evicted by others.
-        var exempt: [AddressRange] = []
-        /// How long a peer must have been idle to be evicted by another connection from its own block.
-        var idlePeriod = TimeAmount.seconds(60)
-        /// How long the delivery of a new message protects a peer.
-        var creditPeriod = TimeAmount.minutes(5)
-    }
+    /// How long a peer must have been idle to be evicted by another connection from its own block.
+    private static var idlePeriod: TimeAmount { .seconds(60) }
+    /// How long the delivery of a new message protects a peer.
+    private static var creditPeriod: TimeAmount { .minutes(5) }
 
     enum Admission {
         case refused
@@ -57,12 +47,12 @@ struct InboundTable<ID: Hashable> {
         let order: Int
     }
 
-    let limits: Limits
+    private let configuration: HostConfiguration
     private var entries: [ID: Entry] = [:]
     private var nextOrder = 0
 
-    init(limits: Limits) {
-        self.limits = limits
+    init(_ configuration: HostConfiguration) {
+        self.configuration = configuration
     }
 
     /// nil for a connection that left.
@@ -77,18 +67,18 @@ struct InboundTable<ID: Hashable> {
 
     /// A connection was accepted; nothing was read from it yet.
     mutating func admit(_ id: ID, from address: IPAddress?, at now: NIODeadline) -> Admission {
-        let isExempt = address.map { address in limits.exempt.contains { $0.contains(address) } } ?? false
+        let isExempt = address.map { address in configuration.exemptAddresses.contains { $0.contains(address) } } ?? false
         let entry = Entry(block: address?.block, isExempt: isExempt, usefulAt: now, order: nextOrder)
         let handshakes = handshakesByBlock()
         let ownCount = handshakes[entry.block, default: []].count
         if !isExempt {
-            let isBlockFull = entries.values.count { $0.block == entry.block && $0.phase != .leaving } >= limits.connectionsPerBlock
-            guard ownCount < limits.handshakesPerBlock, !isBlockFull || leastUseful(in: entry.block, at: now) != nil else {
+            let isBlockFull = entries.values.count { $0.block == entry.block && $0.phase != .leaving } >= configuration.inboundLimitPerBlock
+            guard ownCount < configuration.handshakeLimitPerBlock, !isBlockFull || leastUseful(in: entry.block, at: now) != nil else {
                 return .refused
             }
         }
         var displaced: ID?
-        if handshakeCount >= limits.handshakes {
+        if handshakeCount >= configuration.handshakeLimit {
             let largestBlock = handshakes.filter { $0.value.count > ownCount }.map(\.value)
                 .max { ($0.count, $1[0].order) < ($1.count, $0[0].order) }
             guard let oldest = largestBlock?.first?.id else { return .refused }
@@ -118,9 +108,9 @@ struct InboundTable<ID: Hashable> {
         for id in replaced { entries[id]?.phase = .leaving }
         let others = entries.values.filter { if case .secured = $0.phase { true } else { false } }
         var evicted: ID?
-        if !entry.isExempt, others.count(where: { $0.block == entry.block && !$0.isExempt }) >= limits.connectionsPerBlock {
+        if !entry.isExempt, others.count(where: { $0.block == entry.block && !$0.isExempt }) >= configuration.inboundLimitPerBlock {
             evicted = leastUseful(in: entry.block, at: now)
-        } else if others.count >= limits.connections {
+        } else if others.count >= configuration.inboundLimit {
             evicted = leastUseful(at: now)
         } else {
             entries[id]?.phase = .secured(peer)
@@ -156,13 +146,13 @@ struct InboundTable<ID: Hashable> {
     // MARK: Eviction
 
     private func hasCredit(_ entry: Entry, at now: NIODeadline) -> Bool {
-        entry.creditedAt.map { now - $0 < limits.creditPeriod } ?? false
+        entry.creditedAt.map { now - $0 < Self.creditPeriod } ?? false
     }
 
     /// The peer of a block that has been idle for longest, if that is long enough.
     private func leastUseful(in block: AddressRange?, at now: NIODeadline) -> ID? {
         candidates(at: now).filter {
-            $0.value.block == block && now - $0.value.usefulAt >= limits.idlePeriod && !hasCredit($0.value, at: now)
+            $0.value.block == block && now - $0.value.usefulAt >= Self.idlePeriod && !hasCredit($0.value, at: now)
         }
         .min { ($0.value.usefulAt, $0.value.order) < ($1.value.usefulAt, $1.value.order) }?.key
     }
@@ -188,7 +178,7 @@ struct InboundTable<ID: Hashable> {
         let credited = idle.filter { hasCredit($0.value, at: now) }
         let best = credited.sorted {
             ($0.value.standing.messageCount, -$0.value.order) > ($1.value.standing.messageCount, -$1.value.order)
-        }.prefix(max(1, limits.connections / 4))
+        }.prefix(max(1, configuration.inboundLimit / 4))
         let protected = Set(best.map(\.key))
         return idle.filter { !protected.contains($0.key) }
     }

@@ -92,7 +92,7 @@ package struct StoreCatchUp {
     /// At most two: one that is due, and all later ones merged.
     private var gaps: [Gap] = []
     private var walk: Walk?
-    private var recent: RecentHashes
+    private var recent: GenerationalCache<MessageHash, Void>
     private var lastStart: Instant?
     private var pageSize = StorePageSize()
     private var failures = 0
@@ -103,7 +103,7 @@ package struct StoreCatchUp {
     package init(configuration: Configuration) {
         self.configuration = configuration
         contentTopics = Set(configuration.contentTopics)
-        recent = RecentHashes(capacity: configuration.rememberedHashCount)
+        recent = GenerationalCache(capacity: configuration.rememberedHashCount)
     }
 
     package var pubsubTopic: PubsubTopic { configuration.pubsubTopic }

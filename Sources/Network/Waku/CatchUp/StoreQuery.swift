@@ -67,10 +67,7 @@ public struct StorePage: Hashable, Sendable {
     /// The position of the next page, for ``StoreQuery/cursor``; nil on the last page.
     public let cursor: String?
 
-    /// - Parameters:
-    ///   - messages: The messages that could be decoded; empty when only hashes were requested.
-    ///   - hashes: The hashes of all messages of the page.
-    ///   - cursor: The position of the next page; nil on the last page.
+    /// Creates a page.
     public init(messages: [ReceivedMessage], hashes: [MessageHash], cursor: String?) {
         self.messages = messages
         self.hashes = hashes

@@ -18,10 +18,7 @@ public struct PlacedPublication: Hashable, Sendable {
     /// Whether another relay's store can confirm the publication independently.
     public let canBeChecked: Bool
 
-    /// - Parameters:
-    ///   - publication: The known progress.
-    ///   - places: Indices of the relays that accepted the message.
-    ///   - canBeChecked: Whether another relay's store can confirm the publication independently.
+    /// Creates a publication by the relays at these places.
     public init(_ publication: Publication, places: Set<Int>, canBeChecked: Bool = false) {
         self.publication = publication
         self.places = places

@@ -74,9 +74,7 @@ public struct RelayError: Error, Hashable, CustomStringConvertible {
     /// The reason, one phrase for an operator.
     public let message: String
 
-    /// - Parameters:
-    ///   - code: Whether another attempt is worthwhile.
-    ///   - message: The reason, one phrase for an operator.
+    /// Creates an error with its reason, one phrase for an operator.
     public init(code: Code, message: String) {
         self.code = code
         self.message = message

@@ -89,11 +89,7 @@ public struct RelayVerdict: Hashable, Sendable {
     /// The places of the other relays whose stores were queried and do not have the message.
     public var deniedBy: Set<Int>
 
-    /// - Parameters:
-    ///   - place: The relay's index in the operator's order.
-    ///   - isConfirmed: Whether the publication counts as confirmed.
-    ///   - isClaimed: Whether only the relay itself confirms it.
-    ///   - deniedBy: The places of the other relays whose stores were queried and do not have the message.
+    /// Creates a verdict on the relay at this place.
     public init(place: Int, isConfirmed: Bool, isClaimed: Bool = false, deniedBy: Set<Int> = []) {
         self.place = place
         self.isConfirmed = isConfirmed

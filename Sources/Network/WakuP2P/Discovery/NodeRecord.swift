@@ -45,8 +45,6 @@ public struct NodeRecord: Hashable, Sendable {
     public private(set) var shards: RelayShards?
 
     /// Parses the text form, `enr:` and base64, and verifies the signature.
-    ///
-    /// - Throws: ``ENRError``
     public init(parsing text: some StringProtocol) throws(ENRError) {
         guard text.hasPrefix("enr:") else { throw .malformed }
         guard text.utf8.count <= 4 + (Self.maximumByteCount * 4 + 2) / 3 else { throw .tooLong }
@@ -55,8 +53,6 @@ public struct NodeRecord: Hashable, Sendable {
     }
 
     /// Parses the binary form, and verifies the signature.
-    ///
-    /// - Throws: ``ENRError``
     public init(parsing bytes: [UInt8]) throws(ENRError) {
         guard bytes.count <= Self.maximumByteCount else { throw .tooLong }
         guard var reader = RLPReader(listIn: bytes), let signature = reader.string() else { throw .malformed }

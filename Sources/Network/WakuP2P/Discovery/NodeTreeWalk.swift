@@ -49,8 +49,6 @@ public struct NodeTreeWalk: Sendable {
     public private(set) var failures: [String: ENRError] = [:]
 
     /// - Parameters:
-    ///   - urls: The lists to walk.
-    ///   - limits: When to end the walk.
     ///   - minimumSequences: The ``sequences`` of earlier walks. Lists with a lower sequence number are skipped.
     ///   - generator: The source of randomness for the order.
     public init(

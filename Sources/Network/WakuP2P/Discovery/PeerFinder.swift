@@ -72,7 +72,6 @@ struct PeerFinder {
     /// A dial ended.
     ///
     /// - Parameters:
-    ///   - peer: The node.
     ///   - isGood: Whether the node was reachable and is useful.
     ///   - jitter: A random number from 0 to 1.
     mutating func dialed(_ peer: PeerID, isGood: Bool, at now: Instant, jitter: Double) {

@@ -34,10 +34,7 @@ struct FilterPeers {
     private var gapFrom: Moment?
     private var uncertainFrom: Moment?
 
-    /// - Parameters:
-    ///   - pubsubTopicCount: The number of pubsub topics.
-    ///   - ownTopics: The topics of registrations and requests, part of every subscribe request.
-    ///   - timing: The intervals of requests.
+    /// - Parameter ownTopics: The topics of registrations and requests, part of every subscribe request.
     init(pubsubTopicCount: Int, ownTopics: [ContentTopic] = [], timing: FilterTiming = FilterTiming()) {
         self.pubsubTopicCount = pubsubTopicCount
         // At most half of a request, to leave room for other topics.

@@ -91,11 +91,7 @@ final class GossipDriver: Sendable {
 
     /// A gossip stream is open over this connection, in either direction.
     ///
-    /// - Parameters:
-    ///   - connection: Identifies the connection.
-    ///   - version: The protocol version of the stream.
-    ///   - isOutbound: Whether this node dialed the connection.
-    ///   - isCurrent: Whether this is still the connection to the peer. A connection lost meanwhile must not replace its successor.
+    /// - Parameter isCurrent: Whether this is still the connection to the peer. A connection lost meanwhile must not replace its successor.
     /// - Returns: A signal that wakes when there are frames to write and ends when the peer disconnects.
     @discardableResult
     func connected(

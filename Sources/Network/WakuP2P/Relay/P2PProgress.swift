@@ -19,9 +19,7 @@ struct P2PProgress {
     let pubsubTopics: [PubsubTopic]
     private var topics: [Topic]
 
-    /// - Parameters:
-    ///   - catchUp: The settings for catching up, used for each topic.
-    ///   - lastSeen: The time up to which each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
+    /// - Parameter lastSeen: The time up to which each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
     init(pubsubTopics: [PubsubTopic], catchUp: StoreCatchUp.Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment) {
         self.pubsubTopics = pubsubTopics
         topics = pubsubTopics.map { topic in
@@ -77,11 +75,8 @@ struct P2PProgress {
     }
 
     /// - Parameters:
-    ///   - hasPeers: Whether the topic has peers.
-    ///   - isBack: Whether no topic had peers before.
     ///   - gapFrom: The time since which messages may be lost, besides those published while the topic was detached.
     ///   - heardUntil: The time up to which all messages were received, if the topic has peers.
-    ///   - isHandedOver: Whether all received messages were delivered.
     private mutating func note(
         _ index: Int, hasPeers: Bool, isBack: Bool, gapFrom: Moment? = nil, heardUntil: Moment, isHandedOver: Bool, at now: Moment
     ) -> Bool {

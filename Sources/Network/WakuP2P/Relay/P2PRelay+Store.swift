@@ -42,10 +42,9 @@ extension P2PRelay {
         var failure = StoreError.noStore
         for peer in stores where !Task.isCancelled {
             do {
-                let request = StoreRequest(query, id: RequestID.next())
-                let response = try await self.request(
-                    request.encoded(), of: peer, WakuProtocol.store, limit: WakuProtocol.maximumStoreFrameByteCount, within: .seconds(30),
-                    StoreResponse.init(parsing:))
+                let response = try await request(
+                    query.encoded(requestID: RequestID.next()), of: peer, WakuProtocol.store,
+                    limit: WakuProtocol.maximumStoreFrameByteCount, within: .seconds(30), StoreResponse.init(parsing:))
                 guard response.status.isSuccess else {
                     failure = .failed("\(response.status)", isTooMuch: false)
                     continue
@@ -139,15 +138,6 @@ extension P2PRelay {
                 "no store node available; messages may be missing",
                 metadata: ["topic": "\(configuration.pubsubTopics[index])", "reason": "\(error)"])
         }
-    }
-}
-
-extension StoreRequest {
-    init(_ query: StoreQuery, id: String) {
-        self.init(
-            requestID: id, includesMessages: query.includesMessages, pubsubTopic: query.pubsubTopic, contentTopics: query.contentTopics,
-            startTime: query.startTime, endTime: query.endTime, hashes: query.hashes,
-            cursor: query.cursor.flatMap { bytes(hex: $0) }, pageSize: UInt64(query.pageSize))
     }
 }
 

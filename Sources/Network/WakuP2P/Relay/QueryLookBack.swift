@@ -40,7 +40,7 @@ struct QueryLookBack {
     private var waiting: [Entry] = []
     /// The query that was sent.
     private var current: Entry?
-    private var recent = RecentHashes(capacity: QueryLookBack.rememberedHashCount)
+    private var recent = GenerationalCache<MessageHash, Void>(capacity: QueryLookBack.rememberedHashCount)
 
     init(pubsubTopics: [PubsubTopic], window: Duration = QueryLookBack.window) {
         self.pubsubTopics = pubsubTopics

@@ -1,5 +1,6 @@
 import Core
 import Waku
+import WakuCrypto
 
 /// A store query, 13/WAKU2-STORE version 3.
 ///
@@ -7,34 +8,9 @@ import Waku
 ///     · 51 cursor · 52 forward(bool) · 53 page size }
 ///
 /// Times are message timestamps in nanoseconds. Pages are in ascending order of time. Nodes refuse queries with both hashes and topics or times.
-struct StoreRequest: Hashable, Sendable {
-    /// The maximum number of content topics in a query.
-    static let maximumContentTopicCount = 10
-    /// The maximum number of entries in a response.
-    static let maximumPageSize: UInt64 = 100
-
-    /// Chosen by the client, at most 256 bytes. Servers repeat it in the response.
-    var requestID: String
-    /// Whether the response includes the messages, or only their hashes.
-    var includesMessages = true
-    /// Only messages on this topic are returned; nil for any topic.
-    var pubsubTopic: PubsubTopic?
-    /// Only messages on one of these topics are returned; all topics when it is empty. At most ``maximumContentTopicCount``.
-    var contentTopics: [ContentTopic] = []
-    /// The lowest timestamp of the messages to return, inclusive.
-    var startTime: Timestamp?
-    /// The highest timestamp of the messages to return, inclusive.
-    var endTime: Timestamp?
-    /// If not empty, only these messages are returned. At most `Publication.lookUpLimit`.
-    var hashes: [MessageHash] = []
-    /// The ``StoreResponse/cursor`` of the previous page; nil for the first page.
-    var cursor: [UInt8]?
-    /// The maximum number of entries in the response, at most ``maximumPageSize``; nil lets the node choose.
-    var pageSize: UInt64? = StoreRequest.maximumPageSize
-}
-
-extension StoreRequest {
-    func encoded() -> [UInt8] {
+extension StoreQuery {
+    /// - Parameter requestID: At most 256 bytes. Servers repeat it in the response.
+    func encoded(requestID: String) -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
         writer.field(2, includesMessages)
@@ -43,9 +19,9 @@ extension StoreRequest {
         if let startTime { writer.zigzagField(12, startTime.rawValue) }
         if let endTime { writer.zigzagField(13, endTime.rawValue) }
         for hash in hashes { writer.field(20, hash.bytes) }
-        if let cursor { writer.field(51, cursor) }
+        if let cursor = cursor.flatMap({ bytes(hex: $0) }) { writer.field(51, cursor) }
         writer.field(52, true)
-        if let pageSize { writer.field(53, pageSize) }
+        writer.field(53, UInt64(pageSize))
         return writer.bytes
     }
 }
@@ -69,7 +45,7 @@ struct StoreResponse: Hashable, Sendable {
     var requestID: String
     /// Whether the query succeeded; only then are there entries.
     var status: WakuStatus
-    /// The messages of the page in order of their timestamps, at most ``StoreRequest/maximumPageSize``.
+    /// The messages of the page in order of their timestamps, at most `StoreQuery.maximumPageSize`.
     var entries: [Entry] = []
     /// The position of the next page; nil on the last page.
     var cursor: [UInt8]?
@@ -88,7 +64,7 @@ extension StoreResponse {
             case 10: code = UInt32(truncatingIfNeeded: try field.varint())
             case 11: text = try field.statusText(of: reader)
             case 20:
-                guard entries.count < StoreRequest.maximumPageSize else { throw .tooMany }
+                guard entries.count < StoreQuery.maximumPageSize else { throw .tooMany }
                 entries.append(try Entry(field.nested(in: reader)))
             case 51: cursor = try field.bytes(of: reader, limit: Self.maximumCursorByteCount)
             default: break

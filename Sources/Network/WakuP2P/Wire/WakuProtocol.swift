@@ -13,7 +13,7 @@ enum WakuProtocol {
     static let relay = "/vac/waku/relay/2.0.0"
     /// The exchange of clusters and shards, 66/WAKU2-METADATA. See ``WakuMetadata``.
     static let metadata = "/vac/waku/metadata/1.0.0"
-    /// Store queries, 13/WAKU2-STORE version 3. See ``StoreRequest``.
+    /// Store queries, 13/WAKU2-STORE version 3. See ``StoreResponse``.
     static let store = "/vac/waku/store-query/3.0.0"
     /// Publishing for light clients, 19/WAKU2-LIGHTPUSH version 3. See ``LightpushRequest``.
     static let lightpush = "/vac/waku/lightpush/3.0.0"

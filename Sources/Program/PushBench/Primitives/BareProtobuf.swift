@@ -6,7 +6,8 @@ import WakuCrypto
 /// protobuf-c's calls on a registration of about 570 bytes. For one thread.
 final class BareProtobuf {
     private let encoded: [UInt8]
-    private let message: UnsafeMutablePointer<Protobuf__PushNotificationRegistration>
+    private let descriptor: UnsafePointer<ProtobufCMessageDescriptor>?
+    private let message: UnsafeMutablePointer<ProtobufCMessage>
     private let output = UnsafeMutablePointer<UInt8>.allocate(capacity: 4096)
 
     init() {
@@ -15,24 +16,26 @@ final class BareProtobuf {
         registration.version = 1
         registration.blockedChatList = (0..<5).map { _ in randomBytes(64) }
         encoded = registration.encoded()
-        guard let message = protobuf__push_notification_registration__unpack(nil, encoded.count, encoded) else {
+        var empty = Protobuf__PushNotificationRegistration()
+        protobuf__push_notification_registration__init(&empty)
+        descriptor = empty.base.descriptor
+        guard let message = protobuf_c_message_unpack(descriptor, nil, encoded.count, encoded) else {
             preconditionFailure("protobuf-c does not read what it wrote")
         }
         self.message = message
     }
 
     deinit {
-        protobuf__push_notification_registration__free_unpacked(message, nil)
+        protobuf_c_message_free_unpacked(message, nil)
         output.deallocate()
     }
 
     func decode() {
-        protobuf__push_notification_registration__free_unpacked(
-            protobuf__push_notification_registration__unpack(nil, encoded.count, encoded), nil)
+        protobuf_c_message_free_unpacked(protobuf_c_message_unpack(descriptor, nil, encoded.count, encoded), nil)
     }
 
     func encode() {
-        precondition(protobuf__push_notification_registration__get_packed_size(message) <= 4096)
-        _ = protobuf__push_notification_registration__pack(message, output)
+        precondition(protobuf_c_message_get_packed_size(message) <= 4096)
+        _ = protobuf_c_message_pack(message, output)
     }
 }

@@ -1,8 +1,8 @@
 import NodeAPI
+import Core
 import CurlClient
 import Delivery
 import Foundation
-import HTTPService
 import Logging
 import NodeAssembly
 import SessionProtocol

@@ -1,5 +1,4 @@
 import Foundation
-import HTTPService
 import Logging
 import Core
 import SessionProtocol

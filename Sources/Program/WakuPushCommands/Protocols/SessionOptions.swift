@@ -2,7 +2,6 @@ import NodeAPI
 import ArgumentParser
 import Core
 import Foundation
-import HTTPService
 import SessionProtocol
 import SessionServer
 

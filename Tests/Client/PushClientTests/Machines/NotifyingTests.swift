@@ -108,7 +108,7 @@ import WakuCrypto
         answer(&bench, try #require(bench.publishAll().requests.first))
         bench.pass(.seconds(3600))
         let actions = bench.publishAll()
-        #expect(actions.requests.isEmpty && actions.contains(.finished(messageID: messageID)))
+        #expect(actions.requests.isEmpty && bench.machine.notifications.messages[messageID]?.isFinished == true)
     }
 
     @Test func nextServerAfter3SecondsEveryServerOnce() throws {

@@ -64,7 +64,7 @@ struct ClientSimulation {
         var clock: SteadyClock
         /// The error of the machine's clock.
         var clockError = Duration.zero
-        var kept: [ClientRecord.Key: ClientRecord] = [:]
+        var kept: [RecordKey: ClientRecord] = [:]
         var life = 0
         var isRelayUp = true
         var isRegistered = false
@@ -365,7 +365,7 @@ struct ClientSimulation {
             }
             turn(client) { $0.lookUpEnded(registrants, isDone: true, at: $1) }
         case .report(let event): note(event, client)
-        case .watch, .finished: break
+        case .watch: break
         }
     }
 
@@ -424,7 +424,7 @@ struct ClientSimulation {
             for time in times {
                 queue.add(.requestAnswer(client: client, life: life, ticket: ticket, server: server, response), at: time)
             }
-        case .advertise, .watch, .lookUp, .report, .finished: break
+        case .advertise, .watch, .lookUp, .report: break
         }
     }
 

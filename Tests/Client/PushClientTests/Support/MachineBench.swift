@@ -14,7 +14,7 @@ struct MachineBench {
     var now = Self.start
     var machine: ClientMachine
     /// The stored records, as in a store.
-    var kept: [ClientRecord.Key: ClientRecord] = [:]
+    var kept: [RecordKey: ClientRecord] = [:]
     /// Actions since they were last taken.
     var actions: [ClientAction] = []
     let installationID = InstallationID("own-device")
@@ -79,7 +79,7 @@ struct MachineBench {
             let count = advertisement.pushNotificationInfo.count
             take(machine.advertisementPublished(rowCount: count, isPublished: isPublished, at: now))
         case .lookUp(let registrants): take(machine.lookUpEnded(registrants, isDone: true, at: now))
-        case .watch, .report, .finished: break
+        case .watch, .report: break
         }
     }
 

@@ -13,7 +13,7 @@ struct V01MachineBench {
     var now = Self.start
     var machine: V01Machine
     /// The stored records, as in a store.
-    var stored: [V01Record.Key: V01Record] = [:]
+    var stored: [RecordKey: V01Record] = [:]
     /// Actions since they were last taken.
     var actions: [V01Action] = []
     let installationID = InstallationID("own-device")
@@ -76,7 +76,7 @@ struct V01MachineBench {
         case .advertise(let advertisement):
             take(machine.advertisementPublished(rowCount: advertisement.info.count, isPublished: isPublished, at: now))
         case .lookUp(let registrants): take(machine.lookUpEnded(registrants, isDone: true, at: now))
-        case .watch, .report, .finished: break
+        case .watch, .report: break
         }
     }
 

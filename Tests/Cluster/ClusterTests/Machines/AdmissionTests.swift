@@ -53,33 +53,22 @@ import Testing
 
     // MARK: Servers
 
-    private func server(
-        timeline: UInt32 = 1, isInRecovery: Bool = false, system: UInt64 = 5, commit: String = "on"
-    ) -> PrimaryCheck.Server {
-        PrimaryCheck.Server(isInRecovery: isInRecovery, systemIdentifier: system, timeline: timeline, synchronousCommit: commit)
-    }
-
     @Test func replacedPrimaryIsRefusedByWhoeverKnowsTheNewOne() {
         var check = PrimaryCheck()
-        #expect(check.check(server()) == nil)
-        #expect(check.check(server(timeline: 2)) == nil)
-        #expect(check.check(server(timeline: 1)) == .oldPrimary(timeline: 1, known: 2))
-        #expect(check.check(server(timeline: 2)) == nil)
+        #expect(check.check(systemIdentifier: 5, timeline: 1) == nil)
+        #expect(check.check(systemIdentifier: 5, timeline: 2) == nil)
+        #expect(check.check(systemIdentifier: 5, timeline: 1) == .oldPrimary(timeline: 1, known: 2))
+        #expect(check.check(systemIdentifier: 5, timeline: 2) == nil)
     }
 
-    @Test func standbysOtherDatabasesAndWeakCommitsAreRefused() {
+    @Test func otherDatabaseIsRefusedAndNotRemembered() {
         var check = PrimaryCheck()
-        #expect(check.check(server(isInRecovery: true)) == .standby)
-        #expect(check.check(server(commit: "local")) == .commitsAreNotSynced("local"))
-        // Refused servers are not remembered.
-        #expect(check.systemIdentifier == nil && check.timeline == 0)
-        #expect(check.check(server(commit: "remote_apply")) == nil)
-        #expect(check.check(server(timeline: 9, system: 6)) == .otherDatabase)
-        #expect(check.timeline == 1)
+        #expect(check.check(systemIdentifier: 5, timeline: 1) == nil)
+        #expect(check.check(systemIdentifier: 6, timeline: 9) == .otherDatabase)
+        #expect(check.systemIdentifier == 5 && check.timeline == 1)
     }
 
     @Test func refusalsSayWhatToDo() {
-        #expect("\(PrimaryCheck.Refusal.commitsAreNotSynced("off"))".contains("set it to on"))
         #expect("\(PrimaryCheck.Refusal.oldPrimary(timeline: 1, known: 2))".contains("stop it"))
     }
 }

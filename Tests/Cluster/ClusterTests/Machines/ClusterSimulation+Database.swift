@@ -43,9 +43,8 @@ extension ClusterSimulation {
         let candidates = servers.indices.filter { answers($0) }
         guard !candidates.isEmpty else { return nil }
         let server = candidates[random(0...(candidates.count - 1))]
-        let facts = PrimaryCheck.Server(
-            isInRecovery: false, systemIdentifier: 7, timeline: servers[server].timeline, synchronousCommit: "on")
-        guard nodes[index].primaryCheck.check(facts) == nil || plan.mutation == .trustsOldPrimary else { return nil }
+        let refusal = nodes[index].primaryCheck.check(systemIdentifier: 7, timeline: servers[server].timeline)
+        guard refusal == nil || plan.mutation == .trustsOldPrimary else { return nil }
         nodes[index].server = server
         return server
     }

@@ -20,9 +20,7 @@ struct V01Directory: DeviceDirectory {
 
     /// Adds the rows of an advertisement signed by the registrant. Rows with an unusable server key, installation id or token are left out.
     ///
-    /// - Parameters:
-    ///   - rows: The rows of the advertisement.
-    ///   - sentAt: The publication time, in the client's time.
+    /// - Parameter sentAt: The publication time, in the client's time.
     /// - Returns: Whether devices or their servers changed, and whether all rows were used.
     mutating func learn(advertised rows: [V01.AdvertisementInfo], by owner: PublicKey, sentAt: Timestamp) -> (isNews: Bool, isWhole: Bool) {
         if let last = registrants[owner]?.advertisedAt, last.time > sentAt { return (false, true) }
@@ -46,10 +44,7 @@ struct V01Directory: DeviceDirectory {
     /// Adds a server's answer, which lists all devices of the registrant at this server. It can't displace rows of other servers: if there are too
     /// many rows, the server with the most loses some.
     ///
-    /// - Parameters:
-    ///   - rows: The rows of the answer. Rows about another registrant, or without a usable token, are left out.
-    ///   - registrant: The queried registrant.
-    ///   - server: The signer of the answer.
+    /// - Parameter rows: The rows of the answer. Rows about another registrant, or without a usable token, are left out.
     /// - Returns: Whether devices or their servers changed.
     mutating func learn(answered rows: [V01.QueryInfo], about registrant: PublicKey, by server: PublicKey, at now: Timestamp) -> Bool {
         let hash = V01.KeyHash(of: registrant).bytes

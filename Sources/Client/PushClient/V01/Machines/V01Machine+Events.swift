@@ -25,9 +25,7 @@ extension V01Machine {
 
     /// Queries the servers about a registrant without a known usable token.
     ///
-    /// - Parameters:
-    ///   - registrant: The owner of the devices.
-    ///   - others: Servers to query in any case, besides the known ones.
+    /// - Parameter others: Servers to query in any case, besides the known ones.
     mutating func refresh(_ registrant: PublicKey, also others: [PublicKey], at now: Timestamp) -> V01Output {
         let isKnown = !directory.activeInstallations(of: registrant, limit: 1, at: now).isEmpty
         if !isKnown || !others.isEmpty { query(registrant, also: others, at: now) }
@@ -81,9 +79,7 @@ extension V01Machine {
 
     /// Handles an advertisement signed by its owner.
     ///
-    /// - Parameters:
-    ///   - rows: The advertised rows.
-    ///   - age: The time since it was published.
+    /// - Parameter age: The time since it was published.
     mutating func advertised(by owner: PublicKey, rows: [V01.AdvertisementInfo], age: Duration, at now: Timestamp) -> V01Output {
         guard directory.registrants[owner]?.isWatched == true else { return V01Output() }
         return learned(from: owner, directory.learn(advertised: rows, by: owner, sentAt: now - max(age, .zero)), at: now)

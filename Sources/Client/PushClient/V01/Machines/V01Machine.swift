@@ -4,7 +4,7 @@ import WakuCrypto
 
 typealias V01Record = MachineRecord<Version01>
 typealias V01Action = MachineAction<Version01>
-typealias V01Output = MachineOutput<V01Record, V01Action>
+typealias V01Output = MachineOutput<Version01>
 
 enum Version01: ClientVersion {
     typealias Registration = V01.Register
@@ -36,28 +36,16 @@ struct V01Machine: PushClientMachine {
     /// - Parameters:
     ///   - records: The stored records; empty at the very first start.
     ///   - installationID: The id for a new client. If there are records, their id is used.
-    ///   - jitter: Random numbers for pauses.
     init(
         records: [V01Record] = [], installationID: InstallationID, identity: PrivateKey, jitter: Jitter = .random(), at now: Timestamp
     ) {
-        var own: V01OwnRecord?
-        var servers: [V01ServerRecord] = []
-        var registrants: [RegistrantRecord] = []
-        var messages: [MessageRecord] = []
-        for record in records {
-            switch record {
-            case .own(let record): own = record
-            case .server(let record): servers.append(record)
-            case .registrant(let record): registrants.append(record)
-            case .message(let record): messages.append(record)
-            }
-        }
+        let restored = RecordsByKind(records)
         self.identity = identity
         self.jitter = jitter
         registrations = V01RegistrationMachine(
-            identity: identity, own: own, restoring: servers, installationID: installationID, at: now)
-        directory = V01Directory(identity: identity, restoring: registrants)
-        notifications = NotificationMachine(restoring: messages, queriesOnceAfterRefusal: true)
+            identity: identity, own: restored.own, restoring: restored.servers, installationID: installationID, at: now)
+        directory = V01Directory(identity: identity, restoring: restored.registrants)
+        notifications = NotificationMachine(restoring: restored.messages, queriesOnceAfterRefusal: true)
         advertising = AdvertisingMachine(isActive: false, at: now)
     }
 
@@ -133,10 +121,6 @@ struct V01Machine: PushClientMachine {
     static let queriedServerLimit = 16
 
     /// Queries the servers that the registrant advertised; if there are none, the servers that this client registers with.
-    ///
-    /// - Parameters:
-    ///   - registrant: The owner of the devices.
-    ///   - others: Additional servers to query.
     mutating func query(_ registrant: PublicKey, also others: [PublicKey], at now: Timestamp) {
         var servers = Set(others)
         let advertised = directory.rows(of: registrant).map(\.server)
