@@ -19,14 +19,13 @@ import Core
 package final class SessionLimits: ProtocolRateLimits {
     package let limiter: RateLimits
     package var label: ProtocolLabel { .session }
+    package static let counters: LimitCounters? = .session
     /// Names networks within this process only.
     let hasher = PayerHasher(key: .random())
 
     package init(_ limits: Limits) {
         limiter = RateLimits(limits)
     }
-
-    package static func counter(of refusal: RateLimitTable.Refusal) -> Counter? { Counter(refusal) }
 
     var maximumDevicesPerAccount: Int { limiter.limits.installationsByKey ?? .max }
     var maximumDevicesPerOrigin: Int? { limiter.limits.webPushDevicesByOrigin }
@@ -71,23 +70,6 @@ package final class SessionLimits: ProtocolRateLimits {
         for place in applied.replaced {
             limiter.removedRegistration()
             limiter.displaced(.accountPlaces, place.wasDelivered ? .known : .stranger)
-        }
-    }
-}
-
-extension Counter {
-    /// nil for limits that Session does not have.
-    fileprivate init?(_ refusal: RateLimitTable.Refusal) {
-        switch refusal {
-        case .registrationCount: self = .sessionLimitSubscriptions
-        case .webPushDevicesByOrigin: self = .sessionLimitWebPushDevices
-        case .storeMiB: self = .sessionLimitStoreMiB
-        case .newRegistrations: self = .sessionLimitNewSubscriptions
-        case .notificationsByTarget: self = .sessionLimitNotifications
-        case .messagesBySender, .registrationsBySender, .queriesBySender, .requestsBySender, .queriesByTarget, .registrations, .queries,
-            .requests, .answerKiBByTarget, .answerKiB, .wholeAnswersByTarget, .notifications, .installationsByKey, .denied, .topicKeys,
-            .segments, .httpRequests, .accountPlaces:
-            return nil
         }
     }
 }

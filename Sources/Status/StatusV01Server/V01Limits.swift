@@ -10,6 +10,7 @@ import WakuCrypto
 package final class V01Limits: ProtocolRateLimits {
     package let limiter: RateLimits
     package var label: ProtocolLabel { .statusV01 }
+    package static let counters: LimitCounters? = .statusV01
     /// The standing of device tokens, and of registrants.
     let standings: Standings<V01.KeyHash>
 
@@ -20,8 +21,6 @@ package final class V01Limits: ProtocolRateLimits {
         limiter = RateLimits(limits)
         standings = Standings(hasher: payers)
     }
-
-    package static func counter(of refusal: RateLimitTable.Refusal) -> Counter? { Counter(refusal) }
 
     /// The payer of work about a registrant.
     func charge(of registrant: V01.KeyHash, at now: Timestamp) -> Charge {

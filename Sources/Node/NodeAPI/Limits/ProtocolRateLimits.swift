@@ -8,20 +8,19 @@ package protocol ProtocolRateLimits: Sendable {
     var limiter: RateLimits { get }
     /// The label of refusals in metrics.
     var label: ProtocolLabel { get }
-    /// The counter of refusals by a limit; nil for limits that the protocol does not have. By default there are none: `waku_push_refused_total` counts
-    /// all refusals.
-    static func counter(of refusal: RateLimitTable.Refusal) -> Counter?
+    /// By default there are none: `waku_push_refused_total` counts all refusals.
+    static var counters: LimitCounters? { get }
 }
 
 extension ProtocolRateLimits {
-    package static func counter(of refusal: RateLimitTable.Refusal) -> Counter? { nil }
+    package static var counters: LimitCounters? { nil }
 
     /// Counts refusals, and limits that are too low to divide together with the other nodes.
     package func attach(to node: NodeServices, as number: ProtocolNumber) {
         let (counters, label) = (node.counters, label)
         limiter.reportRefusals { refusal, standing in
-            if let counter = Self.counter(of: refusal) { counters.add(counter) }
-            counters.increment(.refused, label, refusal.label, StandingLabel(standing))
+            if let counter = Self.counters?[refusal] { counters.add(counter) }
+            counters.increment(.refused, label, refusal, standing)
         }
         limiter.measured(storeByteCount: node.store.byteCount)
         guard node.cluster.isShared else { return }

@@ -11,6 +11,7 @@ import WakuCrypto
 package final class StatusLimits: ProtocolRateLimits {
     package let limiter: RateLimits
     package var label: ProtocolLabel { .status }
+    package static let counters: LimitCounters? = .status
     /// The standing of device tokens, and of the topics of registrants.
     let standings: Standings<TopicTag>
 
@@ -65,34 +66,5 @@ package final class StatusLimits: ProtocolRateLimits {
 
     func counted(registrations count: Int) {
         limiter.counted(registrations: count)
-    }
-}
-
-extension StatusLimits {
-    package static func counter(of refusal: RateLimitTable.Refusal) -> Counter? {
-        switch refusal {
-        case .messagesBySender: .limitMessagesBySender
-        case .registrationsBySender: .limitRegistrationsBySender
-        case .queriesBySender: .limitQueriesBySender
-        case .requestsBySender: .limitRequestsBySender
-        case .queriesByTarget: .limitQueriesByTarget
-        case .notificationsByTarget: .limitNotificationsByTarget
-        case .newRegistrations: .limitNewRegistrations
-        case .registrations: .limitRegistrations
-        case .queries: .limitQueries
-        case .requests: .limitRequests
-        case .answerKiBByTarget: .limitAnswerKiBByTarget
-        case .answerKiB: .limitAnswerKiB
-        case .wholeAnswersByTarget: .limitWholeAnswersByTarget
-        case .notifications: .limitNotifications
-        case .topicKeys: .limitTopicKeys
-        case .segments: .limitSegments
-        case .installationsByKey: .limitInstallationsByKey
-        case .registrationCount: .limitRegistrationCount
-        case .webPushDevicesByOrigin: .limitWebPushDevicesByOrigin
-        case .storeMiB: .limitStoreMiB
-        case .denied: .limitDenied
-        case .httpRequests, .accountPlaces: nil
-        }
     }
 }
