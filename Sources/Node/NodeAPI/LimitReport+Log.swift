@@ -3,8 +3,7 @@ package import NodeMetrics
 package import RateLimits
 
 extension LimitReport {
-    /// - Parameters:
-    ///   - now: the time, for the daily names.
+    /// - Parameter now: the time, for the daily names.
     package init(_ limits: RateLimits, hasher: PayerHasher, at now: Timestamp) {
         let log = limits.refusals
         self.init(

@@ -141,16 +141,14 @@ public struct RateLimitTable: Sendable {
 
     /// Admits a message of any kind, or a segment.
     ///
-    /// - Parameters:
-    ///   - sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
+    /// - Parameter sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
     package mutating func message(from sender: PublicKey?, at now: Timestamp) -> Refusal? {
         take(sender, sender?.uncompressed ?? [], .messagesBySender, \.messagesBySender, at: now) ? nil : .messagesBySender
     }
 
     /// Admits a message of a known kind.
     ///
-    /// - Parameters:
-    ///   - sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
+    /// - Parameter sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
     package mutating func message(_ kind: MessageClass, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
         let name = sender?.uncompressed ?? []
         switch kind {

@@ -25,8 +25,7 @@ public enum WakuPushProgram {
 
     /// Runs another program with the same conventions.
     ///
-    /// - Parameters:
-    ///   - name: the name of the program, in messages.
+    /// - Parameter name: the name of the program, in messages.
     /// - Returns: the exit code.
     package static func run<Root: AsyncParsableCommand>(_ root: Root.Type, name: String) async -> Int32 {
         await Invocation.$current.withValue(Invocation.current.named(name)) { await runCommand(of: root) }

@@ -49,9 +49,7 @@ package final class SessionLimits: ProtocolRateLimits {
         limiter.refusesNew(by: charge(of: network), at: now) ? .limited : nil
     }
 
-    /// - Parameters:
-    ///   - row: the row of the subscription.
-    ///   - account: its account, which pays: a storage server may report any number of messages for accounts of its own.
+    /// - Parameter account: its account, which pays: a storage server may report any number of messages for accounts of its own.
     func admitsNotification(for row: Int64, of account: AccountID, at now: Timestamp) -> Bool {
         guard !limiter.isUnlimited else { return true }
         let name = withUnsafeBytes(of: row, Array.init)

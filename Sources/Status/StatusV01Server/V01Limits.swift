@@ -29,9 +29,7 @@ package final class V01Limits: ProtocolRateLimits {
 
     /// Whether limits refuse a record. If not, its new devices are counted.
     ///
-    /// - Parameters:
-    ///   - devices: Number of devices in the record.
-    ///   - isNew: Whether the account is not registered now.
+    /// - Parameter isNew: Whether the account is not registered now.
     func refusesRecord(_ claim: V01.RegisterClaim, devices: Int, isNew: Bool, at now: Timestamp) -> Bool {
         guard !limiter.isUnlimited else { return false }
         let limits = limiter.limits

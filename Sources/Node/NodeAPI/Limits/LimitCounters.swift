@@ -9,7 +9,6 @@ package struct LimitCounters: Sendable {
 
     /// - Parameters:
     ///   - title: precedes the words for the limit in the names of the counters.
-    ///   - limits: the limits of the protocol.
     ///   - words: for limits that the protocol calls otherwise than ``RateLimitTable/Refusal/rawValue``.
     package init(
         _ title: String, _ label: ProtocolLabel, _ limits: [RateLimitTable.Refusal], words: [RateLimitTable.Refusal: String] = [:]

@@ -40,10 +40,8 @@ struct OpenLoop {
     let unanswered: Int
 
     /// - Parameters:
-    ///   - questions: the measured messages.
     ///   - flood: additional messages, a multiple of `questions`; their answers are not measured.
     ///   - rate: measured messages per second.
-    ///   - relay: the relay of the node.
     static func measure(_ questions: [Question], amid flood: [Question] = [], rate: Double, relay: BenchRelay) async throws -> OpenLoop {
         let share = flood.count / max(questions.count, 1)
         var messages: [ReceivedMessage] = []

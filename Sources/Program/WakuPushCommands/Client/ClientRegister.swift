@@ -108,7 +108,6 @@ extension CommandFailure {
     /// - Parameters:
     ///   - obstacle: Why no messages are sent or received; nil when a relay is attached.
     ///   - timeout: How long the command waited for answers.
-    ///   - command: The command that continues the registration.
     init?(
         unanswered states: [PublicKey: RegistrationStatus], _ obstacle: String?, _ timeout: DurationArgument, command: String = "client run"
     ) {

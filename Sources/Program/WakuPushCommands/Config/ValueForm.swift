@@ -24,8 +24,7 @@ struct ValueForm: Sendable {
 
     /// The message for a value that is not allowed.
     ///
-    /// - Parameters:
-    ///   - source: the option, an environment variable, or file, line and key.
+    /// - Parameter source: the option, an environment variable, or file, line and key.
     static func problem(_ source: String, option: String, value: String, allowed: String) -> CommandFailure {
         let shown = value.count > 60 ? value.prefix(60) + "…" : value
         let target = source == "--\(option)" ? "" : " for --\(option)"

@@ -130,8 +130,7 @@ struct GorushOptions: ParsableArguments {
     /// The minimum exceeds the time that requests wait for an outcome; after the maximum a notification has expired.
     private static let timeouts = Duration.seconds(5)...Duration.seconds(600)
 
-    /// - Parameters:
-    ///   - name: the option's name, for the error message.
+    /// - Parameter name: the option's name, for the error message.
     fileprivate static func timeout(_ argument: DurationArgument, _ name: String) throws(CommandFailure) -> Duration {
         guard timeouts.contains(argument.duration) else { throw CommandFailure(.usage, "\(name) must be from 5s to 10m") }
         return argument.duration
@@ -165,8 +164,7 @@ struct GorushSettings {
 
     /// Where a setting is from: file and line, or an environment variable; nil for the command line.
     ///
-    /// - Parameters:
-    ///   - option: the option that has the same meaning.
+    /// - Parameter option: the option that has the same meaning.
     func place(of key: String, option: String) -> String? {
         entry.map { $0.place(of: key) } ?? ServeOption.place(of: option)
     }
