@@ -1,5 +1,5 @@
 package import Core
-package import NodeMetrics
+import NodeMetrics
 package import RateLimits
 
 extension LimitReport {

@@ -1,4 +1,4 @@
-import NodeAPI
+package import NodeAPI
 package import NodeMetrics
 import SessionProtocol
 import WakuCrypto

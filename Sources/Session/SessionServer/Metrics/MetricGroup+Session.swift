@@ -1,5 +1,6 @@
 package import NodeAPI
 package import NodeMetrics
+import RateLimits
 package import SessionProtocol
 
 extension MetricGroup {

@@ -1,5 +1,5 @@
 package import NodeMetrics
-import NodeAPI
+package import NodeAPI
 import StatusProtocol
 package import RateLimits
 import StatusRules
