@@ -21,7 +21,7 @@ package final class SessionLimits: ProtocolRateLimits {
     package var label: ProtocolLabel { .session }
     package static let counters: LimitCounters? = .session
     /// Names networks within this process only.
-    let hasher = PayerHasher(key: .random())
+    package let hasher = PayerHasher(key: .random())
 
     package init(_ limits: Limits) {
         limiter = RateLimits(limits)
@@ -29,7 +29,6 @@ package final class SessionLimits: ProtocolRateLimits {
 
     var maximumDevicesPerAccount: Int { limiter.limits.installationsByKey ?? .max }
     var maximumDevicesPerOrigin: Int? { limiter.limits.webPushDevicesByOrigin }
-    var countsSubscriptions: Bool { limiter.countsRegistrations }
 
     /// The payer of requests: an HTTP source is not made for nothing, and there are not as many as keys.
     func charge(of network: ClientNetwork) -> Charge {
@@ -55,10 +54,6 @@ package final class SessionLimits: ProtocolRateLimits {
         let name = withUnsafeBytes(of: row, Array.init)
         let owner = Charge(hasher.payer(.owner, account.bytes), .stranger)
         return !limiter.refuses(for: owner) { $0.notification(for: name, by: owner, at: now) }
-    }
-
-    func counted(subscriptions count: Int) {
-        limiter.counted(registrations: count)
     }
 
     /// Updates the number of subscriptions after requests: new ones were counted when they were admitted.

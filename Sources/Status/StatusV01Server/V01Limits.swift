@@ -10,6 +10,7 @@ import WakuCrypto
 package final class V01Limits: ProtocolRateLimits {
     package let limiter: RateLimits
     package var label: ProtocolLabel { .statusV01 }
+    package var hasher: PayerHasher { standings.hasher }
     package static let counters: LimitCounters? = .statusV01
     /// The standing of device tokens, and of registrants.
     let standings: Standings<V01.KeyHash>
@@ -36,11 +37,5 @@ package final class V01Limits: ProtocolRateLimits {
         guard limits.allows(KeyHash(of: claim.sender)) else { return refuses { _ in .denied } }
         if let limit = limits.installationsByKey, devices > limit { return refuses { _ in .installationsByKey } }
         return isNew && limiter.refusesNew(devices: devices, by: charge(of: claim.keyHash, at: now), at: now)
-    }
-
-    var countsDevices: Bool { limiter.countsRegistrations }
-
-    func counted(devices count: Int) {
-        limiter.counted(registrations: count)
     }
 }

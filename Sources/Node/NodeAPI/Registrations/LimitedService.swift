@@ -41,7 +41,7 @@ package struct LimitedService: ProtocolService {
 
     package func nodeCountChanged(_ nodeCount: Int) {
         service.nodeCountChanged(nodeCount)
-        limits.share(among: nodeCount)
+        limits.limiter.share(among: nodeCount)
     }
 
     package func recordSharedLimitUsage(_ name: String, cost: Int) {

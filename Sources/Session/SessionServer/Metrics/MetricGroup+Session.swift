@@ -1,5 +1,6 @@
 package import NodeAPI
 package import NodeMetrics
+import Core
 import RateLimits
 package import SessionProtocol
 
@@ -45,7 +46,7 @@ extension Metric {
         "waku_push_session_connections_total", SessionConnectionLabel.self,
         help: "Connections to storage servers: made, and ended. Attempts that failed count as ended alone.")
     package static let sessionSubscriptions = Metric(
-        "waku_push_session_subscriptions", SessionServiceLabel.self, help: "Subscriptions, by service.")
+        "waku_push_session_subscriptions", PushService.self, help: "Subscriptions, by service.")
     package static let sessionAccounts = Metric("waku_push_session_accounts", help: "Accounts with a subscription.")
     package static let sessionServers = Metric(
         "waku_push_session_storage_servers", SessionReachLabel.self, help: "Storage servers: known, and connected.")

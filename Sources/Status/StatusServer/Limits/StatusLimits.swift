@@ -11,6 +11,7 @@ import WakuCrypto
 package final class StatusLimits: ProtocolRateLimits {
     package let limiter: RateLimits
     package var label: ProtocolLabel { .status }
+    package var hasher: PayerHasher { standings.hasher }
     package static let counters: LimitCounters? = .status
     /// The standing of device tokens, and of the topics of registrants.
     let standings: Standings<TopicTag>
@@ -62,9 +63,4 @@ package final class StatusLimits: ProtocolRateLimits {
             limiter.exhausted() ?? .registrationCount, charge(of: QueryTopics(of: registrant).deployed, at: now).standing)
     }
 
-    var countsRegistrations: Bool { limiter.countsRegistrations }
-
-    func counted(registrations count: Int) {
-        limiter.counted(registrations: count)
-    }
 }
