@@ -1,3 +1,4 @@
+import Core
 import Waku
 
 /// Messages delivered as fast as the node accepts them, until all are answered.
@@ -10,9 +11,7 @@ struct FullSpeed {
     let unanswered: Int
 
     static func measure(_ questions: [Question], relay: BenchRelay, batch: Int) async throws -> FullSpeed {
-        let batches = stride(from: 0, to: questions.count, by: batch).map { start in
-            questions[start..<min(start + batch, questions.count)].map(\.message)
-        }
+        let batches = questions.chunks(of: batch).map { $0.map(\.message) }
         let answered = relay.answers
         let cpu = Clock.process()
         let start = Clock.uptime()
