@@ -68,7 +68,8 @@ struct NodeLimitsTests {
             }
             try await node.wait { relay.published.count >= 1 + 10 + 5 + 2 * others.count }
             try await node.wait {
-                node.count(.limit(.requestsBySender)) == 20 * others.count - 10 && node.count(.limit(.queriesBySender)) == 20 * others.count - 5
+                node.count(.limit(.requestsBySender)) == 20 * others.count - 10
+                    && node.count(.limit(.queriesBySender)) == 20 * others.count - 5
             }
             #expect(gorush.accepted.count == 10 + others.count)
             #expect(relay.published.count == 1 + 10 + 5 + 2 * others.count)

@@ -207,8 +207,9 @@ struct MyPushTests {
             ], "\(fileWrong)")
         let missing = try await run(["serve", "--\(name)"], program: program)
         #expect(missing.status == 64 && missing.errors.hasPrefix("my-push: Missing value for '--\(name) <"), "\(missing)")
-        for (command, title) in [(["serve"], "TOPIC-PUSH OPTIONS"), (["config", "check"], "OPTIONS OF SERVE"), (["doctor"], "OPTIONS OF SERVE")] {
-            let help = try await run(command + ["--help"], program: program)
+        let sections = ["serve": "TOPIC-PUSH OPTIONS", "config check": "OPTIONS OF SERVE", "doctor": "OPTIONS OF SERVE"]
+        for (command, title) in sections {
+            let help = try await run(command.split(separator: " ").map(String.init) + ["--help"], program: program)
             let section = help.output.split(separator: "\n\n").first { $0.hasPrefix("\(title):\n") }
             #expect(section?.contains("--\(name) <") == true, "\(help)")
         }
