@@ -183,7 +183,7 @@ package.targets += room(
         library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", deque, logging, tracing]),
         library("RateLimits", ["Core", "WakuCrypto", deque]),
         library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", logging]),
-        library("NodeMetrics", ["Core", "CurlClient", "Waku", deque, logging, metrics, tracing]),
+        library("NodeMetrics", ["Core", "CurlClient", "RateLimits", "Waku", deque, logging, metrics, tracing]),
         library(
             "PushNode",
             [

@@ -68,7 +68,6 @@ struct AwaitedDeliveryTable {
 
     /// - Parameters:
     ///   - awaited: at least one of its deliveries has no known outcome.
-    ///   - outcomes: the outcomes known so far.
     ///   - deadline: usually not before any deadline added earlier.
     mutating func add(_ awaited: AwaitedDeliveries, known outcomes: [DeliveryID: DeliveryOutcome] = [:], deadline: Timestamp) {
         defer { nextID += 1 }

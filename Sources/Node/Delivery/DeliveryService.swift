@@ -162,8 +162,7 @@ package final class DeliveryService: Sendable {
     /// given up when it is about to be posted.
     private func addresses(of waiting: [WaitingDelivery]) -> [DeviceID: DeviceAddress] {
         var found: [DeviceID: DeviceAddress] = [:]
-        for start in stride(from: 0, to: waiting.count, by: Self.addressChunk) {
-            let chunk = waiting[start..<min(start + Self.addressChunk, waiting.count)]
+        for chunk in waiting.chunks(of: Self.addressChunk) {
             found.merge((try? store.read(addresses(of: chunk.lazy.map(\.device)))) ?? [:]) { _, last in last }
         }
         return found
@@ -185,8 +184,7 @@ package final class DeliveryService: Sendable {
         while true {
             do throws(StoreError) {
                 let accepted = Array(try await store.fetch(DeliveryStorage.recentlyAccepted(limit: Self.knownLimit)))
-                for start in stride(from: 0, to: accepted.count, by: Self.addressChunk) {
-                    let chunk = accepted[start..<min(start + Self.addressChunk, accepted.count)]
+                for chunk in accepted.chunks(of: Self.addressChunk) {
                     let addresses = try await store.fetch(addresses(of: chunk.lazy.map(\.key)))
                     let known = chunk.compactMap { device, version -> PushRecipient? in
                         // Anyone can run a push service that accepts: a Web Push subscription earns no standing.

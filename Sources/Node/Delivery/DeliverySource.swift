@@ -109,9 +109,7 @@ package struct DeliverySources: Sendable {
         find(devices, by: { versions[$0] }) { try $0.unsigned(1) }
     }
 
-    /// - Parameters:
-    ///   - devices: devices of any protocols.
-    ///   - query: the device query of a protocol, with the device's id as the first output.
+    /// - Parameter query: the device query of a protocol, with the device's id as the first output.
     private func find<Found: Sendable>(
         _ devices: some Sequence<DeviceID>, by query: (ProtocolNumber) -> Query?, _ value: @escaping @Sendable (Row) throws -> Found
     ) -> StoreCommand<[DeviceID: Found]> {

@@ -61,8 +61,7 @@ package struct EndpointRouting: Sendable {
         isTrivial = rules[0].takesAll && !namesServices
     }
 
-    /// - Parameters:
-    ///   - service: the push service of a Session device; nil for other protocols.
+    /// - Parameter service: the push service of a Session device; nil for other protocols.
     /// - Returns: The index in ``rules``; nil when no endpoint serves this app.
     package func endpoint(for platform: Platform, apnTopic: String, service: PushService? = nil) -> Int? {
         guard !isTrivial else { return 0 }

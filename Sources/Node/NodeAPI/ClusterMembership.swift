@@ -15,8 +15,7 @@ package protocol ClusterMembership: Sendable {
 
     /// Reports to the other nodes how much this node has used of limits that are too low to be divided.
     ///
-    /// - Parameters:
-    ///   - usage: the limits, by names that are the same at all nodes, and the amount used of each.
+    /// - Parameter usage: the limits, by names that are the same at all nodes, and the amount used of each.
     func publishUsage(_ usage: [(String, Int)], of number: ProtocolNumber)
     /// Announces that this node can serve a share of the protocol's keys: see ``ProtocolService/keyShareChanged(_:)``.
     func offerKeys()
@@ -30,8 +29,7 @@ package protocol ClusterMembership: Sendable {
     /// Registers a message reassembled from segments, which other nodes may have reassembled too. From now on the outcome of the last segment is the
     /// outcome of the whole.
     ///
-    /// - Parameters:
-    ///   - handle: called if this node has to handle the message later.
+    /// - Parameter handle: called if this node has to handle the message later.
     /// - Returns: whether this node handles it at once.
     func hear(_ whole: ReassembledMessage, completedBy hash: MessageHash, handle: @escaping @Sendable () -> Void) -> Bool
     /// Combines a message's effect with a claim that prevents other nodes from applying it too.

@@ -32,8 +32,7 @@ package struct DeviceFigures: Hashable, Sendable {
 extension MetricRegistry {
     /// Sets the gauges of a protocol's devices.
     ///
-    /// - Parameters:
-    ///   - figures: the numbers; nil when they can't be read now.
+    /// - Parameter figures: the numbers; nil when they can't be read now.
     package func set(_ figures: DeviceFigures?, of label: ProtocolLabel) {
         for (platformLabel, platform) in [(PlatformLabel.apn, Platform.apn), (.firebase, .firebase), (.webPush, .webPush)] {
             let inDoubt = figures.map { $0.inDoubt[platform] ?? 0 }

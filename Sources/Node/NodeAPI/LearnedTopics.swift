@@ -15,7 +15,6 @@ public final class LearnedTopics: WakuTopics, LearnedContentTopics {
     private let ownTags: Set<TopicTag>
     private let state = Mutex(State())
 
-    /// - Parameter own: the topics of registrations and requests.
     public init(own: [ContentTopic]) {
         self.own = own
         ownTags = Set(own.map(\.listeningTag))

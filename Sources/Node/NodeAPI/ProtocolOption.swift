@@ -74,7 +74,6 @@ extension ProtocolOption<Never?> {
     ///
     /// - Parameters:
     ///   - name: as in ``ProtocolOption/count(_:_:in:_:isReloadable:)``.
-    ///   - limit: the limit.
     ///   - standard: the default, as the value of `--limit`: `10000`, `2/s burst 100`, or `off`.
     ///   - help: the sentence in `--help`.
     public static func limit(_ name: String, _ limit: RegistrationLimit, _ standard: String, _ help: String) -> Self {

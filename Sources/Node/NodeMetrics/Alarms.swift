@@ -15,8 +15,7 @@ package final class Alarms: Sendable {
         for kind in AlarmKind.allCases { _ = registry.counter(.alarms, kind) }
     }
 
-    /// - Parameters:
-    ///   - reason: as logged, without secrets.
+    /// - Parameter reason: as logged, without secrets.
     package func raise(_ kind: AlarmKind, _ reason: String) {
         let time = now()
         if log.withLock({ $0.raise(kind, reason, at: time) }) { registry.counter(.alarms, kind).increment(by: 1) }

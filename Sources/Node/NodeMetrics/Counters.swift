@@ -108,8 +108,7 @@ public final class Counters: Sendable {
 
     /// Counts messages that were decrypted.
     ///
-    /// - Parameters:
-    ///   - others: Number of decrypted messages that are invalid.
+    /// - Parameter others: Number of decrypted messages that are invalid.
     package func opened(_ valid: some Collection<(kind: KindLabel, times: MessageTimes?)>, others: Int) {
         guard !valid.isEmpty || others > 0 else { return }
         opened.increment(by: Int64(valid.count + others))
@@ -122,8 +121,7 @@ public final class Counters: Sendable {
 
     /// Records the time until a message reached a stage.
     ///
-    /// - Parameters:
-    ///   - held: the time for which its answer was held, which is not included.
+    /// - Parameter held: the time for which its answer was held, which is not included.
     package func reached(_ stage: StageLabel, _ kind: KindLabel, times: MessageTimes?, without held: Duration = .zero) {
         guard let times else { return }
         let now = ContinuousClock.now

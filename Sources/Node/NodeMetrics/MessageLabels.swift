@@ -1,3 +1,5 @@
+package import RateLimits
+
 /// The kind of a message.
 public enum KindLabel: String, MetricLabel {
     /// The name of the label in metrics.
@@ -40,39 +42,15 @@ package enum LossReasonLabel: String, MetricLabel {
     case limited
 }
 
-/// One of the limits of the Status rules.
-package enum LimitLabel: String, MetricLabel {
+extension RateLimitTable.Refusal: MetricLabel {
     package static let labelName = "limit"
-    case messagesBySender = "messages_by_sender"
-    case registrationsBySender = "registrations_by_sender"
-    case queriesBySender = "queries_by_sender"
-    case requestsBySender = "requests_by_sender"
-    case queriesByTarget = "queries_by_target"
-    case notificationsByTarget = "notifications_by_target"
-    case newRegistrations = "new_registrations"
-    case registrations
-    case queries
-    case requests
-    case answerKiBByTarget = "answer_kib_by_target"
-    case answerKiB = "answer_kib"
-    case wholeAnswersByTarget = "whole_answers_by_target"
-    case notifications
-    case installationsByKey = "installations_by_key"
-    case registrationCount = "registration_count"
-    case webPushDevicesByOrigin = "web_push_devices_by_origin"
-    case storeMiB = "store_mib"
-    /// The raw value is an older name that dashboards use.
-    case denied = "unwelcome"
-    case topicKeys = "topic_keys"
-    case segments
-    case httpRequests = "http_requests"
-    case accountPlaces = "account_places"
+    package var labelValue: String { label }
 }
 
 /// The standing of the payer of refused work: see the article on limits.
-package enum StandingLabel: String, MetricLabel {
+extension Standing: MetricLabel {
     package static let labelName = "standing"
-    case stranger, familiar, known
+    package var labelValue: String { "\(self)" }
 }
 
 /// The outcome of a valid message.

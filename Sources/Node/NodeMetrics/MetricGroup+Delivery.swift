@@ -97,7 +97,7 @@ package enum PostClassLabel: String, MetricLabel {
 }
 
 /// An HTTP status that gorush or a proxy may answer with.
-package struct StatusLabel: MetricLabel, Hashable {
+package struct StatusLabel: MetricLabel, RawRepresentable, Hashable {
     package static let labelName = "status"
     package static let allCases =
         ("none 200 201 202 204 301 302 307 308 400 401 403 404 405 407 408 410 413 422 425 429 451 "

@@ -1,3 +1,5 @@
+import RateLimits
+
 extension MetricGroup {
     /// Messages of all protocols. Protocols count dropped, limited and handled messages under these metrics too.
     package static let messages = MetricGroup(
@@ -30,10 +32,10 @@ extension Metric {
         "waku_push_messages_dropped_total", LossStageLabel.self, LossReasonLabel.self,
         help: "Messages of ours that were dropped, by stage and reason.")
     package static let limited = Metric(
-        "waku_push_limited_total", ProtocolLabel.self, LimitLabel.self,
+        "waku_push_limited_total", ProtocolLabel.self, RateLimitTable.Refusal.self,
         help: "Messages and notifications that were dropped or refused because of a limit.")
     package static let refused = Metric(
-        "waku_push_refused_total", ProtocolLabel.self, LimitLabel.self, StandingLabel.self,
+        "waku_push_refused_total", ProtocolLabel.self, RateLimitTable.Refusal.self, Standing.self,
         help: "Work that was refused or displaced because of a limit, by the standing of its payer.")
     package static let handled = Metric(
         "waku_push_messages_handled_total", ProtocolLabel.self, KindLabel.self, OutcomeLabel.self,

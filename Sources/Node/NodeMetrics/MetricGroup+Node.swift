@@ -58,7 +58,7 @@ package enum TraceLabel: String, MetricLabel {
 }
 
 /// The version of a program: the only label without a fixed list of values, as it is the program's own constant.
-package struct VersionLabel: MetricLabel {
+package struct VersionLabel: MetricLabel, RawRepresentable {
     package static let labelName = "version"
     package static let allCases: [VersionLabel] = []
 

@@ -1,11 +1,16 @@
 /// A label of a metric. Its cases are all of its possible values, so keys, tokens and external text cannot become label values.
-package protocol MetricLabel: CaseIterable, RawRepresentable<String>, Sendable {
+package protocol MetricLabel: CaseIterable, Sendable {
     static var labelName: String { get }
+    var labelValue: String { get }
+}
+
+extension MetricLabel where Self: RawRepresentable<String> {
+    package var labelValue: String { rawValue }
 }
 
 extension [any MetricLabel] {
     /// Name and value in the form used by swift-metrics.
     var dimensions: [(String, String)] {
-        map { label in (type(of: label).labelName, label.rawValue) }
+        map { label in (type(of: label).labelName, label.labelValue) }
     }
 }

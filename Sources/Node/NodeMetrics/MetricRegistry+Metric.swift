@@ -8,8 +8,6 @@ extension MetricRegistry {
     func histogramCell(_ metric: Metric, _ labels: [any MetricLabel]) -> HistogramCell { histogram(metric.name, labels.dimensions) }
 
     /// Sets a gauge, or a counter whose value is read elsewhere.
-    ///
-    /// - Parameter value: nil if unknown.
     package func set(_ metric: Metric, _ labels: any MetricLabel..., to value: Double?) {
         makeMeter(label: metric.name, dimensions: labels.dimensions).set(value ?? .nan)
     }

@@ -3,7 +3,7 @@ import Synchronization
 /// A protocol of the node: the label of metrics shared by several protocols. Each protocol declares its own as a static member in an extension.
 ///
 /// The value has an index, unique in the process and assigned at the declaration, so that ``Counters`` finds its cells without a lookup.
-public struct ProtocolLabel: MetricLabel, Hashable {
+public struct ProtocolLabel: MetricLabel, RawRepresentable, Hashable {
     /// The declared labels of the whole process, by index.
     private static let declared = Mutex<[String]>([])
 

@@ -12,9 +12,7 @@ package final class RepeatedErrors: Sendable {
         self.logger = logger
     }
 
-    /// - Parameters:
-    ///   - message: the kind of error.
-    ///   - count: how many failed with this reason.
+    /// - Parameter message: the kind of error.
     package func log(_ message: String, reason: String, count: Int = 1) {
         switch counts.withLock({ $0.add(count, of: message, reason, at: .now) }) {
         case .log(let line): write(message, line)

@@ -4,21 +4,6 @@ extension Limits {
         package let message: String
     }
 
-    private static let rates: [(name: String, path: any WritableKeyPath<Limits, RateLimit?> & Sendable)] = [
-        ("messages-by-sender", \.messagesBySender), ("registrations-by-sender", \.registrationsBySender),
-        ("queries-by-sender", \.queriesBySender), ("requests-by-sender", \.requestsBySender),
-        ("queries-by-target", \.queriesByTarget), ("notifications-by-target", \.notificationsByTarget),
-        ("new-registrations", \.newRegistrations), ("registrations", \.registrations), ("queries", \.queries), ("requests", \.requests),
-        ("answer-kib-by-target", \.answerKiBByTarget), ("answer-kib", \.answerKiB),
-        ("whole-answers-by-target", \.wholeAnswersByTarget), ("notifications", \.notifications),
-    ]
-
-    /// The option name of a rate; nil for limits that are not rates.
-    static func name(of refusal: RateLimitTable.Refusal) -> String? {
-        guard let path = ratesByRefusal[refusal] else { return nil }
-        return rates.first { $0.path == path }?.name
-    }
-
     /// The meaning of each limit.
     package static let meanings: [String: String] = [
         "messages-by-sender": "all messages of a key, segments included; checked before most of the processing",
@@ -42,29 +27,24 @@ extension Limits {
         "store-mib": "MiB of the database on disk, measured once a minute; above it, as for registration-count",
     ]
 
-    private static let counts: [(name: String, path: any WritableKeyPath<Limits, Int?> & Sendable)] = [
-        ("installations-by-key", \.installationsByKey), ("registration-count", \.registrationCount),
-        ("web-push-devices-by-origin", \.webPushDevicesByOrigin), ("store-mib", \.storeMiB),
-    ]
-
     /// All limits with their values, in the format of ``set(_:)``.
     package var settings: [(name: String, value: String)] {
-        Self.rates.map { ($0.name, self[keyPath: $0.path].map(\.description) ?? "off") }
-            + Self.counts.map { ($0.name, self[keyPath: $0.path].map(String.init) ?? "off") }
+        Self.rates.map { ($0.limit.optionName, self[keyPath: $0.path].map(\.description) ?? "off") }
+            + Self.counts.map { ($0.limit.optionName, self[keyPath: $0.path].map(String.init) ?? "off") }
     }
 
     /// - Parameter text: `name=value`.
     package mutating func set(_ text: String) throws(Problem) {
         guard let mark = text.firstIndex(of: "=") else { throw Problem(message: "\(text) is not of the form NAME=VALUE") }
         let (name, value) = (String(text[..<mark]), String(text[text.index(after: mark)...]))
-        if let path = Self.rates.first(where: { $0.name == name })?.path {
+        if let path = Self.rates.first(where: { $0.limit.optionName == name })?.path {
             guard value != "off" else { return self[keyPath: path] = nil }
             do throws(RateLimit.Problem) {
                 self[keyPath: path] = try RateLimit(parsing: value)
             } catch {
                 throw Problem(message: "\(name)=\(value) \(Self.explain(error))")
             }
-        } else if let path = Self.counts.first(where: { $0.name == name })?.path {
+        } else if let path = Self.counts.first(where: { $0.limit.optionName == name })?.path {
             guard value != "off" else { return self[keyPath: path] = nil }
             guard let count = Int(value), (1...1_000_000_000).contains(count) else {
                 throw Problem(message: "\(name)=\(value) is not a count: give a number from 1 to 1000000000, or off")
@@ -94,7 +74,8 @@ extension Limits {
 
     /// The limits that can't work: a part that may be larger than the whole. Such a limit never applies, and one sender can use up the whole.
     package var conflicts: [Conflict] {
-        let rates = Dictionary(uniqueKeysWithValues: Self.rates.compactMap { rate in self[keyPath: rate.path].map { (rate.name, $0) } })
+        let rates = Dictionary(
+            uniqueKeysWithValues: Self.rates.compactMap { rate in self[keyPath: rate.path].map { (rate.limit.optionName, $0) } })
         var conflicts: [Conflict] = []
         for (part, whole) in Self.inclusions {
             guard let inner = rates[part], let outer = rates[whole], inner.exceeds(outer) else { continue }

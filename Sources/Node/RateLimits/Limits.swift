@@ -61,22 +61,27 @@ package struct Limits: Hashable, Sendable {
         return limits
     }()
 
-    static let ratesByRefusal: [RateLimitTable.Refusal: any WritableKeyPath<Limits, RateLimit?> & Sendable] = [
-        .messagesBySender: \.messagesBySender, .registrationsBySender: \.registrationsBySender, .queriesBySender: \.queriesBySender,
-        .requestsBySender: \.requestsBySender, .queriesByTarget: \.queriesByTarget, .notificationsByTarget: \.notificationsByTarget,
-        .newRegistrations: \.newRegistrations, .registrations: \.registrations, .queries: \.queries, .requests: \.requests,
-        .answerKiBByTarget: \.answerKiBByTarget, .answerKiB: \.answerKiB,
-        .wholeAnswersByTarget: \.wholeAnswersByTarget, .notifications: \.notifications,
+    static let rates: [(limit: RateLimitTable.Refusal, path: any WritableKeyPath<Limits, RateLimit?> & Sendable)] = [
+        (.messagesBySender, \.messagesBySender), (.registrationsBySender, \.registrationsBySender),
+        (.queriesBySender, \.queriesBySender), (.requestsBySender, \.requestsBySender), (.queriesByTarget, \.queriesByTarget),
+        (.notificationsByTarget, \.notificationsByTarget), (.newRegistrations, \.newRegistrations), (.registrations, \.registrations),
+        (.queries, \.queries), (.requests, \.requests), (.answerKiBByTarget, \.answerKiBByTarget), (.answerKiB, \.answerKiB),
+        (.wholeAnswersByTarget, \.wholeAnswersByTarget), (.notifications, \.notifications),
+    ]
+
+    static let counts: [(limit: RateLimitTable.Refusal, path: any WritableKeyPath<Limits, Int?> & Sendable)] = [
+        (.installationsByKey, \.installationsByKey), (.registrationCount, \.registrationCount),
+        (.webPushDevicesByOrigin, \.webPushDevicesByOrigin), (.storeMiB, \.storeMiB),
     ]
 
     var tooLowToDivide: Set<RateLimitTable.Refusal> {
-        Set(Self.ratesByRefusal.filter { self[keyPath: $0.value]?.isTooLowToDivide == true }.keys)
+        Set(Self.rates.lazy.filter { self[keyPath: $0.path]?.isTooLowToDivide == true }.map(\.limit))
     }
 
     /// The limits of one of `nodeCount` nodes: rates are divided; counts apply to the shared database and stay whole.
     func share(among nodeCount: Int) -> Limits {
         var share = self
-        for rate in Self.ratesByRefusal.values { share[keyPath: rate] = self[keyPath: rate]?.share(among: nodeCount) }
+        for (_, path) in Self.rates { share[keyPath: path] = self[keyPath: path]?.share(among: nodeCount) }
         return share
     }
 

@@ -39,6 +39,39 @@ public struct RateLimitTable: Sendable {
         case httpRequests = "requests over HTTP"
         /// Displaced by another device of the account.
         case accountPlaces = "places of an account"
+
+        /// The value of the label in metrics. With hyphens, it is the name of the limit's option.
+        package var label: String {
+            switch self {
+            case .messagesBySender: "messages_by_sender"
+            case .registrationsBySender: "registrations_by_sender"
+            case .queriesBySender: "queries_by_sender"
+            case .requestsBySender: "requests_by_sender"
+            case .queriesByTarget: "queries_by_target"
+            case .notificationsByTarget: "notifications_by_target"
+            case .newRegistrations: "new_registrations"
+            case .registrations: "registrations"
+            case .queries: "queries"
+            case .requests: "requests"
+            case .answerKiBByTarget: "answer_kib_by_target"
+            case .answerKiB: "answer_kib"
+            case .wholeAnswersByTarget: "whole_answers_by_target"
+            case .notifications: "notifications"
+            case .installationsByKey: "installations_by_key"
+            case .registrationCount: "registration_count"
+            case .webPushDevicesByOrigin: "web_push_devices_by_origin"
+            case .storeMiB: "store_mib"
+            // An older name, which dashboards use.
+            case .denied: "unwelcome"
+            case .topicKeys: "topic_keys"
+            case .segments: "segments"
+            case .httpRequests: "http_requests"
+            case .accountPlaces: "account_places"
+            }
+        }
+
+        /// The name of the limit's option, if it has one.
+        var optionName: String { label.replacing("_", with: "-") }
     }
 
     /// The key of the single bucket of a limit for all senders together.
@@ -86,8 +119,8 @@ public struct RateLimitTable: Sendable {
         self.limits = limits
         self.name = name
         var limits = limits
-        for refusal in shared {
-            guard let path = Limits.ratesByRefusal[refusal], let limit = limits[keyPath: path] else { continue }
+        for (refusal, path) in Limits.rates where shared.contains(refusal) {
+            guard let limit = limits[keyPath: path] else { continue }
             let kept = former.flatMap { $0.limits[keyPath: path] == limit ? $0.shared[refusal] : nil }
             self.shared[refusal] = kept ?? RateLimiter(limit)
             limits[keyPath: path] = nil
@@ -111,16 +144,14 @@ public struct RateLimitTable: Sendable {
 
     /// Admits a message of any kind, or a segment.
     ///
-    /// - Parameters:
-    ///   - sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
+    /// - Parameter sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
     package mutating func message(from sender: PublicKey?, at now: Timestamp) -> Refusal? {
         take(sender, sender?.uncompressed ?? [], .messagesBySender, \.messagesBySender, at: now) ? nil : .messagesBySender
     }
 
     /// Admits a message of a known kind.
     ///
-    /// - Parameters:
-    ///   - sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
+    /// - Parameter sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
     package mutating func message(_ kind: MessageClass, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
         let name = sender?.uncompressed ?? []
         switch kind {

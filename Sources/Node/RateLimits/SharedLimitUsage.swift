@@ -19,12 +19,12 @@ package struct SharedLimitUsage: Hashable, Sendable {
 
 extension SharedLimitUsage {
     /// The limit's option name and the key in hexadecimal digits, without the cost: `requests-by-sender:6b1f…`.
-    package var name: String { (Limits.name(of: limit) ?? "") + ":" + hexString(key) }
+    package var name: String { limit.optionName + ":" + hexString(key) }
 
     /// Returns nil for a malformed name, or a limit unknown to this release.
     package init?(name: String, cost: Int) {
         let parts = name.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count == 2, let limit = Limits.ratesByRefusal.keys.first(where: { Limits.name(of: $0) == String(parts[0]) }),
+        guard parts.count == 2, let limit = Limits.rates.first(where: { $0.limit.optionName == parts[0] })?.limit,
             let key = bytes(hex: parts[1]), !key.isEmpty, cost > 0
         else { return nil }
         self.init(limit, key: key, cost: cost)

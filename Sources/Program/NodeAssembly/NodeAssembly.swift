@@ -33,16 +33,14 @@ package enum NodeAssembly {
 
     /// Opens the existing store in a data folder, with or without a running daemon.
     ///
-    /// - Parameters:
-    ///   - identity: nil if no contents are to be decrypted.
+    /// - Parameter identity: nil if no contents are to be decrypted.
     package static func existingStore(in folder: String, of identity: PrivateKey?) throws(StoreError) -> SQLiteStore {
         try SQLiteStore(existing: folder, storageKey: identity.map(Sealer.storageKey), parts: parts)
     }
 
     /// Opens the store of a node that does not run, and creates it if necessary.
     ///
-    /// - Parameters:
-    ///   - folder: the data folder, locked by the caller.
+    /// - Parameter folder: the data folder, locked by the caller.
     package static func store(
         at location: StoreLocation, in folder: String, of identity: PrivateKey
     ) throws(StoreError) -> any Store {
@@ -51,8 +49,7 @@ package enum NodeAssembly {
 
     /// Opens the existing store of a node, with or without a running daemon.
     ///
-    /// - Parameters:
-    ///   - identity: nil if no contents are to be decrypted.
+    /// - Parameter identity: nil if no contents are to be decrypted.
     package static func existingStore(
         at location: StoreLocation, in folder: String, of identity: PrivateKey?
     ) throws(StoreError) -> any Store {
@@ -193,9 +190,7 @@ package struct Server: Sendable {
 
     /// Replaces the limits, the keys that may register, and the reloadable ones of ``ServerConfiguration/addedOptions``.
     ///
-    /// - Parameters:
-    ///   - limits: the limits.
-    ///   - values: the valid texts of all options.
+    /// - Parameter values: the valid texts of all options.
     package func replaceLimits(_ limits: Limits, addedOptions values: [String: String] = [:]) {
         status.replaceLimits(limits)
         statusV01?.replaceLimits(limits)

@@ -195,12 +195,6 @@ package struct EndToEndBench: Sendable {
 
     /// Waits until messages reach the node.
     private func waitUntilAttached(_ network: Network) async throws {
-        let deadline = ContinuousClock.now + .seconds(30)
-        while !network.isAttached {
-            guard ContinuousClock.now < deadline else {
-                throw BenchError(code: .unavailable, message: "the node did not attach to the other one on 127.0.0.1")
-            }
-            try await Task.sleep(for: .milliseconds(5))
-        }
+        try await waitUntil(.seconds(30), else: "the node did not attach to the other one on 127.0.0.1") { network.isAttached }
     }
 }

@@ -19,9 +19,7 @@ package struct ForeignBench: Sendable {
                     payload: randomBytes(600), contentTopic: ContentTopic(TopicTag(rawValue: .random(in: 0 ... .max))), timestamp: .now())
                 return ReceivedMessage(message: message, pubsubTopic: .statusDefault)
             }
-            let batches = stride(from: 0, to: messages.count, by: settings.batch).map { start in
-                Array(messages[start..<min(start + settings.batch, messages.count)])
-            }
+            let batches = messages.chunks(of: settings.batch).map(Array.init)
             return try await BenchNode.running(identity: identity, folder: folder, gorush: PostingStandIn(latency: .zero)) {
                 [settings] node in
                 await node.relay.feed(batches)

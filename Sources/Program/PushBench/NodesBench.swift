@@ -128,15 +128,11 @@ package struct NodesBench: Sendable {
 
     private func waitUntilShared(_ nodes: [Node]) async throws {
         // Leases change hands every few seconds, and a loaded machine needs several of these periods.
-        let deadline = ContinuousClock.now + .seconds(120)
         let (partitions, least) = (ClusterConfiguration().partitionCount, ClusterConfiguration().partitionCount / nodes.count - 1)
-        while true {
+        let problem = "the nodes did not divide the work: is the machine too busy?"
+        try await waitUntil(.seconds(120), interval: .milliseconds(20), else: problem) {
             let shares = nodes.map { $0.service.cluster.share }
-            if shares.reduce(0, +) == partitions, shares.allSatisfy({ $0 >= least }) { return }
-            guard ContinuousClock.now < deadline else {
-                throw BenchError(code: .unavailable, message: "the nodes did not divide the work: is the machine too busy?")
-            }
-            try await Task.sleep(for: .milliseconds(20))
+            return shares.reduce(0, +) == partitions && shares.allSatisfy { $0 >= least }
         }
     }
 
@@ -145,9 +141,7 @@ package struct NodesBench: Sendable {
     /// Feeds all messages to all nodes, each batch when it is due.
     private func feed(_ load: Load, to nodes: [Node], _ server: SessionProcesses) async throws -> Spent {
         let size = max(1, Int(load.rate * (Self.batchInterval / .seconds(1))))
-        let batches = stride(from: 0, to: load.questions.count, by: size).map { start in
-            load.questions[start..<min(start + size, load.questions.count)].map(\.message)
-        }
+        let batches = load.questions.chunks(of: size).map { $0.map(\.message) }
         func answers() -> Int { nodes.reduce(0) { $0 + $1.relay.answers } }
         let before = answers()
         let (cpu, serverTime) = (Clock.process(), try await onThread { try server.time() })

@@ -38,7 +38,7 @@ package struct RelayBench: Sendable {
         let configuration = P2PRelay.Configuration(key: .generate(), peers: [try Multiaddr(address)])
         let relay = P2PRelay(configuration: configuration, logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() })
         try await relay.running {
-            try await BenchChild.wait("the other process did not connect") { relay.state == .attached }
+            try await waitUntil(.seconds(60), else: "the other process did not connect") { relay.state == .attached }
             try await body(relay)
         }
     }

@@ -31,10 +31,7 @@ package struct ShardBench: Sendable {
     }
 
     private func measure(_ peers: Int, _ rate: Double, _ folder: String) async throws -> BenchResult {
-        let identityFile = folder + "/id.key"
-        let digits = PrivateKey.generate().withBytes { hexString($0) } + "\n"
-        guard FileManager.default.createFile(atPath: identityFile, contents: Data(digits.utf8), attributes: [.posixPermissions: 0o600])
-        else { throw BenchError.disk }
+        let identityFile = try SpawnedNode.writeIdentity(.generate(), in: folder)
         let mesh = try BenchChild(executable, ["run", "--shard-peers", "\(peers)", "--rate", "\(rate)"], output: folder + "/mesh")
         defer { mesh.end() }
         let addresses = try await mesh.line { $0.hasPrefix("/") ? $0.split(separator: " ").map(String.init) : nil }

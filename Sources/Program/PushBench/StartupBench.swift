@@ -70,12 +70,7 @@ package struct StartupBench: Sendable {
     }
 
     private func start(_ owner: BenchClient, _ identity: PrivateKey, folder: String, data: String) async throws -> Times {
-        let identityFile = folder + "/id.key"
-        let digits = identity.withBytes { hexString($0) } + "\n"
-        guard FileManager.default.createFile(atPath: identityFile, contents: Data(digits.utf8), attributes: [.posixPermissions: 0o600])
-        else {
-            throw BenchError.disk
-        }
+        let identityFile = try SpawnedNode.writeIdentity(identity, in: folder)
         let network = LoopbackNetwork(cacheCapacity: 10_000)
         let question = owner.asking(topicKey: KeyDerivation.topicKey(StatusTopics.query(owner.keyHash)))
         return try await LoopbackServer.running(network) { [executable] relayURL in

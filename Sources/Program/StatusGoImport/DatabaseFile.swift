@@ -22,8 +22,6 @@ package struct DatabaseFile {
 
     /// - Parameters:
     ///   - path: a database that no process has open.
-    ///   - password: the password of an encrypted database.
-    ///   - iterations: the iterations of SQLCipher's key derivation.
     ///   - byteLimit: the maximum size of the database in memory.
     package init(
         _ path: String, password: SecretBytes?, iterations: Int, byteLimit: Int = Int(ProcessInfo.processInfo.physicalMemory / 2)

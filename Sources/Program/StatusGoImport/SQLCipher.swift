@@ -28,7 +28,6 @@ struct SQLCipher {
     /// Finds the size of pages by the HMAC of the first.
     ///
     /// - Parameters:
-    ///   - file: the whole file, encrypted.
     ///   - password: as configured for the server.
     ///   - iterations: the iterations of the key derivation: 3,200 in status-go.
     /// - Returns: nil if no page size fits: wrong password or number of iterations, or a damaged first page.

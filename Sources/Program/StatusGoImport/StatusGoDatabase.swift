@@ -159,8 +159,7 @@ package final class StatusGoDatabase {
 
     /// A page of the ids of requests that the server handled, the newest first: each is the id of the request's envelope.
     ///
-    /// - Parameters:
-    ///   - id: reads rows before this one; nil from the newest.
+    /// - Parameter id: reads rows before this one; nil from the newest.
     /// - Returns: nil after the last row.
     package func handledRequests(before id: Int64?, limit: Int) throws(StatusGoImportError) -> (ids: [[UInt8]], last: Int64)? {
         guard hasHandledRequests else { return nil }

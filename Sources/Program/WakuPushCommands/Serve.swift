@@ -92,6 +92,9 @@ struct Serve: ReportingCommand {
     @OptionGroup(title: "Limits")
     var limits: LimitOptions
 
+    @OptionGroup(title: AddedOptions.title)
+    var added: AddedOptions
+
     @Option(Settings.config) var config: String?
 
     /// The only list of the protocols' options among the commands.
@@ -222,7 +225,7 @@ struct Serve: ReportingCommand {
     static func reloadedPlan() throws -> Plan {
         let arguments = Invocation.current.arguments
         try ConfigurationFile.load(arguments)
-        guard let serve = try WakuPush.parseAsRoot(ServeOption.removingAdded(Array(arguments.dropFirst()))) as? Serve else {
+        guard let serve = try WakuPush.parseAsRoot(Array(arguments.dropFirst())) as? Serve else {
             throw CommandFailure(.usage, "expected the serve command")
         }
         return try serve.plan()

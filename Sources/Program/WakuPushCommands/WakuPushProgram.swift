@@ -25,8 +25,7 @@ public enum WakuPushProgram {
 
     /// Runs another program with the same conventions.
     ///
-    /// - Parameters:
-    ///   - name: the name of the program, in messages.
+    /// - Parameter name: the name of the program, in messages.
     /// - Returns: the exit code.
     package static func run<Root: AsyncParsableCommand>(_ root: Root.Type, name: String) async -> Int32 {
         await Invocation.$current.withValue(Invocation.current.named(name)) { await runCommand(of: root) }
@@ -36,8 +35,7 @@ public enum WakuPushProgram {
         let arguments = Invocation.current.arguments
         do {
             try ConfigurationFile.load(arguments)
-            let readable = try Serve.readableArguments(Array(arguments.dropFirst()))
-            var command = try await Root.asyncParseAsRoot(readable)
+            var command = try await Root.asyncParseAsRoot(Serve.readableArguments(Array(arguments.dropFirst())))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -58,18 +56,12 @@ public enum WakuPushProgram {
         return name.hasPrefix("waku-push") ? help : help.replacing(/(^|[^\w\/.-])waku-push(?= [a-z-])/) { "\($0.1)\(name)" }
     }
 
-    /// The options of protocols of other packages, for the help of a command that takes them.
-    private static var addedHelp: String {
-        let words = Invocation.current.arguments.dropFirst().filter { !$0.hasPrefix("-") && $0 != "help" }
-        return ServeOption.takesOptions(words) ? ServeOption.addedHelp(columns: Invocation.current.columns ?? 80) : ""
-    }
-
     /// Prints ArgumentParser's text: help and completion scripts on standard output, wrong usage on standard error.
     private static func report(_ error: any Error, of root: (some ParsableCommand).Type) -> Int32 {
         let code = root.exitCode(for: error)
         let text = named(root.fullMessage(for: error, columns: Invocation.current.columns))
         guard code != .success else {
-            if !text.isEmpty { Output.text(text + addedHelp) }
+            if !text.isEmpty { Output.text(text) }
             return code.rawValue
         }
         let message = root.message(for: error)

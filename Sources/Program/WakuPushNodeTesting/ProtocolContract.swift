@@ -63,7 +63,6 @@ public struct ProtocolContract: Sendable {
     private let notify: @Sendable (_ number: Int, Timestamp) throws -> WakuMessage
 
     /// - Parameters:
-    ///   - description: of the protocol.
     ///   - register: makes the message of a registration, with this timestamp. All devices register for the same notifications.
     ///   - notify: makes a message that notifies all registered devices, with this timestamp. Other numbers make other messages.
     public init(

@@ -24,10 +24,8 @@ package struct GorushFields: Hashable, Sendable {
     package let members: [Member]
 
     /// - Parameters:
-    ///   - service: The push service of the device.
     ///   - payload: `enc_payload`.
     ///   - carriesData: Whether the payload contains message data.
-    ///   - namespace: The namespace of the message.
     ///   - apnsTopic: `--session-apns-topic`; used only for APNs.
     package init(service: PushService, payload: String, carriesData: Bool, namespace: Int16, apnsTopic: String) {
         let isUrgent = Self.isUrgent(carriesData: carriesData, namespace: namespace)

@@ -48,9 +48,7 @@ package enum MonitorOutcome: Hashable, Sendable {
 
     /// Parses the reply to a request: a dictionary, or a list with one for each entry.
     ///
-    /// - Parameters:
-    ///   - bytes: The message part of the reply.
-    ///   - count: The number of entries in the request.
+    /// - Parameter count: The number of entries in the request.
     /// - Returns: nil unless the reply has an outcome for each entry.
     package static func outcomes(parsing bytes: [UInt8], count: Int) -> [MonitorOutcome]? {
         var reader = BencodeReader(bytes[...], maximumValueCount: .max)

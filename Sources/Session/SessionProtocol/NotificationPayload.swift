@@ -20,10 +20,7 @@ package struct NotificationPayload: Sendable {
     /// Whether data was wanted, but is too long.
     package let isTruncated: Bool
 
-    /// - Parameters:
-    ///   - message: A message reported by a storage server.
-    ///   - wantsData: Whether the subscription asked for data.
-    ///   - service: The push service of the device.
+    /// - Parameter message: A message reported by a storage server.
     package init(_ message: NotifyMessage, wantsData: Bool, service: PushService) {
         let wanted = wantsData ? message.data : nil
         // 384 bytes are enough for the metadata of a hash of usual length, and bencode's syntax.

@@ -4,9 +4,7 @@ package import SessionProtocol
 
 /// The checks of Session's push server, as pure functions of its figures.
 package enum SessionChecks {
-    /// - Parameters:
-    ///   - unserved: push services without a gorush endpoint.
-    ///   - isListening: whether the HTTP server is listening.
+    /// - Parameter unserved: push services without a gorush endpoint.
     package static func findings(
         _ figures: SubscriptionMonitor.Figures, unserved: Set<PushService>, isListening: Bool
     ) -> [Finding] {

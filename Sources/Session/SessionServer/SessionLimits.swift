@@ -1,4 +1,4 @@
-import NodeAPI
+package import NodeAPI
 package import NodeMetrics
 import SessionProtocol
 import WakuCrypto
@@ -19,18 +19,16 @@ import Core
 package final class SessionLimits: ProtocolRateLimits {
     package let limiter: RateLimits
     package var label: ProtocolLabel { .session }
+    package static let counters: LimitCounters? = .session
     /// Names networks within this process only.
-    let hasher = PayerHasher(key: .random())
+    package let hasher = PayerHasher(key: .random())
 
     package init(_ limits: Limits) {
         limiter = RateLimits(limits)
     }
 
-    package static func counter(of refusal: RateLimitTable.Refusal) -> Counter? { Counter(refusal) }
-
     var maximumDevicesPerAccount: Int { limiter.limits.installationsByKey ?? .max }
     var maximumDevicesPerOrigin: Int? { limiter.limits.webPushDevicesByOrigin }
-    var countsSubscriptions: Bool { limiter.countsRegistrations }
 
     /// The payer of requests: an HTTP source is not made for nothing, and there are not as many as keys.
     func charge(of network: ClientNetwork) -> Charge {
@@ -50,18 +48,12 @@ package final class SessionLimits: ProtocolRateLimits {
         limiter.refusesNew(by: charge(of: network), at: now) ? .limited : nil
     }
 
-    /// - Parameters:
-    ///   - row: the row of the subscription.
-    ///   - account: its account, which pays: a storage server may report any number of messages for accounts of its own.
+    /// - Parameter account: its account, which pays: a storage server may report any number of messages for accounts of its own.
     func admitsNotification(for row: Int64, of account: AccountID, at now: Timestamp) -> Bool {
         guard !limiter.isUnlimited else { return true }
         let name = withUnsafeBytes(of: row, Array.init)
         let owner = Charge(hasher.payer(.owner, account.bytes), .stranger)
         return !limiter.refuses(for: owner) { $0.notification(for: name, by: owner, at: now) }
-    }
-
-    func counted(subscriptions count: Int) {
-        limiter.counted(registrations: count)
     }
 
     /// Updates the number of subscriptions after requests: new ones were counted when they were admitted.
@@ -71,23 +63,6 @@ package final class SessionLimits: ProtocolRateLimits {
         for place in applied.replaced {
             limiter.removedRegistration()
             limiter.displaced(.accountPlaces, place.wasDelivered ? .known : .stranger)
-        }
-    }
-}
-
-extension Counter {
-    /// nil for limits that Session does not have.
-    fileprivate init?(_ refusal: RateLimitTable.Refusal) {
-        switch refusal {
-        case .registrationCount: self = .sessionLimitSubscriptions
-        case .webPushDevicesByOrigin: self = .sessionLimitWebPushDevices
-        case .storeMiB: self = .sessionLimitStoreMiB
-        case .newRegistrations: self = .sessionLimitNewSubscriptions
-        case .notificationsByTarget: self = .sessionLimitNotifications
-        case .messagesBySender, .registrationsBySender, .queriesBySender, .requestsBySender, .queriesByTarget, .registrations, .queries,
-            .requests, .answerKiBByTarget, .answerKiB, .wholeAnswersByTarget, .notifications, .installationsByKey, .denied, .topicKeys,
-            .segments, .httpRequests, .accountPlaces:
-            return nil
         }
     }
 }

@@ -51,7 +51,8 @@ package struct SessionPush: NodeProtocol {
     package var label: ProtocolLabel { .session }
     package var registrants: (table: Table, column: Column)? { (SessionStorage.subscription, SessionStorage.name) }
     package var losses: [Counter] {
-        [.sessionDropped(.tooOld), .sessionDropped(.notStored), .sessionLimitNewSubscriptions, .sessionLimitNotifications]
+        [.sessionDropped(.tooOld), .sessionDropped(.notStored)]
+            + LimitCounters.session.counters(of: .newRegistrations, .notificationsByTarget)
     }
 
     package func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource {

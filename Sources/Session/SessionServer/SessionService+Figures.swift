@@ -21,13 +21,11 @@ extension SessionService {
         return keys.isEmpty ? nil : WebPushKeyUse(total: figures.services[.webPush] ?? 0, counts: figures.webPushKeys, keys: keys)
     }
 
-    var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.hasher, at: node.now()) }
-
     func updateGauges(_ counters: Counters) async {
         let registry = counters.registry
         let stored = await figures.value()
         for service in PushService.allCases {
-            registry.set(.sessionSubscriptions, SessionServiceLabel(service), to: stored.map { Double($0.services[service] ?? 0) })
+            registry.set(.sessionSubscriptions, service, to: stored.map { Double($0.services[service] ?? 0) })
         }
         if node.delivery.routing.postsWebPush { registry.set(stored.flatMap(webPushKeyUse), of: .session) }
         registry.set(.sessionAccounts, to: stored.map { Double($0.accounts) })

@@ -14,7 +14,7 @@ import Storage
 import Synchronization
 
 /// The running Session protocol: see ``SessionPush``.
-final class SessionService: ProtocolService {
+final class SessionService: RateLimitedService {
     private static let retryInterval = Duration.seconds(1)
     private static let expiryChunk = 500
     private static let loadChunk = 50_000
@@ -156,7 +156,7 @@ final class SessionService: ProtocolService {
         while true {
             do throws(StoreError) {
                 let count = try await loadOnce()
-                if limits.countsSubscriptions { limits.counted(subscriptions: count) }
+                if limits.limiter.countsRegistrations { limits.limiter.counted(registrations: count) }
                 return true
             } catch {
                 if isFirst { node.logger.error("failed to read subscriptions", metadata: ["reason": "\(error.message)"]) }
@@ -205,18 +205,10 @@ final class SessionService: ProtocolService {
     /// Reads all subscriptions again after another process imported or removed some. Removed ones are noticed at their next renewal.
     func reload() async throws(StoreError) {
         let count = try await loadOnce()
-        if limits.countsSubscriptions { limits.counted(subscriptions: count) }
+        if limits.limiter.countsRegistrations { limits.limiter.counted(registrations: count) }
     }
 
     // MARK: Several nodes
-
-    func nodeCountChanged(_ nodeCount: Int) {
-        limits.share(among: nodeCount)
-    }
-
-    func recordSharedLimitUsage(_ name: String, cost: Int) {
-        limits.limiter.recordSharedLimitUsage(name, cost: cost, at: node.now())
-    }
 
     func keyShareChanged(_ share: KeyShare) {
         sharedMonitoring?.share = share
@@ -330,7 +322,7 @@ final class SessionService: ProtocolService {
     }
 
     func recount() async {
-        if limits.countsSubscriptions, let count = await figures.value()?.total { limits.counted(subscriptions: count) }
+        if limits.limiter.countsRegistrations, let count = await figures.value()?.total { limits.limiter.counted(registrations: count) }
         limits.endMinute(of: node)
         if proxyWatch.withLock({ $0.endMinute() }) {
             node.logger.warning("X-Forwarded-For from an untrusted reverse proxy; name its address in --session-proxy")

@@ -29,8 +29,6 @@ package struct OnionClient: Sendable {
 
     /// - Parameters:
     ///   - method: `POST` or `GET`.
-    ///   - endpoint: The path of the inner request.
-    ///   - body: The body of the inner request.
     ///   - encryption: The cipher of the request and its answer.
     /// - Throws: `CryptoError.invalidKey` if the server's key is invalid.
     package func request(

@@ -16,10 +16,6 @@ package struct SessionClient: Sendable {
     private let key: Ed25519PrivateKey
     private let isPerson: Bool
 
-    /// - Parameters:
-    ///   - sodium: Converts the key.
-    ///   - kind: The kind of the account.
-    ///   - key: The Ed25519 key of the account.
     package init?(sodium: Sodium, kind: Kind = .person, key: Ed25519PrivateKey = .generate()) {
         let prefixed: [UInt8]
         switch kind {
@@ -53,9 +49,7 @@ package struct SessionClient: Sendable {
 
     /// A signed subscription.
     ///
-    /// - Parameters:
-    ///   - device: A device of the account.
-    ///   - signedAt: Unix seconds.
+    /// - Parameter signedAt: Unix seconds.
     package func subscription(of device: Device, at signedAt: Int64) -> SubscriptionForm {
         let text = SubscriptionForm.signedText(
             of: account, signedAt: signedAt, wantsData: device.wantsData, namespaces: device.namespaces)
@@ -78,9 +72,7 @@ package struct SessionClient: Sendable {
 
     /// A signed unsubscription.
     ///
-    /// - Parameters:
-    ///   - device: A device of the account.
-    ///   - signedAt: Unix seconds.
+    /// - Parameter signedAt: Unix seconds.
     package func unsubscription(of device: Device, at signedAt: Int64) -> UnsubscriptionForm {
         UnsubscriptionForm(
             authority: authority(over: UnsubscriptionForm.signedText(of: account, signedAt: signedAt), at: signedAt),

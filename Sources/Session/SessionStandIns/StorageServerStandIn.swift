@@ -30,7 +30,6 @@ package final class StorageServerStandIn: Sendable {
     private let swarms: [UInt64]
 
     /// - Parameters:
-    ///   - library: libzmq.
     ///   - sodium: Verifies signatures; nil to skip verification in benchmarks of the client side.
     ///   - swarms: A swarm id for each server to run. Each server has its own address and key.
     /// - Throws: `OxenMQServer.Failure`
@@ -47,10 +46,8 @@ package final class StorageServerStandIn: Sendable {
     /// Runs servers until the body returns or throws.
     ///
     /// - Parameters:
-    ///   - library: libzmq.
     ///   - sodium: verifies signatures; nil to skip verification.
     ///   - swarms: a swarm id for each server to run.
-    ///   - body: called with the servers.
     /// - Throws: `OxenMQServer.Failure`, and errors of `body`.
     package static func running<R: Sendable>(
         library: ZeroMQLibrary, sodium: Sodium?, swarms: [UInt64], _ body: (StorageServerStandIn) async throws -> R

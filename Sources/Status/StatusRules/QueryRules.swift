@@ -18,9 +18,7 @@ package struct QueryRules: Sendable {
 
     /// The answer; nil if there are no registrations, in which case no answer is sent.
     ///
-    /// - Parameters:
-    ///   - registrations: registrations admitted by a ``QueryBudget``.
-    ///   - messageID: the id of the query's envelope.
+    /// - Parameter registrations: registrations admitted by a ``QueryBudget``.
     package func answer(_ registrations: [StoredRegistration], messageID: [UInt8]) -> PushNotificationQueryResponse? {
         registrations.isEmpty ? nil : PushNotificationQueryResponse(info: registrations.map(row), messageID: messageID)
     }

@@ -17,7 +17,6 @@ package struct RegistrationRules: Sendable {
 
     /// - Parameters:
     ///   - identity: the identity to which registrations are sent.
-    ///   - server: its mark.
     ///   - isIdempotent: whether a repeated, identical registration succeeds instead of VERSION_MISMATCH.
     ///   - webPushKeys: the VAPID keys of a node that posts to Web Push services; empty for others.
     ///   - clients: of this identity alone.

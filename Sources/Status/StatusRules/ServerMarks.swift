@@ -7,9 +7,7 @@ package struct ServerMarks: Sendable {
     package let known: [PublicKey]
     private let first: PublicKey
 
-    /// - Parameters:
-    ///   - known: from the store.
-    ///   - identity: the identity to which the database belongs.
+    /// - Parameter identity: the identity to which the database belongs.
     package init(known: [PublicKey], identity: PublicKey) {
         self.known = known
         first = known.first ?? identity

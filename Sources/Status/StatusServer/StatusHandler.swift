@@ -187,10 +187,7 @@ struct StatusHandler: WakuHandler {
             AwaitedDeliveries(deliveries, receivedAt: pending.times?.received, trace: pending.times?.trace, completion: completion))
     }
 
-    /// - Parameters:
-    ///   - outcomes: the outcomes of its deliveries.
-    ///   - isNew: whether to store its final answer.
-    ///   - server: the identity that answers.
+    /// - Parameter isNew: whether to store its final answer.
     private func report(
         _ pending: PendingRequest, _ outcomes: [DeliveryID: DeliveryOutcome], isNew: Bool, by server: ServedIdentity
     ) {

@@ -12,8 +12,6 @@ struct StatusReplies: Sendable {
     /// - Parameters:
     ///   - recipient: the recipient; determines the topic.
     ///   - pubsubTopic: the pubsub topic of the answered message.
-    ///   - times: the times of the answered message.
-    ///   - question: the answered message.
     func reply(
         _ kind: MessageKind, _ payload: [UInt8], to recipient: PublicKey, on pubsubTopic: PubsubTopic, times: MessageTimes?,
         question: MessageHash

@@ -11,7 +11,7 @@ import Waku
 import WakuCrypto
 
 /// The running Status protocol: see ``StatusPush``.
-struct StatusService: ProtocolService {
+struct StatusService: RateLimitedService {
     private static let expiryChunk = 200
     /// Accepted notifications from which the standing of device tokens is read at the start, and devices read at once.
     private static let standingLimit = 200_000
@@ -27,12 +27,12 @@ struct StatusService: ProtocolService {
 
     private let identities: [PublicKey]
     private let marks: ServerMarks
-    private let node: NodeServices
+    let node: NodeServices
     private let configuration: StatusPush.Configuration
     private let topics: TopicTable
     private let topicKeys: TopicKeys
     private let precomputation: TopicKeyPrecomputation?
-    private let limits: StatusLimits
+    let limits: StatusLimits
     private let asked = AskedRows()
     /// Of each identity.
     private let clients: [RecentClients]
@@ -57,7 +57,9 @@ struct StatusService: ProtocolService {
         limits.attach(to: node, as: StatusStorage.protocolNumber)
         // Creates the series, so that results that did not occur are shown as 0.
         for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
-        if limits.countsRegistrations { limits.counted(registrations: try store.read(Registrations.countedRegistrations())) }
+        if limits.limiter.countsRegistrations {
+            limits.limiter.counted(registrations: try store.read(Registrations.countedRegistrations()))
+        }
         topicKeys = TopicKeys(
             store: store, counters: node.counters, charge: { [now = node.now] in limits.charge(of: $0, at: now()) },
             displaced: { limits.limiter.displaced(.topicKeys, $0.standing) })
@@ -162,15 +164,13 @@ struct StatusService: ProtocolService {
     }
 
     func recount() async {
-        if limits.countsRegistrations, let count = try? await node.store.fetch(Registrations.countedRegistrations()) {
-            limits.counted(registrations: count)
+        if limits.limiter.countsRegistrations, let count = try? await node.store.fetch(Registrations.countedRegistrations()) {
+            limits.limiter.counted(registrations: count)
         }
         limits.endMinute(of: node)
         for clients in clients { clients.endMinute(at: node.now()) }
         if topics.isGrown { try? await loadTopics() }
     }
-
-    var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.standings.hasher, at: node.now()) }
 
     var findings: [Finding] { [roomFinding, webPushFinding].compactMap(\.self) }
 
@@ -215,14 +215,6 @@ struct StatusService: ProtocolService {
         let queryTopics = QueryTopics(of: registrant)
         topicKeys.forget(queryTopics)
         topics.insert(queryTopics)
-    }
-
-    func nodeCountChanged(_ nodeCount: Int) {
-        limits.share(among: nodeCount)
-    }
-
-    func recordSharedLimitUsage(_ name: String, cost: Int) {
-        limits.limiter.recordSharedLimitUsage(name, cost: cost, at: node.now())
     }
 
     // MARK: Figures

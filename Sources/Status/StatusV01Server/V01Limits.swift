@@ -1,5 +1,5 @@
 package import NodeMetrics
-import NodeAPI
+package import NodeAPI
 import StatusProtocol
 package import RateLimits
 import StatusRules
@@ -10,6 +10,8 @@ import WakuCrypto
 package final class V01Limits: ProtocolRateLimits {
     package let limiter: RateLimits
     package var label: ProtocolLabel { .statusV01 }
+    package var hasher: PayerHasher { standings.hasher }
+    package static let counters: LimitCounters? = .statusV01
     /// The standing of device tokens, and of registrants.
     let standings: Standings<V01.KeyHash>
 
@@ -21,8 +23,6 @@ package final class V01Limits: ProtocolRateLimits {
         standings = Standings(hasher: payers)
     }
 
-    package static func counter(of refusal: RateLimitTable.Refusal) -> Counter? { Counter(refusal) }
-
     /// The payer of work about a registrant.
     func charge(of registrant: V01.KeyHash, at now: Timestamp) -> Charge {
         standings.charge(registrant, registrant.bytes, at: now)
@@ -30,20 +30,12 @@ package final class V01Limits: ProtocolRateLimits {
 
     /// Whether limits refuse a record. If not, its new devices are counted.
     ///
-    /// - Parameters:
-    ///   - devices: Number of devices in the record.
-    ///   - isNew: Whether the account is not registered now.
+    /// - Parameter isNew: Whether the account is not registered now.
     func refusesRecord(_ claim: V01.RegisterClaim, devices: Int, isNew: Bool, at now: Timestamp) -> Bool {
         guard !limiter.isUnlimited else { return false }
         let limits = limiter.limits
         guard limits.allows(KeyHash(of: claim.sender)) else { return refuses { _ in .denied } }
         if let limit = limits.installationsByKey, devices > limit { return refuses { _ in .installationsByKey } }
         return isNew && limiter.refusesNew(devices: devices, by: charge(of: claim.keyHash, at: now), at: now)
-    }
-
-    var countsDevices: Bool { limiter.countsRegistrations }
-
-    func counted(devices count: Int) {
-        limiter.counted(registrations: count)
     }
 }

@@ -8,11 +8,7 @@ import WakuCrypto
 struct V01Replies: Sendable {
     let identity: PrivateKey
 
-    /// - Parameters:
-    ///   - payload: the encoded reply.
-    ///   - recipient: the recipient; determines the topic.
-    ///   - question: the answered message.
-    ///   - isHeld: whether to apply the reply delay.
+    /// - Parameter recipient: the recipient; determines the topic.
     func reply(
         _ type: V01.MessageType, _ payload: [UInt8], to recipient: PublicKey, _ question: Decoded<V01AddressedCommand>, isHeld: Bool
     ) -> Reply {
@@ -22,9 +18,7 @@ struct V01Replies: Sendable {
         }
     }
 
-    /// - Parameters:
-    ///   - error: nil is success.
-    ///   - ackKey: the acknowledgement key of the request.
+    /// - Parameter error: nil is success.
     func acknowledgement(
         _ error: V01.Acknowledgement.ErrorType?, under ackKey: V01.AckKey, _ question: Decoded<V01AddressedCommand>
     ) -> Reply {

@@ -11,16 +11,16 @@ import Waku
 import WakuCrypto
 
 /// The running version 0.1 protocol: see ``StatusPushV01``.
-struct V01Service: ProtocolService {
+struct V01Service: RateLimitedService {
     private static let expiryChunk = 200
     /// How long tombstones of accounts that were never registered are kept.
     private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
     private static let unfoundedChunk = 2_000
 
-    private let node: NodeServices
+    let node: NodeServices
     private let configuration: StatusPushV01.Configuration
     private let topic: ContentTopic
-    private let limits: V01Limits
+    let limits: V01Limits
     let receiver: any WakuReceiver
     private let figures: ThrottledReading<RecordFigures>
 
@@ -34,7 +34,7 @@ struct V01Service: ProtocolService {
         limits.attach(to: node, as: V01Storage.protocolNumber)
         // Creates the series, so that results that did not occur are shown as 0.
         for label in AcknowledgementLabel.allCases { node.counters.increment(.acknowledgements, label, by: 0) }
-        if limits.countsDevices { limits.counted(devices: try store.read(Records.deviceCount())) }
+        if limits.limiter.countsRegistrations { limits.limiter.counted(registrations: try store.read(Records.deviceCount())) }
         figures = ThrottledReading { try await store.fetch(Records.figures()) }
 
         let records = Records(store.sealer)
@@ -74,11 +74,11 @@ struct V01Service: ProtocolService {
     }
 
     func recount() async {
-        if limits.countsDevices, let count = try? await node.store.fetch(Records.deviceCount()) { limits.counted(devices: count) }
+        if limits.limiter.countsRegistrations, let count = try? await node.store.fetch(Records.deviceCount()) {
+            limits.limiter.counted(registrations: count)
+        }
         limits.endMinute(of: node)
     }
-
-    var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.standings.hasher, at: node.now()) }
 
     /// Removes records that were not renewed, as if the client had unregistered, so that old messages don't restore them.
     func expire(at now: Timestamp) async {
@@ -99,14 +99,6 @@ struct V01Service: ProtocolService {
 
     func reload() async throws(StoreError) {
         await recount()
-    }
-
-    func nodeCountChanged(_ nodeCount: Int) {
-        limits.share(among: nodeCount)
-    }
-
-    func recordSharedLimitUsage(_ name: String, cost: Int) {
-        limits.limiter.recordSharedLimitUsage(name, cost: cost, at: node.now())
     }
 
     // MARK: Figures

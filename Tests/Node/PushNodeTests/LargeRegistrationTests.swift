@@ -149,7 +149,7 @@ struct LargeRegistrationTests {
             try await node.wait { relay.published.count == 2 }
             for _ in 0..<3 { await relay.feed(query(.generate())) }
             // 1.3 MiB each, of 2.6 MiB.
-            try await node.wait { node.count(.limitAnswerKiBByTarget) == 1 && node.count(.queryAnswered) == 2 }
+            try await node.wait { node.count(.limit(.answerKiBByTarget)) == 1 && node.count(.queryAnswered) == 2 }
             let asker = PrivateKey.generate()
             await relay.feed(query(asker, [KeyHash(of: owner.publicKey), other.keyHash]))
             try await node.wait { node.count(.queryAnswered) == 3 && node.count(.answerPublished) == 5 }
@@ -167,7 +167,7 @@ struct LargeRegistrationTests {
             await relay.feed(registration(device("a"), contacts: 1))
             try await node.wait { relay.published.count == 1 }
             for _ in 0..<4 { await relay.feed(query(.generate())) }
-            try await node.wait { node.count(.limitAnswerKiB) == 2 && node.count(.queryUnanswered) == 2 }
+            try await node.wait { node.count(.limit(.answerKiB)) == 2 && node.count(.queryUnanswered) == 2 }
             #expect(node.count(.queryAnswered) == 2)
         }
     }

@@ -69,7 +69,7 @@ struct NeverAskedTests {
             #expect(try await node.query(about: second) == 1)
             // The query is not stored yet, and counts.
             #expect(try await node.register(TestClient(of: node.server)) == .internalError)
-            #expect(node.count(.limitRegistrationCount) == 1 && node.count(.registrationDisplaced) == 0)
+            #expect(node.count(.limit(.registrationCount)) == 1 && node.count(.registrationDisplaced) == 0)
         }
         // The third of three: over the rate, a fourth displaces nothing.
         for text in ["registration-count=1", "new-registrations=1/d"] { try limits.set(text) }
@@ -81,7 +81,7 @@ struct NeverAskedTests {
             let first = TestClient(of: node.server)
             #expect(try await node.register(first) == nil)
             #expect(try await node.register(TestClient(of: node.server)) == .internalError)
-            #expect(node.count(.limitNewRegistrations) == 1 && node.count(.registrationDisplaced) == 0)
+            #expect(node.count(.limit(.newRegistrations)) == 1 && node.count(.registrationDisplaced) == 0)
             #expect(try await node.query(about: first) == 1)
         }
     }

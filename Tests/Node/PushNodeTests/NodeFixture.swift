@@ -185,3 +185,11 @@ struct RunningNode: Sendable {
         return report.error
     }
 }
+
+extension Counter {
+    /// Refusals by a limit of the deployed protocol.
+    static func limit(_ limit: RateLimitTable.Refusal) -> Counter {
+        guard let counter = LimitCounters.status[limit] else { preconditionFailure("the protocol does not have the limit \(limit)") }
+        return counter
+    }
+}

@@ -68,7 +68,8 @@ struct NodeLimitsTests {
             }
             try await node.wait { relay.published.count >= 1 + 10 + 5 + 2 * others.count }
             try await node.wait {
-                node.count(.limitRequestsBySender) == 20 * others.count - 10 && node.count(.limitQueriesBySender) == 20 * others.count - 5
+                node.count(.limit(.requestsBySender)) == 20 * others.count - 10
+                    && node.count(.limit(.queriesBySender)) == 20 * others.count - 5
             }
             #expect(gorush.accepted.count == 10 + others.count)
             #expect(relay.published.count == 1 + 10 + 5 + 2 * others.count)
@@ -136,7 +137,7 @@ struct NodeLimitsTests {
                 return message(TestPayload.sealed(envelope, signedBy: .generate(), to: server), StatusTopics.partitioned(server))
             }
             await relay.feed(junk + [registration(other)])
-            try await node.wait { relay.published.count == 1 && node.count(.limitMessagesBySender) == 47 }
+            try await node.wait { relay.published.count == 1 && node.count(.limit(.messagesBySender)) == 47 }
             #expect(node.count(.registrationStored) == 1)
         }
     }
@@ -154,7 +155,7 @@ struct NodeLimitsTests {
             #expect(try await node.register(device("watch", of: owner)) == .internalError)
             // Existing registrations may change and end, and be replaced by others.
             #expect(try await node.register(device("phone", of: owner), version: 2) == nil)
-            #expect(node.count(.limitInstallationsByKey) == 1)
+            #expect(node.count(.limit(.installationsByKey)) == 1)
 
             let stranger = PrivateKey.generate()
             #expect(try await node.register(device("phone", of: stranger)) == nil)
@@ -162,7 +163,7 @@ struct NodeLimitsTests {
                 #expect(try await node.notify(known) == nil)
             }
             #expect(try await node.register(device("tablet", of: stranger)) == .internalError)
-            #expect(node.count(.limitRegistrationCount) == 1)
+            #expect(node.count(.limit(.registrationCount)) == 1)
             #expect(node.count(.registrationLimited) == 2)
         }
     }
@@ -179,7 +180,7 @@ struct NodeLimitsTests {
         try await fixture.withNode(configure: { [limits] in $0.limits = limits }) { node async throws in
             #expect(try await node.register(TestClient(of: node.server, identity: friend)) == nil)
             #expect(try await node.register(TestClient(of: node.server, identity: foe), version: 2) == .internalError)
-            #expect(node.count(.limitDenied) == 1)
+            #expect(node.count(.limit(.denied)) == 1)
             #expect(
                 try await node.withClient(foe) {
                     try await $0.unregister(InstallationID("installation-1"), version: 3, with: node.server, timeout: .seconds(60))
@@ -197,7 +198,7 @@ struct NodeLimitsTests {
             for _ in 0..<2 { #expect(try await node.notify(one) == nil) }
             #expect(try await node.notify(one) == .internalError)
             #expect(try await node.notify(other) == nil)
-            #expect(node.count(.limitNotificationsByTarget) == 1)
+            #expect(node.count(.limit(.notificationsByTarget)) == 1)
         }
     }
 

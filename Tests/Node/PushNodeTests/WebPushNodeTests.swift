@@ -192,7 +192,7 @@ struct WebPushNodeTests {
         try await fixture.withNode(configure: configure, endpoints: [.none]) { node async throws in
             for number in 0..<2 { #expect(try await register(node, number, service.endpoint("/\(number)"), version: 1) == nil) }
             #expect(try await register(node, 2, service.endpoint("/2"), version: 1) == .internalError)
-            #expect(node.count(.limitWebPushDevicesByOrigin) == 1 && node.count(.registrationLimited) == 1)
+            #expect(node.count(.limit(.webPushDevicesByOrigin)) == 1 && node.count(.registrationLimited) == 1)
             #expect(try await register(node, 2, "https://push.example/2", version: 2) == nil)
             // An update, and a move from another push service.
             #expect(try await register(node, 0, service.endpoint("/other"), version: 2) == nil)

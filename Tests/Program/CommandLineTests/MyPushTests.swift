@@ -192,9 +192,10 @@ struct MyPushTests {
         #expect(try await config("check", ["--config", file, "--\(name)", "off"]).status == 0)
         #expect(try await config("default").output.contains("\n#topic-push-lifetime: 3600\n"))
 
-        let allowed = #"invalid value for --\#(name), "none": give a number from 1 to 1000000000, or off"#
+        let rule = #", "none": give a number from 1 to 1000000000, or off"#
+        let allowed = "invalid value for --\(name)\(rule)"
         let wrong = try await config("check", ["--config", file, "--\(name)", "none"])
-        #expect(wrong.status == 64 && wrong.errors == "my-push: --\(name) has an \(allowed)\n", "\(wrong)")
+        #expect(wrong.status == 64 && wrong.errors == "my-push: --\(name) has an invalid value\(rule)\n", "\(wrong)")
         let variableWrong = try await config("check", ["--config", file], environment: [variable: "none"])
         #expect(variableWrong.status == 64 && variableWrong.errors == "my-push: \(variable) has an \(allowed)\n", "\(variableWrong)")
         try "identity: \(node.server.path)\n\(name): none\ntopic-push-lifetim: 5\n".write(toFile: file, atomically: true, encoding: .utf8)
@@ -205,10 +206,16 @@ struct MyPushTests {
                 "my-push: \(file):3: there is no option topic-push-lifetim: did you mean topic-push-lifetime?",
             ], "\(fileWrong)")
         let missing = try await run(["serve", "--\(name)"], program: program)
-        #expect(missing.status == 64 && missing.errors.hasPrefix("my-push: --\(name) is missing its value: give a number"), "\(missing)")
-        for command in [["serve"], ["config", "check"], ["doctor"]] {
-            let help = try await run(command + ["--help"], program: program)
-            #expect(help.output.contains("\nTOPIC-PUSH OPTIONS:\n") && help.output.contains("--\(name) <"), "\(help)")
+        #expect(missing.status == 64 && missing.errors.hasPrefix("my-push: Missing value for '--\(name) <"), "\(missing)")
+        let sections = ["serve": "TOPIC-PUSH OPTIONS", "config check": "OPTIONS OF SERVE", "doctor": "OPTIONS OF SERVE"]
+        for (command, title) in sections {
+            let help = try await run(command.split(separator: " ").map(String.init) + ["--help"], program: program)
+            let section = help.output.split(separator: "\n\n").first { $0.hasPrefix("\(title):\n") }
+            #expect(section?.contains("--\(name) <") == true, "\(help)")
+        }
+        for shell in ["bash", "zsh", "fish"] {
+            let script = try await run(["--generate-completion-script", shell], program: program)
+            #expect(script.status == 0 && script.output.contains(name), "\(shell)")
         }
         #expect(try await !run(["admin", "status", "--help"], program: program).output.contains("TOPIC-PUSH"))
         #expect(try await run("serve", "--\(name)", "1").status == 64)

@@ -58,8 +58,8 @@ struct ConfigurationFailureTests {
         #expect(ended.output == "")
         let expected = [
             "f.yaml:1: there is no option poll-intervall: did you mean poll-interval?",
-            "--log-level has an invalid value for --log-level, \"loud\": give trace, debug, info, notice, warning, error, critical",
-            "--poll-interval has an invalid value for --poll-interval, \"later\": give a duration such as 300ms",
+            "--log-level has an invalid value, \"loud\": give trace, debug, info, notice, warning, error, critical",
+            "--poll-interval has an invalid value, \"later\": give a duration such as 300ms",
             "f.yaml:2: poll-interval has an invalid value for --poll-interval, \"soon\": give a duration such as 300ms",
             "WAKU_PUSH_MAX_REQUEST_AGE has an invalid value for --max-request-age, \"long\": give a duration",
             "f.yaml:3: --reply-delay must be at most 2s", "f.yaml:9: --limit: requests=lots is not a rate",

@@ -92,7 +92,7 @@ struct SessionWebPushTests {
             #expect(try await node.subscribe(account, a).contains("\"added\":true"))
             let refused = try await node.refused("/subscribe", other.json(other.subscription(gone)))
             #expect(refused.retryAfter == 60 && refused.json.contains("\"error\":4"), "\(refused)")
-            #expect(node.node.counters.count(.sessionLimitWebPushDevices) == 1)
+            #expect(LimitCounters.session[.webPushDevicesByOrigin].map(node.node.counters.count) == 1)
             #expect(try await node.subscribe(account, a, at: .now + 1).contains("\"updated\":true"))
             #expect(try await node.subscribe(account, SessionDevice()).contains("\"added\":true"))
         }

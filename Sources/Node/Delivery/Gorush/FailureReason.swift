@@ -29,9 +29,7 @@ package enum FailureReason: String, Sendable, CaseIterable {
     case subscriptionGone = "subscription gone"
     case other = "other"
 
-    /// - Parameters:
-    ///   - platform: nil if gorush named no known platform.
-    ///   - error: the reason, as gorush received it.
+    /// - Parameter platform: nil if gorush named no known platform.
     package init(platform: Platform?, error: String) {
         if error == Self.queueFull.rawValue {
             self = .queueFull

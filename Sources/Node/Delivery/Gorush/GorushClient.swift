@@ -20,7 +20,6 @@ package struct GorushClient: Sendable {
     ///   - client: an HTTP client with the credentials and trusted certificates.
     ///   - url: http or https, with an optional path before gorush's own. `/api/push` is added.
     ///   - profile: the format of notifications that the app expects.
-    ///   - settings: the operator's settings for this server.
     ///   - ids: see ``NotificationFormat/init(_:settings:ids:)``.
     ///   - timeout: the time limit for the response. After a timeout, notifications may or may not have been delivered, and must be posted again.
     ///   - now: the clock, for dates in Retry-After and for the time to live of notifications.

@@ -59,14 +59,12 @@ public protocol NotificationContent: Sendable {
 
     /// Writes the members of `data`.
     ///
-    /// - Parameters:
-    ///   - body: the body, with the devices of a group, of which the first has this content.
+    /// - Parameter body: the body, with the devices of a group, of which the first has this content.
     func writeData(for body: NotificationBody, to writer: inout JSONWriter)
 
     /// Writes all members but `notif_id`, `tokens` and `platform`. By default `NotificationBody.write(to:)`.
     ///
-    /// - Parameters:
-    ///   - body: as for ``writeData(for:to:)``.
+    /// - Parameter body: as for ``writeData(for:to:)``.
     func write(_ body: NotificationBody, to writer: inout JSONWriter)
 
     /// The content for a Web Push receiver; nil if the protocol has none.

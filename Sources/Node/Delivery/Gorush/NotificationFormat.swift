@@ -7,7 +7,6 @@ package struct NotificationFormat: Sendable {
     private let ids: NotificationIDCipher?
 
     /// - Parameters:
-    ///   - profile: the format that the app expects.
     ///   - ids: for ``PayloadProfile/private``; without it each attempt has another random id, so that a device may show a repetition twice.
     package init(
         _ profile: PayloadProfile = .default, settings: NotificationSettings = .none, ids: NotificationIDCipher? = nil

@@ -24,8 +24,7 @@ extension DeliveryStorage {
 
     /// Rows of the devices of a protocol that gorush accepted a notification for, the latest first, without duplicates.
     ///
-    /// - Parameters:
-    ///   - limit: the number of notifications that are looked at.
+    /// - Parameter limit: the number of notifications that are looked at.
     package static func recentDevices(of number: ProtocolNumber, limit: Int) -> StoreCommand<[Int64]> {
         .find(latest(limit: limit)) { rows in
             var seen: Set<Int64> = []

@@ -325,8 +325,7 @@ public enum DeliveryStorage {
         }
     }
 
-    /// - Parameters:
-    ///   - doubt: the new doubt; nil deletes it.
+    /// - Parameter doubt: the new doubt; nil deletes it.
     package static func setDoubt(_ doubt: TokenDoubt?, of device: DeviceID) -> Change {
         let (number, row) = (Value.integer(device.protocol.rawValue), Value.integer(device.row))
         guard let doubt else { return removeDoubt(number, row) }

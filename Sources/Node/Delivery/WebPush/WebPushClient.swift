@@ -60,9 +60,7 @@ package final class WebPushClient: Sendable {
 
     /// The configuration of a client for URLs that strangers choose: https only, only to public addresses, without a proxy.
     ///
-    /// - Parameters:
-    ///   - trust: the certificate authorities that are trusted.
-    ///   - allowed: networks that may be connected to although they are not public.
+    /// - Parameter allowed: networks that may be connected to although they are not public.
     package static func configuration(trust: CurlConfiguration.Trust, allowed: [AddressRange]) -> CurlConfiguration {
         var configuration = CurlConfiguration(trust: trust, maximumConnectionsPerHost: 8)
         configuration.destinations = .publicAddresses(and: allowed)

@@ -55,8 +55,7 @@ package struct WebPushKeyUse: Hashable, Sendable {
 extension MetricRegistry {
     /// Sets the gauges of a protocol's Web Push subscriptions.
     ///
-    /// - Parameters:
-    ///   - use: the numbers; nil when they can't be read now.
+    /// - Parameter use: the numbers; nil when they can't be read now.
     package func set(_ use: WebPushKeyUse?, of label: ProtocolLabel) {
         set(.webPushSubscriptions, label, WebPushKeyLabel.current, to: use.map { Double($0.current) })
         set(.webPushSubscriptions, label, WebPushKeyLabel.former, to: use.map { Double($0.former) })

@@ -8,20 +8,21 @@ package protocol ProtocolRateLimits: Sendable {
     var limiter: RateLimits { get }
     /// The label of refusals in metrics.
     var label: ProtocolLabel { get }
-    /// The counter of refusals by a limit; nil for limits that the protocol does not have. By default there are none: `waku_push_refused_total` counts
-    /// all refusals.
-    static func counter(of refusal: RateLimitTable.Refusal) -> Counter?
+    /// Names the payers in ``LimitReport``.
+    var hasher: PayerHasher { get }
+    /// By default there are none: `waku_push_refused_total` counts all refusals.
+    static var counters: LimitCounters? { get }
 }
 
 extension ProtocolRateLimits {
-    package static func counter(of refusal: RateLimitTable.Refusal) -> Counter? { nil }
+    package static var counters: LimitCounters? { nil }
 
     /// Counts refusals, and limits that are too low to divide together with the other nodes.
     package func attach(to node: NodeServices, as number: ProtocolNumber) {
         let (counters, label) = (node.counters, label)
         limiter.reportRefusals { refusal, standing in
-            if let counter = Self.counter(of: refusal) { counters.add(counter) }
-            counters.increment(.refused, label, refusal.label, StandingLabel(standing))
+            if let counter = Self.counters?[refusal] { counters.add(counter) }
+            counters.increment(.refused, label, refusal, standing)
         }
         limiter.measured(storeByteCount: node.store.byteCount)
         guard node.cluster.isShared else { return }
@@ -40,11 +41,6 @@ extension ProtocolRateLimits {
         limiter.replace(limits)
     }
 
-    /// See ``ProtocolService/nodeCountChanged(_:)``.
-    package func share(among nodeCount: Int) {
-        limiter.share(among: nodeCount)
-    }
-
     /// - Parameters:
     ///   - isSegmented: whether the message is a segment: each node applies its limits to segments independently.
     ///   - isRetry: whether this is a retry: see ``Incoming/isRetry``.
@@ -57,5 +53,22 @@ extension ProtocolRateLimits {
 
     package func refuses(for charge: Charge = .unattributed, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) -> Bool {
         limiter.refuses(for: charge, ask)
+    }
+}
+
+/// A service with limits of its own, of which each of several nodes applies its share.
+package protocol RateLimitedService: ProtocolService {
+    associatedtype OwnLimits: ProtocolRateLimits
+    var limits: OwnLimits { get }
+    var node: NodeServices { get }
+}
+
+extension RateLimitedService {
+    package var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.hasher, at: node.now()) }
+
+    package func nodeCountChanged(_ nodeCount: Int) { limits.limiter.share(among: nodeCount) }
+
+    package func recordSharedLimitUsage(_ name: String, cost: Int) {
+        limits.limiter.recordSharedLimitUsage(name, cost: cost, at: node.now())
     }
 }

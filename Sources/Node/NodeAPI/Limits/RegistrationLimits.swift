@@ -17,7 +17,6 @@ package final class RegistrationLimits: ProtocolRateLimits {
 
     /// - Parameters:
     ///   - limits: the limits of all nodes together.
-    ///   - label: the label of refusals in metrics.
     ///   - payers: equal at all nodes of an identity.
     package init(_ limits: Limits, of label: ProtocolLabel, payers: PayerHasher) {
         limiter = RateLimits(limits)
@@ -38,7 +37,6 @@ package final class RegistrationLimits: ProtocolRateLimits {
     /// Whether limits refuse a new owner. If not, it is counted.
     ///
     /// - Parameters:
-    ///   - registration: the hash of the registration.
     ///   - token: the device token, which pays; the owner if there is none.
     ///   - isReplacement: whether the row of another owner is deleted to make room.
     func refusesNew(
@@ -66,7 +64,6 @@ package final class RegistrationLimits: ProtocolRateLimits {
     /// Whether limits refuse a notification.
     ///
     /// - Parameters:
-    ///   - delivery: the id of the notification.
     ///   - owner: the compressed key.
     ///   - isKnown: whether gorush has accepted a notification for the device.
     func refuses(_ delivery: DeliveryID, to owner: [UInt8], isKnown: Bool, at now: Timestamp) -> Bool {

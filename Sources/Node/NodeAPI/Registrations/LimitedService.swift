@@ -13,9 +13,6 @@ package struct LimitedService: ProtocolService {
     private let node: NodeServices
     private let figures: ThrottledReading<DeviceFigures>
 
-    /// - Parameters:
-    ///   - registrations: its devices.
-    ///   - limits: its limits.
     /// - Throws: errors of the protocol, and `StoreError`.
     package init(
         _ spoken: any NodeProtocol, _ registrations: any OperatedRegistrations, limits: RegistrationLimits, node: NodeServices
@@ -44,7 +41,7 @@ package struct LimitedService: ProtocolService {
 
     package func nodeCountChanged(_ nodeCount: Int) {
         service.nodeCountChanged(nodeCount)
-        limits.share(among: nodeCount)
+        limits.limiter.share(among: nodeCount)
     }
 
     package func recordSharedLimitUsage(_ name: String, cost: Int) {

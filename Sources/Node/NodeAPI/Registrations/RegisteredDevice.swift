@@ -7,9 +7,6 @@ public protocol RegisteredDevice: Codable, Sendable {
     var isValid: Bool { get }
 
     /// The push address.
-    ///
-    /// - Parameters:
-    ///   - version: the version of the registration.
     func address(version: UInt64, end: Timestamp) -> DeviceAddress
 
     /// A notification of the device.

@@ -98,9 +98,6 @@ public struct SealedRegistration<Device: RegisteredDevice>: Sendable {
 
 extension NodeServices {
     /// Opens the registration in a message on its topic, if limits admit it.
-    ///
-    /// - Parameters:
-    ///   - incoming: the message.
     /// - Throws: ``Drop``, unless it is a valid registration that is sealed to one of the keys, and the owner's limits are not exceeded.
     public func open<Device>(
         _ incoming: Incoming, with keys: [PrivateKey], at now: Timestamp

@@ -96,8 +96,7 @@ struct ExpositionWriter {
         return "\(value)"
     }
 
-    /// - Parameters:
-    ///   - quotes: Whether to escape quotes too, as in label values and in the help texts of OpenMetrics.
+    /// - Parameter quotes: Whether to escape quotes too, as in label values and in the help texts of OpenMetrics.
     static func escaped(_ text: String, quotes: Bool) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {

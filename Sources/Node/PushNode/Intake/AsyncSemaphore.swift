@@ -34,8 +34,7 @@ final class AsyncSemaphore: Sendable {
 
     /// Acquires units if at least `reserve` others remain free and no task waits.
     ///
-    /// - Parameters:
-    ///   - reserve: the number of units that must remain free.
+    /// - Parameter reserve: the number of units that must remain free.
     /// - Returns: whether the units were acquired.
     func tryAcquire(_ count: Int, leaving reserve: Int = 0) -> Bool {
         state.withLock { state in

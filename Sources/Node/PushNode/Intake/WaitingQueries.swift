@@ -13,8 +13,7 @@ struct WaitingQueries<Query> {
     private var takenCount = 0
     private var pacing = Pacing()
 
-    /// - Parameters:
-    ///   - interval: the mean time between two turns under load.
+    /// - Parameter interval: the mean time between two turns under load.
     /// - Returns: the delay after which to call ``begin(at:)``; nil if a call is already due.
     mutating func add(_ queries: [Query], interval: Duration, at now: Instant) -> Duration? {
         if pacing.interval != interval { pacing = Pacing(interval: interval) }

@@ -21,8 +21,7 @@ struct RetentionClock {
 
     /// The time before which rows may be deleted. To be called every few seconds.
     ///
-    /// - Parameters:
-    ///   - uptime: the time since the start, by a monotonic clock.
+    /// - Parameter uptime: the time since the start, by a monotonic clock.
     mutating func cutoff(clock: Timestamp, uptime: Duration) -> Timestamp {
         let observed = clock - uptime
         if observed <= (start ?? observed) + Self.tolerance {

@@ -35,8 +35,7 @@ struct AnswerBuffer: Sendable {
 
     /// Adds an answer.
     ///
-    /// - Parameters:
-    ///   - due: when it may be published at the earliest; nil for at once.
+    /// - Parameter due: when it may be published at the earliest; nil for at once.
     /// - Returns: the number of answers that were dropped for lack of space, possibly including this one.
     mutating func add(_ item: Publisher.Item, due: Duration?, at now: Duration) -> Int {
         guard items.count < capacity else { return 1 }

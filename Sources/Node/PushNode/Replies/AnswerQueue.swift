@@ -41,8 +41,7 @@ final class AnswerQueue: Sendable {
 
     /// Adds an answer.
     ///
-    /// - Parameters:
-    ///   - due: when it may be published at the earliest; nil for at once.
+    /// - Parameter due: when it may be published at the earliest; nil for at once.
     /// - Returns: the number of answers that were dropped, for lack of space or because the queue has ended.
     func put(_ item: Publisher.Item, due: Duration? = nil, at now: Duration) -> Int {
         let put = state.withLock { state -> Put in

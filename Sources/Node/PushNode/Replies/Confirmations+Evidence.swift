@@ -15,8 +15,7 @@ extension Confirmations {
         /// No store gives any information.
         case unknown
 
-        /// - Parameters:
-        ///   - keepers: the places of relays whose stores keep messages at all. A message missing in another store means nothing.
+        /// - Parameter keepers: the places of relays whose stores keep messages at all. A message missing in another store means nothing.
         init(of message: Message, _ findings: StoreFindings, keepers: Set<Int>) {
             let holders = Set(findings.found.filter { $0.value.contains(message.hash) }.keys)
             let isClaimed = message.isAcknowledged || !holders.isDisjoint(with: message.places)

@@ -10,9 +10,7 @@ struct TimerWheel<Element: Sendable>: Sendable {
     private var current = 0
     private(set) var count = 0
 
-    /// - Parameters:
-    ///   - horizon: maximum time from adding an element until it is due. An element that is due later is taken after that time.
-    ///   - width: the width of a slot.
+    /// - Parameter horizon: maximum time from adding an element until it is due. An element that is due later is taken after that time.
     init(width: Duration = .milliseconds(10), horizon: Duration) {
         self.width = width
         slots = Array(repeating: [], count: Int(horizon / width) + 2)

@@ -257,20 +257,10 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case costs
 
     /// Whether it can be measured with a store other than SQLite.
-    var canUseStore: Bool {
-        switch self {
-        case .registration, .query, .request, .v01, .nodes: true
-        case .primitives, .firstQuery, .foreign, .endToEnd, .relay, .shard, .flood, .startup, .endurance, .session, .sessionStart,
-            .sessionRenewals, .webPush, .costs:
-            false
-        }
-    }
+    var canUseStore: Bool { [.registration, .query, .request, .v01, .nodes].contains(self) }
 
     /// Whether it runs only when it is named.
     var isLong: Bool {
-        switch self {
-        case .firstQuery, .nodes, .shard, .endurance, .session, .sessionStart, .sessionRenewals, .webPush, .costs: true
-        case .primitives, .registration, .query, .request, .v01, .foreign, .endToEnd, .relay, .flood, .startup: false
-        }
+        [.firstQuery, .nodes, .shard, .endurance, .session, .sessionStart, .sessionRenewals, .webPush, .costs].contains(self)
     }
 }

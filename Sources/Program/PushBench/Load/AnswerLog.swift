@@ -3,10 +3,10 @@ import Core
 import Synchronization
 import Waku
 
-/// Answers as received by the clients, and the latency of each.
-final class AnswerLog: Sendable {
+/// What is awaited, such as answers by their topics, and the latency of each.
+final class LatencyLog<Key: Hashable & Sendable>: Sendable {
     private struct State {
-        var matcher = AnswerMatcher<ContentTopic>()
+        var matcher = AnswerMatcher<Key>()
         var latencies = LatencyHistogram()
         var lastTime: UInt64 = 0
     }
@@ -17,15 +17,14 @@ final class AnswerLog: Sendable {
     var waitingCount: Int { state.withLock { $0.matcher.waitingCount } }
     var lastTime: UInt64 { state.withLock { $0.lastTime } }
 
-    func asked(_ topic: ContentTopic, at time: UInt64) {
-        state.withLock { $0.matcher.asked(topic, at: time) }
+    func asked(_ key: Key, at time: UInt64) {
+        state.withLock { $0.matcher.asked(key, at: time) }
     }
 
-    func note(_ messages: [ReceivedMessage]) {
-        let time = Clock.uptime()
+    func answered(_ keys: some Sequence<Key>, at time: UInt64) {
         state.withLock { state in
-            for received in messages {
-                guard let latency = state.matcher.answered(received.message.contentTopic, at: time) else { continue }
+            for key in keys {
+                guard let latency = state.matcher.answered(key, at: time) else { continue }
                 state.latencies.record(nanoseconds: latency)
                 state.lastTime = time
             }
@@ -46,39 +45,32 @@ final class AnswerLog: Sendable {
     }
 }
 
-/// Posts to gorush, matched by the number in the device token, and the latency of each.
-final class GorushLog: Sendable {
-    private struct State {
-        var matcher = AnswerMatcher<Int>()
-        var latencies = LatencyHistogram()
-    }
+/// Answers as received by the clients.
+typealias AnswerLog = LatencyLog<ContentTopic>
 
-    private static let mark = Array("bench-device-".utf8)
-    private let state = Mutex(State())
+extension AnswerLog {
+    func note(_ messages: [ReceivedMessage]) { answered(messages.lazy.map(\.message.contentTopic), at: Clock.uptime()) }
+}
+
+/// Posts to gorush, by the number in the device token.
+typealias GorushLog = LatencyLog<Int>
+
+extension GorushLog {
+    private static var mark: [UInt8] { Array("bench-device-".utf8) }
 
     /// The device token of the client with this number.
     @Sendable static func token(_ number: Int) -> DeviceToken {
         DeviceToken("bench-device-\(number).")
     }
 
-    var latencies: LatencyHistogram { state.withLock { $0.latencies } }
-
-    func asked(_ number: Int, at time: UInt64) {
-        state.withLock { $0.matcher.asked(number, at: time) }
-    }
-
     @Sendable func note(_ body: ByteBuffer) {
         let time = Clock.uptime()
-        let numbers = Self.numbers(in: Array(body.readableBytesView))
-        state.withLock { state in
-            for number in numbers {
-                if let latency = state.matcher.answered(number, at: time) { state.latencies.record(nanoseconds: latency) }
-            }
-        }
+        answered(Self.numbers(in: Array(body.readableBytesView)), at: time)
     }
 
     /// The numbers of all tokens in a body.
     static func numbers(in body: [UInt8]) -> [Int] {
+        let mark = mark
         var numbers: [Int] = []
         var index = 0
         while index + mark.count < body.count {

@@ -38,7 +38,8 @@ final class BenchChild: Sendable {
     /// Waits for the first complete line that `pick` accepts.
     func line<R>(_ pick: (String) -> R?) async throws -> R {
         var found: R?
-        try await Self.wait("\(process.executableURL?.lastPathComponent ?? "a process") did not respond") {
+        let name = process.executableURL?.lastPathComponent ?? "a process"
+        try await waitUntil(.seconds(60), else: "\(name) did not respond") {
             let text = String(decoding: output.flatMap { FileManager.default.contents(atPath: $0) } ?? Data(), as: UTF8.self)
             for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
                 if let value = pick(String(line)) { found = value }
@@ -47,13 +48,5 @@ final class BenchChild: Sendable {
         }
         guard let found else { throw CancellationError() }
         return found
-    }
-
-    static func wait(_ problem: String, until condition: () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !condition() {
-            guard ContinuousClock.now < deadline else { throw BenchError(code: .unavailable, message: problem) }
-            try await Task.sleep(for: .milliseconds(2))
-        }
     }
 }

@@ -30,9 +30,6 @@ extension BenchClient {
 
 extension Question {
     /// - Parameters:
-    ///   - type: The kind of the message.
-    ///   - payload: The encoded message.
-    ///   - server: The recipient.
     ///   - sender: The key that signs both layers.
     ///   - topic: The topic of the answer; nil for the sender's topic.
     fileprivate init(

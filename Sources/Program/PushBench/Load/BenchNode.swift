@@ -77,9 +77,7 @@ struct BenchNode: Sendable {
     /// - Parameters:
     ///   - clients: registered with version 1.
     ///   - count: the number of other registrations, with random keys.
-    ///   - location: where the store is.
     ///   - progress: called with the part that is stored.
-    ///   - change: changes the clients' registrations.
     /// - Returns: the size of the registrations' own data in bytes.
     @discardableResult static func seed(
         _ clients: [BenchClient], strangers count: Int = 0, identity: PrivateKey, folder: String, at location: StoreLocation = .dataFolder,

@@ -1,3 +1,4 @@
+import Core
 import Waku
 
 /// Messages delivered as fast as the node accepts them, until all are answered.
@@ -10,9 +11,7 @@ struct FullSpeed {
     let unanswered: Int
 
     static func measure(_ questions: [Question], relay: BenchRelay, batch: Int) async throws -> FullSpeed {
-        let batches = stride(from: 0, to: questions.count, by: batch).map { start in
-            questions[start..<min(start + batch, questions.count)].map(\.message)
-        }
+        let batches = questions.chunks(of: batch).map { $0.map(\.message) }
         let answered = relay.answers
         let cpu = Clock.process()
         let start = Clock.uptime()
@@ -40,10 +39,8 @@ struct OpenLoop {
     let unanswered: Int
 
     /// - Parameters:
-    ///   - questions: the measured messages.
     ///   - flood: additional messages, a multiple of `questions`; their answers are not measured.
     ///   - rate: measured messages per second.
-    ///   - relay: the relay of the node.
     static func measure(_ questions: [Question], amid flood: [Question] = [], rate: Double, relay: BenchRelay) async throws -> OpenLoop {
         let share = flood.count / max(questions.count, 1)
         var messages: [ReceivedMessage] = []

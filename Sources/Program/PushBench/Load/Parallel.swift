@@ -25,3 +25,16 @@ func makeInParallel<T: Sendable>(_ count: Int, cores: Int, _ make: @escaping @Se
         return chunks.sorted { $0.0 < $1.0 }.flatMap(\.1)
     }
 }
+
+/// Waits until a condition holds.
+///
+/// - Throws: ``BenchError`` with `problem` if it does not within the limit.
+func waitUntil(
+    _ limit: Duration, interval: Duration = .milliseconds(2), else problem: String, _ condition: () async -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + limit
+    while await !condition() {
+        guard ContinuousClock.now < deadline else { throw BenchError(code: .unavailable, message: problem) }
+        try await Task.sleep(for: interval)
+    }
+}

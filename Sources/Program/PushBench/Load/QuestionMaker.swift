@@ -30,9 +30,7 @@ struct QuestionMaker: Sendable {
             ? await makeInParallel(clients.count, cores: cores) { KeyDerivation.topicKey(StatusTopics.query(clients[$0].keyHash)) } : []
     }
 
-    /// - Parameters:
-    ///   - count: the number of messages.
-    ///   - start: the number of messages made before.
+    /// - Parameter start: the number of messages made before.
     func make(_ count: Int, after start: Int) async -> [Question] {
         await makeInParallel(count, cores: cores) { question(start + $0) }
     }

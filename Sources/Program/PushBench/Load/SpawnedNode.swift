@@ -1,5 +1,6 @@
 import CurlClient
 import Foundation
+import WakuCrypto
 
 /// `waku-push serve` as a separate process, to measure its memory and CPU time.
 final class SpawnedNode: Sendable {
@@ -18,6 +19,15 @@ final class SpawnedNode: Sendable {
                 "--reply-delay",
                 "off", "--derive-ahead", "off",
             ] + relays.flatMap { ["--relay", $0] })
+    }
+
+    /// Writes the identity file of a node, and returns its path.
+    static func writeIdentity(_ key: PrivateKey, in folder: String) throws(BenchError) -> String {
+        let (path, digits) = (folder + "/id.key", key.withBytes { hexString($0) } + "\n")
+        guard FileManager.default.createFile(atPath: path, contents: Data(digits.utf8), attributes: [.posixPermissions: 0o600]) else {
+            throw .disk
+        }
+        return path
     }
 
     var usage: ProcessUsage { ProcessUsage(of: process.id) }

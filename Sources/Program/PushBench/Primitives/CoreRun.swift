@@ -28,7 +28,6 @@ struct CoreRun: Sendable {
     ///
     /// - Parameters:
     ///   - cores: the number of threads.
-    ///   - duration: the approximate duration.
     ///   - makeOperation: called on each thread to make its operation, which returns the number of operations done.
     static func measure(
         cores: Int, for duration: Duration, _ makeOperation: @escaping @Sendable () throws -> () throws -> Int

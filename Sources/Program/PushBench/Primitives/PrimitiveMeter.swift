@@ -39,61 +39,34 @@ package struct PrimitiveMeter: Sendable {
             return CoreOperation(run: try localOperation(of: primitive))
         }
         let database = try BarePostgreSQL(address, isReader: true)
-        let run: () throws -> Int
-        if let rowCount = primitive.transactionRowCount {
-            run = {
-                try database.upsert(rowCount: rowCount)
-                return rowCount
+        let run =
+            if let rowCount = primitive.transactionRowCount {
+                counted(rowCount) { try database.upsert(rowCount: rowCount) }
+            } else {
+                counted(100) { try database.select(rowCount: 100) }
             }
-        } else {
-            run = {
-                try database.select(rowCount: 100)
-                return 100
-            }
-        }
         return CoreOperation(run: run, serverTime: database.serverTime)
     }
 
     private func localOperation(of primitive: Primitive) throws -> () throws -> Int {
+        func database() throws -> BareDatabase { try BareDatabase(path: databasePath, isReader: true) }
         if let rowCount = primitive.transactionRowCount {
-            let database = try BareDatabase(path: databasePath, isReader: true)
-            return {
-                try database.upsert(rowCount: rowCount)
-                return rowCount
-            }
+            return counted(rowCount) { [database = try database()] in try database.upsert(rowCount: rowCount) }
         }
-        if primitive == .insert100 {
-            let database = try BareDatabase(path: databasePath, isReader: true)
-            return {
-                try database.insert(rowCount: 100)
-                return 100
-            }
+        switch primitive {
+        case .insert100: return counted(100) { [database = try database()] in try database.insert(rowCount: 100) }
+        case .select: return counted(100) { [database = try database()] in try database.select(rowCount: 100) }
+        case .append100: return counted(100) { [log = try BareLog(path: folder + "/bare.log")] in try log.append(rowCount: 100) }
+        case .protobufDecode: return counted(1, BareProtobuf().decode)
+        case .protobufEncode: return counted(1, BareProtobuf().encode)
+        default: return counted(1, Self.cryptography(of: primitive))
         }
-        if primitive == .append100 {
-            let log = try BareLog(path: folder + "/bare.log")
-            return {
-                try log.append(rowCount: 100)
-                return 100
-            }
-        }
-        if primitive == .select {
-            let database = try BareDatabase(path: databasePath, isReader: true)
-            return {
-                try database.select(rowCount: 100)
-                return 100
-            }
-        }
-        if primitive == .protobufDecode || primitive == .protobufEncode {
-            let protobuf = BareProtobuf()
-            return primitive == .protobufDecode ? counted(protobuf.decode) : counted(protobuf.encode)
-        }
-        return counted(Self.cryptography(of: primitive))
     }
 
-    private func counted(_ body: @escaping () -> Void) -> () throws -> Int {
+    private func counted(_ count: Int, _ body: @escaping () throws -> Void) -> () throws -> Int {
         {
-            body()
-            return 1
+            try body()
+            return count
         }
     }
 

@@ -95,13 +95,8 @@ package struct SessionBench: Sendable {
 
     /// - Throws: ``BenchError`` when the condition does not hold within a minute.
     static func wait(_ step: String, _ condition: () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !condition() {
-            guard ContinuousClock.now < deadline else {
-                throw BenchError(code: .unavailable, message: "not within a minute: \(step); does another program use all cores?")
-            }
-            try await Task.sleep(for: .milliseconds(1))
-        }
+        let problem = "not within a minute: \(step); does another program use all cores?"
+        try await waitUntil(.seconds(60), interval: .milliseconds(1), else: problem, condition)
     }
 }
 

@@ -66,9 +66,7 @@ struct SessionStartBench: Sendable {
             try Task.checkCancellation()
             settings.progress("session start: \(subscriptionCount) subscriptions", Double(start) / Double(subscriptionCount))
             let requests = (start..<min(start + Self.chunk, subscriptionCount)).compactMap { Self.subscription($0, at: now) }
-            let commands = stride(from: 0, to: requests.count, by: Self.body).map { first in
-                subscriptions.apply(Array(requests[first..<min(first + Self.body, requests.count)]), rules, at: now) { nil }
-            }
+            let commands = requests.chunks(of: Self.body).map { subscriptions.apply(Array($0), rules, at: now) { nil } }
             for result in await store.commitEach(commands) { _ = try result.get() }
         }
         try store.close()

@@ -7,9 +7,7 @@ struct AnswerMatcher<Topic: Hashable & Sendable>: Sendable {
     private var waiting: [Topic: [UInt64]] = [:]
     private(set) var waitingCount = 0
 
-    /// - Parameters:
-    ///   - topic: the topic of the answer.
-    ///   - time: in nanoseconds of ``Clock/uptime()``.
+    /// - Parameter time: in nanoseconds of ``Clock/uptime()``.
     mutating func asked(_ topic: Topic, at time: UInt64) {
         waiting[topic, default: []].append(time)
         waitingCount += 1

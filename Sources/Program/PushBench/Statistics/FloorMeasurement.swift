@@ -2,12 +2,7 @@
 struct FloorMeasurement: Sendable {
     private(set) var parts: [BenchResult.FloorPart] = []
 
-    /// - Parameters:
-    ///   - name: the library call.
-    ///   - cost: the cost of a call.
-    ///   - count: the number of calls.
-    ///   - limit: the number of calls in the limit; nil if it is the same.
-    ///   - reason: the purpose of the calls.
+    /// - Parameter limit: the number of calls in the limit; nil if it is the same.
     mutating func add(_ name: String, _ cost: FloorCost, times count: Double = 1, limit: Double? = nil, _ reason: String) {
         parts.append(
             BenchResult.FloorPart(

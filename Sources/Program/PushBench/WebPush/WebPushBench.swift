@@ -130,9 +130,7 @@ package struct WebPushBench: Sendable {
     private func round(_ count: Int, _ run: Run) async throws -> FullSpeed {
         let questions = await make(count, run)
         let (total, accepted) = (count * Self.fanOut, run.accepted)
-        let batches = stride(from: 0, to: count, by: settings.batch).map { start in
-            questions[start..<min(start + settings.batch, count)].map(\.message)
-        }
+        let batches = questions.chunks(of: settings.batch).map { $0.map(\.message) }
         let (cpu, start) = (Clock.process(), Clock.uptime())
         await run.relay.feed(batches)
         var (last, end) = (accepted, start)

@@ -93,19 +93,16 @@ extension ProtocolLines {
         self.init(
             hasSeveralPlatforms: false,
             export: { store, filter, writer in
-                var export = LineExport()
                 try registrations.forEach(OwnerFilter(filter), in: store) { opened in
-                    export.add {
-                        let row = opened.row
-                        try writer.add(
-                            RegistrationsFile.Line(
-                                added: .init(
-                                    protocol: name, owner: Data(row.owner), version: row.version, mark: row.mark,
-                                    changedAt: row.changedAt.rawValue, end: row.end.rawValue, content: opened.content.map { Data($0) },
-                                    isUsed: row.isUsed)))
+                    let row = opened.row
+                    return writer.add {
+                        RegistrationsFile.Line(
+                            added: .init(
+                                protocol: name, owner: Data(row.owner), version: row.version, mark: row.mark,
+                                changedAt: row.changedAt.rawValue, end: row.end.rawValue, content: opened.content.map { Data($0) },
+                                isUsed: row.isUsed))
                     }
                 }
-                try export.finish()
             },
             entry: { line, _ in
                 guard let added = line.added, added.protocol == name else { return nil }

@@ -151,9 +151,8 @@ extension Admin.Registrations {
                 try await audited(.registrationsRemove) {
                     for record in records { _ = try await store.commit(StatusV01Server.Records.remove(record.keyHash, at: .now())) }
                     for device in added { _ = try await store.commit(device.registrations.end(device.row)) }
-                    for start in stride(from: 0, to: ends.count, by: Self.chunk) {
-                        let chunk = Array(ends[start..<min(start + Self.chunk, ends.count)])
-                        for result in await store.commitEach(chunk) { try result.get() }
+                    for chunk in ends.chunks(of: Self.chunk) {
+                        for result in await store.commitEach(Array(chunk)) { try result.get() }
                     }
                 }
             }

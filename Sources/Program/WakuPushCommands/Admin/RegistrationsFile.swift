@@ -62,6 +62,8 @@ struct RegistrationsFileWriter {
     private let key: SymmetricKey
     private let file = hexString(randomBytes(16))
     private(set) var count = 0
+    /// Kept apart from the errors of the store, which reads the rows: a full disk under the file is not one.
+    private var failure: (any Error)?
 
     /// - Throws: ``CommandFailure`` when the file exists already or can't be created.
     init(_ path: String, identity: PrivateKey) throws(CommandFailure) {
@@ -78,12 +80,22 @@ struct RegistrationsFileWriter {
     }
 
     /// Writes a line with a record.
-    mutating func add(_ line: RegistrationsFile.Line) throws {
-        try seal(line)
-        count += 1
+    ///
+    /// - Returns: whether to go on with the next row.
+    mutating func add(_ line: () throws -> RegistrationsFile.Line) -> Bool {
+        guard failure == nil else { return false }
+        do {
+            try seal(try line())
+            count += 1
+        } catch {
+            failure = error
+        }
+        return failure == nil
     }
 
+    /// - Throws: the error of the row that could not be written.
     func finish() throws {
+        if let failure { throw failure }
         try seal(RegistrationsFile.Line(end: count))
         guard fsync(descriptor) == 0 else { throw full }
         close(descriptor)

@@ -9,8 +9,7 @@ import WakuCrypto
 extension AdminAPI.TestPush {
     /// Posts it, or writes it for a preview.
     ///
-    /// - Parameters:
-    ///   - format: of a server, by its place.
+    /// - Parameter format: of a server, by its place.
     func carryOut(
         rules: [EndpointRule], format: (Int) -> NotificationFormat, post: (Int, Notification) async throws -> PostResult
     ) async rethrows -> AdminAPI.TestedPush {

@@ -17,30 +17,21 @@ extension Client {
                   waku-push client discover --state alice --server 0x04… 0x04…
                 """)
 
-        @OptionGroup var state: ClientStateOptions
+        @OptionGroup var state: RememberedClientOptions
         @OptionGroup var client: ClientOptions
         @Option(name: .customLong("server"), help: "A push server to query, by its public key, full or compressed; repeat it for several.")
         var servers: [PublicKeyArgument] = []
         @OptionGroup var registrant: RegistrantOptions
 
-        func validate() throws {
-            _ = try state.required()
-        }
-
         func execute() async throws {
             let key = try registrant.required().key
-            let found = try await ClientSession.run(state.required(), client) { [client, servers] session in
+            let found = try await ClientSession.run(state.folder, client) { [client, servers] session in
                 session.client.setQueryServers(servers.map { PushServer(key: $0.key) })
                 let devices = try await session.client.discover(key, timeout: client.timeout.duration)
                 return (devices: devices, flaw: session.client.advertisementFlaw(of: key), obstacle: session.obstacle)
             }
             try KnownDeviceRow.print(found.devices, asJSON: client.json)
-            guard found.devices.isEmpty else { return }
-            if let flaw = found.flaw {
-                throw CommandFailure(.data, "no device is known: the registrant's advertisement \(flaw.explanation)")
-            }
-            if let obstacle = found.obstacle { throw CommandFailure(.unavailable, "no device is known: \(obstacle)") }
-            throw CommandFailure(.unavailable, "no device is known: none is advertised, and no server answered")
+            if found.devices.isEmpty { throw CommandFailure.noDevice(found.flaw, found.obstacle) }
         }
     }
 }

@@ -82,35 +82,59 @@ extension Client {
         }
 
         private func register(_ folder: ClientFolder) async throws {
-            let timeout = client.timeout.duration
             let profile = try wishes.profile()
-            let (states, obstacle) = try await ClientSession.run(folder, client) { [servers] session in
-                let client = session.client
+            try await ClientSession.changeRegistrations(of: folder, client, runCommand: "client run") { [servers] client, timeout in
                 let named = servers.isEmpty ? client.namedServers : servers.map(\.server)
-                guard !named.isEmpty else { throw CommandFailure(.usage, "--server is missing: give the public key of a push server") }
-                let states = try await client.register(profile, with: named, enablesReceiving: true, timeout: timeout)
-                await client.waitUntilAdvertised(timeout: timeout)
-                return (states, session.obstacle)
+                guard !named.isEmpty else { throw CommandFailure.noServer }
+                return try await client.register(profile, with: named, enablesReceiving: true, timeout: timeout)
             }
-            try ServerStateRow.print(states, asJSON: client.json)
-            for (server, status) in states.sorted(by: { $0.key.hex < $1.key.hex }) {
-                guard case .refused(let reason) = status else { continue }
-                throw CommandFailure(.data, "server \(server.hex) refused: \(reason.rawValue)")
-            }
-            if let failure = CommandFailure(unanswered: states, obstacle, client.timeout) { throw failure }
         }
     }
 }
 
+extension RunningClient {
+    /// Changes the registrations of the client of a folder, and prints the state at each server.
+    ///
+    /// - Parameters:
+    ///   - runCommand: The command that retries servers that don't answer in time.
+    ///   - mayBeRefused: Whether a refusal is no failure.
+    static func changeRegistrations(
+        of folder: ClientFolder, _ options: ClientOptions, runCommand: String, mayBeRefused: Bool = false,
+        by change: @Sendable @escaping (Client, _ timeout: Duration) async throws -> [PublicKey: RegistrationStatus]
+    ) async throws {
+        let timeout = options.timeout.duration
+        let (states, obstacle) = try await run(folder, options) { session in
+            let states = try await change(session.client, timeout)
+            await session.client.waitUntilAdvertised(timeout: timeout)
+            return (states, session.obstacle)
+        }
+        try ServerStateRow.print(states, asJSON: options.json)
+        if !mayBeRefused {
+            for (server, status) in states.sorted(by: { $0.key.hex < $1.key.hex }) {
+                guard case .refused(let reason) = status else { continue }
+                throw CommandFailure(.data, "server \(server.hex) refused: \(reason.rawValue)")
+            }
+        }
+        if let failure = CommandFailure(unanswered: states, obstacle, options.timeout, command: runCommand) { throw failure }
+    }
+}
+
 extension CommandFailure {
+    static var noServer: CommandFailure { CommandFailure(.usage, "--server is missing: give the public key of a push server") }
+
+    /// The failure of a command that found no device.
+    static func noDevice(_ flaw: AdvertisementFlaw?, _ obstacle: String?) -> CommandFailure {
+        if let flaw { return CommandFailure(.data, "no device is known: the registrant's advertisement \(flaw.explanation)") }
+        return CommandFailure(.unavailable, "no device is known: \(obstacle ?? "none is advertised, and no server answered")")
+    }
+
     /// Returns nil when every server answered.
     ///
     /// - Parameters:
     ///   - obstacle: Why no messages are sent or received; nil when a relay is attached.
     ///   - timeout: How long the command waited for answers.
-    ///   - command: The command that continues the registration.
-    init?(
-        unanswered states: [PublicKey: RegistrationStatus], _ obstacle: String?, _ timeout: DurationArgument, command: String = "client run"
+    fileprivate init?(
+        unanswered states: [PublicKey: RegistrationStatus], _ obstacle: String?, _ timeout: DurationArgument, command: String
     ) {
         let silent = states.filter { if case .pending = $0.value { true } else { false } }.keys.map(\.hex).sorted()
         guard let first = silent.first else { return nil }
@@ -126,6 +150,8 @@ struct ServerStateRow: Encodable {
     let state: String
     let version: UInt64?
     let tries: Int
+    /// Only in `client status`.
+    var nextTryInSeconds: Int64?
 
     init(_ server: PublicKey, _ status: RegistrationStatus) {
         self.server = server.hex

@@ -29,17 +29,13 @@ extension Client {
 /// The options of `client run`, and of its version 0.1.
 struct ClientRunOptions: ParsableArguments {
     @OptionGroup var client: ClientOptions
-    @OptionGroup var state: ClientStateOptions
+    @OptionGroup var state: RememberedClientOptions
     @Option(help: "Switch receiving on, with what was registered last, or off, which ends all registrations. Remembered.")
     var receiving: SwitchArgument?
     @Option(help: "Switch sending on or off. Remembered.") var sending: SwitchArgument?
 
-    func validate() throws {
-        _ = try state.required()
-    }
-
     func run<Client: RunnableClient>(_ type: Client.Type) async throws {
-        try await RunningClient<Client>.run(state.required(), client) { [json = client.json, receiving, sending] session in
+        try await RunningClient<Client>.run(state.folder, client) { [json = client.json, receiving, sending] session in
             try await session.printEvents(asJSON: json, receiving, sending)
         }
     }

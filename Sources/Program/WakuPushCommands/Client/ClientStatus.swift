@@ -22,7 +22,7 @@ extension Client {
                   waku-push client status --state bob --public-key
                 """)
 
-        @OptionGroup var state: ClientStateOptions
+        @OptionGroup var state: RememberedClientOptions
         @OptionGroup var client: ClientOptions
 
         @Flag(help: "Print the client's public key alone.")
@@ -35,13 +35,12 @@ extension Client {
         var ping = false
 
         func validate() throws {
-            _ = try state.required()
             if publicKey, verify || ping { throw ValidationError("--public-key prints the key alone: leave out --verify and --ping") }
             if publicKey, client.json { throw ValidationError("give one of --json and --public-key") }
         }
 
         func execute() async throws {
-            let folder = try state.required()
+            let folder = state.folder
             try folder.expectClient()
             if verify || ping { return try await printVerified(folder) }
             let report = ClientStatusReport(try await folder.open([]))
@@ -68,14 +67,6 @@ extension Client {
 
 /// The state of a client, without tokens.
 struct ClientStatusReport: Encodable {
-    struct Server: Encodable {
-        let server: String
-        let state: String
-        let version: UInt64?
-        let tries: Int
-        let nextTryInSeconds: Int64?
-    }
-
     struct Contact: Encodable {
         let registrant: String
         let devices: Int
@@ -87,7 +78,7 @@ struct ClientStatusReport: Encodable {
     let installation: String
     let receiving: Bool
     let sending: Bool
-    let servers: [Server]
+    let servers: [ServerStateRow]
     let contacts: [Contact]
     /// The servers' answers; nil if they were not asked.
     var checks: [RegistrationCheckRow]?
@@ -98,10 +89,9 @@ struct ClientStatusReport: Encodable {
         receiving = client.isReceiving
         sending = client.isSending
         servers = client.registrations.map { key, status in
-            let row = ServerStateRow(key, status)
-            return Server(
-                server: row.server, state: row.state, version: row.version, tries: row.tries,
-                nextTryInSeconds: client.nextTry(at: key)?.components.seconds)
+            var row = ServerStateRow(key, status)
+            row.nextTryInSeconds = client.nextTry(at: key)?.components.seconds
+            return row
         }.sorted { $0.server < $1.server }
         contacts = client.contacts.map { contact in
             let devices = client.devices(of: contact)

@@ -58,18 +58,9 @@ extension Client {
 }
 
 extension RunningClient {
-    /// Ends the registrations of the client of a folder, and prints the state at each server.
-    ///
-    /// - Parameter runCommand: The command that retries servers that don't answer in time.
+    /// Ends the registrations of the client of a folder.
     static func unregister(_ folder: ClientFolder, _ options: ClientOptions, runCommand: String) async throws {
         try folder.expectClient()
-        let timeout = options.timeout.duration
-        let (states, obstacle) = try await run(folder, options) { session in
-            let states = await session.client.unregister(timeout: timeout)
-            await session.client.waitUntilAdvertised(timeout: timeout)
-            return (states, session.obstacle)
-        }
-        try ServerStateRow.print(states, asJSON: options.json)
-        if let failure = CommandFailure(unanswered: states, obstacle, options.timeout, command: runCommand) { throw failure }
+        try await changeRegistrations(of: folder, options, runCommand: runCommand, mayBeRefused: true) { await $0.unregister(timeout: $1) }
     }
 }

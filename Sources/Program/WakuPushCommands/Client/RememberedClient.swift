@@ -10,11 +10,6 @@ struct ClientStateOptions: ParsableArguments {
     @Option(help: "The folder of a remembered client: its key and its state. Made if it is missing.")
     var state: String?
 
-    func required() throws -> ClientFolder {
-        guard let state else { throw ValidationError("Missing expected argument '--state <state>'") }
-        return ClientFolder(path: state)
-    }
-
     /// nil: no state is kept.
     var folder: ClientFolder? { state.map(ClientFolder.init) }
 
@@ -26,6 +21,17 @@ struct ClientStateOptions: ParsableArguments {
             throw ValidationError(
                 state == nil ? "--\(name) is for clients with --state" : "--\(name) is for commands without --state: see --help")
         }
+    }
+}
+
+/// ``ClientStateOptions`` of a command for remembered clients only.
+struct RememberedClientOptions: ParsableArguments {
+    @OptionGroup private var options: ClientStateOptions
+
+    var folder: ClientFolder { ClientFolder(path: options.state ?? "") }
+
+    func validate() throws {
+        if options.state == nil { throw ValidationError("Missing expected argument '--state <state>'") }
     }
 }
 

@@ -15,14 +15,11 @@ extension Serve {
     /// The errors are kept with those of the environment.
     ///
     /// - Parameter arguments: the command line, without the program's name.
-    /// - Throws: ``CommandFailure`` if an option of a protocol of another package has no value.
-    static func readableArguments(_ arguments: [String]) throws(CommandFailure) -> [String] {
-        guard arguments.first == "serve" || arguments.starts(with: ["config", "check"]) else {
-            return try ServeOption.removingAdded(arguments)
-        }
+    static func readableArguments(_ arguments: [String]) -> [String] {
+        guard arguments.first == "serve" || arguments.starts(with: ["config", "check"]) else { return arguments }
         let (kept, failures) = ServeOption.removingInvalidValues(arguments)
         for failure in failures { Environment.note(failure) }
-        return try ServeOption.removingAdded(kept)
+        return kept
     }
 
     /// The values of the options that protocols of other packages declare, by name; defaults included.

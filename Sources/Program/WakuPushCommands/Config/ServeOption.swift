@@ -17,7 +17,7 @@ struct ServeOption {
 
     static var all: [ServeOption] { Settings.all + added }
 
-    /// The options of protocols of other packages. ArgumentParser does not know them: ``removingAdded(_:)``.
+    /// The options of protocols of other packages, which ``AddedOptions`` declares to ArgumentParser.
     static var added: [ServeOption] { NodeAssembly.addedOptions.map(ServeOption.init) }
 
     static var names: Set<String> { Set(all.map(\.name)) }
@@ -81,55 +81,6 @@ struct ServeOption {
         }
         return (kept, failures)
     }
-
-    /// Removes the options of protocols of other packages from the command line of a command that takes the options of serve; their values are read by
-    /// ``value(_:)``.
-    ///
-    /// - Parameter arguments: the command line, without the program's name.
-    /// - Throws: ``CommandFailure`` if one has no value.
-    static func removingAdded(_ arguments: [String]) throws(CommandFailure) -> [String] {
-        let added = Dictionary(uniqueKeysWithValues: added.map { ("--\($0.name)", $0) })
-        guard !added.isEmpty, takesOptions(arguments) else { return arguments }
-        var kept: [String] = []
-        var rest = arguments[...]
-        while let argument = rest.popFirst() {
-            guard argument != "--" else { return kept + [argument] + rest }
-            if let option = added[argument] {
-                guard let value = rest.popFirst(), !value.hasPrefix("-") else {
-                    throw CommandFailure(.usage, "\(argument) is missing its value: give \(option.form?.allowed ?? "one")")
-                }
-            } else if added[String(argument.prefix { $0 != "=" })] == nil {
-                kept.append(argument)
-            }
-        }
-        return kept
-    }
-
-    /// Whether the command of a command line takes the options of serve.
-    ///
-    /// - Parameter words: the command line, without the program's name.
-    static func takesOptions(_ words: [String]) -> Bool {
-        [["serve"], ["doctor"], ["config", "check"], ["config", "show"]].contains { words.starts(with: $0) }
-    }
-
-    /// The options of protocols of other packages as `--help` lists them; empty if there are none.
-    static func addedHelp(columns: Int) -> String {
-        let indent = String(repeating: " ", count: helpIndent)
-        return NodeAssembly.added.filter { !$0.options.isEmpty }.map { added in
-            let lines = added.options.map(\.form).map { form in
-                let label = "  --\(form.name) <\(form.name)>"
-                let text = form.help + (form.standard.map { " (default: \($0))" } ?? "")
-                let lines = wrapped(text, width: max(20, columns - helpIndent))
-                guard label.count < helpIndent else { return ([label] + lines.map { indent + $0 }).joined(separator: "\n") }
-                let first = label.padding(toLength: helpIndent, withPad: " ", startingAt: 0) + (lines.first ?? "")
-                return ([first] + lines.dropFirst().map { indent + $0 }).joined(separator: "\n")
-            }
-            return "\n\(added.name.uppercased()) OPTIONS:\n" + lines.joined(separator: "\n") + "\n"
-        }.joined()
-    }
-
-    /// The column of the descriptions in ArgumentParser's help.
-    private static let helpIndent = 26
 
     static func wrapped(_ text: String, width: Int) -> [String] {
         var lines: [String] = []

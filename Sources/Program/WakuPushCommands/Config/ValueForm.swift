@@ -24,11 +24,11 @@ struct ValueForm: Sendable {
 
     /// The message for a value that is not allowed.
     ///
-    /// - Parameters:
-    ///   - source: the option, an environment variable, or file, line and key.
+    /// - Parameter source: the option, an environment variable, or file, line and key.
     static func problem(_ source: String, option: String, value: String, allowed: String) -> CommandFailure {
         let shown = value.count > 60 ? value.prefix(60) + "…" : value
-        return CommandFailure(.usage, "\(source) has an invalid value for --\(option), \"\(shown)\": give \(allowed)")
+        let target = source == "--\(option)" ? "" : " for --\(option)"
+        return CommandFailure(.usage, "\(source) has an invalid value\(target), \"\(shown)\": give \(allowed)")
     }
 }
 

@@ -21,8 +21,7 @@ struct DemoStage: Sendable {
 
     /// Runs all of them, and the script until it ends.
     ///
-    /// - Parameters:
-    ///   - configure: sets up the node, once the receiver runs. Returns the gorush servers, and their description.
+    /// - Parameter configure: sets up the node, once the receiver runs. Returns the gorush servers, and their description.
     static func run(
         in folder: String, receiver: @escaping @Sendable () async throws -> Void,
         configure: (inout ServerConfiguration) async throws -> (endpoints: [GorushEndpoint], receiver: String),

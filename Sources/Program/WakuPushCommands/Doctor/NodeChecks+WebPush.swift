@@ -9,8 +9,6 @@ extension NodeChecks {
         (daemon?.findings ?? []).filter { ["web push", "web push keys"].contains($0.check) }
     }
 
-    /// - Parameters:
-    ///   - contact: the operator's address.
     static func webPushSettings(key: String, contact: String) -> Finding {
         Finding("web push settings", .ok, "VAPID public key \(key), contact \(contact)")
     }

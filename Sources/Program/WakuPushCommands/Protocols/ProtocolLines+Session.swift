@@ -34,40 +34,32 @@ extension ProtocolLines {
     static let session = ProtocolLines(
         hasSeveralPlatforms: true,
         export: { store, filter, writer in
-            var export = LineExport()
             if filter.isRegistered != false {
                 var selected = SubscriptionFilter()
                 selected.signedBefore = filter.changedBefore.map { $0.rawValue / 1_000_000_000 }
                 selected.signedSince = filter.changedSince.map { $0.rawValue / 1_000_000_000 }
                 let subscriptions = SessionServer.Subscriptions(store.sealer)
                 try SessionServer.Subscriptions.forEach(selected, in: store) { summary in
-                    export.add {
+                    writer.add {
                         let content = try subscriptions.open(summary).encoded()
-                        try writer.add(
-                            RegistrationsFile.Line(subscription: .init(service: summary.service.rawValue, content: Data(content))))
+                        return RegistrationsFile.Line(subscription: .init(service: summary.service.rawValue, content: Data(content)))
                     }
                 }
-                try export.finish()
             }
             guard filter.isRegistered != true else { return }
             try SessionServer.Subscriptions.forEachLeftName(in: store) { left in
-                export.add {
-                    try writer.add(
-                        RegistrationsFile.Line(
-                            unsubscribedName: .init(name: Data(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt)))
+                writer.add {
+                    RegistrationsFile.Line(
+                        unsubscribedName: .init(name: Data(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt))
                 }
             }
-            try export.finish()
             // Last, because a subscription whose time is already known would count as a replay.
             try SessionServer.Subscriptions.forEachAheadTime(in: store) { ahead in
-                export.add {
-                    try writer.add(
-                        RegistrationsFile.Line(
-                            aheadTime: .init(
-                                name: Data(ahead.name), kind: ahead.kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt)))
+                writer.add {
+                    RegistrationsFile.Line(
+                        aheadTime: .init(name: Data(ahead.name), kind: ahead.kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt))
                 }
             }
-            try export.finish()
         },
         entry: { line, _ in
             if let subscription = line.subscription, let service = PushService(rawValue: subscription.service),

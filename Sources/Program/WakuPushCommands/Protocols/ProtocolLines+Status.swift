@@ -40,21 +40,18 @@ extension ProtocolLines {
     static let status = ProtocolLines(
         hasSeveralPlatforms: false,
         export: { store, filter, writer in
-            var export = LineExport()
             let identities = try store.read(StoreIdentities.all())
             let marks = identities.first.map { ServerMarks(known: identities, identity: $0) }
             try StatusServer.Registrations(store.sealer).forEachRecord(filter, in: store) { record in
-                export.add {
-                    try writer.add(
-                        RegistrationsFile.Line(
-                            record: .init(
-                                keyHash: Data(record.key.keyHash.bytes), installation: Data(record.key.installationID.bytes),
-                                version: record.version, changedAt: record.changedAt.rawValue,
-                                registration: record.registration.map { Data($0) }, neverAsked: record.isNeverAsked ? true : nil,
-                                identity: marks?.identity(with: record.key.server).map { Data($0.compressed) })))
+                writer.add {
+                    RegistrationsFile.Line(
+                        record: .init(
+                            keyHash: Data(record.key.keyHash.bytes), installation: Data(record.key.installationID.bytes),
+                            version: record.version, changedAt: record.changedAt.rawValue,
+                            registration: record.registration.map { Data($0) }, neverAsked: record.isNeverAsked ? true : nil,
+                            identity: marks?.identity(with: record.key.server).map { Data($0.compressed) }))
                 }
             }
-            try export.finish()
         },
         entry: { line, owner in
             guard let record = line.record, let keyHash = KeyHash(bytes: Array(record.keyHash)) else { return nil }

@@ -24,23 +24,20 @@ extension ProtocolLines {
     static let statusV01 = ProtocolLines(
         hasSeveralPlatforms: true,
         export: { store, filter, writer in
-            var export = LineExport()
             let identities = try store.read(StoreIdentities.all())
             let marks = identities.first.map { ServerMarks(known: identities, identity: $0) }
             try StatusV01Server.Records(store.sealer).forEach(in: store) { record in
                 guard filter.isRegistered.map({ $0 == (record.preferences != nil) }) ?? true,
                     filter.changedBefore.map({ record.changedAt < $0 }) ?? true, filter.changedSince.map({ record.changedAt >= $0 }) ?? true
                 else { return true }
-                return export.add {
-                    try writer.add(
-                        RegistrationsFile.Line(
-                            v01: .init(
-                                keyHash: Data(record.keyHash.bytes), version: record.version, changedAt: record.changedAt.rawValue,
-                                preferences: record.preferences.map { Data($0) },
-                                identity: marks?.identity(with: record.keyHash.server).map { Data($0.compressed) })))
+                return writer.add {
+                    RegistrationsFile.Line(
+                        v01: .init(
+                            keyHash: Data(record.keyHash.bytes), version: record.version, changedAt: record.changedAt.rawValue,
+                            preferences: record.preferences.map { Data($0) },
+                            identity: marks?.identity(with: record.keyHash.server).map { Data($0.compressed) }))
                 }
             }
-            try export.finish()
         },
         entry: { line, owner in
             guard let record = line.v01, let keyHash = V01.KeyHash(bytes: Array(record.keyHash)) else { return nil }

@@ -9,8 +9,6 @@ struct ProtocolOptions {
     let all: [any OptionalProtocolOptions]
 
     /// Configures the protocols that are on.
-    ///
-    /// - Parameter failures: takes the errors.
     func apply(to configuration: inout ServerConfiguration, _ failures: ConfigurationFailures) {
         for options in all {
             options.check(failures)

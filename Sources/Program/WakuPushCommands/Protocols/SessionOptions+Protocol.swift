@@ -52,9 +52,7 @@ extension SessionOptions: OptionalProtocolOptions {
         return SessionChecks.doctor(setup, daemon: examination.daemonFindings)
     }
 
-    /// - Parameters:
-    ///   - path: the path of the key file.
-    ///   - isRead: the daemon could read it, even if this user can't.
+    /// - Parameter isRead: the daemon could read it, even if this user can't.
     private func onionKeyProblem(_ path: String?, isRead: Bool) -> String? {
         guard !isRead else { return nil }
         guard let path else { return "--session-onion-key is missing: make a key with waku-push session key new --out onion.key" }

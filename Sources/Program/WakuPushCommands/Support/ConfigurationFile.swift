@@ -128,8 +128,7 @@ struct ConfigurationFile {
         problems = failures.failures
     }
 
-    /// - Parameters:
-    ///   - noun: the name of the item, for error messages.
+    /// - Parameter noun: the name of the item, for error messages.
     /// - Returns: the entry without the keys that can't be read; nil if it has no keys.
     private static func entry(
         in item: Node, keys: Set<String>, _ noun: String, _ path: String, _ failures: ConfigurationFailures

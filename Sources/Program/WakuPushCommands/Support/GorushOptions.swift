@@ -130,8 +130,7 @@ struct GorushOptions: ParsableArguments {
     /// The minimum exceeds the time that requests wait for an outcome; after the maximum a notification has expired.
     private static let timeouts = Duration.seconds(5)...Duration.seconds(600)
 
-    /// - Parameters:
-    ///   - name: the option's name, for the error message.
+    /// - Parameter name: the option's name, for the error message.
     fileprivate static func timeout(_ argument: DurationArgument, _ name: String) throws(CommandFailure) -> Duration {
         guard timeouts.contains(argument.duration) else { throw CommandFailure(.usage, "\(name) must be from 5s to 10m") }
         return argument.duration
@@ -165,8 +164,7 @@ struct GorushSettings {
 
     /// Where a setting is from: file and line, or an environment variable; nil for the command line.
     ///
-    /// - Parameters:
-    ///   - option: the option that has the same meaning.
+    /// - Parameter option: the option that has the same meaning.
     func place(of key: String, option: String) -> String? {
         entry.map { $0.place(of: key) } ?? ServeOption.place(of: option)
     }
@@ -272,36 +270,20 @@ extension GorushSettings {
         _ endpoint: ConfigurationFile.Entry, number: Int, standard: GorushOptions, _ notifications: NotificationSettings
     ) throws(CommandFailure) {
         guard let url = endpoint["url"] else { throw CommandFailure(.data, "\(endpoint.place): this endpoint has no url") }
-        var platforms: Set<Platform>?
-        for name in endpoint.list("platforms") ?? [] {
-            guard let platform = Platform.ofGorush.first(where: { $0.name == name }) else {
-                throw CommandFailure(
-                    .data,
-                    "\(endpoint.place(of: "platforms")): unknown platform \(name): use \(Platform.ofGorush.map(\.name).joined(separator: ", "))"
-                )
+        func find<Value>(_ key: String, _ noun: String, among all: [Value], _ name: (Value) -> String) throws(CommandFailure) -> [Value] {
+            var found: [Value] = []
+            for wanted in endpoint.list(key) ?? [] {
+                guard let value = all.first(where: { name($0) == wanted }) else {
+                    let names = all.map(name).joined(separator: ", ")
+                    throw CommandFailure(.data, "\(endpoint.place(of: key)): unknown \(noun) \(wanted): use \(names)")
+                }
+                found.append(value)
             }
-            platforms = (platforms ?? []).union([platform])
+            return found
         }
-        var services: Set<PushService>?
-        for name in endpoint.list("services") ?? [] {
-            guard let service = PushService(rawValue: name), PushService.ofGorush.contains(service) else {
-                throw CommandFailure(
-                    .data,
-                    "\(endpoint.place(of: "services")): unknown service \(name): use \(PushService.ofGorush.map(\.rawValue).joined(separator: ", "))"
-                )
-            }
-            services = (services ?? []).union([service])
-        }
-        var profile = standard.payloadProfile
-        if let name = endpoint["payload-profile"] {
-            guard let named = PayloadProfile(rawValue: name) else {
-                throw CommandFailure(
-                    .data,
-                    "\(endpoint.place(of: "payload-profile")): unknown payload-profile \(name): use \(PayloadProfile.allCases.map(\.rawValue).joined(separator: ", "))"
-                )
-            }
-            profile = named
-        }
+        let platforms = try find("platforms", "platform", among: Platform.ofGorush, \.name)
+        let services = try find("services", "service", among: PushService.ofGorush, \.rawValue)
+        let profile = try find("payload-profile", "payload-profile", among: PayloadProfile.allCases, \.rawValue).last
         func count(_ key: String, within range: ClosedRange<Int>, standard: Int) throws(CommandFailure) -> Int {
             guard let text = endpoint[key] else { return standard }
             guard let count = Int(text), range.contains(count) else {
@@ -320,9 +302,9 @@ extension GorushSettings {
         self.init(
             url: url,
             rule: EndpointRule(
-                name: name, platforms: platforms, apnTopics: endpoint.list("apn-topics").map(Set.init),
-                sandboxTopics: Set(endpoint.list("apn-sandbox-topics") ?? []), services: services),
-            profile: profile, notifications: notifications.rules(forEndpoint: name),
+                name: name, platforms: platforms.isEmpty ? nil : Set(platforms), apnTopics: endpoint.list("apn-topics").map(Set.init),
+                sandboxTopics: Set(endpoint.list("apn-sandbox-topics") ?? []), services: services.isEmpty ? nil : Set(services)),
+            profile: profile ?? standard.payloadProfile, notifications: notifications.rules(forEndpoint: name),
             connections: try count("connections", within: 1...64, standard: standard.gorushConnections),
             batch: try count("batch", within: 1...100, standard: standard.gorushBatch),
             timeout: try GorushOptions.timeout(

@@ -53,8 +53,7 @@ struct LineLogHandler: LogHandler {
         StandardStream.write(priority + line + "\n", to: StandardStream.error)
     }
 
-    /// - Parameters:
-    ///   - head: time, level and message, written without their names in text format.
+    /// - Parameter head: time, level and message, written without their names in text format.
     static func line(
         _ head: [(name: String, value: String)], fields: [(name: String, value: Logger.MetadataValue)], format: LogFormat
     ) -> String {
@@ -101,8 +100,7 @@ enum JournalStream {
         return matches(ProcessInfo.processInfo.environment["JOURNAL_STREAM"], device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
     }()
 
-    /// - Parameters:
-    ///   - variable: `JOURNAL_STREAM`: device and inode, decimal, with a colon between them.
+    /// - Parameter variable: `JOURNAL_STREAM`: device and inode, decimal, with a colon between them.
     static func matches(_ variable: String?, device: UInt64, inode: UInt64) -> Bool {
         let numbers = (variable ?? "").split(separator: ":", omittingEmptySubsequences: false).map { UInt64($0) }
         return numbers == [device, inode]

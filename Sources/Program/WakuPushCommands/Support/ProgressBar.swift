@@ -9,8 +9,7 @@ package final class ProgressBar: Sendable {
 
     package init() {}
 
-    /// - Parameters:
-    ///   - share: the completed part of it, 0 to 1.
+    /// - Parameter share: the completed part of it, 0 to 1.
     package func show(_ text: String, _ share: Double) {
         let done = Int(min(max(share, 0), 1) * Double(Self.width))
         let bar = String(repeating: "#", count: done) + String(repeating: ".", count: Self.width - done)

@@ -6,9 +6,7 @@ struct ServiceManager: Sendable {
 
     /// nil when `NOTIFY_SOCKET` is missing or unusable.
     ///
-    /// - Parameters:
-    ///   - environment: The process's environment variables.
-    ///   - processID: A watchdog for another process, by `WATCHDOG_PID`, is ignored.
+    /// - Parameter processID: A watchdog for another process, by `WATCHDOG_PID`, is ignored.
     init?(environment: [String: String], processID: Int32) {
         guard let socket = environment["NOTIFY_SOCKET"].flatMap(NotifySocket.init) else { return nil }
         self.socket = socket

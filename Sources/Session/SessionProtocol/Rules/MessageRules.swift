@@ -3,7 +3,6 @@ import WakuCrypto
 /// Decides which reports of storage servers become notifications.
 package enum MessageRules {
     /// - Parameters:
-    ///   - message: A report.
     ///   - isMonitored: Whether the connection was asked to monitor this account, and has not refused.
     ///   - now: Unix milliseconds.
     /// - Throws: ``SessionDropReason/unsolicited``, ``SessionDropReason/expired``
@@ -16,7 +15,6 @@ package enum MessageRules {
     /// depends on the sender's clock.
     ///
     /// - Parameters:
-    ///   - message: A report.
     ///   - receivedAt: Unix milliseconds.
     ///   - ageLimit: Milliseconds.
     /// - Returns: Unix milliseconds.

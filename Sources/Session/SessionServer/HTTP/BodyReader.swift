@@ -28,9 +28,7 @@ final class BodyReader: Sendable {
     ///
     /// - Parameters:
     ///   - request: a request whose body has not been read.
-    ///   - network: the network of the client.
     ///   - limit: maximum size of the body in bytes.
-    ///   - use: called with the result.
     /// - Throws: an error of the connection.
     func read<Answer>(
         _ request: Request, from network: ClientNetwork, upTo limit: Int, _ use: (Result) async throws -> Answer

@@ -35,10 +35,7 @@ struct BodyRoom<Waiting: Sendable>: Sendable {
         self.limits = limits
     }
 
-    /// - Parameters:
-    ///   - count: the size of the body.
-    ///   - network: the network of its client.
-    ///   - waiting: kept if it must wait, until ``release(_:of:)`` returns it.
+    /// - Parameter waiting: kept if it must wait, until ``release(_:of:)`` returns it.
     mutating func take(_ count: Int, of network: ClientNetwork, _ waiting: Waiting) -> Decision {
         if lines[network] == nil, hasRoom(for: count, of: network) {
             hold(count, of: network)

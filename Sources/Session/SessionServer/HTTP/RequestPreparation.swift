@@ -73,10 +73,7 @@ struct RequestPreparation: Sendable {
     /// Runs `body` on one of the threads when it is the client's turn, and returns the value that it passes to its argument, immediately or later.
     /// So the steps after the preparation need no further thread switch.
     ///
-    /// - Parameters:
-    ///   - client: the sender of the request.
-    ///   - byteCount: the size of the body.
-    ///   - body: must call its argument once, on any thread.
+    /// - Parameter body: must call its argument once, on any thread.
     /// - Returns: nil if too many requests of the client's network wait, or if the request has waited for too long: `body` was not called.
     /// - Throws: `CancellationError` if the threads have stopped.
     func onThread<Value: Sendable>(

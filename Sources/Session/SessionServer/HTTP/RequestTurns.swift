@@ -41,10 +41,7 @@ struct RequestTurns<Request: Sendable>: Sendable {
         WorkKind.onionRequest.cpuMicroseconds + WorkKind.checkSignature.cpuMicroseconds * (1 + byteCount / signedByteCount)
     }
 
-    /// - Parameters:
-    ///   - client: its sender.
-    ///   - byteCount: the size of its body.
-    ///   - deadline: the time after which it is not begun.
+    /// - Parameter deadline: the time after which it is not begun.
     /// - Returns: false if too many requests wait.
     mutating func append(_ request: Request, from client: HTTPClient, byteCount: Int, deadline: Instant) -> Bool {
         guard networks.count < limits.totalCount, networks.count(of: client.network) < limits.networkCount else { return false }

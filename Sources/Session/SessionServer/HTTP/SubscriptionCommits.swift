@@ -17,11 +17,7 @@ final class SubscriptionCommits: Sendable {
     private let pending: Mutex<PendingBodies>
 
     /// - Parameters:
-    ///   - node: provides the store.
-    ///   - limits: the rate limits.
     ///   - services: push services with a gorush endpoint.
-    ///   - monitor: informed of changes.
-    ///   - timeout: maximum wait for the store.
     ///   - pendingByteLimit: limit of all bodies waiting for the store, in bytes.
     init(
         _ node: NodeServices, _ limits: SessionLimits, services: Set<PushService>, monitor: any SubscriptionMonitoring, timeout: Duration,
@@ -41,7 +37,6 @@ final class SubscriptionCommits: Sendable {
     /// - Parameters:
     ///   - requests: the verified requests of one body.
     ///   - network: the network of the client, which pays for new subscriptions.
-    ///   - byteCount: the size of the body.
     ///   - completion: called once, on any thread, when the requests are durable, have failed, or the store has not answered in time.
     func commit(
         _ requests: [SessionRequest], of network: ClientNetwork, byteCount: Int, completion: @escaping @Sendable ([RequestAnswer]) -> Void

@@ -16,9 +16,6 @@ final class NotificationAdmission: Sendable {
         self.limits = limits
     }
 
-    /// - Parameters:
-    ///   - row: the row of its subscription.
-    ///   - account: the account of the subscription.
     func admits(_ delivery: DeliveryID, ofRow row: Int64, of account: AccountID, at now: Timestamp) -> Bool {
         if limits.limiter.isUnlimited || admitted.withLock({ $0.contains(delivery) }) { return true }
         guard limits.admitsNotification(for: row, of: account, at: now) else { return false }

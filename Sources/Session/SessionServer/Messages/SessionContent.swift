@@ -44,10 +44,7 @@ package struct SessionContent: NotificationContent {
     private let service: PushService
     private let apnsTopic: String
 
-    /// - Parameters:
-    ///   - payload: the payload in the outbox.
-    ///   - service: the push service of the device.
-    ///   - apnsTopic: `--session-apns-topic`.
+    /// - Parameter apnsTopic: `--session-apns-topic`.
     package init(_ payload: SessionPayload, service: PushService, apnsTopic: String) {
         self.payload = payload
         self.service = service

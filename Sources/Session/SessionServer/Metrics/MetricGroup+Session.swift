@@ -1,4 +1,7 @@
+package import NodeAPI
 package import NodeMetrics
+import Core
+import RateLimits
 package import SessionProtocol
 
 extension MetricGroup {
@@ -10,9 +13,8 @@ extension MetricGroup {
             .sessionSwarms, .sessionMonitored, .sessionMapAge,
         ],
         counters: [
-            .sessionMessage, .sessionNotification, .sessionDuplicate, .sessionMonitorEnded, .sessionLimitSubscriptions,
-            .sessionLimitWebPushDevices, .sessionLimitStoreMiB, .sessionLimitNewSubscriptions, .sessionLimitNotifications, .sessionReplaced,
-        ] + SessionDropReason.allCases.map(Counter.sessionDropped))
+            .sessionMessage, .sessionNotification, .sessionDuplicate, .sessionMonitorEnded, .sessionReplaced,
+        ] + LimitCounters.session.all + SessionDropReason.allCases.map(Counter.sessionDropped))
 }
 
 extension Metric {
@@ -44,7 +46,7 @@ extension Metric {
         "waku_push_session_connections_total", SessionConnectionLabel.self,
         help: "Connections to storage servers: made, and ended. Attempts that failed count as ended alone.")
     package static let sessionSubscriptions = Metric(
-        "waku_push_session_subscriptions", SessionServiceLabel.self, help: "Subscriptions, by service.")
+        "waku_push_session_subscriptions", PushService.self, help: "Subscriptions, by service.")
     package static let sessionAccounts = Metric("waku_push_session_accounts", help: "Accounts with a subscription.")
     package static let sessionServers = Metric(
         "waku_push_session_storage_servers", SessionReachLabel.self, help: "Storage servers: known, and connected.")
@@ -62,16 +64,6 @@ extension Counter {
     package static let sessionMonitorEnded = Counter("session: monitoring ended by a storage server", .sessionEndings)
     package static let sessionDuplicate = Counter("session: message reported again", .sessionDuplicates)
     package static let sessionReplaced = Counter("session: subscription replaced by another device", .sessionReplacements)
-    package static let sessionLimitSubscriptions = Counter(
-        "session limit: subscriptions", .limited, ProtocolLabel.session, LimitLabel.registrationCount)
-    package static let sessionLimitWebPushDevices = Counter(
-        "session limit: Web Push devices of a push service", .limited, ProtocolLabel.session, LimitLabel.webPushDevicesByOrigin)
-    package static let sessionLimitStoreMiB = Counter(
-        "session limit: MiB of the store", .limited, ProtocolLabel.session, LimitLabel.storeMiB)
-    package static let sessionLimitNewSubscriptions = Counter(
-        "session limit: new subscriptions", .limited, ProtocolLabel.session, LimitLabel.newRegistrations)
-    package static let sessionLimitNotifications = Counter(
-        "session limit: notifications for a device", .limited, ProtocolLabel.session, LimitLabel.notificationsByTarget)
 
     private static let dropped = Dictionary(
         uniqueKeysWithValues: SessionDropReason.allCases.map { ($0, Counter("session dropped: \($0.inWords)", .sessionDropped, $0)) })
@@ -80,4 +72,10 @@ extension Counter {
         guard let counter = dropped[reason] else { preconditionFailure("a counter was made for each case") }
         return counter
     }
+}
+
+extension LimitCounters {
+    package static let session = LimitCounters(
+        "session limit", .session, [.registrationCount, .webPushDevicesByOrigin, .storeMiB, .newRegistrations, .notificationsByTarget],
+        words: [.registrationCount: "subscriptions", .newRegistrations: "new subscriptions"])
 }

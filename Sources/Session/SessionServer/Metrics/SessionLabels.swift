@@ -1,5 +1,5 @@
 import NodeMetrics
-import Core
+package import Core
 package import SessionProtocol
 
 package enum SessionEndpointLabel: String, MetricLabel {
@@ -74,24 +74,9 @@ package enum SessionConnectionLabel: String, MetricLabel {
     case ended
 }
 
-package enum SessionServiceLabel: String, MetricLabel {
+extension PushService: MetricLabel {
     package static let labelName = "service"
-    case apns
-    case apnsSandbox = "apns_sandbox"
-    case firebase
-    case huawei
-    case webPush = "webpush"
-
-    init(_ service: PushService) {
-        self =
-            switch service {
-            case .apns: .apns
-            case .apnsSandbox: .apnsSandbox
-            case .firebase: .firebase
-            case .huawei: .huawei
-            case .webPush: .webPush
-            }
-    }
+    package var labelValue: String { rawValue.replacing("-", with: "_") }
 }
 
 package enum SessionReachLabel: String, MetricLabel {

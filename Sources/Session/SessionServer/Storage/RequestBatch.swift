@@ -126,9 +126,7 @@ struct RequestBatch {
 
     /// The number of an account's places that a new device does not get.
     ///
-    /// - Parameters:
-    ///   - new: the new device.
-    ///   - loser: set to the device that makes room for it, if the account is full.
+    /// - Parameter loser: set to the device that makes room for it, if the account is full.
     private func occupied(of account: AccountID, for new: DevicePlace, loser: inout DevicePlace?) -> Int {
         let count = deviceCounts[account, default: 0]
         guard count >= rules.maximumDevicesPerAccount, let places = places[account],

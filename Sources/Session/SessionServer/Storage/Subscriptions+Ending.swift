@@ -28,9 +28,7 @@ extension Subscriptions {
 
     /// Removes expired subscriptions, oldest first, with their pending notifications.
     ///
-    /// - Parameters:
-    ///   - now: Unix seconds.
-    ///   - limit: maximum number to remove.
+    /// - Parameter now: Unix seconds.
     /// - Returns: The removed subscriptions; if there are `limit`, there may be more.
     static func expire(at now: Int64, limit: Int) -> StoreCommand<[SubscriptionID]> {
         .find(findExpired(.integer(oldestSignature(at: now)), limit: limit)) { rows in

@@ -24,9 +24,7 @@ extension Subscriptions {
 
     /// Stores an exported subscription, unless it is expired, or one with the same name and account and the same or a later `sig_ts` is stored.
     ///
-    /// - Parameters:
-    ///   - service: the push service of its device.
-    ///   - now: Unix seconds.
+    /// - Parameter now: Unix seconds.
     /// - Returns: Whether it was stored.
     package func merge(_ record: SubscriptionRecord, _ service: PushService, at now: Int64) -> StoreCommand<Bool> {
         let device = SubscriberDevice(service: service, token: record.token.value)

@@ -92,9 +92,6 @@ extension Subscriptions {
     ///
     /// - Parameters:
     ///   - message: a message admitted by `MessageRules`.
-    ///   - expires: the expiry time of its notifications.
-    ///   - source: makes addresses and contents.
-    ///   - sodium: encrypts payloads.
     ///   - isKnown: whether a delivery is known to have been made before. The store decides on the others later.
     ///   - admits: applies a rate limit to the notification of a row, before it is encrypted.
     func prepare(
@@ -156,7 +153,6 @@ extension Subscriptions {
     ///
     /// - Parameters:
     ///   - prepared: the result of ``prepare(_:expires:by:_:at:unless:)``.
-    ///   - prepareAgain: prepares the same message again.
     ///   - admits: applies a rate limit to a notification. Called again if the store decides again.
     func notify(
         _ prepared: PreparedMessage, orElse prepareAgain: @escaping @Sendable () -> StoreCommand<PreparedMessage>,

@@ -37,10 +37,7 @@ extension V01 {
 
     /// The Waku message of an envelope, encrypted with an acknowledgement key and addressed to the key's topic.
     ///
-    /// - Parameters:
-    ///   - envelope: The encoded envelope.
-    ///   - ackKey: The acknowledgement key of the request.
-    ///   - wakuSigner: The key that signs the Waku payload.
+    /// - Parameter wakuSigner: The key that signs the Waku payload.
     public static func seal(_ envelope: [UInt8], under ackKey: AckKey, wakuSigner: PrivateKey, at now: Timestamp) -> WakuMessage {
         let frame = PayloadFrame.encode(envelope, signedBy: wakuSigner)
         return WakuMessage(

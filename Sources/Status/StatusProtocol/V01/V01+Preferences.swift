@@ -28,7 +28,6 @@ extension V01 {
         /// - Parameters:
         ///   - devices: At most ``deviceLimit``, with distinct installation ids.
         ///   - version: At least 1, and higher than that of the stored record.
-        ///   - unregister: Whether the record ends the registration.
         ///   - accessToken: A UUID that no other record at the server uses; ignored when unregistering.
         public init(devices: [Device] = [], version: UInt64, unregister: Bool = false, accessToken: AccessToken) {
             self.devices = devices

@@ -28,10 +28,6 @@ public enum V01 {
 
     /// Decodes a field that may be hexadecimal text: some fields of the published messages are strings although they hold bytes, so clients may
     /// send hexadecimal digits.
-    ///
-    /// - Parameters:
-    ///   - field: The field as received.
-    ///   - byteCount: Expected number of bytes.
     /// - Returns: The decoded bytes of exactly `2 * byteCount` digits; any other field unchanged.
     public static func meaning(of field: [UInt8], byteCount: Int) -> [UInt8] {
         guard field.count == 2 * byteCount else { return field }

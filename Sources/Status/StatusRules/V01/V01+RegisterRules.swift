@@ -12,10 +12,7 @@ extension V01 {
         private let mark: ServerMark?
         private let serves: @Sendable (Platform) -> Bool
 
-        /// - Parameters:
-        ///   - server: The node's public key.
-        ///   - mark: Its mark.
-        ///   - serves: Whether there is a gorush endpoint for a platform.
+        /// - Parameter serves: Whether there is a gorush endpoint for a platform.
         package init(server: PublicKey, mark: ServerMark? = nil, serves: @escaping @Sendable (Platform) -> Bool = { _ in true }) {
             self.server = server
             self.mark = mark

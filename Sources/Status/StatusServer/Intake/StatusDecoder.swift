@@ -55,7 +55,6 @@ final class StatusDecoder: Sendable {
     /// - Parameters:
     ///   - message: a message on a topic of this protocol.
     ///   - isOwnTopic: whether it may be encrypted to the node's own key.
-    ///   - keys: symmetric keys that may decrypt it.
     ///   - isRetry: whether this is a retry: see ``NodeAPI/Incoming/isRetry``.
     /// - Returns: the command, and the reassembled message if this message was its last segment.
     func decode(

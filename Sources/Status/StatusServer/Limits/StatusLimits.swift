@@ -1,5 +1,5 @@
 package import NodeMetrics
-import NodeAPI
+package import NodeAPI
 import StatusProtocol
 package import RateLimits
 import StatusRules
@@ -11,6 +11,8 @@ import WakuCrypto
 package final class StatusLimits: ProtocolRateLimits {
     package let limiter: RateLimits
     package var label: ProtocolLabel { .status }
+    package var hasher: PayerHasher { standings.hasher }
+    package static let counters: LimitCounters? = .status
     /// The standing of device tokens, and of the topics of registrants.
     let standings: Standings<TopicTag>
 
@@ -71,38 +73,4 @@ package final class StatusLimits: ProtocolRateLimits {
             limiter.exhausted() ?? .registrationCount, charge(of: QueryTopics(of: registrant).deployed, at: now).standing)
     }
 
-    var countsRegistrations: Bool { limiter.countsRegistrations }
-
-    func counted(registrations count: Int) {
-        limiter.counted(registrations: count)
-    }
-}
-
-extension StatusLimits {
-    package static func counter(of refusal: RateLimitTable.Refusal) -> Counter? {
-        switch refusal {
-        case .messagesBySender: .limitMessagesBySender
-        case .registrationsBySender: .limitRegistrationsBySender
-        case .queriesBySender: .limitQueriesBySender
-        case .requestsBySender: .limitRequestsBySender
-        case .queriesByTarget: .limitQueriesByTarget
-        case .notificationsByTarget: .limitNotificationsByTarget
-        case .newRegistrations: .limitNewRegistrations
-        case .registrations: .limitRegistrations
-        case .queries: .limitQueries
-        case .requests: .limitRequests
-        case .answerKiBByTarget: .limitAnswerKiBByTarget
-        case .answerKiB: .limitAnswerKiB
-        case .wholeAnswersByTarget: .limitWholeAnswersByTarget
-        case .notifications: .limitNotifications
-        case .topicKeys: .limitTopicKeys
-        case .segments: .limitSegments
-        case .installationsByKey: .limitInstallationsByKey
-        case .registrationCount: .limitRegistrationCount
-        case .webPushDevicesByOrigin: .limitWebPushDevicesByOrigin
-        case .storeMiB: .limitStoreMiB
-        case .denied: .limitDenied
-        case .httpRequests, .accountPlaces: nil
-        }
-    }
 }

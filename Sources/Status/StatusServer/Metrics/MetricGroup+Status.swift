@@ -1,4 +1,6 @@
+package import NodeAPI
 package import NodeMetrics
+import RateLimits
 
 extension MetricGroup {
     /// The Status push protocol: registrations, queries and requests, including dropped and limited ones.
@@ -7,12 +9,8 @@ extension MetricGroup {
         counters: [
             .registrationStored, .registrationEnded, .registrationRepeated, .registrationMalformed, .registrationOutdated,
             .registrationUnsupported, .registrationLimited, .registrationRefused, .queryAnswered, .queryUnanswered, .requestTaken,
-            .requestAnswered, .requestWhileOpen, .limitMessagesBySender, .limitRegistrationsBySender, .limitQueriesBySender,
-            .limitRequestsBySender,
-            .limitQueriesByTarget, .limitNotificationsByTarget, .limitNewRegistrations, .limitRegistrations, .limitQueries, .limitRequests,
-            .limitAnswerKiBByTarget, .limitAnswerKiB, .limitWholeAnswersByTarget, .limitNotifications, .limitTopicKeys, .limitSegments,
-            .limitInstallationsByKey, .limitRegistrationCount, .limitWebPushDevicesByOrigin, .limitStoreMiB, .limitDenied,
-        ])
+            .requestAnswered, .requestWhileOpen,
+        ] + LimitCounters.status.all)
 }
 
 extension Metric {
@@ -47,41 +45,11 @@ extension Counter {
     package static let requestTaken = Counter("request taken", .handled, ProtocolLabel.status, KindLabel.request, OutcomeLabel.taken)
     package static let requestAnswered = Counter("request answered", .requestsAnswered)
     package static let requestWhileOpen = Counter("request answered at once: gorush takes no notifications", .requestsAnsweredAtOnce)
-    package static let limitMessagesBySender = Counter(
-        "limit: messages of a sender", .limited, ProtocolLabel.status, LimitLabel.messagesBySender)
-    package static let limitRegistrationsBySender = Counter(
-        "limit: registrations of a sender", .limited, ProtocolLabel.status, LimitLabel.registrationsBySender)
-    package static let limitQueriesBySender = Counter(
-        "limit: queries of a sender", .limited, ProtocolLabel.status, LimitLabel.queriesBySender)
-    package static let limitRequestsBySender = Counter(
-        "limit: requests of a sender", .limited, ProtocolLabel.status, LimitLabel.requestsBySender)
-    package static let limitQueriesByTarget = Counter(
-        "limit: queries about a registrant", .limited, ProtocolLabel.status, LimitLabel.queriesByTarget)
-    package static let limitNotificationsByTarget = Counter(
-        "limit: notifications for a device", .limited, ProtocolLabel.status, LimitLabel.notificationsByTarget)
-    package static let limitNewRegistrations = Counter(
-        "limit: new registrations", .limited, ProtocolLabel.status, LimitLabel.newRegistrations)
-    package static let limitRegistrations = Counter("limit: registrations", .limited, ProtocolLabel.status, LimitLabel.registrations)
-    package static let limitQueries = Counter("limit: queries", .limited, ProtocolLabel.status, LimitLabel.queries)
-    package static let limitRequests = Counter("limit: requests", .limited, ProtocolLabel.status, LimitLabel.requests)
-    package static let limitAnswerKiBByTarget = Counter(
-        "limit: KiB of answers about a registrant", .limited, ProtocolLabel.status, LimitLabel.answerKiBByTarget)
-    package static let limitAnswerKiB = Counter("limit: KiB of answers", .limited, ProtocolLabel.status, LimitLabel.answerKiB)
-    package static let limitWholeAnswersByTarget = Counter(
-        "limit: repeated long answers about a registrant", .limited, ProtocolLabel.status, LimitLabel.wholeAnswersByTarget)
-    package static let limitNotifications = Counter("limit: notifications", .limited, ProtocolLabel.status, LimitLabel.notifications)
-    package static let limitTopicKeys = Counter(
-        "limit: displaced while waiting for a topic key", .limited, ProtocolLabel.status, LimitLabel.topicKeys)
-    package static let limitSegments = Counter(
-        "limit: displaced incomplete messages", .limited, ProtocolLabel.status, LimitLabel.segments)
-    package static let limitInstallationsByKey = Counter(
-        "limit: installations of a key", .limited, ProtocolLabel.status, LimitLabel.installationsByKey)
-    package static let limitRegistrationCount = Counter(
-        "limit: registrations in force", .limited, ProtocolLabel.status, LimitLabel.registrationCount)
-    package static let limitWebPushDevicesByOrigin = Counter(
-        "limit: Web Push devices of a push service", .limited, ProtocolLabel.status, LimitLabel.webPushDevicesByOrigin)
-    package static let limitStoreMiB = Counter("limit: MiB of the store", .limited, ProtocolLabel.status, LimitLabel.storeMiB)
-    package static let limitDenied = Counter("limit: key that may not register", .limited, ProtocolLabel.status, LimitLabel.denied)
+}
+
+extension LimitCounters {
+    package static let status = LimitCounters(
+        "limit", .status, RateLimitTable.Refusal.allCases.filter { $0 != .httpRequests && $0 != .accountPlaces })
 }
 
 /// The report for one device.

@@ -112,11 +112,9 @@ package struct Registrations: Sendable {
     /// - Parameters:
     ///   - registration: the decoded `bytes`.
     ///   - bytes: the registration as received, which is stored.
-    ///   - key: the installation.
     ///   - message: the mark of its message, if the message may be delivered again.
     ///   - head: the current row of the installation; the change fails if the row has changed.
     ///   - wasAsked: whether someone has asked for the installation at another server.
-    ///   - now: the time of the change.
     func store(
         _ registration: PushNotificationRegistration, bytes: [UInt8], as key: RegistrationKey, message: MessageMark? = nil,
         replacing head: RegistrationHead?, wasAsked: Bool = false, at now: Timestamp
@@ -175,7 +173,6 @@ package struct Registrations: Sendable {
     ///   - message: the mark of its message, if the message may be delivered again.
     ///   - head: the current row of the installation, nil if there is none; the change fails if the row has changed.
     ///   - wasRegistered: whether the installation was registered at another server. Used only if there is no row.
-    ///   - now: the time of the change.
     static func unregister(
         _ key: RegistrationKey, version: UInt64, message: MessageMark? = nil, replacing head: RegistrationHead?,
         wasRegistered: Bool = false,

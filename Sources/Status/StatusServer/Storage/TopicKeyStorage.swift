@@ -84,9 +84,7 @@ struct TopicKeyStorage: Sendable {
 
     /// Registrants whose query topic, in its deployed form, has no key yet: the newest rows first.
     ///
-    /// - Parameters:
-    ///   - id: reads rows before this one; nil for all.
-    ///   - limit: number of rows to read.
+    /// - Parameter id: reads rows before this one; nil for all.
     /// - Returns: distinct registrants, and the row id to continue before; nil at the end.
     static func registrantsWithoutKey(before id: Int64?, limit: Int) -> StoreCommand<(registrants: [KeyHash], next: Int64?)> {
         .find(page(.integer(id ?? .max), limit: limit)) { rows in

@@ -9,9 +9,7 @@ enum IdleThread {
 
     /// A stream of results in the order of `inputs`. The thread ends after the current element if the reading task is cancelled.
     ///
-    /// - Parameters:
-    ///   - isIdle: false for a thread with normal scheduling.
-    ///   - transform: computes a result on the thread.
+    /// - Parameter isIdle: false for a thread with normal scheduling.
     static func map<Input: Sendable, Output: Sendable>(
         _ inputs: [Input], isIdle: Bool = true, _ transform: @escaping @Sendable (Input) -> Output
     ) -> AsyncStream<Output> {

@@ -29,7 +29,6 @@ struct TopicKeyBacklog: Sendable {
     private var waiting: [KeyHash] = []
     private var scan = Scan.due(before: nil)
 
-    /// - Parameter limit: maximum number of waiting registrants.
     init(limit: Int) {
         self.limit = limit
     }

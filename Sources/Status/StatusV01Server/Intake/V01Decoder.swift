@@ -41,9 +41,7 @@ final class V01Decoder: Sendable {
         self.limits = limits
     }
 
-    /// - Parameters:
-    ///   - message: a message on the server topic.
-    ///   - isRetry: whether this is a retry: see ``NodeAPI/Incoming/isRetry``.
+    /// - Parameter isRetry: whether this is a retry: see ``NodeAPI/Incoming/isRetry``.
     /// - Returns: the command, and the reassembled message if this message was its last segment.
     func decode(
         _ message: WakuMessage, isRetry: Bool = false, at now: Timestamp

@@ -39,7 +39,6 @@ struct V01PendingRequest: Sendable {
 
     /// The result for the sender.
     ///
-    /// - Parameter outcomes: The outcomes of the awaited deliveries.
     /// - Returns: The error, nil for success; and whether to store the result as final.
     func verdict(_ outcomes: [DeliveryID: DeliveryOutcome]) -> (error: V01.Acknowledgement.ErrorType?, isFinal: Bool) {
         switch state {
@@ -94,8 +93,6 @@ struct V01RequestHandler: Sendable {
     static func isLarge(_ request: V01.Request) -> Bool { request.requests.count > LargeRequests.smallCount }
 
     /// Decides the next entries of a request, up to ``NodeAPI/LargeRequests/partCount``.
-    ///
-    /// - Parameter former: the entries before.
     func change(
         _ request: V01.Request, after former: V01PendingRequest, key: [UInt8], expires: Timestamp, times: MessageTimes?, at now: Timestamp
     ) -> StoreCommand<Outcome> {

@@ -1,3 +1,4 @@
+package import NodeAPI
 package import NodeMetrics
 import RateLimits
 
@@ -9,7 +10,7 @@ extension MetricGroup {
             .v01Stored, .v01Ended, .v01Repeated, .v01Malformed, .v01Outdated, .v01Unsupported, .v01OverLimit, .v01Refused,
             .v01QueryAnswered,
             .v01QueryUnanswered, .v01RequestTaken, .v01Unacknowledged,
-        ] + RateLimitTable.Refusal.allCases.compactMap { Counter($0) })
+        ] + LimitCounters.statusV01.all)
 }
 
 extension Metric {
@@ -54,68 +55,9 @@ extension Counter {
     package static let v01Unacknowledged = Counter("v0.1: request without a usable ack_key", .unacknowledgedRequests)
 }
 
-extension Counter {
-    package static let v01LimitMessagesBySender = Counter(
-        "v0.1 limit: messages of a sender", .limited, ProtocolLabel.statusV01, LimitLabel.messagesBySender)
-    package static let v01LimitRegistrationsBySender = Counter(
-        "v0.1 limit: registrations of a sender", .limited, ProtocolLabel.statusV01, LimitLabel.registrationsBySender)
-    package static let v01LimitQueriesBySender = Counter(
-        "v0.1 limit: queries of a sender", .limited, ProtocolLabel.statusV01, LimitLabel.queriesBySender)
-    package static let v01LimitRequestsBySender = Counter(
-        "v0.1 limit: requests of a sender", .limited, ProtocolLabel.statusV01, LimitLabel.requestsBySender)
-    package static let v01LimitQueriesByTarget = Counter(
-        "v0.1 limit: queries about a registrant", .limited, ProtocolLabel.statusV01, LimitLabel.queriesByTarget)
-    package static let v01LimitNotificationsByTarget = Counter(
-        "v0.1 limit: notifications for a device", .limited, ProtocolLabel.statusV01, LimitLabel.notificationsByTarget)
-    package static let v01LimitNewRegistrations = Counter(
-        "v0.1 limit: new registrations", .limited, ProtocolLabel.statusV01, LimitLabel.newRegistrations)
-    package static let v01LimitRegistrations = Counter(
-        "v0.1 limit: registrations", .limited, ProtocolLabel.statusV01, LimitLabel.registrations)
-    package static let v01LimitQueries = Counter("v0.1 limit: queries", .limited, ProtocolLabel.statusV01, LimitLabel.queries)
-    package static let v01LimitRequests = Counter("v0.1 limit: requests", .limited, ProtocolLabel.statusV01, LimitLabel.requests)
-    package static let v01LimitAnswerKiBByTarget = Counter(
-        "v0.1 limit: KiB of answers about a registrant", .limited, ProtocolLabel.statusV01, LimitLabel.answerKiBByTarget)
-    package static let v01LimitAnswerKiB = Counter("v0.1 limit: KiB of answers", .limited, ProtocolLabel.statusV01, LimitLabel.answerKiB)
-    package static let v01LimitWholeAnswersByTarget = Counter(
-        "v0.1 limit: repeated long answers about a registrant", .limited, ProtocolLabel.statusV01, LimitLabel.wholeAnswersByTarget)
-    package static let v01LimitNotifications = Counter(
-        "v0.1 limit: notifications", .limited, ProtocolLabel.statusV01, LimitLabel.notifications)
-    package static let v01LimitTopicKeys = Counter(
-        "v0.1 limit: displaced while waiting for a topic key", .limited, ProtocolLabel.statusV01, LimitLabel.topicKeys)
-    package static let v01LimitSegments = Counter(
-        "v0.1 limit: displaced incomplete messages", .limited, ProtocolLabel.statusV01, LimitLabel.segments)
-    package static let v01LimitInstallationsByKey = Counter(
-        "v0.1 limit: devices of a record", .limited, ProtocolLabel.statusV01, LimitLabel.installationsByKey)
-    package static let v01LimitRegistrationCount = Counter(
-        "v0.1 limit: devices that are registered", .limited, ProtocolLabel.statusV01, LimitLabel.registrationCount)
-    package static let v01LimitStoreMiB = Counter("v0.1 limit: MiB of the store", .limited, ProtocolLabel.statusV01, LimitLabel.storeMiB)
-    package static let v01LimitDenied = Counter(
-        "v0.1 limit: key that may not register", .limited, ProtocolLabel.statusV01, LimitLabel.denied)
-
-    /// nil for limits of other protocols.
-    init?(_ refusal: RateLimitTable.Refusal) {
-        switch refusal {
-        case .messagesBySender: self = .v01LimitMessagesBySender
-        case .registrationsBySender: self = .v01LimitRegistrationsBySender
-        case .queriesBySender: self = .v01LimitQueriesBySender
-        case .requestsBySender: self = .v01LimitRequestsBySender
-        case .queriesByTarget: self = .v01LimitQueriesByTarget
-        case .notificationsByTarget: self = .v01LimitNotificationsByTarget
-        case .newRegistrations: self = .v01LimitNewRegistrations
-        case .registrations: self = .v01LimitRegistrations
-        case .queries: self = .v01LimitQueries
-        case .requests: self = .v01LimitRequests
-        case .answerKiBByTarget: self = .v01LimitAnswerKiBByTarget
-        case .answerKiB: self = .v01LimitAnswerKiB
-        case .wholeAnswersByTarget: self = .v01LimitWholeAnswersByTarget
-        case .notifications: self = .v01LimitNotifications
-        case .topicKeys: self = .v01LimitTopicKeys
-        case .segments: self = .v01LimitSegments
-        case .installationsByKey: self = .v01LimitInstallationsByKey
-        case .registrationCount: self = .v01LimitRegistrationCount
-        case .storeMiB: self = .v01LimitStoreMiB
-        case .denied: self = .v01LimitDenied
-        case .httpRequests, .accountPlaces, .webPushDevicesByOrigin: return nil
-        }
-    }
+extension LimitCounters {
+    package static let statusV01 = LimitCounters(
+        "v0.1 limit", .statusV01,
+        RateLimitTable.Refusal.allCases.filter { ![.webPushDevicesByOrigin, .httpRequests, .accountPlaces].contains($0) },
+        words: [.installationsByKey: "devices of a record", .registrationCount: "devices that are registered"])
 }

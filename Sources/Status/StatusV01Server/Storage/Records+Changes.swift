@@ -36,9 +36,7 @@ extension Records {
     /// - Parameters:
     ///   - preferences: the decoded `payload`. Its access token must not belong to another record.
     ///   - payload: the record as received.
-    ///   - mark: the mark of the record's Register.
     ///   - row: the current row of the account; nil if there is none.
-    ///   - now: the time of the change.
     func store(
         _ preferences: V01.Preferences, payload: [UInt8], as keyHash: V01.KeyHash, mark: V01.RegisterMark?, replacing row: Row?,
         devices: [InstallationID: Int64], at now: Timestamp

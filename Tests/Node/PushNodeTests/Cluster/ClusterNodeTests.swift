@@ -120,7 +120,7 @@ import WakuCrypto
             try await members.waitUntilShared()
             for (count, client) in clients.enumerated() {
                 await members.feed(fixture.registration(client))
-                try await members.wait { $0.count(.registrationStored) + $0.count(.limitRegistrations) == count + 1 }
+                try await members.wait { $0.count(.registrationStored) + $0.count(.limit(.registrations)) == count + 1 }
                 // The two others are told of each that was admitted.
                 try await members.wait { $0.count(.clusterLimitUsage) == 2 * $0.count(.registrationStored) }
             }

@@ -86,7 +86,7 @@ struct WebPushClusterTests {
                 // One after the other: nodes that register at the same moment may exceed the limit.
                 try await members.wait { $0.count(.registrationStored) + $0.count(.registrationLimited) == number + 1 }
             }
-            #expect(members.count(.registrationStored) == 3 && members.count(.limitWebPushDevicesByOrigin) == 9)
+            #expect(members.count(.registrationStored) == 3 && members.count(.limit(.webPushDevicesByOrigin)) == 9)
         }
     }
 }

@@ -12,7 +12,6 @@ package struct DeepLinkTemplate: Hashable, Sendable {
     }
 
     package enum Problem: Error, Hashable, Sendable {
-        /// - Parameter name: the text between the braces.
         case unknownPlaceholder(_ name: String)
         case unpairedBrace
     }

@@ -17,8 +17,7 @@ package struct AuditLog: Sendable {
     /// In bytes, of each of the two files.
     private let sizeLimit: Int
 
-    /// - Parameters:
-    ///   - sizeLimit: in bytes, of each of the two files.
+    /// - Parameter sizeLimit: in bytes, of each of the two files.
     package init(in folder: String, sizeLimit: Int = 1 << 20) {
         self.folder = folder
         self.sizeLimit = sizeLimit

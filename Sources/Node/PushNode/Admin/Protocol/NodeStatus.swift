@@ -36,8 +36,6 @@ package struct NodeStatus: Codable, Sendable {
     package let cluster: ClusterStatus?
 
     /// - Parameters:
-    ///   - readiness: the results of the node's checks.
-    ///   - work: topics and deliveries.
     ///   - publicKey: uncompressed, in hexadecimal digits.
     ///   - protocols: additional lines of each protocol.
     package init(

@@ -62,7 +62,7 @@ extension ClientV01 {
                     --device-token 1a2b --contacts-only --contact 0x04…
                 """)
 
-        @OptionGroup var state: ClientStateOptions
+        @OptionGroup var state: RememberedClientOptions
         @OptionGroup var client: ClientOptions
         @Option(
             name: .customLong("server"),
@@ -70,28 +70,12 @@ extension ClientV01 {
         var servers: [PublicKeyArgument] = []
         @OptionGroup var device: V01DeviceOptions
 
-        func validate() throws {
-            _ = try state.required()
-        }
-
         func execute() async throws {
-            let timeout = client.timeout.duration
-            let (states, obstacle) = try await V01ClientSession.run(state.required(), client) { [servers, device] session in
-                let client = session.client
-                let keys = servers.isEmpty ? client.wantedServers : servers.map(\.key)
-                guard !keys.isEmpty else {
-                    throw CommandFailure(.usage, "--server is missing: give the public key of a push server")
-                }
-                let states = try await client.register(device.profile, with: keys, enablesReceiving: true, timeout: timeout)
-                await client.waitUntilAdvertised(timeout: timeout)
-                return (states, session.obstacle)
+            try await V01ClientSession.changeRegistrations(of: state.folder, client, runCommand: runCommand) { [servers, device] in
+                let keys = servers.isEmpty ? $0.wantedServers : servers.map(\.key)
+                guard !keys.isEmpty else { throw CommandFailure.noServer }
+                return try await $0.register(device.profile, with: keys, enablesReceiving: true, timeout: $1)
             }
-            try ServerStateRow.print(states, asJSON: client.json)
-            for (server, status) in states.sorted(by: { $0.key.hex < $1.key.hex }) {
-                guard case .refused(let reason) = status else { continue }
-                throw CommandFailure(.data, "server \(server.hex) refused: \(reason.rawValue)")
-            }
-            if let failure = CommandFailure(unanswered: states, obstacle, client.timeout, command: runCommand) { throw failure }
         }
     }
 
@@ -105,15 +89,11 @@ extension ClientV01 {
                   waku-push client v0.1 unregister --state bob
                 """)
 
-        @OptionGroup var state: ClientStateOptions
+        @OptionGroup var state: RememberedClientOptions
         @OptionGroup var client: ClientOptions
 
-        func validate() throws {
-            _ = try state.required()
-        }
-
         func execute() async throws {
-            try await V01ClientSession.unregister(state.required(), client, runCommand: ClientV01.runCommand)
+            try await V01ClientSession.unregister(state.folder, client, runCommand: ClientV01.runCommand)
         }
     }
 }

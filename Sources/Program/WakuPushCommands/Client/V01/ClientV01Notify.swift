@@ -59,12 +59,7 @@ extension ClientV01 {
                 (devices: devices, flaw: session.client.advertisementFlaw(of: registrant), obstacle: session.obstacle)
             }
             try Row.print(found.devices, asJSON: contact.client.json)
-            guard found.devices.isEmpty else { return }
-            if let flaw = found.flaw {
-                throw CommandFailure(.data, "no device is known: the registrant's advertisement \(flaw.explanation)")
-            }
-            let reason = found.obstacle ?? "none is advertised, and no server answered"
-            throw CommandFailure(.unavailable, "no device is known: \(reason)")
+            if found.devices.isEmpty { throw CommandFailure.noDevice(found.flaw, found.obstacle) }
         }
 
         private struct Row: Encodable {

@@ -29,15 +29,11 @@ extension ClientV01 {
                   waku-push client v0.1 status --state bob
                 """)
 
-        @OptionGroup var state: ClientStateOptions
+        @OptionGroup var state: RememberedClientOptions
         @OptionGroup var client: ClientOptions
 
-        func validate() throws {
-            _ = try state.required()
-        }
-
         func execute() async throws {
-            let folder = try state.required()
+            let folder = state.folder
             try folder.expectClient()
             let report = ClientStatusReport(try await folder.open(as: StatusV01PushClient.self, []))
             if client.json { try Output.json(report) } else { report.print() }

@@ -40,10 +40,7 @@ package struct MessageQueue: Sendable {
 
     var isEmpty: Bool { turns.isEmpty }
 
-    /// - Parameters:
-    ///   - message: an accepted message.
-    ///   - connection: the connection that it came from.
-    ///   - deviceCount: the devices of its account, each of which may get a notification.
+    /// - Parameter deviceCount: the devices of its account, each of which may get a notification.
     /// - Returns: Whether to pause the connection until ``next()`` returns it.
     mutating func append(_ message: ReportedMessage, from connection: ConnectionNumber, deviceCount: Int = 1) -> Bool {
         let size = Self.byteCount(of: message)

@@ -95,7 +95,6 @@ package final class SubscriptionMonitor: Sendable {
     ///   - configuration: Source of the map, times and limits.
     ///   - library: libzmq, loaded by ``ZeroMQLibrary/load()``.
     ///   - entries: Reads the entries of subscriptions for requests to storage servers.
-    ///   - receiver: Receives the accepted messages.
     ///   - logger: Logs connections and maps, never accounts.
     ///   - count: Called for every event, on any thread, even while locks are held: it must not block.
     package init(

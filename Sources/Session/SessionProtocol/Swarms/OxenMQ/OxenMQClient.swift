@@ -76,7 +76,6 @@ package final class OxenMQClient: Sendable {
 
     /// - Parameters:
     ///   - library: libzmq, loaded by ``ZeroMQLibrary/load()``.
-    ///   - configuration: Limits and times.
     ///   - handler: Called with every event, in order, on the client's thread: it must not block for long.
     package init(
         library: ZeroMQLibrary, configuration: Configuration = Configuration(),

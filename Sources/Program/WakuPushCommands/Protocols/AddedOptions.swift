@@ -1,0 +1,40 @@
+import ArgumentParser
+import NodeAPI
+import NodeAssembly
+
+/// The options that protocols of other packages declare, as options of serve. Only the parser, help and shell completion use them: their values are
+/// read by ``ServeOption/value(_:)``.
+///
+/// ArgumentParser finds the properties of a type by reflection, and these are not known when this type is compiled.
+struct AddedOptions: ParsableArguments, CustomReflectable {
+    /// The title of their section in help texts.
+    static var title: String {
+        let names = NodeAssembly.added.filter { !$0.options.isEmpty }.map(\.name)
+        return names.isEmpty ? "" : names.joined(separator: " and ") + " options"
+    }
+
+    private struct Key: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+
+    init() {}
+
+    /// Takes the values from the parser, which reports those that nothing takes as unexpected.
+    init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: Key.self)
+        for form in NodeAssembly.addedOptions { _ = values.contains(Key(stringValue: form.name)) }
+    }
+
+    var customMirror: Mirror {
+        Mirror(
+            self,
+            children: NodeAssembly.addedOptions.map { form -> Mirror.Child in
+                let help = form.help + (form.standard.map { " (default: \($0))" } ?? "")
+                return (form.name, Option<String?>(name: .customLong(form.name), help: ArgumentHelp(help)))
+            })
+    }
+}
