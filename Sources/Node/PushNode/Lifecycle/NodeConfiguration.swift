@@ -60,7 +60,7 @@ package struct NodeConfiguration: Sendable {
     package var logLevel: LogLevel?
     /// The warnings and errors that the node's logger counts, for the status page.
     package var recentErrors = RecentErrors()
-    /// The address below which the articles are, for links of the status page; nil: it names them.
+    /// Base URL of the documentation, for links on the status page; nil: the page names the article without a link.
     package var documentation: String?
     /// The version of the program, for display.
     package var version = ""
