@@ -25,7 +25,7 @@ package struct NodeConfiguration: Sendable {
     package static let replyDelayLimit = Duration.seconds(2)
     /// How long deliveries and answers are remembered.
     package var retention = Duration.seconds(24 * 3600)
-    /// Maximum number of notifications in the outbox. Beyond it, devices with most lose their oldest.
+    /// Maximum number of notifications in the outbox. Above it, the devices with most waiting notifications lose their oldest.
     package var outboxLimit = 100_000
     /// How long a notification whose post has an unknown outcome, after a kill or an unplanned hand-over, is held from its first mark. A
     /// notification that the device shows once is not held.
