@@ -125,7 +125,8 @@ enum Settings {
         "derive-ahead-limit", 10_000,
         "Maximum number of registrants queued for --derive-ahead in memory. The others are read from the database later.")
     static let outboxLimit = Setting<Int>(
-        "outbox-limit", 100_000, "Maximum number of notifications in the outbox. Above it, the devices with most waiting notifications lose their oldest.")
+        "outbox-limit", 100_000,
+        "Maximum number of notifications in the outbox. Above it, the devices with most waiting notifications lose their oldest.")
     static let unknownHold = Setting<OptionalDurationArgument>(
         "unknown-hold", OptionalDurationArgument(DurationArgument("5s", .seconds(5))),
         "After a crash: how long a notification that may have been posted is held before it is posted again, counted from its first post. Notifications that a device shows once are posted again at once. At most 60s. off: no hold."
