@@ -39,7 +39,8 @@ extension Client {
             @Option(help: "The access token that senders must present, a UUID. [default: a new one]") var accessToken: String?
             @Option(help: "The registration's version: above the one registered before. [default: 1]") var version: UInt64?
             @Option(
-                name: .customLong("allow"), help: "A public key that may have the access token; repeat it for more. By default everyone may.")
+                name: .customLong("allow"),
+                help: "A public key that may have the access token; repeat it for more. By default everyone may.")
             var allowed: [PublicKeyArgument] = []
         }
 
