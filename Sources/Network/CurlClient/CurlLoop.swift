@@ -94,7 +94,7 @@ final class CurlLoop {
             return false
         }
         guard curl_multi_add_handle(mailbox.multi, transfer.handle.pointer) == CURLM_OK else {
-            task.continuation.resume(returning: .failure(HTTPError(.other, "libcurl takes no more transfers")))
+            task.continuation.resume(returning: .failure(HTTPError(.other, "libcurl accepts no more transfers")))
             return false
         }
         active[task.id] = transfer

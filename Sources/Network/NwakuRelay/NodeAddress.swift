@@ -15,7 +15,7 @@ public struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
             case .userinfo:
                 throw NwakuRelayError(
                     code: .credentialsInAddress,
-                    message: "the node's address holds a user or a password: take it out, nwaku's REST API knows neither")
+                    message: "the node's address contains a user or a password: remove it; nwaku's REST API supports neither")
             case .query:
                 throw NwakuRelayError(
                     code: .invalidAddress, message: "the node's address has a query or a fragment: end it after the port or the path")

@@ -46,7 +46,8 @@ extension DeliveryService {
     }
 
     /// Marks the deliveries of a batch and returns those that may be posted now. The others leave the queue: another node owns them, or they are
-    /// enqueued again in their order. nil when the marks could not be stored.
+    /// enqueued again in their order. nil when the marks could not be stored. With a share, a failed mark returns none, and the deliveries leave the
+    /// queue until the next scan of the outbox.
     func marked(_ deliveries: [QueuedDelivery]) async -> [QueuedDelivery]? {
         guard !deliveries.isEmpty else { return deliveries }
         guard let share else { return await markUnmarked(deliveries) ? deliveries : nil }

@@ -18,7 +18,7 @@ package struct EndpointState: Sendable {
     /// The reason why notifications can't be delivered; nil when they can. After a failure, an endpoint counts as available once its pause is over
     /// and no notifications wait.
     package var obstacle: String? {
-        if !breaker.isClosed, waitingCount > 0 || isOpen { return "takes no notifications, \(waitingCount) wait: \(failure)" }
+        if !breaker.isClosed, waitingCount > 0 || isOpen { return "unavailable, \(waitingCount) waiting: \(failure)" }
         if let healthFailure { return "does not answer: \(healthFailure)" }
         return slowness.flatMap { $0.isStalled ? delay : nil }
     }

@@ -30,10 +30,10 @@ extension Metric {
     )
     package static let clusterMessages = Metric(
         "waku_push_cluster_messages_total", ClusterLabel.self,
-        help: "Messages that another node was to handle first, by what became of them.")
+        help: "Messages assigned first to another node, by result.")
     package static let clusterTakes = Metric(
         "waku_push_cluster_limit_takes_total",
-        help: "What other nodes told that they have taken from limits of less than one a minute, which nodes count together.")
+        help: "Usage of shared limits (below one per minute) reported by other nodes.")
 }
 
 extension Counter {

@@ -25,7 +25,7 @@ extension Metric {
     package static let buildInfo = Metric("waku_push_build_info", VersionLabel.self, help: "1, with the version of the running program.")
     package static let traces = Metric(
         "waku_push_traces_total", TraceLabel.self,
-        help: "Traces for the collector of --otlp: exported, dropped because too many waited, or not taken by the collector.")
+        help: "Traces for the collector of --otlp: exported, dropped because too many waited, or not accepted by the collector.")
     package static let ready = Metric("waku_push_ready", help: "1 while the node is ready, as /readyz reports.")
 }
 

@@ -60,7 +60,7 @@ extension Limits {
         /// The names of the limit and of the one that applies first.
         package let name: String
         package let other: String
-        /// Names both with their values, and says how to mend it.
+        /// Names both with their values, and states the remedy.
         package let message: String
     }
 

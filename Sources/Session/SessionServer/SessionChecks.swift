@@ -28,7 +28,7 @@ package enum SessionChecks {
         let text = "\(figures.reachableSwarms) of \(figures.knownSwarms) swarms reachable"
         guard figures.reachableSwarms < figures.knownSwarms else { return Finding("session swarms", .ok, text) }
         let missed = figures.subscriptions - figures.monitoredSubscriptions
-        guard missed > 0 else { return Finding("session swarms", .ok, "\(text): those of all subscriptions") }
+        guard missed > 0 else { return Finding("session swarms", .ok, "\(text), including those of all subscriptions") }
         return Finding(
             "session swarms", .warn, "\(text): \(missed) \(missed == 1 ? "subscription is" : "subscriptions are") not monitored",
             remedy: "it tries again within 2 minutes; check that this machine may connect to storage servers")

@@ -140,7 +140,7 @@ final class SessionService: RateLimitedService {
             }
         } catch {
             intake.stop()
-            throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another with --session-http")
+            throw NodeError(message: "can't listen on \(address): is another program using it? Choose another with --session-http")
         }
     }
 

@@ -50,7 +50,9 @@ extension StoreError {
         case is CryptoError, is UnexpectedValue:
             self.init(
                 code: .damaged,
-                message: "a row of PostgreSQL (\(address)) can't be opened: it was altered; restore a backup, or have it registered anew")
+                message: """
+                    a row of PostgreSQL (\(address)) can't be opened: it was altered; restore a backup, or let the client register again
+                    """)
         default:
             self.init(code: .unavailable, message: "a change was given up")
         }
@@ -79,7 +81,7 @@ extension StoreError {
         case "3F000":
             self.init(code: .missing, message: "the schema of PostgreSQL (\(address)) does not exist: create it, or correct search_path")
         case "53100":
-            self.init(code: .unavailable, message: "PostgreSQL (\(address)) has no room: free some disk space")
+            self.init(code: .unavailable, message: "PostgreSQL (\(address)) is out of disk space: free some")
         case _ where state.endsSession:
             self.init(code: .unavailable, message: "PostgreSQL (\(address)) ended the connection: is it restarting? (SQLSTATE \(state))")
         default:

@@ -29,7 +29,8 @@ struct SchemaCheck {
             try found[0].map { try $0.text(0) } + columnDifferences(found[1]) + indexDifferences(found[2].map(FoundIndex.init))
         guard let first = differences.first else { return }
         let more = differences.count > 1 ? " (and \(differences.count - 1) more)" : ""
-        throw StoreError(code: .unsuitable, message: "PostgreSQL (\(address)) has not the tables that waku-push creates\(more): \(first)")
+        throw StoreError(
+            code: .unsuitable, message: "PostgreSQL (\(address)) does not have the tables that waku-push creates\(more): \(first)")
     }
 
     private var own: String {

@@ -198,7 +198,7 @@ final class Writer {
     }
 
     private var supersededMessage: String {
-        "PostgreSQL (\(address)) was taken over by another waku-push, or restored from a backup: stop the other one, and start this anew"
+        "PostgreSQL (\(address)) was taken over by another waku-push, or restored from a backup: stop the other one, then restart this one"
     }
 
     private func pause(_ duration: Duration) {

@@ -215,18 +215,19 @@ package final class SQLiteStore: Store {
             try db.execute(
                 sql: """
                     PRAGMA synchronous = FULL;
-                    -- What is deleted or replaced is overwritten, whatever SQLite was compiled with.
+                    -- Overwrites deleted content, regardless of SQLite's compile-time default.
                     PRAGMA secure_delete = ON;
-                    -- KiB. Where rows go is spread over the indexes: with SQLite's 2 MB most pages are read for each transaction.
+                    -- In KiB: inserts touch random index pages; with SQLite's default of 2 MB most would be read again in each
+                    -- transaction.
                     PRAGMA cache_size = -16384;
                     -- Pages, 64 MiB: a page that many transactions change is moved into the database less often.
                     PRAGMA wal_autocheckpoint = 16384;
                     """)
             guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2 else {
-                throw StoreError(code: .unavailable, message: "SQLite does not take synchronous=FULL")
+                throw StoreError(code: .unavailable, message: "SQLite did not accept synchronous=FULL")
             }
             guard try Int.fetchOne(db, sql: "PRAGMA secure_delete") == 1 else {
-                throw StoreError(code: .unavailable, message: "SQLite does not take secure_delete=ON")
+                throw StoreError(code: .unavailable, message: "SQLite did not accept secure_delete=ON")
             }
         }
     }

@@ -124,7 +124,7 @@ package enum StoreBackup {
             guard count >= 0 else { throw unreadable }
             if count == 0 { return }
             guard Foundation.write(to, buffer, count) == count else {
-                throw StoreError(code: .unavailable, message: "no room for \(target): free some disk space")
+                throw StoreError(code: .unavailable, message: "no disk space for \(target): free some")
             }
         }
     }

@@ -13,7 +13,9 @@ extension StoreError {
         case is CryptoError, is RowDecodingError, is UnexpectedValue:
             self.init(
                 code: .damaged,
-                message: "a row of the database in \(place) can't be opened: it was altered; restore a backup, or have it registered anew")
+                message: """
+                    a row of the database in \(place) can't be opened: it was altered; restore a backup, or let the client register again
+                    """)
         default:
             self.init(code: .unavailable, message: "a change was given up")
         }
@@ -43,7 +45,7 @@ extension StoreError {
         case .SQLITE_CANTOPEN:
             self.init(code: .cannotCreate, message: "\(database) can't be opened: is the folder there and accessible?")
         case .SQLITE_FULL:
-            self.init(code: .unavailable, message: "no room for \(database): free some disk space")
+            self.init(code: .unavailable, message: "no disk space for \(database): free some")
         case .SQLITE_BUSY, .SQLITE_LOCKED:
             self.init(code: .unavailable, message: "\(database) is locked by another program: end what uses it")
         case .SQLITE_IOERR:

@@ -61,7 +61,7 @@ import Waku
         #expect(state.updateAttachment(hasPeers: [], isInboxEmpty: true, at: moment(2)).isAttached == true)
         state.filterPeers.end(peer, over: connection)
         #expect(state.updateAttachment(hasPeers: [], isInboxEmpty: true, at: moment(3)).isAttached == false)
-        #expect(state.relayState == .detached("no filter node takes this node's topics"))
+        #expect(state.relayState == .detached("no filter node has accepted this node's topics"))
     }
 
     /// Pushed messages prove the subscription up to when they were received, not up to when they were delivered.

@@ -55,7 +55,7 @@ struct EndpointTests {
             #expect(try await node.register(pixel, platform: .firebase) == nil)
             // The first waits for the verdict, the others are answered at once.
             for _ in 0..<3 { #expect(try await node.notify(phone) == .internalError) }
-            #expect(node.node.obstacles.contains { $0.hasPrefix("apple: takes no notifications, 3 wait") })
+            #expect(node.node.obstacles.contains { $0.hasPrefix("apple: unavailable, 3 waiting") })
             #expect(node.node.findings.first { $0.check == "google" }?.verdict == .ok)
             for _ in 0..<3 { #expect(try await node.notify(pixel) == nil) }
             #expect(google.accepted.count == 3)

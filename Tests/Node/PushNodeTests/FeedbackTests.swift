@@ -299,7 +299,7 @@ struct FeedbackTests {
             #expect(served.node.count(.gorushOpened) >= 1)
             let readiness = try await served.readiness()
             #expect(readiness.status == 503)
-            #expect(readiness.text == "gorush: takes no notifications, 5 wait: as the test says\n")
+            #expect(readiness.text == "gorush: unavailable, 5 waiting: as the test says\n")
             if !restarts {
                 served.node.gorush.answer(.accepted)
                 try await served.node.wait { served.node.gorush.accepted.count == 5 }

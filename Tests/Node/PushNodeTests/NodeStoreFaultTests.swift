@@ -44,7 +44,7 @@ struct NodeStoreFaultTests {
     @Test(
         "The node keeps running, reports the failure, acknowledges only stored changes, answers queries, and recovers",
         arguments: [
-            Fault(name: "disk full", code: Code.full, operations: .write, complaint: "store: no room for the database"),
+            Fault(name: "disk full", code: Code.full, operations: .write, complaint: "store: no disk space for the database"),
             Fault(name: "write error", code: Code.writeError, operations: .write, complaint: "store: the disk fails under the database"),
             Fault(name: "sync error", code: Code.syncError, operations: .sync, complaint: "store: the disk fails under the database"),
             Fault(

@@ -156,7 +156,7 @@ struct RecordedGorushTests {
             let messageID = randomBytes(32)
             #expect(try await node.notify(bob, messageID: messageID) == .internalError)
             #expect(gorush.postCount >= 3)
-            #expect(node.node.obstacles.contains { $0.contains("takes no notifications") })
+            #expect(node.node.obstacles.contains { $0.contains("gorush: unavailable") })
             gorush.appear(as: try GorushClient(client: CurlClient(), url: server.url))
             try await node.wait { node.count(.notificationAccepted) == 1 }
             #expect(server.requests.count == 1)

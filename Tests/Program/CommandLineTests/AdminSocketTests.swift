@@ -142,7 +142,7 @@ struct AdminSocketTests {
         try await eventually { try await status().live?.isReady == false }
         let live = try #require(try await status().live)
         #expect(live.outbox.waiting == 1)
-        #expect(live.findings.first { $0.check == "gorush" }?.text.hasPrefix("takes no notifications, 1 wait: status 503") == true)
+        #expect(live.findings.first { $0.check == "gorush" }?.text.hasPrefix("unavailable, 1 waiting: status 503") == true)
         node.gorushAnswers(200)
         try await eventually {
             let retried = try await node.admin("outbox", "retry", "--all", "--json").json(Count.self)

@@ -108,7 +108,7 @@ struct DiskFaultTests {
 
         let kept = try await registerUntilRefused(daemon)
         try await eventually {
-            try await readiness(daemon).hasPrefix("store: no room for the database in the data folder: free some disk space")
+            try await readiness(daemon).hasPrefix("store: no disk space for the database in the data folder: free some")
         }
         #expect(try await daemon.get("/healthz").status == 200)
         try await expectQueriesFind([first] + kept.suffix(2), daemon)

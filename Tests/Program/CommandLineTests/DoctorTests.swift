@@ -69,8 +69,8 @@ struct DoctorTests {
         let broken = try await doctor("--identity", node.server.path, "--json")
         #expect(broken.status == 2)
         let findings = try broken.json([Finding].self)
-        #expect(findings.first { $0.check == "daemon" }?.text.contains("gorush: takes no notifications, 1 wait") == true)
-        #expect(readiness.hasPrefix("gorush: takes no notifications, 1 wait"))
+        #expect(findings.first { $0.check == "daemon" }?.text.contains("gorush: unavailable, 1 waiting") == true)
+        #expect(readiness.hasPrefix("gorush: unavailable, 1 waiting"))
         #expect(findings.first { $0.check == "gorush post" }?.verdict == "fail")
 
         node.gorushAnswers(200)

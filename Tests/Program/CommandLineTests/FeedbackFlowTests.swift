@@ -166,7 +166,7 @@ struct FeedbackFlowTests {
         #expect(notified.failure == "not all devices were notified: INTERNAL_ERROR")
         try await eventually { try await daemon.get("/readyz").status == 503 }
         let readiness = String(decoding: try await daemon.get("/readyz").body, as: UTF8.self)
-        #expect(readiness.hasPrefix("gorush: takes no notifications, 1 wait: status \(status): "), "\(readiness)")
+        #expect(readiness.hasPrefix("gorush: unavailable, 1 waiting: status \(status): "), "\(readiness)")
         #expect(gorush.ids.isEmpty)
         gorush.answer()
         try await eventually { gorush.ids.count == 1 }

@@ -42,14 +42,14 @@ struct OperatorWalkTests {
         let status = try await node.admin("status")
         #expect(status.status == 0, "\(status.output)\(status.errors)")
         #expect(try await text(daemon, "/readyz") == "ready\n")
-        #expect(try await text(daemon, "/").contains("takes notifications"))
+        #expect(try await text(daemon, "/").contains(">available<"))
         #expect(try await text(daemon, "/metrics").contains("waku_push_gorush_breaker{endpoint=\"1\",state=\"closed\"} 1"))
 
         // gorush breaks: everything that looks at the node says so.
         node.gorushAnswers(500)
         #expect(try await notify(daemon).output.contains("INTERNAL_ERROR"))
         try await eventually { try await daemon.get("/readyz").status == 503 }
-        #expect(try await text(daemon, "/readyz").hasPrefix("gorush: takes no notifications, 1 wait: status 500"))
+        #expect(try await text(daemon, "/readyz").hasPrefix("gorush: unavailable, 1 waiting: status 500"))
         #expect(try await text(daemon, "/").contains("given up"))
         #expect(try await text(daemon, "/status.json").contains("\"waiting\":1"))
         let metrics = try await text(daemon, "/metrics")

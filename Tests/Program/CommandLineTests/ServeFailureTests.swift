@@ -108,7 +108,7 @@ struct ServeFailureTests {
         let address = "/ip4/127.0.0.1/tcp/\(server.port)"
         expect(
             try await serve("--listen", address), 69,
-            "\(address) can't be listened on: is another program using it? Choose another with --listen, or --listen off")
+            "can't listen on \(address): is another program using it? Choose another with --listen, or --listen off")
     }
 
     @Test func nodeKeys() async throws {

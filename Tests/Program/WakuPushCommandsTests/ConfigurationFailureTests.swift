@@ -114,7 +114,7 @@ struct ConfigurationFailureTests {
         }
         let invalid = #expect(throws: InvalidConfiguration.self) { try failures.finish() }
         #expect(invalid?.failures.count == ConfigurationFailures.limit + 1)
-        #expect(invalid?.failures.last?.message == "5 more errors: mend these first")
+        #expect(invalid?.failures.last?.message == "5 more errors: fix these first")
         try ConfigurationFailures().finish()
     }
 

@@ -23,7 +23,7 @@ struct StoreFaultTests {
         var testDescription: String { name }
 
         static let ofWriting = [
-            Fault(name: "disk full", code: .SQLITE_FULL, operations: .write, complaint: "no room for the database"),
+            Fault(name: "disk full", code: .SQLITE_FULL, operations: .write, complaint: "no disk space for the database"),
             Fault(name: "write error", code: .SQLITE_IOERR_WRITE, operations: .write, complaint: "the disk fails under the database"),
             Fault(name: "sync error", code: .SQLITE_IOERR_FSYNC, operations: .sync, complaint: "the disk fails under the database"),
             Fault(name: "read-only", code: .SQLITE_READONLY, operations: .write, complaint: "can't be written to"),

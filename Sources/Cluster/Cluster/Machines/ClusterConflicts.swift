@@ -1,4 +1,4 @@
-/// Live nodes that should not be as they are: two with one name, and options that must be the same at all nodes and are not.
+/// Conflicts among live nodes: duplicate names, and different values of options that must be equal.
 package enum ClusterConflicts {
     /// - Parameters:
     ///   - view: of the node's last committed heartbeat.
@@ -14,7 +14,7 @@ package enum ClusterConflicts {
         }
         guard let settings = lease.settings else { return conflicts }
         for (option, value) in settings.sorted(by: { $0.key < $1.key }) {
-            // A release that does not know an option says nothing of it.
+            // A release that does not know an option omits it.
             for other in others where other.settings?[option].map({ $0 != value }) == true {
                 conflicts.append("\(option) is \(value) here and \(other.settings?[option] ?? "") at \(other.name)")
             }

@@ -47,7 +47,7 @@ package struct ClusterMember: Sendable {
     package var isDraining = false
     /// ``LeaseRow/offersKeys``, announced in the next heartbeat.
     package var offersKeys = false
-    /// ``LeaseRow/settings``. The next heartbeat says so.
+    /// ``LeaseRow/settings``. Announced in the next heartbeat.
     package var settings: [String: String]?
 
     private let configuration: ClusterConfiguration

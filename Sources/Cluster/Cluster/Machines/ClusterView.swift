@@ -25,7 +25,7 @@ package struct LeaseRow: Hashable, Sendable {
     package var gorushTimeout: Duration = .seconds(60)
     /// Whether the node offers to serve a share of the keys: see ``KeyAssignment``.
     package var offersKeys: Bool = false
-    /// Options that must be the same at all nodes, by their names; nil: written by a release that does not tell. See ``ClusterConflicts``.
+    /// Options that must be the same at all nodes, by their names; nil: written by a release without this column. See ``ClusterConflicts``.
     package var settings: [String: String]?
 }
 

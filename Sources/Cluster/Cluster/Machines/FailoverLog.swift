@@ -2,7 +2,7 @@
 /// database whose standby was promoted.
 package struct FailoverLog: Hashable, Sendable {
     package enum Event: Hashable, Sendable {
-        /// A node was not heard of for a whole lease: others took over its partitions.
+        /// A node did not renew its lease: others took over its partitions.
         case nodeLost(name: String)
         /// The database is on a higher timeline than before: a standby was promoted.
         case databasePromoted(timeline: UInt32)

@@ -13,8 +13,8 @@ package import Core
 ///
 /// - Waiting costs nothing: the message stays undecrypted, and most are found in another node's row of finished messages, one read for all that
 ///   is due. Claims are looked up only for the rest.
-/// - Queries take part like all others. That only ranks 0, and 1 after a lease, answer them (the first design) leaves a query unanswered that
-///   rank 0 did not hear, or for the length of a lease after it died.
+/// - Queries take part like all others. An earlier design let only rank 0 answer, and rank 1 after a lease: queries that rank 0 did not receive
+///   stayed unanswered, as did all of its queries for a lease after it died.
 /// - A transaction with unknown outcome (COMMIT without a reply, a warning of cancelled replication) is resolved by running it again, with the
 ///   same claim: the insert waits for the first one if that is still running, and says whose claim is there. A read would not wait.
 /// - The database may hang at any step: a message with a waiting client (``expectAnswer(_:at:)``) is answered with an error at the deadline,

@@ -63,7 +63,7 @@ extension ClusterNode {
 extension FailoverLog.Event {
     fileprivate var text: String {
         switch self {
-        case .nodeLost(let name): "node \(name) was not heard of for a lease; other nodes took over its partitions"
+        case .nodeLost(let name): "node \(name) did not renew its lease; other nodes took over its partitions"
         case .databasePromoted(let timeline): "a standby of the database was promoted (timeline \(timeline))"
         }
     }

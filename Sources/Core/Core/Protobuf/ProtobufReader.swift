@@ -73,8 +73,8 @@ public struct ProtobufReader {
     }
 
     /// The index in ``bytes`` of the next byte to read.
-    /// Whether no bytes are left to read.
     @inlinable public var position: Int { offset }
+    /// Whether no bytes are left to read.
     @inlinable public var isAtEnd: Bool { offset >= end }
 
     /// The next field; nil at the end.

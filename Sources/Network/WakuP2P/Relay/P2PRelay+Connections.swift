@@ -58,7 +58,7 @@ extension P2PRelay {
                 defer { state.detachedReason = reason }
                 return state.detachedReason != reason
             }
-            // Of a configured peer it is a mistake to mend; found and inbound peers of other clusters are common.
+            // Of a configured peer it is a configuration error; found and inbound peers of other clusters are common.
             let level: Logger.Level = isConfigured(peer) && reasonIsNew ? .warning : .debug
             logger.log(level: level, "peer disconnected", metadata: ["peer": "\(peer)", "reason": "\(reason)"])
             return host.disconnect(peer)

@@ -84,7 +84,7 @@ extension P2PRelay {
         let response = try? await request(
             push.encoded(), of: peer, WakuProtocol.lightpushOld, within: Self.pushTimeout, OldLightpushResponse.init(parsing:))
         guard response?.isSuccess == true else {
-            throw RelayError(code: .unavailable, message: "not taken by lightpush")
+            throw RelayError(code: .unavailable, message: "not accepted by lightpush")
         }
         return .unconfirmed(canBeLookedUp: hasStore)
     }

@@ -96,7 +96,7 @@ extension P2PRelay {
             do {
                 try await host.listen(on: address)
             } catch {
-                throw RelayError(code: .refused, message: "\(address) can't be listened on: is another program using it?")
+                throw RelayError(code: .refused, message: "can't listen on \(address): is another program using it?")
             }
         }
     }

@@ -100,7 +100,7 @@ struct P2PRelayState {
         update.isAttached = progress.isAttached
         update.needsCatchUp = update.needsCatchUp || update.gapCount > 0
         if update.wasAttached, !update.isAttached {
-            detachedReason = isFilterClient ? "no filter node takes this node's topics" : "no peer gossips on a topic of this node"
+            detachedReason = isFilterClient ? "no filter node has accepted this node's topics" : "no peer gossips on a topic of this node"
         }
         return update
     }

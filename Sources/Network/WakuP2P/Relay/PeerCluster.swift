@@ -11,8 +11,10 @@ enum PeerCluster: Hashable {
         switch self {
         case .answered(own): return nil
         case .answered(let other?): return "a peer is on cluster \(other), this node on cluster \(own)"
-        case .answered(nil): return "a peer does not say that it is on cluster \(own)"
-        case .unknown: return configuration.requiresMetadata ? "a peer does not say that it is on cluster \(own)" : nil
+        case .answered(nil): return Self.unreported(own)
+        case .unknown: return configuration.requiresMetadata ? Self.unreported(own) : nil
         }
     }
+
+    private static func unreported(_ own: UInt32) -> String { "a peer does not report its cluster; this node is on cluster \(own)" }
 }

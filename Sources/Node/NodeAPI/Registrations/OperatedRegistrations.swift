@@ -4,7 +4,7 @@ import Foundation
 package import Storage
 import WakuCrypto
 
-/// The registrations of a protocol as operators see them, whatever its devices are.
+/// The registrations of a protocol as operators see them, independent of the device type.
 package protocol OperatedRegistrations: Sendable {
     var table: Table { get }
     var owner: Column { get }

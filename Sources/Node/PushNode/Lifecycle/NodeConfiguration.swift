@@ -25,7 +25,7 @@ package struct NodeConfiguration: Sendable {
     package static let replyDelayLimit = Duration.seconds(2)
     /// How long deliveries and answers are remembered.
     package var retention = Duration.seconds(24 * 3600)
-    /// Maximum number of notifications in the outbox. Beyond it, devices with most lose their oldest.
+    /// Maximum number of notifications in the outbox. Above it, the devices with most waiting notifications lose their oldest.
     package var outboxLimit = 100_000
     /// How long a notification whose post has an unknown outcome, after a kill or an unplanned hand-over, is held from its first mark. A
     /// notification that the device shows once is not held.
@@ -60,7 +60,7 @@ package struct NodeConfiguration: Sendable {
     package var logLevel: LogLevel?
     /// The warnings and errors that the node's logger counts, for the status page.
     package var recentErrors = RecentErrors()
-    /// The address below which the articles are, for links of the status page; nil: it names them.
+    /// Base URL of the documentation, for links on the status page; nil: the page names the article without a link.
     package var documentation: String?
     /// The version of the program, for display.
     package var version = ""

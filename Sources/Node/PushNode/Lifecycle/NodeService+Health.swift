@@ -21,7 +21,7 @@ extension NodeService {
         do {
             try await server.run()
         } catch {
-            throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another with --http")
+            throw NodeError(message: "can't listen on \(address): is another program using it? Choose another with --http")
         }
     }
 

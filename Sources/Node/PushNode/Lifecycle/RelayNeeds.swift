@@ -6,7 +6,7 @@ package struct RelayNeeds: Sendable {
     package let pubsubTopics: [PubsubTopic]
     /// The node's own topics, on which missed messages are caught up.
     package let ownTopics: [ContentTopic]
-    /// Until when earlier runs missed nothing, for the pubsub topics that they listened on.
+    /// For each pubsub topic of earlier runs, the time up to which no message was missed.
     package let seenUntil: [PubsubTopic: Timestamp]
     /// Whether the node needs messages on this topic.
     package let wants: @Sendable (TopicTag) -> Bool

@@ -8,7 +8,7 @@ import Storage
 import Synchronization
 import Waku
 
-/// What counters grew by in the last whole minute; those that did not are left out.
+/// The growth of each counter in the last whole minute, without zeros.
 private final class LastMinute: Sendable {
     private let counts = Mutex<[Counter: Int]>([:])
 
@@ -47,7 +47,6 @@ struct Maintenance: Sendable {
     let delivery: DeliveryService
     let handled: HandledMessages
     let protocols: [any ProtocolService]
-    /// nil: no other node has the same database.
     let cluster: any ClusterMembership
     let counters: Counters
     let alarms: Alarms
@@ -59,7 +58,7 @@ struct Maintenance: Sendable {
     let now: @Sendable () -> Timestamp
     private let growth = LastMinute()
 
-    /// What counters grew by in the last whole minute.
+    /// The growth of a counter in the last whole minute.
     func lastMinute(_ counter: Counter) -> Int { growth[counter] }
 
     /// Runs until cancelled.

@@ -19,7 +19,7 @@ package enum RelayCursors {
         }
     }
 
-    /// Has the first run of a node catch up from a time, on all topics that it never listened on.
+    /// Makes the node's first run catch up from a time, on topics that it has never listened on.
     ///
     /// - Parameter replaces: whether a time that was set before is replaced; otherwise the earlier of both counts.
     package static func begin(at time: Timestamp, replaces: Bool = false) -> StoreCommand<Void> {

@@ -92,7 +92,7 @@ package struct StatusDocument {
 
     /// The parts that work, or that a new node waits for.
     private var success: HTML {
-        let gorush: HTML = status.hasGorush ? ", gorush takes notifications" : ""
+        let gorush: HTML = status.hasGorush ? ", gorush is available" : ""
         if status.hasRelay, hasNoMessage {
             return "The relay is attached, the database works\(gorush). No message has come in yet"
         }
@@ -178,7 +178,7 @@ package struct StatusDocument {
             switch status.breaker {
             case .closed where !status.hasGorush: "none"
             case .closed where status.gorushFailure != nil: "fails"
-            case .closed: status.gorushDelay == nil ? "takes notifications" : "slow"
+            case .closed: status.gorushDelay == nil ? "available" : "slow"
             case .open: "given up"
             case .halfOpen: "being tried again"
             }
@@ -228,11 +228,11 @@ package struct StatusDocument {
     private var cluster: HTML {
         guard let cluster = status.cluster else { return "" }
         let rows: [HTML] = cluster.nodes.map { node in
-            let heard = node.secondsSinceRenewal.map { "\(Duration.seconds($0).inWords) ago" } ?? "–"
+            let renewal = node.secondsSinceRenewal.map { "\(Duration.seconds($0).inWords) ago" } ?? "–"
             let marks = [node.isSelf ? "this node" : nil, node.isMaintainer ? "maintenance" : nil].compactMap(\.self).joined(
                 separator: ", ")
             return """
-                <tr><td><b>\(node.name)</b> <span>\(marks)</span></td><td>\(node.state)</td><td class="number">\(heard)</td>\
+                <tr><td><b>\(node.name)</b> <span>\(marks)</span></td><td>\(node.state)</td><td class="number">\(renewal)</td>\
                 <td class="number">\(node.partitions.grouped)</td></tr>
                 """
         }

@@ -20,6 +20,7 @@ package enum WorkKind: String, CaseIterable, Sendable {
         case .registration: 550
         case .query: 130
         case .answer: 100
+        // Without the processor's SHA instructions; with them about 7 ms.
         case .deriveTopicKey: 12_000
         case .request: 200
         case .notification: 190

@@ -95,7 +95,7 @@ extension Admin {
         // MARK: Moving
 
         private func move(to: String) async throws {
-            let identity = try admin.requiredIdentity("rows are encrypted anew with keys derived from it")
+            let identity = try admin.requiredIdentity("rows are encrypted again, with keys derived from it")
             let target = try Place(text: to)
             let source = try source(of: target)
             let locks = try [source, target].compactMap { try $0.lock() }

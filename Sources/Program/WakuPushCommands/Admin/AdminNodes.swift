@@ -9,8 +9,8 @@ extension Admin {
         static let configuration = CommandConfiguration(
             abstract: "Lists the nodes that share a PostgreSQL database: see serve's --cluster.",
             discussion: """
-                A node that was not heard of for 5 s is gone: others have its devices then. Each device belongs to one of 256 partitions, and each \
-                partition to one node. One of the nodes does maintenance for all.
+                A node that has not renewed its lease for 5 s is down; its devices are reassigned. Each device belongs to one of 256 partitions, and \
+                each partition to one node. One of the nodes does maintenance for all.
 
                 EXAMPLES
                   waku-push admin nodes --store postgresql://waku@db/waku
@@ -32,7 +32,7 @@ extension Admin {
             let nodes = overview.nodes.map(NodeLine.init)
             if admin.json { return try Output.json(Overview(nodes: nodes, partitionsWithoutOwner: overview.unownedPartitionCount)) }
             Output.table(
-                ["NAME", "ID", "STATE", "HEARD OF", "PARTITIONS", "MAINTENANCE", "VERSION"],
+                ["NAME", "ID", "STATE", "LAST RENEWAL", "PARTITIONS", "MAINTENANCE", "VERSION"],
                 nodes.map {
                     [
                         $0.name, $0.id, $0.state, "\($0.secondsSinceRenewal) s ago", "\($0.partitions)",

@@ -183,7 +183,7 @@ extension Admin.Registrations {
         private func mark(of identity: PublicKey, in store: any Store) throws -> ServerMark? {
             let known = try store.read(StoreIdentities.all())
             guard known.contains(identity) else {
-                throw CommandFailure(.data, "the database has not served several identities, of which this is one: nothing was removed")
+                throw CommandFailure(.data, "this is not one of several identities that the database has served: nothing was removed")
             }
             return ServerMarks(known: known, identity: identity).mark(of: identity)
         }

@@ -131,7 +131,7 @@ extension Client {
 struct MessageOptions: ParsableArguments {
     @Option(help: "The chat's id: devices get its hash.") var chat = "waku-push"
     @Option(help: "The encrypted message, in hex.") var message = ""
-    @Option(help: "What the notification is about, in hex. [default: 32 random bytes]") var messageId: String?
+    @Option(help: "The message's id, in hex. [default: 32 random bytes]") var messageId: String?
 
     func parsed() throws(CommandFailure) -> (content: [UInt8], messageID: [UInt8]) {
         guard let content = bytes(hex: message) else { throw CommandFailure(.usage, "--message is not hexadecimal") }

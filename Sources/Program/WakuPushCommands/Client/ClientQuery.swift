@@ -7,7 +7,7 @@ import WakuCrypto
 extension Client {
     struct Query: ReportingCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Asks a server which devices a registrant has. A server that knows none keeps silent.")
+            abstract: "Asks a server which devices a registrant has. A server that has none does not answer.")
 
         @OptionGroup var client: ClientOptions
         @Option(help: "The push server's public key, full or compressed.") var server: PublicKeyArgument

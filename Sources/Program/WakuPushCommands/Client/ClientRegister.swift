@@ -36,10 +36,11 @@ extension Client {
 
         struct OneShotRegistrationOptions: ParsableArguments {
             @Option(help: "The installation's id. [default: a new UUID]") var installation: String?
-            @Option(help: "What senders must show, a UUID. [default: a new one]") var accessToken: String?
-            @Option(help: "Above what was registered before for the installation. [default: 1]") var version: UInt64?
+            @Option(help: "The access token that senders must present, a UUID. [default: a new one]") var accessToken: String?
+            @Option(help: "The registration's version: above the one registered before. [default: 1]") var version: UInt64?
             @Option(
-                name: .customLong("allow"), help: "A public key that may have the access token; repeat it for more. Without, everyone may.")
+                name: .customLong("allow"),
+                help: "A public key that may have the access token; repeat it for more. By default everyone may.")
             var allowed: [PublicKeyArgument] = []
         }
 

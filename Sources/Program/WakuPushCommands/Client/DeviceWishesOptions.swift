@@ -6,7 +6,7 @@ import WakuCrypto
 /// A device and its user's preferences for notifications.
 struct DeviceWishesOptions: ParsableArguments {
     @Option(help: "apn or firebase.") var platform: PlatformArgument = .apn
-    @Option(help: "What APNs or Firebase knows the device by.") var deviceToken: String?
+    @Option(help: "The device token of APNs or Firebase.") var deviceToken: String?
     @Option(
         help:
             "File with a Web Push subscription instead of --device-token, the JSON that browsers make; - for standard input. Each --server needs its vapid."

@@ -74,7 +74,7 @@ final class ConfigurationFailures {
             if let unexplained { throw unexplained }
             return
         }
-        if omitted > 0 { failures.append(CommandFailure(.usage, "\(omitted) more errors: mend these first")) }
+        if omitted > 0 { failures.append(CommandFailure(.usage, "\(omitted) more errors: fix these first")) }
         throw InvalidConfiguration(failures: failures)
     }
 

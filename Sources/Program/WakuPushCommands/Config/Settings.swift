@@ -18,15 +18,15 @@ enum Settings {
     )
     static let cluster = Setting<String?>(
         "cluster",
-        "Share the PostgreSQL database, and the work, with other nodes of the same identity: this node's name among them, such as its host's."
+        "The name of this node among several that have the same identity, share the PostgreSQL database and divide the work; for example its host name."
     )
     static let relay = Setting<[String]>(
         "relay",
-        "A Waku node, its REST API's URL or its multiaddr; repeat it for several. \"loopback\" is a network in this process, and is used without this option unless --session-http is given."
+        "A Waku node, its REST API's URL or its multiaddr; repeat it for several. \"loopback\" is a network within this process, and the default unless --session-http is given."
     )
     static let loopbackListen = Setting<AddressArgument>(
         "loopback-listen", AddressArgument(SocketAddress(host: "127.0.0.1", port: 8645)),
-        "Where the loopback relay serves the REST API of a Waku node.")
+        "Address at which the loopback relay serves the REST API of a Waku node.")
 
     // MARK: libp2p
 
@@ -86,7 +86,7 @@ enum Settings {
     // MARK: Web Push
 
     static let webPush = Setting<Bool>(
-        "web-push", "Take Web Push subscriptions as devices, and post to their push services, without gorush.")
+        "web-push", "Accept Web Push subscriptions as devices, and post to their push services directly, without gorush.")
     static let webPushKey = Setting<String?>(
         "web-push-key",
         "File with the VAPID key by which push services know this node: PEM, or 32 bytes in base64url. Made by waku-push identity new-vapid."
@@ -125,7 +125,8 @@ enum Settings {
         "derive-ahead-limit", 10_000,
         "Maximum number of registrants queued for --derive-ahead in memory. The others are read from the database later.")
     static let outboxLimit = Setting<Int>(
-        "outbox-limit", 100_000, "Maximum number of notifications in the outbox. Beyond it, devices with most lose their oldest.")
+        "outbox-limit", 100_000,
+        "Maximum number of notifications in the outbox. Above it, the devices with most waiting notifications lose their oldest.")
     static let unknownHold = Setting<OptionalDurationArgument>(
         "unknown-hold", OptionalDurationArgument(DurationArgument("5s", .seconds(5))),
         "After a crash: how long a notification that may have been posted is held before it is posted again, counted from its first post. Notifications that a device shows once are posted again at once. At most 60s. off: no hold."
@@ -144,14 +145,14 @@ enum Settings {
     // MARK: Session
 
     static let sessionHttp = Setting<AddressArgument?>(
-        "session-http", "Be Session's push server as well, with its HTTP endpoints at this address. Needs libsodium23 and libzmq5.")
+        "session-http", "Also serve as Session's push server, with its HTTP endpoints at this address. Needs libsodium23 and libzmq5.")
     static let sessionProxy = Setting<[String]>(
         "session-proxy",
         "A reverse proxy before --session-http, whose X-Forwarded-For names the client: an address, loopback, private, or a range such as 10.0.0.0/8; repeat it for several."
     )
     static let sessionNodes = Setting<String?>(
         "session-nodes",
-        "File with the storage servers: a JSON array of objects with pubkey_x25519, ip, port and swarm_id. SIGHUP reads it again. Or give --session-oxend."
+        "File with the storage servers: a JSON array of objects with pubkey_x25519, ip, port and swarm_id. Reloaded on SIGHUP. The alternative is --session-oxend."
     )
     static let sessionOxend = Setting<String?>(
         "session-oxend",
@@ -163,7 +164,7 @@ enum Settings {
         "The topic of Session's notifications for APNs: the app's bundle id. Without it devices of apns and apns-sandbox are refused.")
     static let sessionRenewal = Setting<DurationArgument>(
         "session-renewal", DurationArgument("45m", .seconds(45 * 60)),
-        "Shortest time after which storage servers are asked again to report a subscription's messages, at most 53m; up to 22 % is added at random. They forget after 65m."
+        "Shortest time after which storage servers are asked again to report a subscription's messages, at most 53m; up to 22 % is added at random. Storage servers forget a subscription after 65m."
     )
 
     static let http = Setting<AddressArgument>(
@@ -175,7 +176,7 @@ enum Settings {
     )
     static let documentation = Setting<String?>(
         "documentation",
-        "The https address below which this documentation is, as DocC makes it: the status page links to the section about each alarm. Without it the page names the section."
+        "Base URL (https) of this documentation as built by DocC: the status page then links to the section about each alarm. Without it the page names the section."
     )
     static let logLevel = Setting<Logger.Level>(
         "log-level", .info, "Minimum level of log records: trace, debug, info, notice, warning, error or critical.")

@@ -75,7 +75,7 @@ struct WebPushDemo: DemoSteps, Sendable {
         try check(await stranger.post(forged).status == 403, "the desktop refuses its VAPID key")
         try check(desktop.received.count == 1, "and shows nothing")
 
-        step("Bob's desktop ends its subscription, without a word to the node.")
+        step("Bob's desktop ends its subscription without telling the node.")
         desktop.end(subscription)
         let deadline = ContinuousClock.now + DemoStage.timeout
         var answer = try await stage.notify(notification, randomBytes(32))

@@ -31,7 +31,7 @@ extension NodeChecks {
             return Finding(
                 check, .fail, "the push service does not accept the VAPID key: \(reason)",
                 remedy: "check that the subscription was made for this key, or give its key by --web-push-former-key; check the clock")
-        case .later: return Finding(check, .warn, "the push service takes nothing now: \(reason)", remedy: "try again later")
+        case .later: return Finding(check, .warn, "the push service is temporarily unavailable: \(reason)", remedy: "try again later")
         case .unanswered:
             return Finding(
                 check, .fail, "no answer: \(reason)",

@@ -28,7 +28,7 @@ extension Admin.Records {
         @Option(help: "How many to pass over.") var offset = 0
 
         func execute() async throws {
-            guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0, --offset not below") }
+            guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0 and --offset at least 0") }
             let store = try openStore()
             let rows = try store.read(StatusV01Server.Records.summaries(limit: limit, offset: offset)).map(RecordRow.init)
             if admin.json { return try Output.json(rows) }
@@ -83,7 +83,7 @@ extension Admin.Records {
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @Argument(help: "A key hash (SHA3-256), a public key, or the beginning of a hash.") var account: AccountArgument
-        @Flag(help: "Do it. Without, it is only shown what would be removed.") var yes = false
+        @Flag(help: "Remove it. Without it the command only prints what would be removed.") var yes = false
 
         func execute() async throws {
             let store = try openStore()

@@ -12,7 +12,7 @@ extension Admin {
     struct Subscriptions: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists, shows and counts the subscriptions of Session's push server.",
-            discussion: "admin registrations export and import take them along.", subcommands: [List.self, Show.self, Stats.self])
+            discussion: "admin registrations export and import include them.", subcommands: [List.self, Show.self, Stats.self])
     }
 }
 

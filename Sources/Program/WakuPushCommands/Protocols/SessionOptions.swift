@@ -96,7 +96,7 @@ struct SessionOptions: ParsableArguments {
             }
             return .oxend(address)
         case (nil, nil):
-            throw CommandFailure(.usage, "--session-nodes or --session-oxend is missing: one of them tells the storage servers")
+            throw CommandFailure(.usage, "--session-nodes or --session-oxend is missing: the node needs a list of storage servers")
         case (_?, _?): throw CommandFailure(.usage, "--session-nodes and --session-oxend are mutually exclusive: give one of them")
         }
     }

@@ -67,7 +67,7 @@ struct ProxyWatch: Sendable {
     var finding: Finding? {
         guard isUnnamed else { return nil }
         return Finding(
-            "session proxy", .warn, "requests come through a reverse proxy that is not trusted: all of its clients share the place of one",
+            "session proxy", .warn, "requests come through a reverse proxy that is not trusted: all its clients share one client's limits",
             remedy: "name the proxy's address in --session-proxy")
     }
 }

@@ -33,16 +33,17 @@ struct PreparedBody: Sendable {
 }
 
 extension RequestError {
-    static let storeFailed = RequestError(.internalError, "the store failed: nothing was kept", retryAfter: 30)
+    static let storeFailed = RequestError(.internalError, "the store failed: nothing was stored", retryAfter: 30)
     static let storeTimeout = RequestError(.serviceTimeout, "the store did not answer in time", retryAfter: 30)
     static let draining = RequestError(
-        .internalError, "the server takes no subscriptions at present: nothing was kept", retryAfter: 60)
+        .internalError, "the server is draining and accepts no subscriptions", retryAfter: 60)
     static let busy = RequestError(.serviceTimeout, "too many large requests at present", retryAfter: 10)
     /// Too many requests wait, or this one has waited for too long.
     static let overloaded = RequestError(.serviceTimeout, "too many requests at present", retryAfter: 10)
-    static let notChecked = RequestError(.error, "signature: not checked, since others of this array are not valid")
+    static let notChecked = RequestError(
+        .error, "signature: not checked, because \(RequestPreparation.invalidSignatureLimit) signatures of this array are invalid")
     /// The error of a rate limit. It has the code of other refusals by rules.
-    static let limited = RequestError(.error, "the server takes no more subscriptions at present", retryAfter: 60)
+    static let limited = RequestError(.error, "the server accepts no more subscriptions at present", retryAfter: 60)
 }
 
 /// Parses requests, checks their times and verifies their signatures on separate threads: a signature takes 60 to 130 µs, and an array may have

@@ -15,7 +15,7 @@ extension MetricGroup {
 
 extension Metric {
     package static let acknowledgements = Metric(
-        "waku_push_v01_acknowledgements_total", AcknowledgementLabel.self, help: "Acknowledgements of version 0.1, by what they say.")
+        "waku_push_v01_acknowledgements_total", AcknowledgementLabel.self, help: "Acknowledgements of version 0.1, by result.")
     package static let unacknowledgedRequests = Metric(
         "waku_push_v01_requests_unacknowledged_total",
         help: "Requests of version 0.1 that were carried out and not acknowledged, because they name no key for that.")

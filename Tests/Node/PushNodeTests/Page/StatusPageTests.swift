@@ -91,18 +91,18 @@ struct StatusPageTests {
         #expect(NodeChecks.standbys(nil) == nil)
     }
 
-    @Test("A node without gorush does not say that gorush takes notifications")
+    @Test("A node without gorush does not say that gorush is available")
     func withoutGorush() {
         var status = StatusFigures()
         status.hasGorush = false
         let text = StatusDocument(status: status).text
-        #expect(text.contains("<p class=\"state good\">none</p>") && !text.contains("takes notifications"))
+        #expect(text.contains("<p class=\"state good\">none</p>") && !text.contains("available"))
     }
 
     @Test("A gorush that does not answer is not shown as well, although no post has failed yet")
     func gorushThatDoesNotAnswer() {
         var status = StatusFigures()
-        #expect(StatusDocument(status: status).text.contains("<p class=\"state good\">takes notifications</p>"))
+        #expect(StatusDocument(status: status).text.contains("<p class=\"state good\">available</p>"))
         status.gorushFailure = "no connection"
         #expect(StatusDocument(status: status).text.contains("<p class=\"state bad\">fails</p><p class=\"note\">no connection</p>"))
     }

@@ -50,7 +50,7 @@ final class EchoEndpoint: NodeProtocol, ProtocolService {
                 self.boundPort.withLock { $0 = channel.localAddress?.port }
             }
         } catch {
-            throw NodeError(message: "port \(port) can't be listened on")
+            throw NodeError(message: "can't listen on port \(port)")
         }
     }
 }

@@ -61,6 +61,6 @@ struct EchoEndpointTests {
         defer { taken.stop() }
         let port = try #require(taken.url.split(separator: ":").last.flatMap { Int($0) })
         let services = ServiceGroup(services: [try node(port: port)], logger: quiet)
-        await #expect(throws: NodeError(message: "port \(port) can't be listened on")) { try await services.run() }
+        await #expect(throws: NodeError(message: "can't listen on port \(port)")) { try await services.run() }
     }
 }

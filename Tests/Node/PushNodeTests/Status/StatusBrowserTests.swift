@@ -80,7 +80,7 @@ struct StatusBrowserTests {
             node.gorush.answer(.failed(retryAfter: nil))
             #expect(try await node.notify(bob) == .internalError)
             let health = "document.querySelector('[data-live=health]').textContent"
-            try await eventually { try await browser.text(health).contains("gorush: takes no notifications, 1 wait") }
+            try await eventually { try await browser.text(health).contains("gorush: unavailable, 1 waiting") }
             #expect(try await browser.text("document.title").hasPrefix("NOT READY"))
             #expect(try await browser.text("document.querySelector('[data-live=gorush] .state').className") == "state bad")
             #expect(

@@ -108,8 +108,8 @@ struct NodeChecksTests {
             $0.database = .inspected(StoreInspection(isRotationUnfinished: true), RegistrationStatistics())
         }
         try expect("daemon", .warn, "no daemon answers") { $0.daemon = nil }
-        try expect("daemon", .fail, "not ready: gorush: takes no notifications") {
-            $0.daemon = Self.status(findings: [Finding("gorush", .fail, "takes no notifications, 1 wait: status 503")])
+        try expect("daemon", .fail, "not ready: gorush: unavailable") {
+            $0.daemon = Self.status(findings: [Finding("gorush", .fail, "unavailable, 1 waiting: status 503")])
         }
         try expect("daemon", .warn, "gorush: is slow: 3 posts unanswered for 12 s") {
             let slow = NodeChecks.gorush(obstacle: nil, delay: "is slow: 3 posts unanswered for 12 s, 40 notifications wait")

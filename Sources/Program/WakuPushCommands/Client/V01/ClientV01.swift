@@ -32,7 +32,7 @@ struct ClientV01: AsyncParsableCommand {
 /// A device and its user's notification settings in version 0.1.
 struct V01DeviceOptions: ParsableArguments {
     @Option(help: "apn or firebase.") var platform: PlatformArgument = .apn
-    @Option(help: "What APNs or Firebase knows the device by.") var deviceToken: String
+    @Option(help: "The device token of APNs or Firebase.") var deviceToken: String
     @Option(help: "The id of a chat that never notifies; repeat it for several.") var blockChat: [String] = []
     @Flag(help: "Only contacts may notify.") var contactsOnly = false
     @Option(help: "The public key of a contact, for --contacts-only; repeat it for several.") var contact: [PublicKeyArgument] = []

@@ -43,7 +43,7 @@ package final class OxenMQClient: Sendable {
             case .handshakeFailed: "handshake failed"
             case .disconnected: "disconnected"
             case .bye: "the server ended the connection"
-            case .sendQueueFull: "the server does not take requests"
+            case .sendQueueFull: "the server does not accept requests"
             case .endlessMessage: "the server sends a message without an end"
             case .failed(let text): text
             }
