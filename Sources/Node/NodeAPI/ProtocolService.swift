@@ -18,7 +18,8 @@ public protocol ProtocolService: Sendable {
     func prune(_ retention: Retention) async
     /// Called once a minute on each node of a cluster: recounts the rows that limits depend on, and ends the minute of ``limitReport``.
     func recount() async
-    /// Called once an hour: ends registrations that were not renewed.
+    /// Called once an hour: ends registrations that were not renewed. After the clock was set forward, `now` follows it only after the time for which
+    /// deliveries are kept, 24 hours.
     func expire(at now: Timestamp) async
     /// Called after another process changed the stored rows.
     func reload() async throws(StoreError)

@@ -243,6 +243,33 @@ struct NodeLimitsTests {
         }
     }
 
+    /// A clock that is wrong for some time must not end what clients can't renew.
+    @Test func aStepOfTheClockEndsNoRegistration() async throws {
+        let fixture = try NodeFixture()
+        let clock = Mutex(Timestamp.now())
+        let step = Duration.seconds(100 * 86_400)
+        let (old, new) = (PrivateKey.generate(), PrivateKey.generate())
+        try await fixture.withNode(now: { clock.withLock(\.self) }) { node async throws in
+            #expect(try await node.register(TestClient(of: node.server, identity: old)) == nil)
+        }
+        clock.withLock { $0 = $0 + step }
+        try await fixture.withNode(now: { clock.withLock(\.self) }) { node async throws in
+            #expect(try await node.register(TestClient(of: node.server, identity: new)) == nil)
+        }
+        try await fixture.withNode(
+            configure: {
+                $0.registrationLifetime = .seconds(90 * 86_400)
+                $0.maintenanceInterval = .milliseconds(50)
+            }, now: { clock.withLock(\.self) }
+        ) { node async throws in
+            clock.withLock { $0 = $0 + step }
+            try await node.wait { node.count(.registrationExpired) > 0 }
+            clock.withLock { $0 = $0 - step }
+            #expect(try await node.notify(TestClient(of: node.server, identity: new)) == nil)
+            #expect(try await node.notify(TestClient(of: node.server, identity: old)) == .notRegistered)
+        }
+    }
+
     @Test("ends registrations that were not renewed, and no others, as their clients would")
     func expiry() async throws {
         let fixture = try NodeFixture()

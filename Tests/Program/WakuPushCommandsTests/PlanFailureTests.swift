@@ -125,6 +125,9 @@ struct PlanFailureTests {
     @Test func certificatesThatAreMissing() async throws {
         let file = folder.path + "/missing.pem"
         expect(try await check("--gorush-ca", file), 65, "certificates \(file) can't be read: give --gorush-ca a PEM file")
+        expect(try await check("--gorush-ca", folder.path), 65, "certificates \(folder.path) can't be read: give --gorush-ca a PEM file")
+        try "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n".write(toFile: file, atomically: true, encoding: .utf8)
+        expect(try await check("--gorush-ca", file), 65, "certificates \(file) has no certificate in PEM format")
     }
 
     @Test func secretsThatAreMissing() async throws {

@@ -92,10 +92,12 @@ struct Maintenance: Sendable {
             alarms.set(.underAttack, attacks.isEmpty ? nil : attacks.joined(separator: "; "))
             // For all nodes, one of them.
             if !cluster.isMaintainer { continue }
-            await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: cutoff + retention))
+            // A step of the clock must not end registrations either.
+            let steadyNow = cutoff + retention
+            await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: steadyNow))
             if ContinuousClock.now - lastExpiry > Self.expiryInterval {
                 lastExpiry = .now
-                for service in protocols { await service.expire(at: now()) }
+                for service in protocols { await service.expire(at: steadyNow) }
             }
         }
     }

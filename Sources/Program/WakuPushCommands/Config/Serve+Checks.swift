@@ -159,6 +159,19 @@ extension Serve {
                 "a post to \(settings.rule.name) may take as long as a notification is kept (--max-request-age): it expires before it can be posted again; give a shorter timeout"
             )
         }
+        if let lifetime = plan.configuration.registrationLifetime, lifetime < .seconds(7 * 86_400) {
+            warn(
+                ServeOption.place(of: "registration-lifetime"),
+                "--registration-lifetime is below 7 days: devices of users who do not open their app so often lose their notifications")
+        }
+        for (path, place) in secretFiles(plan) where PrivateFile.isReadableByOthers(path) {
+            warn(place, "secret file \(path) is readable by others: chmod 600 \(path)")
+        }
+        for option in ServeOption.all {
+            let variable = Environment.name(of: option.name)
+            guard Invocation.current.environment[variable] == "" else { continue }
+            warnings.append("\(variable) is empty, which counts as not set: the default of --\(option.name) applies")
+        }
         if plan.configuration.unknownHold >= plan.configuration.maximumRequestAge {
             warn(
                 ServeOption.place(of: "unknown-hold"),
@@ -166,6 +179,17 @@ extension Serve {
             )
         }
         return warnings
+    }
+
+    /// Files with secrets for gorush, and where each is named.
+    private func secretFiles(_ plan: Plan) -> [(path: String, place: String?)] {
+        let credentials = plan.gorush.flatMap { settings in
+            [("token-file", settings.tokenFile), ("password-file", settings.passwordFile)].compactMap { key, path in
+                path.map { ($0, settings.place(of: key, option: "gorush-\(key)")) }
+            }
+        }
+        let feedback = gorush.feedbackSecretFile ?? Environment.string("feedback-secret-file")
+        return credentials + (feedback.map { [($0, ServeOption.place(of: "feedback-secret-file"))] } ?? [])
     }
 
     // MARK: Recommendations

@@ -151,9 +151,11 @@ struct ConfigurationFile {
         }
     }
 
-    /// nil for a key without a value, which is treated as absent.
-    private static func setting(_ node: Node, _ place: String, _ name: String, _ path: String) throws(CommandFailure) -> Setting? {
-        if isNull(node) { return nil }
+    /// - Throws: for a key without a value too: it may be a secret or an address that a template left out, and defaults would open or move the node.
+    private static func setting(_ node: Node, _ place: String, _ name: String, _ path: String) throws(CommandFailure) -> Setting {
+        if isNull(node) || node.scalar?.string.isEmpty == true {
+            throw CommandFailure(.data, "\(place): \(name) has no value: give it one, or remove the line")
+        }
         if let scalar = node.scalar { return Setting(values: [scalar.string], place: place) }
         var (values, places) = ([String](), [String]())
         if let sequence = node.sequence {

@@ -25,14 +25,24 @@ struct PrivateFile {
         let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
         var status = stat()
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { throw CommandFailure(.data, "\(name) is not a file") }
-        // systemd provides credentials as files owned by root that this user's group may read.
-        let isCredential = status.st_uid == 0 && geteuid() != 0
-        let mode = status.st_mode & 0o7777
-        if mode & (isCredential ? 0o037 : 0o077) != 0 {
-            throw CommandFailure(.permission, "\(name) is readable by others (mode 0\(String(mode, radix: 8))): chmod 600 \(path)")
+        if Self.isReadableByOthers(status) {
+            let mode = String(status.st_mode & 0o7777, radix: 8)
+            throw CommandFailure(.permission, "\(name) is readable by others (mode 0\(mode)): chmod 600 \(path)")
         }
         guard let content = try? handle.read(upToCount: limit + 1) else { return [] }
         return Array(content)
+    }
+
+    /// false if there is no such file.
+    static func isReadableByOthers(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && isReadableByOthers(status)
+    }
+
+    private static func isReadableByOthers(_ status: stat) -> Bool {
+        // systemd provides credentials as files owned by root that this user's group may read.
+        let isCredential = status.st_uid == 0 && geteuid() != 0
+        return status.st_mode & (isCredential ? 0o037 : 0o077) != 0
     }
 
     /// Creates the file with mode 0600 and a line of text, synced.
