@@ -17,6 +17,7 @@ package final class AcceptPauseHandler: ChannelDuplexHandler {
     private let logger: Logger
     private var isPaused = false
     private var pauseCount: Int64 = 0
+    private var warnedAt: NIODeadline?
 
     /// - Parameters:
     ///   - pause: How long to stop accepting.
@@ -39,7 +40,7 @@ package final class AcceptPauseHandler: ChannelDuplexHandler {
         }
         guard !isPaused else { return }
         isPaused = true
-        log(error)
+        log(error, at: context.eventLoop.now)
         setReading(false, context)
         context.eventLoop.assumeIsolated().scheduleTask(in: pause) {
             self.isPaused = false
@@ -47,12 +48,12 @@ package final class AcceptPauseHandler: ChannelDuplexHandler {
         }
     }
 
-    private func log(_ error: IOError) {
-        let pausesPerMinute = max(1, TimeAmount.minutes(1).nanoseconds / max(1, pause.nanoseconds))
-        let level = pauseCount.isMultiple(of: pausesPerMinute) ? Logger.Level.warning : .debug
+    private func log(_ error: IOError, at now: NIODeadline) {
+        let isDue = warnedAt.map { now - $0 >= .minutes(1) } ?? true
+        if isDue { warnedAt = now }
         pauseCount += 1
         logger.log(
-            level: level, message,
+            level: isDue ? .warning : .debug, message,
             metadata: ["reason": "\(String(cString: strerror(error.errnoCode)))", "pauses": .stringConvertible(pauseCount)])
     }
 
