@@ -52,7 +52,7 @@ extension StoreError {
                 code: .damaged,
                 message: "a row of PostgreSQL (\(address)) can't be opened: it was altered; restore a backup, or have it registered anew")
         default:
-            self.init(code: .unavailable, message: "a change was given up")
+            self.init(code: .unavailable, message: "a change failed: \(type(of: error))")
         }
     }
 
