@@ -41,7 +41,8 @@ extension ClusterDatabase {
 /// A partition of the table of claims, with the claims of an hour.
 enum ClaimPartition {
     private static let prefix = "claim_"
-    static let names = Statement("SELECT relname::text FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'claim'::regclass")
+    static let names = Statement(
+        "SELECT relname::text FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'claim'::regclass")
 
     static func hour(of name: String) -> ClaimWindow.Hour? {
         name.hasPrefix(prefix) ? ClaimWindow.Hour(name.dropFirst(prefix.count)) : nil
