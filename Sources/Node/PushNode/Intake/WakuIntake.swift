@@ -175,6 +175,11 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     private func accept(_ messages: [Message]) async {
         var changes: [Message] = []
         var queries: [Message] = []
+        func submit() {
+            if !changes.isEmpty { commit(changes) }
+            if !queries.isEmpty { answerSoon(queries) }
+            (changes, queries) = ([], [])
+        }
         for message in messages {
             switch message.kind {
             case .query:
@@ -191,12 +196,15 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
                 }
                 changes.append(message)
             case .registration:
-                await budget.acquire(message.cost)
+                if !budget.tryAcquire(message.cost) {
+                    // Units are released only by submitted messages: batches that wait while they hold units could wait for each other.
+                    submit()
+                    await budget.acquire(message.cost)
+                }
                 changes.append(message)
             }
         }
-        if !changes.isEmpty { commit(changes) }
-        if !queries.isEmpty { answerSoon(queries) }
+        submit()
     }
 
     private func commit(_ messages: [Message]) {
