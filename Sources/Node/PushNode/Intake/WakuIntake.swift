@@ -257,9 +257,15 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         }
         guard !timed.isEmpty, deadlines.withLock({ $0.add(timed) }) else { return }
         Task {
-            while let next = deadlines.withLock({ $0.next }) {
-                try? await Task.sleep(until: max(next, .now + AnswerDeadlines.interval), clock: .continuous)
-                giveUp(deadlines.withLock { $0.due(at: .now) })
+            var isEmpty = false
+            while !isEmpty {
+                try? await Task.sleep(for: AnswerDeadlines.interval)
+                let due = deadlines.withLock { deadlines in
+                    let due = deadlines.due(at: .now)
+                    isEmpty = deadlines.isEmpty
+                    return due
+                }
+                giveUp(due)
             }
         }
     }
