@@ -195,8 +195,9 @@ package struct Server: Sendable {
     ///
     /// - Parameters:
     ///   - limits: the limits.
+    ///   - gorushTimeouts: the timeouts of posts, by endpoint; empty if they stay.
     ///   - values: the valid texts of all options.
-    package func replaceLimits(_ limits: Limits, addedOptions values: [String: String] = [:]) {
+    package func replaceLimits(_ limits: Limits, gorushTimeouts: [Duration] = [], addedOptions values: [String: String] = [:]) {
         status.replaceLimits(limits)
         statusV01?.replaceLimits(limits)
         session?.replaceLimits(limits)
@@ -205,7 +206,11 @@ package struct Server: Sendable {
         }
         let reloaded = added.flatMap(\.options).map(\.form).filter(\.isReloadable).map(\.name)
         addedOptions.replace(reloaded, from: values)
-        let shared = Self.sharedSettings(of: values.filter { reloaded.contains($0.key) })
+        var shared = Self.sharedSettings(of: values.filter { reloaded.contains($0.key) })
+        if let longest = gorushTimeouts.max() {
+            node.replaceGorushTimeouts(gorushTimeouts)
+            shared.merge(SharedSettings.gorushTimeout(longest)) { $1 }
+        }
         node.cluster.replaceSettings(limits.sharedSettings.merging(shared) { $1 })
     }
 
