@@ -17,6 +17,7 @@ package final class AcceptPauseHandler: ChannelDuplexHandler {
     private let logger: Logger
     private var isPaused = false
     private var pauseCount: Int64 = 0
+    private var warnedAt: NIODeadline?
 
     /// - Parameter message: Logged at level warning for the first pause and once a minute while pauses continue, otherwise at debug.
     package init(pause: TimeAmount, message: Logger.Message, logger: Logger) {
@@ -36,7 +37,7 @@ package final class AcceptPauseHandler: ChannelDuplexHandler {
         }
         guard !isPaused else { return }
         isPaused = true
-        log(error)
+        log(error, at: context.eventLoop.now)
         setReading(false, context)
         context.eventLoop.assumeIsolated().scheduleTask(in: pause) {
             self.isPaused = false
@@ -44,12 +45,12 @@ package final class AcceptPauseHandler: ChannelDuplexHandler {
         }
     }
 
-    private func log(_ error: IOError) {
-        let pausesPerMinute = max(1, TimeAmount.minutes(1).nanoseconds / max(1, pause.nanoseconds))
-        let level = pauseCount.isMultiple(of: pausesPerMinute) ? Logger.Level.warning : .debug
+    private func log(_ error: IOError, at now: NIODeadline) {
+        let isDue = warnedAt.map { now - $0 >= .minutes(1) } ?? true
+        if isDue { warnedAt = now }
         pauseCount += 1
         logger.log(
-            level: level, message,
+            level: isDue ? .warning : .debug, message,
             metadata: ["reason": "\(String(cString: strerror(error.errnoCode)))", "pauses": .stringConvertible(pauseCount)])
     }
 

@@ -23,7 +23,10 @@ extension DeliveryService {
         // The answer may let other posts go out before its result is stored.
         if table.withLock({ $0.answered(batch, result.outcome, by: endpoint, now: answered) }) { wakeUp.signal() }
         var notAccepted: Set<Int64> = []
-        if case .accepted = result.outcome { notAccepted = await keepAcceptance(of: deliveries, result) }
+        if case .accepted = result.outcome {
+            guard let left = await keepAcceptance(of: deliveries, result) else { return }
+            notAccepted = left
+        }
         feedback.ended(postID)
         await finished(batch, of: endpoint, result.outcome, except: notAccepted)
     }
@@ -198,8 +201,9 @@ extension DeliveryService {
 
     // MARK: Results
 
-    /// Stores the acceptance of a batch and applies its token failures. Returns the deliveries that gorush had no room for.
-    private func keepAcceptance(of deliveries: [QueuedDelivery], _ result: PostResult) async -> Set<Int64> {
+    /// Stores the acceptance of a batch and applies its token failures. Returns the deliveries that gorush had no room for; nil if the node stops
+    /// before the acceptance is stored.
+    private func keepAcceptance(of deliveries: [QueuedDelivery], _ result: PostResult) async -> Set<Int64>? {
         let time = now()
         let notAccepted = result.notAccepted
         let byID =
@@ -217,13 +221,14 @@ extension DeliveryService {
                 delivery.posted, postedAs: shared.isEmpty ? nil : shared[delivery.waiting.delivery.notificationID], at: time)
                 + sources.noteAccepted(delivery.waiting.device, at: time)
         }
-        let hasDoubts = await keep(
-            DeliveryStorage.hasDoubts().then { .change(changes, $0) }, "acceptance not stored")
+        guard
+            let hasDoubts = await keep(DeliveryStorage.hasDoubts().then { .change(changes, $0) }, "acceptance not stored")
+        else { return nil }
         let failed = Set(failures.lazy.map(\.posted.delivery))
         let delivered = taken.filter { $0.address.gorushDevice != nil && !failed.contains($0.waiting.delivery) }
         table.withLock { $0.becameKnown(delivered.lazy.map { PushRecipient($0.address) }) }
         // Separate from the acceptance, which must be stored even if a row about tokens is invalid.
-        await feedback.settle(complaints, besides: hasDoubts == true ? taken : [], at: time)
+        await feedback.settle(complaints, besides: hasDoubts ? taken : [], at: time)
         return left
     }
 

@@ -81,10 +81,18 @@ package final class DeliveryService: Sendable {
                     queue.awaitLimit = configuration.awaitLimit
                     queue.maximumBatchesInFlight = endpoint.connections
                     queue.maximumBatchCount = endpoint.batch
-                    // Posts that time out one after the other are failures in a row.
-                    queue.breaker.failureMemory = max(queue.breaker.failureMemory, endpoint.timeout * 2)
+                    queue.breaker.setTimeout(endpoint.timeout)
                     return DeliveryQueue(configuration: queue)
                 }, webPush: origins))
+    }
+
+    /// Replaces the timeouts of posts, by endpoint, as far as the queues depend on them.
+    package func replaceTimeouts(_ timeouts: [Duration]) {
+        table.withLock { table in
+            for (endpoint, timeout) in zip(table.endpoints.indices, timeouts) {
+                table.endpoints[endpoint].queue.breaker.configuration.setTimeout(timeout)
+            }
+        }
     }
 
     var steadyNow: Timestamp {
@@ -277,11 +285,13 @@ package final class DeliveryService: Sendable {
     /// Gives notifications up: removes them from the outbox and reports them as failed.
     func drop(_ ids: [Int64], _ counter: Counter) async {
         counters.add(counter, ids.count)
-        await keep(DeliveryStorage.drop(ids, of: sources, at: now()), "given up notifications not removed")
+        guard await keep(DeliveryStorage.drop(ids, of: sources, at: now()), "given up notifications not removed") != nil else { return }
         notifyWaiters(table.withLock { table in ids.flatMap { table.end($0, as: .failed) } })
     }
 
-    /// Commits, retrying every second until it succeeds or the node stops, so that outcomes are reported only once they are stored.
+    /// Commits, retrying every second until it succeeds, so that outcomes are reported only once they are stored.
+    ///
+    /// - Returns: nil if the node stops before. Then nothing may be reported.
     @discardableResult
     func keep<Outcome>(_ command: StoreCommand<Outcome>, _ complaint: String) async -> Outcome? {
         var isFirst = true

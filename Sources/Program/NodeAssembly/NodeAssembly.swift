@@ -190,8 +190,11 @@ package struct Server: Sendable {
 
     /// Replaces the limits, the keys that may register, and the reloadable ones of ``ServerConfiguration/addedOptions``.
     ///
-    /// - Parameter values: the valid texts of all options.
-    package func replaceLimits(_ limits: Limits, addedOptions values: [String: String] = [:]) {
+    /// - Parameters:
+    ///   - limits: the limits.
+    ///   - gorushTimeouts: the timeouts of posts, by endpoint; empty if they stay.
+    ///   - values: the valid texts of all options.
+    package func replaceLimits(_ limits: Limits, gorushTimeouts: [Duration] = [], addedOptions values: [String: String] = [:]) {
         status.replaceLimits(limits)
         statusV01?.replaceLimits(limits)
         session?.replaceLimits(limits)
@@ -200,7 +203,11 @@ package struct Server: Sendable {
         }
         let reloaded = added.flatMap(\.options).map(\.form).filter(\.isReloadable).map(\.name)
         addedOptions.replace(reloaded, from: values)
-        let shared = Self.sharedSettings(of: values.filter { reloaded.contains($0.key) })
+        var shared = Self.sharedSettings(of: values.filter { reloaded.contains($0.key) })
+        if let longest = gorushTimeouts.max() {
+            node.replaceGorushTimeouts(gorushTimeouts)
+            shared.merge(SharedSettings.gorushTimeout(longest)) { $1 }
+        }
         node.cluster.replaceSettings(limits.sharedSettings.merging(shared) { $1 })
     }
 

@@ -14,9 +14,12 @@ extension StatusPush.Configuration {
         settings["--max-request-age"] = "\(requestAgeLimit.components.seconds) s"
         settings["--registration-lifetime"] = registrationLifetime.map { "\($0.components.seconds) s" } ?? "off"
         settings["--idempotent-registrations"] = idempotentRegistrations ? "on" : "off"
-        settings["--gorush-timeout"] = gorushTimeout.map { "\($0.components.seconds) s" }
-        return settings
+        return settings.merging(gorushTimeout.map(SharedSettings.gorushTimeout) ?? [:]) { $1 }
     }
+}
+
+enum SharedSettings {
+    static func gorushTimeout(_ longest: Duration) -> [String: String] { ["--gorush-timeout": "\(longest.components.seconds) s"] }
 }
 
 extension Limits {

@@ -17,9 +17,10 @@ import Synchronization
 final class SessionService: RateLimitedService {
     private static let retryInterval = Duration.seconds(1)
     private static let expiryChunk = 500
-    private static let loadChunk = 50_000
-    /// Number of threads that read subscriptions at the start.
-    private static let loadThreads = 4
+    /// Number of row ids read at once.
+    static let loadChunk: Int64 = 50_000
+    /// Number of the store's readers that read all subscriptions: the others stay free for queries and deliveries.
+    private static let loadReaders = 2
     /// Number of changed subscriptions read at once.
     private static let changeChunk = 200
     private static let knownCapacity = 100_000
@@ -170,36 +171,42 @@ final class SessionService: RateLimitedService {
     /// - Returns: The number of subscriptions.
     private func loadOnce(_ take: (@Sendable ([MonitoredSubscription]) -> Void)? = nil) async throws(StoreError) -> Int {
         let take = take ?? { [monitor] in monitor.load($0) }
-        let subscriptions = Subscriptions(node.store.sealer)
         let now = node.now().seconds
-        let ranges = try await node.store.fetch(Subscriptions.ranges(Self.loadThreads))
-        let results = await withTaskGroup(of: Result<Int, StoreError>.self) { group in
-            for range in ranges {
-                group.addTask { [self] in
-                    do throws(StoreError) {
-                        return .success(
-                            try await node.store.onReader { store throws(StoreError) in
-                                var (chunk, count) = ([MonitoredSubscription](), 0)
-                                try subscriptions.forEachAccount(in: store, range, at: now) { id, account, entryByteCount in
-                                    chunk.append(MonitoredSubscription(id: id, account: account, entryByteCount: entryByteCount))
-                                    count += 1
-                                    guard chunk.count == Self.loadChunk else { return }
-                                    take(chunk)
-                                    chunk.removeAll(keepingCapacity: true)
-                                }
-                                if !chunk.isEmpty { take(chunk) }
-                                return count
-                            })
-                    } catch {
-                        return .failure(error)
-                    }
-                }
+        let ranges = try await node.store.fetch(Subscriptions.ranges(of: Self.loadChunk))
+        let result = await withTaskGroup(of: Result<Int, StoreError>.self) { group in
+            var left = ranges.makeIterator()
+            func addNext() {
+                if let range = left.next() { group.addTask { await self.load(range, at: now, take) } }
             }
-            return await group.reduce(into: []) { $0.append($1) }
+            for _ in 0..<Self.loadReaders { addNext() }
+            var count = 0
+            for await result in group {
+                guard case .success(let part) = result else { return result }
+                count += part
+                addNext()
+            }
+            return .success(count)
         }
-        var count = 0
-        for result in results { count += try result.get() }
-        return count
+        return try result.get()
+    }
+
+    private func load(
+        _ range: Range<Int64>, at now: Int64, _ take: @escaping @Sendable ([MonitoredSubscription]) -> Void
+    ) async -> Result<Int, StoreError> {
+        let subscriptions = Subscriptions(node.store.sealer)
+        do throws(StoreError) {
+            return .success(
+                try await node.store.onReader { store throws(StoreError) in
+                    var found: [MonitoredSubscription] = []
+                    try subscriptions.forEachAccount(in: store, range, at: now) { id, account, entryByteCount in
+                        found.append(MonitoredSubscription(id: id, account: account, entryByteCount: entryByteCount))
+                    }
+                    if !found.isEmpty { take(found) }
+                    return found.count
+                })
+        } catch {
+            return .failure(error)
+        }
     }
 
     /// Reads all subscriptions again after another process imported or removed some. Removed ones are noticed at their next renewal.

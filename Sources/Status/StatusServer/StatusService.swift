@@ -191,9 +191,15 @@ struct StatusService: RateLimitedService {
             let old = try await node.store.fetch(Registrations.registrations(unchangedSince: cutoff))
             for chunk in old.chunks(of: Self.expiryChunk) {
                 let results = await node.store.commitEach(chunk.map { Registrations.expire($0, unchangedSince: cutoff, at: now) })
-                for (key, result) in zip(chunk, results) where try result.get() {
-                    node.counters.add(.registrationExpired)
-                    topicKeys.forget(QueryTopics(of: key.keyHash))
+                for (key, result) in zip(chunk, results) {
+                    switch result {
+                    case .success(true):
+                        node.counters.add(.registrationExpired)
+                        topicKeys.forget(QueryTopics(of: key.keyHash))
+                    case .success(false): break
+                    // A row that fails does not stop the expiry of others.
+                    case .failure(let error): node.errors.log("failed to expire registrations", reason: error.message)
+                    }
                 }
             }
         } catch {

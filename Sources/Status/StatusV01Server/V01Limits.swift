@@ -30,12 +30,16 @@ package final class V01Limits: ProtocolRateLimits {
 
     /// Whether limits refuse a record. If not, its new devices are counted.
     ///
-    /// - Parameter isNew: Whether the account is not registered now.
-    func refusesRecord(_ claim: V01.RegisterClaim, devices: Int, isNew: Bool, at now: Timestamp) -> Bool {
+    /// - Parameters:
+    ///   - devices: Number of devices in the record.
+    ///   - stored: Number of devices of the account; nil if it is not registered now.
+    func refusesRecord(_ claim: V01.RegisterClaim, devices: Int, stored: Int?, at now: Timestamp) -> Bool {
         guard !limiter.isUnlimited else { return false }
         let limits = limiter.limits
         guard limits.allows(KeyHash(of: claim.sender)) else { return refuses { _ in .denied } }
         if let limit = limits.installationsByKey, devices > limit { return refuses { _ in .installationsByKey } }
-        return isNew && limiter.refusesNew(devices: devices, by: charge(of: claim.keyHash, at: now), at: now)
+        let added = max(0, devices - (stored ?? 0))
+        guard stored == nil || added > 0 else { return false }
+        return limiter.refusesNew(devices: added, by: charge(of: claim.keyHash, at: now), at: now)
     }
 }

@@ -87,9 +87,12 @@ struct V01Service: RateLimitedService {
         do throws(StoreError) {
             let old = try await node.store.fetch(Records.records(unchangedSince: cutoff))
             for chunk in old.chunks(of: Self.expiryChunk) {
-                for result in await node.store.commitEach(chunk.map { Records.expire($0, unchangedSince: cutoff, at: now) })
-                where try result.get() {
-                    node.counters.add(.registrationExpired)
+                for result in await node.store.commitEach(chunk.map { Records.expire($0, unchangedSince: cutoff, at: now) }) {
+                    switch result {
+                    case .success(let isExpired): if isExpired { node.counters.add(.registrationExpired) }
+                    // A row that fails does not stop the expiry of others.
+                    case .failure(let error): node.errors.log("failed to expire v0.1 records", reason: error.message)
+                    }
                 }
             }
         } catch {

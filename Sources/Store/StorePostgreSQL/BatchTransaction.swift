@@ -191,7 +191,7 @@ struct BatchTransaction {
         var ids: [String: [Int64]] = [:]
         for case .decided(let changes, _)? in commands.map(\.decision?.steps.state) {
             for change in changes {
-                guard let index = change.mutation.conditions.firstIndex(of: .equal(.id)), index == 0,
+                guard change.mutation.conditions.first == .equal(.id),
                     change.mutation.columns.count < change.arguments.count,
                     case .integer(let id) = change.arguments[change.mutation.columns.count]
                 else { continue }

@@ -54,7 +54,7 @@ extension StoreError {
                     a row of PostgreSQL (\(address)) can't be opened: it was altered; restore a backup, or let the client register again
                     """)
         default:
-            self.init(code: .unavailable, message: "a change was given up")
+            self.init(code: .unavailable, message: "a change failed: \(type(of: error))")
         }
     }
 

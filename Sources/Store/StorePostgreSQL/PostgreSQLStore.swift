@@ -140,8 +140,9 @@ package final class PostgreSQLStore: Store {
         }
 
         func complete() {
-            let results = results.withLock { $0.compactMap { $0 } }
-            completion(results)
+            // One result for each command: callers match them by position.
+            let results = results.withLock(\.self)
+            completion(results.map { $0 ?? .failure(StoreError(code: .unavailable, message: "a change was not executed")) })
         }
     }
 

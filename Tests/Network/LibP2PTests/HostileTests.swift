@@ -17,6 +17,7 @@ import WakuCrypto
         let opened = Mutex<[PeerID]>([])
         let ends = Mutex<[String]>([])
         let started = Mutex(0)
+        let whenStarted = Mutex<(@Sendable (PeerStream) -> Void)?>(nil)
 
         func opened(_ connection: Connection) -> ConnectionError? {
             opened.withLock { $0.append(connection.peer) }
@@ -27,6 +28,7 @@ import WakuCrypto
         func isServed(_ protocolID: String) -> Bool { protocolID == "/test" }
         func start(_ stream: PeerStream) -> Task<Void, Never>? {
             started.withLock { $0 += 1 }
+            whenStarted.withLock { $0 }?(stream)
             return Task {}
         }
         var end: String? { ends.withLock { $0.first } }
@@ -201,6 +203,27 @@ import WakuCrypto
         // Then there is room for other streams.
         try attacker.send(frame(1, 1, 1_001, 0) + data(1_001, line("/multistream/1.0.0") + line("/test")), to: victim)
         #expect(victim.owner.started.withLock { $0 } == 1)
+    }
+
+    @Test(arguments: [false, true]) func endedStreamsLeaveNoTimers(reset: Bool) throws {
+        let victim = try Victim()
+        let deadlines = Mutex<[Scheduled<Void>]>([])
+        victim.owner.whenStarted.withLock { action in
+            action = { stream in
+                stream.endAfter(.minutes(10))
+                stream.close()
+                deadlines.withLock { $0 += stream.deadlines }
+            }
+        }
+        var attacker = try Attacker(victim)
+        try attacker.send(frame(1, 1, 1, 0) + data(1, line("/multistream/1.0.0") + line("/test")), to: victim)
+        victim.channel.embeddedEventLoop.run()
+        try attacker.send(frame(1, reset ? 8 : 4, 1, 0), to: victim)
+        victim.channel.embeddedEventLoop.run()
+        #expect(deadlines.withLock(\.count) == 2)
+        for deadline in deadlines.withLock({ $0 }) {
+            #expect(throws: EventLoopError.cancelled) { try deadline.futureResult.wait() }
+        }
     }
 
     @Test func lsIsRefusedPolitely() throws {

@@ -87,6 +87,16 @@ import Testing
         #expect(warnings == [0, 240, 480])
     }
 
+    @Test func warnsAgainInALaterIncident() {
+        for _ in 0..<2 {
+            fail(EMFILE)
+            loop.advanceTime(by: .milliseconds(250))
+        }
+        loop.advanceTime(by: .minutes(10))
+        fail(EMFILE)
+        #expect(levels.all == [.warning, .debug, .warning])
+    }
+
     /// These errors say nothing about the next connection.
     @Test func otherErrorsArePassedOn() {
         fail(ECONNABORTED)

@@ -59,6 +59,16 @@ struct GossipDriverTests {
         #expect(router.nextFrame(to: peer, over: ObjectIdentifier(second)) == nil)
     }
 
+    @Test("Peers whose disconnection was not reported are disconnected later")
+    func missedDisconnections() {
+        let router = router()
+        let gone = NodeKey.generate().peerID
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
+        _ = router.connected(gone, over: ObjectIdentifier(second), version: .v11, isOutbound: false, isCurrent: { true })
+        router.disconnectOthers { $0 == peer ? ObjectIdentifier(first) : nil }
+        #expect(router.statuses.map(\.peer) == [peer])
+    }
+
     @Test("A connection that was replaced before its gossip started is ignored")
     func lateConnection() async throws {
         let router = router()

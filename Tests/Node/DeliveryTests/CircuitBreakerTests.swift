@@ -47,6 +47,13 @@ struct CircuitBreakerTests {
         #expect(breaker.state == .closed(failures: 1))
     }
 
+    /// The timeout may change while the node runs.
+    @Test mutating func postsThatTimeOutOneAfterTheOtherAreConsecutive() {
+        breaker.configuration.setTimeout(.seconds(600))
+        for post in 0..<3 { fail(at: start + .seconds(601 * post)) }
+        #expect(!breaker.isClosed)
+    }
+
     @Test mutating func simultaneousFailuresCountOnce() {
         for post in UInt64(1)...8 { breaker.failed(post, latest: 8, retryAfter: nil, at: start, using: &generator) }
         #expect(breaker.state == .closed(failures: 1))

@@ -65,6 +65,15 @@ import WakuCrypto
         #expect(Self.marks(&buffer) == [])
     }
 
+    @Test func evictedAnswersLeaveNothingBehind() {
+        var buffer = AnswerBuffer(capacity: 10, byteCapacity: 1_000, horizon: .seconds(1))
+        // Each displaces the one before it.
+        for byteCount in (501...999).reversed() { _ = buffer.add(Self.item(0, byteCount: byteCount), due: nil, at: .zero) }
+        #expect(buffer.count == 1)
+        #expect(buffer.ready.count < 100)
+        #expect(Self.marks(&buffer) == [0])
+    }
+
     @Test func anAnswerAboveTheCountLimitIsDropped() {
         var buffer = AnswerBuffer(capacity: 2, byteCapacity: 1_000, horizon: .seconds(1))
         #expect(buffer.add(Self.item(1), due: nil, at: .zero) == 0)

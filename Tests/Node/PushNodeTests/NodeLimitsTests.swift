@@ -1,4 +1,5 @@
 import Delivery
+import GRDB
 import NodeAPI
 import NodeAssembly
 import NodeMetrics
@@ -267,6 +268,26 @@ struct NodeLimitsTests {
             clock.withLock { $0 = $0 - step }
             #expect(try await node.notify(TestClient(of: node.server, identity: new)) == nil)
             #expect(try await node.notify(TestClient(of: node.server, identity: old)) == .notRegistered)
+        }
+    }
+
+    @Test("a damaged row does not stop the expiry of others")
+    func expiryWithADamagedRow() async throws {
+        let fixture = try NodeFixture()
+        let clock = Mutex(Timestamp.now())
+        let configure: @Sendable (inout ServerConfiguration) -> Void = {
+            $0.registrationLifetime = .seconds(90 * 86_400)
+            $0.maintenanceInterval = .milliseconds(10)
+        }
+        try await fixture.withNode(configure: configure, now: { clock.withLock(\.self) }) { node async throws in
+            for _ in 0..<3 { #expect(try await node.register(TestClient(of: node.server)) == nil) }
+        }
+        let queue = try DatabaseQueue(path: DataFolder.databasePath(in: fixture.folder.path))
+        try await queue.write { try $0.execute(sql: "UPDATE registration SET version = 'damaged' WHERE id = 1") }
+        try queue.close()
+        clock.withLock { $0 = $0 + .seconds(91 * 86_400) }
+        try await fixture.withNode(configure: configure, now: { clock.withLock(\.self) }) { node async throws in
+            try await node.wait { node.count(.registrationExpired) == 2 }
         }
     }
 

@@ -13,8 +13,26 @@ import WakuCrypto
 @testable import PushNode
 @testable import StatusServer
 
-@Suite("When the store is slow")
+@Suite("When the store is slow", .timeLimit(.minutes(5)))
 struct SheddingTests {
+    /// Messages are accepted in chunks of three here.
+    @Test func registrationsThatExceedTheWorkLimitTogetherAreStored() async throws {
+        let folder = try TemporaryFolder()
+        let identity = PrivateKey.generate()
+        let clients = (0..<3 * IntakeLimits.cores).map { _ in TestClient(of: identity.publicKey) }
+        let registrations = clients.map { client in
+            WakuMessage(
+                payload: TestPayload.sealed(
+                    client.envelope(client.registration(version: 1)), signedBy: client.identity, to: identity.publicKey),
+                contentTopic: ContentTopic(TopicTag(of: StatusTopics.partitioned(identity.publicKey))), timestamp: .now())
+        }
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.workLimit = 2 }) { node, relay in
+            // Not awaited: the node would not return from it if chunks waited for each other.
+            Task { await relay.feed(registrations) }
+            try await node.wait { node.count(.registrationStored) == clients.count }
+        }
+    }
+
     @Test("Queries are shed first, then requests; registrations wait, and all are stored")
     func shedding() async throws {
         let folder = try TemporaryFolder()

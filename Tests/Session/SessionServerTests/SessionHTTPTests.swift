@@ -379,6 +379,7 @@ struct SessionHTTPTests {
             let forms = (0..<2).map { _ in account.json(account.subscription(SessionDevice())) }
             let answers = try await node.refused("/subscribe", "[\(forms.joined(separator: ","))]")
             #expect(answers.json.components(separatedBy: #""error":3"#).count == 3)
+            #expect(answers.json.contains("too many requests at present"))
             // Refused and stored bodies do not count against the limit.
             for form in forms { #expect(try await node.ask("/subscribe", form) == Self.added) }
         }

@@ -271,9 +271,11 @@ struct SubscriptionStorageTests {
             expected.insert(account.id)
             try await fixture.subscribe(account, SessionDevice())
         }
-        for count in [1, 3, 100] {
+        for (size, count) in [(1, 20), (7, 3), (100, 1)] as [(Int64, Int)] {
             var found: [AccountID] = []
-            for range in try fixture.store.read(Subscriptions.ranges(count)) {
+            let ranges = try fixture.store.read(Subscriptions.ranges(of: size))
+            #expect(ranges.count == count)
+            for range in ranges {
                 try fixture.subscriptions.forEachAccount(in: fixture.store, range, at: .now) { _, account, byteCount in
                     found.append(account)
                     #expect(byteCount > 100)

@@ -37,6 +37,9 @@ struct CommitTests {
             #expect(try (store.version(of: name) != nil) == (name != "5"))
             #expect((try? result.get()) == (name == "5" ? nil : name))
         }
+        // The name of the type is all that is told of an unforeseen error: its text may quote values.
+        let error = #expect(throws: StoreError.self) { try results[5].get() }
+        #expect(error?.message == "a change failed: Refused")
     }
 
     @Test("A second daemon can't lock the folder")

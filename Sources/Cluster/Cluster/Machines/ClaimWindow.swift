@@ -12,17 +12,23 @@ package struct ClaimWindow: Hashable, Sendable {
     package typealias Hour = Int64
 
     package enum Verdict: Hashable, Sendable {
-        /// Insert into this hour's partition, under the condition above. If the partition does not exist, handle as ``tooOld``.
+        /// Insert into this hour's partition, under the condition above.
         case claim(Hour)
-        /// Refused. A registration is decided by the message hash and version stored in the registrant's own row. Deeper catch-up delivers
-        /// registrations only.
+        /// Handled without a claim: repetitions are recognised by stored registrations and deliveries. Deeper catch-up delivers registrations only.
         case tooOld
-        /// Refused: its hour has no partition yet.
+        /// Handled without a claim, as ``tooOld``: its hour has no partition yet.
         case fromTheFuture
     }
 
     /// The first hour whose claims are retained, as stored.
     package private(set) var firstHour: Hour
+    /// The last hour that has a partition, as far as this node knows. It is behind if maintenance fails.
+    package let lastHour: Hour
+
+    package init(firstHour: Hour, lastHour: Hour = .max) {
+        self.firstHour = firstHour
+        self.lastHour = lastHour
+    }
 
     /// Seconds that a partition covers.
     package static let hourLength: Int64 = 3600
@@ -39,7 +45,7 @@ package struct ClaimWindow: Hashable, Sendable {
         guard let timestamp, timestamp > now - Self.retention else { return .tooOld }
         let hour = Self.hour(of: timestamp)
         guard hour >= firstHour else { return .tooOld }
-        return timestamp < now + Self.lookAhead ? .claim(hour) : .fromTheFuture
+        return timestamp < now + Self.lookAhead && hour <= lastHour ? .claim(hour) : .fromTheFuture
     }
 
     /// The maintenance to do now: the hours whose partitions must exist, and the hour before which partitions are dropped. Store the new first hour

@@ -28,8 +28,7 @@ extension ClusterDatabase {
 
     private func lockClaims(_ connection: PostgreSQLConnection) throws -> State {
         let found = try connection.run([
-            Statement("SELECT first_hour FROM cluster FOR UPDATE"), Self.clock,
-            Statement("SELECT relname::text FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'claim'::regclass"),
+            Statement("SELECT first_hour FROM cluster FOR UPDATE"), Self.clock, ClaimPartition.names,
         ])
         guard let first = found[0].rows.first, let now = found[1].rows.first else { throw UnexpectedValue() }
         var window = ClaimWindow(firstHour: try first.integer(0))
@@ -40,8 +39,10 @@ extension ClusterDatabase {
 }
 
 /// A partition of the table of claims, with the claims of an hour.
-private enum ClaimPartition {
+enum ClaimPartition {
     private static let prefix = "claim_"
+    static let names = Statement(
+        "SELECT relname::text FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'claim'::regclass")
 
     static func hour(of name: String) -> ClaimWindow.Hour? {
         name.hasPrefix(prefix) ? ClaimWindow.Hour(name.dropFirst(prefix.count)) : nil

@@ -86,9 +86,10 @@ extension ClusterDatabase {
 
     /// The hours whose claims are kept.
     package func claimWindow() throws(StoreError) -> ClaimWindow {
-        try messages.read([Statement("SELECT first_hour FROM cluster")]) { found in
+        try messages.read([Statement("SELECT first_hour FROM cluster"), ClaimPartition.names]) { found in
             guard let row = found[0].first else { throw UnexpectedValue() }
-            return ClaimWindow(firstHour: try row.integer(0))
+            return ClaimWindow(
+                firstHour: try row.integer(0), lastHour: try found[1].compactMap { ClaimPartition.hour(of: try $0.text(0)) }.max() ?? .min)
         }
     }
 }

@@ -118,7 +118,9 @@ extension ConnectionHandler {
 
     /// Removes a stream that ended in both directions; its reader may still read received data.
     private func dropIfOver(_ id: UInt32, _ stream: PeerStream) {
-        if stream.isOver { streams[id] = nil }
+        guard stream.isOver else { return }
+        stream.cancelDeadlines()
+        streams[id] = nil
     }
 
     // MARK: Called for the streams

@@ -39,6 +39,11 @@ public final class PeerStream: Sendable {
         /// Whether the event loop was notified of queued data.
         var isAnnounced = false
         var failure: (any Error)?
+        /// Pending resets by ``PeerStream/endAfter(_:)``. Cancelled at the end of the stream, so that a peer that opens and ends many streams
+        /// does not accumulate timers.
+        var deadlines: [Scheduled<Void>] = []
+
+        var isOver: Bool { failure != nil || isFinished && isFinishedByPeer }
     }
 
     init(id: UInt32, protocolID: String, isInbound: Bool, connection: Connection) {
@@ -199,16 +204,32 @@ public final class PeerStream: Sendable {
 
     /// Resets the stream with ``ConnectionError/timedOut`` after this time unless it ended before.
     public func endAfter(_ limit: TimeAmount) {
-        connection.schedule(in: limit) { [weak self] in
+        let deadline = connection.schedule(in: limit) { [weak self] in
             guard let self, !self.isOver else { return }
             self.reset(.timedOut)
         }
+        let isOver = state.withLock { state in
+            if !state.isOver { state.deadlines.append(deadline) }
+            return state.isOver
+        }
+        if isOver { deadline.cancel() }
     }
+
+    var deadlines: [Scheduled<Void>] { state.withLock(\.deadlines) }
 
     // MARK: Called on the event loop
 
     /// Whether both sides finished the stream, or it failed.
-    var isOver: Bool { state.withLock { $0.failure != nil || $0.isFinished && $0.isFinishedByPeer } }
+    var isOver: Bool { state.withLock(\.isOver) }
+
+    /// Called once the stream is over.
+    func cancelDeadlines() {
+        let deadlines = state.withLock { state in
+            defer { state.deadlines = [] }
+            return state.deadlines
+        }
+        for deadline in deadlines { deadline.cancel() }
+    }
 
     /// - Returns: false when the stream is closed for reading.
     func deliver(_ data: ByteBuffer) -> Bool {
@@ -286,6 +307,7 @@ public final class PeerStream: Sendable {
         }
         reader?.resume()
         for writer in writers { writer.resume() }
+        cancelDeadlines()
     }
 }
 

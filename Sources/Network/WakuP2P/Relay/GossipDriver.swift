@@ -130,6 +130,13 @@ final class GossipDriver: Sendable {
         }
     }
 
+    /// Disconnects the peers whose connection is not the current one.
+    ///
+    /// - Parameter current: Returns the present connection to a peer, if there is one.
+    func disconnectOthers(current: (PeerID) -> ObjectIdentifier?) {
+        for peer in state.withLock({ $0.outbounds.values.map(\.peer) }) { disconnected(peer, current: current(peer)) }
+    }
+
     /// The next length-prefixed frame to write to a peer; nil when there is none.
     func nextFrame(to peer: PeerID, over connection: ObjectIdentifier) -> ByteBuffer? {
         state.withLock { state in

@@ -32,8 +32,10 @@ extension P2PRelay {
     func handleConnections() async {
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
-                // The sequence ends when this task lags behind; the next one starts with the connected peers.
-                for await event in host.events() {
+                // The sequence ends when this task lags behind; the next one starts with the connected peers. Disconnections were missed.
+                let events = host.events()
+                driver.disconnectOthers { peer in host.connection(to: peer).map { ObjectIdentifier($0) } }
+                for await event in events {
                     switch event {
                     case .connected(let connection): group.addTask { await self.handle(connection) }
                     case .disconnected(let peer, _):
@@ -49,6 +51,9 @@ extension P2PRelay {
 
     /// Checks the peer's cluster, then gossips or subscribes until the connection ends.
     private func handle(_ connection: Connection) async {
+        // The start of each sequence of events reports connections that are handled already.
+        guard lockedState.withLock({ $0.handledConnections.insert(ObjectIdentifier(connection)).inserted }) else { return }
+        defer { lockedState.withLock { _ = $0.handledConnections.remove(ObjectIdentifier(connection)) } }
         let peer = connection.peer
         let cluster = await cluster(of: peer)
         // The outcome over a connection that was replaced says nothing about its successor, which is handled by another task.

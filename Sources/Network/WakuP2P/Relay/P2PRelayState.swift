@@ -32,6 +32,9 @@ struct P2PRelayState {
     /// Topics that are no longer watched, but that filter nodes may still have.
     private(set) var droppedTopics: Set<ContentTopic> = []
 
+    /// Connections that a task gossips or subscribes over.
+    var handledConnections: Set<ObjectIdentifier> = []
+
     private var task: Task<Void, Never>?
     private var isListening = false
     private var isClosed = false

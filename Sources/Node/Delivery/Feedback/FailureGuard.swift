@@ -23,7 +23,7 @@ package struct FailureGuard: Sendable {
         package var minimumFailureCount = 10
         /// The share of posted tokens above which failures are ignored.
         package var failureShare = 0.2
-        package var audienceLimit = 100
+        package var scopeLimit = 100
 
         package init() {}
     }
@@ -133,9 +133,9 @@ package struct FailureGuard: Sendable {
         let number = number(at: now)
         let oldest = number - Int64(configuration.slotCount)
         var credentialScope = credentialScope
-        if slots[credentialScope] == nil, slots.count >= configuration.audienceLimit {
+        if slots[credentialScope] == nil, slots.count >= configuration.scopeLimit {
             slots = slots.filter { $0.value.last.map { $0.number > oldest } ?? false }
-            if slots.count >= configuration.audienceLimit {
+            if slots.count >= configuration.scopeLimit {
                 credentialScope = CredentialScope(platform: credentialScope.platform, anyTopic: nil, service: credentialScope.service)
             }
         }

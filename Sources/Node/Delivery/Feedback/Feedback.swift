@@ -19,7 +19,7 @@ package final class Feedback: Sendable {
     private static let alarmPause = Duration.seconds(60)
     private static var webPushGuard: FailureGuard.Configuration {
         var configuration = FailureGuard.Configuration()
-        configuration.audienceLimit = 1000
+        configuration.scopeLimit = 1000
         return configuration
     }
 
@@ -184,7 +184,7 @@ package final class Feedback: Sendable {
         var posted: [FailureGuard.CredentialScope: Int] = [:]
         for delivery in deliveries ?? [] { posted[delivery.credentialScope, default: 0] += 1 }
         let found = failures.map { FailureGuard.Failure(credentialScope: $0.credentialScope, reason: $0.reason) }
-        let isHeld = state.withLock { state in
+        let counts = state.withLock { state in
             // A batch is for one endpoint, and so for one kind.
             guard (posted.keys.first ?? found.first?.credentialScope)?.platform == .webPush else {
                 state.failureGuard.posted(posted, at: now)
@@ -193,7 +193,7 @@ package final class Feedback: Sendable {
             state.webPushGuard.posted(posted, at: now)
             return state.webPushGuard.judge(found, of: posted, at: now)
         }
-        return zip(failures, isHeld).compactMap { failure, isHeld in
+        return zip(failures, counts).compactMap { failure, counts in
             let metadata: Logger.Metadata = ["platform": "\(failure.credentialScope.platform)", "reason": "\(failure.reason.rawValue)"]
             switch failure.reason.verdict {
             case .other:
@@ -207,7 +207,7 @@ package final class Feedback: Sendable {
             case .dead: counters.add(.tokenDead)
             case .doubtful: counters.add(.tokenDoubtful)
             }
-            guard !isHeld else { return failure }
+            guard !counts else { return failure }
             counters.add(.tokenHeldOff)
             alarm(
                 .tokensHeldOff,
@@ -271,7 +271,7 @@ package final class Feedback: Sendable {
             return state.alarms[message]?.suppressed ?? 0
         }
         guard let suppressed else { return }
-        logger.error("\(message)", metadata: metadata.merging(["unsaid": .stringConvertible(suppressed)]) { old, _ in old })
+        logger.error("\(message)", metadata: metadata.merging(["suppressed": .stringConvertible(suppressed)]) { old, _ in old })
     }
 }
 

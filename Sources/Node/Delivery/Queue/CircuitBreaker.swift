@@ -27,6 +27,11 @@ package struct CircuitBreaker: Sendable {
         package var longestRetryAfter: Duration = .seconds(300)
 
         package init() {}
+
+        /// Posts that time out one after the other are failures in a row.
+        package mutating func setTimeout(_ timeout: Duration) {
+            failureMemory = max(.seconds(60), timeout * 2)
+        }
     }
 
     package enum State: Hashable, Sendable {
@@ -46,7 +51,7 @@ package struct CircuitBreaker: Sendable {
     }
 
     package private(set) var state = State.closed(failures: 0)
-    private let configuration: Configuration
+    package var configuration: Configuration
     private var lastFailure: Timestamp?
     /// Posts up to this number belong to the last failure.
     private var lastRound: UInt64 = 0

@@ -190,7 +190,9 @@ public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
         _ owners: [[UInt8]], of hash: MessageHash, payload: [UInt8] = [], lifetime: Duration = .seconds(3600), at now: Timestamp,
         times: MessageTimes?, by node: NodeServices
     ) -> StoreCommand<[QueuedDelivery]> {
-        .read(owners.map { find(.bytes($0)) }) { found in
+        // A transaction that enqueues a delivery twice would fail.
+        var seen: Set<[UInt8]> = []
+        return .read(owners.filter { seen.insert($0).inserted }.map { find(.bytes($0)) }) { found in
             let devices = try found.joined().filter { row in
                 guard try row.optionalBytes(4) != nil else { return false }
                 let owner = try row.bytes(2)

@@ -1,4 +1,3 @@
-import DequeModule
 import Storage
 import Synchronization
 
@@ -32,30 +31,24 @@ final class PendingAnswer: Sendable {
     }
 }
 
-/// Answers with deadlines. Deadlines must be added in ascending order, as messages come in.
+/// Answers with deadlines, in any order. While ``isEmpty`` is false, ``due(at:)`` must be called every ``interval``.
 struct AnswerDeadlines {
-    /// Deadlines within this time of each other are handled together.
     static let interval = Duration.milliseconds(50)
 
-    private var waiting: Deque<(answer: PendingAnswer, deadline: ContinuousClock.Instant)> = []
+    private var waiting: [(answer: PendingAnswer, deadline: ContinuousClock.Instant)] = []
 
-    /// - Returns: whether no answer was waiting before, so that the caller must start to observe ``next``.
+    var isEmpty: Bool { waiting.isEmpty }
+
+    /// - Returns: whether no answer was waiting before, so that the caller must start to call ``due(at:)``.
     mutating func add(_ answers: [(answer: PendingAnswer, deadline: ContinuousClock.Instant)]) -> Bool {
         defer { waiting += answers }
         return waiting.isEmpty
     }
 
-    /// nil when no answer is open. Removes answers that were given.
-    var next: ContinuousClock.Instant? {
-        mutating get {
-            while let first = waiting.first, !first.answer.isOpen { waiting.removeFirst() }
-            return waiting.first?.deadline
-        }
-    }
-
+    /// Removes the answers whose deadline has passed, and those that were given.
     mutating func due(at now: ContinuousClock.Instant) -> [PendingAnswer] {
-        var due: [PendingAnswer] = []
-        while let first = waiting.first, first.deadline <= now { due.append(waiting.removeFirst().answer) }
-        return due
+        let open = waiting.filter(\.answer.isOpen)
+        waiting = open.filter { $0.deadline > now }
+        return open.filter { $0.deadline <= now }.map(\.answer)
     }
 }

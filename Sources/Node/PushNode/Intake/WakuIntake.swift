@@ -175,6 +175,11 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     private func accept(_ messages: [Message]) async {
         var changes: [Message] = []
         var queries: [Message] = []
+        func submit() {
+            if !changes.isEmpty { commit(changes) }
+            if !queries.isEmpty { answerSoon(queries) }
+            (changes, queries) = ([], [])
+        }
         for message in messages {
             switch message.kind {
             case .query:
@@ -191,12 +196,15 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
                 }
                 changes.append(message)
             case .registration:
-                await budget.acquire(message.cost)
+                if !budget.tryAcquire(message.cost) {
+                    // Units are released only by submitted messages: batches that wait while they hold units could wait for each other.
+                    submit()
+                    await budget.acquire(message.cost)
+                }
                 changes.append(message)
             }
         }
-        if !changes.isEmpty { commit(changes) }
-        if !queries.isEmpty { answerSoon(queries) }
+        submit()
     }
 
     private func commit(_ messages: [Message]) {
@@ -249,9 +257,15 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         }
         guard !timed.isEmpty, deadlines.withLock({ $0.add(timed) }) else { return }
         Task {
-            while let next = deadlines.withLock({ $0.next }) {
-                try? await Task.sleep(until: max(next, .now + AnswerDeadlines.interval), clock: .continuous)
-                giveUp(deadlines.withLock { $0.due(at: .now) })
+            var isEmpty = false
+            while !isEmpty {
+                try? await Task.sleep(for: AnswerDeadlines.interval)
+                let due = deadlines.withLock { deadlines in
+                    let due = deadlines.due(at: .now)
+                    isEmpty = deadlines.isEmpty
+                    return due
+                }
+                giveUp(due)
             }
         }
     }

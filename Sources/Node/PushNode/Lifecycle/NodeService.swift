@@ -56,6 +56,10 @@ package final class NodeService: Service {
         delivery.replaceWebPushSettings(settings)
     }
 
+    package func replaceGorushTimeouts(_ timeouts: [Duration]) {
+        delivery.replaceTimeouts(timeouts)
+    }
+
     /// The tables of the node itself, without those of its protocols.
     package static let parts = [DeliveryStorage.part, NodeStorage.part]
     private static let metrics: [MetricGroup] = [

@@ -13,8 +13,8 @@ struct AnswerBuffer: Sendable {
     private let byteCapacity: Int
     private var items: [UInt64: Publisher.Item] = [:]
     private var held: TimerWheel<UInt64>
-    /// Ids of ready answers. Evicted ones remain here.
-    private var ready: Deque<UInt64> = []
+    /// Ids of ready answers. Evicted ones may remain here, at most about as many as there are answers.
+    private(set) var ready: Deque<UInt64> = []
     private var nextID: UInt64 = 0
     private(set) var byteCount = 0
 
@@ -89,6 +89,7 @@ struct AnswerBuffer: Sendable {
             byteCount -= item.byteCount
             lost += 1
         }
+        if ready.count > 2 * items.count + 64 { ready.removeAll { items[$0] == nil } }
         return lost
     }
 }

@@ -178,7 +178,9 @@ final class ReloadService: Service {
         } else {
             for (gorush, (client, settings)) in zip(gorush, zip(clients, new.gorush)) { gorush.replace(by: client, settings) }
         }
-        server.replaceLimits(new.configuration.limits, addedOptions: new.configuration.addedOptions)
+        server.replaceLimits(
+            new.configuration.limits, gorushTimeouts: clients.isEmpty ? [] : new.gorush.map(\.timeout),
+            addedOptions: new.configuration.addedOptions)
         server.node.replaceWebPushSettings(new.notifications)
         server.node.reloadFiles()
     }

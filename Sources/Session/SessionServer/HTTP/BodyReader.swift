@@ -33,7 +33,7 @@ final class BodyReader: Sendable {
     func read<Answer>(
         _ request: Request, from network: ClientNetwork, upTo limit: Int, _ use: (Result) async throws -> Answer
     ) async throws -> Answer {
-        let announced = request.headers[.contentLength].flatMap { Int($0) }
+        let announced = request.headers[.contentLength].flatMap { Int($0) }.flatMap { $0 >= 0 ? $0 : nil }
         // Answers before the body is sent, for clients that wait for 100 Continue.
         if let announced, announced > limit { return try await use(.tooLarge) }
         var taken = 0

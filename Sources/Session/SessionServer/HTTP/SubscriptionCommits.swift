@@ -44,7 +44,7 @@ final class SubscriptionCommits: Sendable {
         @Sendable func all(_ error: RequestError) -> [RequestAnswer] { requests.map { _ in .failed(error) } }
         guard !requests.isEmpty else { return completion([]) }
         if node.drain.isOn { return completion(all(.draining)) }
-        guard pending.withLock({ $0.add(byteCount: byteCount) }) else { return completion(all(.storeTimeout)) }
+        guard pending.withLock({ $0.add(byteCount: byteCount) }) else { return completion(all(.overloaded)) }
         let answer = FirstAnswer { result in
             guard let result else { return completion(all(.storeTimeout)) }
             completion((try? result.get()) ?? all(.storeFailed))

@@ -85,13 +85,13 @@ package struct Subscriptions: Sendable {
         where: [.atLeast(.id), .less(.id)], order: [.ascending(.id)])
     private static let findRange = Query(SessionStorage.subscription, [.minimum(.id), .maximum(.id)])
 
-    /// Divides the row ids into at most `count` ranges of about the same size.
-    static func ranges(_ count: Int) -> StoreCommand<[Range<Int64>]> {
+    /// Divides the row ids into ranges of `size`, and into ranges of equal size if there would be more than 10,000.
+    static func ranges(of size: Int64) -> StoreCommand<[Range<Int64>]> {
         .find(findRange()) { rows in
             guard let row = rows.first, let first = try row.optionalInteger(0), let last = try row.optionalInteger(1), first > 0,
                 first <= last, last < .max
             else { return .done([]) }
-            let size = (last - first) / Int64(max(count, 1)) + 1
+            let size = max(size, (last - first) / 10_000 + 1)
             return .done(stride(from: first, through: last, by: Int64.Stride(size)).map { $0..<min($0 + size, last + 1) })
         }
     }

@@ -43,14 +43,15 @@ struct V01RegisterHandler: Sendable {
         switch decision {
         case .keep: return .done(Outcome(error: nil, counter: .v01Repeated))
         case .store(let preferences, let payload):
-            if limits.refusesRecord(claim, devices: preferences.devices.count, isNew: !isRegistered, at: now) { return overLimit }
+            let stored = isRegistered ? devices.count : nil
+            if limits.refusesRecord(claim, devices: preferences.devices.count, stored: stored, at: now) { return overLimit }
             return .change(
                 records.store(
                     preferences, payload: payload, as: claim.keyHash, mark: claim.mark, replacing: row, devices: devices, at: now),
                 Outcome(error: nil, counter: .v01Stored))
         case .end(let version):
             // An account that was never registered needs a new row, like a registration, so the same limits apply.
-            if row == nil, limits.refusesRecord(claim, devices: 1, isNew: true, at: now) { return overLimit }
+            if row == nil, limits.refusesRecord(claim, devices: 1, stored: nil, at: now) { return overLimit }
             return .change(
                 Records.end(claim.keyHash, version: version, mark: claim.mark, replacing: row, devices: devices, at: now),
                 Outcome(error: nil, counter: .v01Ended))

@@ -19,6 +19,13 @@ import Testing
         #expect(ClaimWindow.hour(of: -1) == -1)
     }
 
+    /// Maintenance has failed for more than an hour.
+    @Test func messagesOfAnHourWithoutPartitionAreHandledWithoutAClaim() {
+        let window = ClaimWindow(firstHour: 0, lastHour: 499_999)
+        #expect(window.verdict(timestamp: noon - 1, now: noon) == .claim(499_999))
+        #expect(window.verdict(timestamp: noon, now: noon) == .fromTheFuture)
+    }
+
     @Test func everyMessageThatCanBeClaimedHasAPartition() {
         var window = ClaimWindow(firstHour: 0)
         for minute in 0..<600 as Range<Int64> {

@@ -49,7 +49,8 @@ struct MessageTests {
         let database = try fixture.prepared()
         let now = try database.now()
         let hour = ClaimWindow.hour(of: now)
-        #expect(try database.claimWindow() == ClaimWindow(firstHour: ClaimWindow.hour(of: now - ClaimWindow.retention)))
+        #expect(try database.claimWindow().firstHour == ClaimWindow.hour(of: now - ClaimWindow.retention))
+        #expect(try database.claimWindow().lastHour > hour)
         #expect(try !database.maintain(owner: first, epoch: 1))
         _ = try own(256, database)
         // As if two hours had passed: an old one is there, and one is missing.
@@ -69,7 +70,7 @@ struct MessageTests {
         // The clock was set back since an hour was stored.
         try fixture.run("UPDATE cluster SET first_hour = \(hour + 10)")
         #expect(try database.maintain(owner: first, epoch: 1))
-        #expect(try database.claimWindow() == ClaimWindow(firstHour: hour + 10))
+        #expect(try database.claimWindow() == ClaimWindow(firstHour: hour + 10, lastHour: hour + 10))
         await #expect(throws: StoreError.self) { try await fixture.store.commit(claim(key, in: hour, by: first)) }
         #expect(try fixture.run("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'claim'::regclass").count == 1)
     }
@@ -87,11 +88,11 @@ struct MessageTests {
         let busy = try PostgreSQLConnection.open(fixture.address(), name: "test")
         _ = try busy.run(["BEGIN", "LOCK claim IN ROW EXCLUSIVE MODE"].map { Statement($0) })
         #expect(throws: StoreError.self) { try database.maintain(owner: first, epoch: 1) }
-        #expect(try database.claimWindow() == ClaimWindow(firstHour: 1))
+        #expect(try database.claimWindow().firstHour == 1)
         #expect(try fixture.count("\"claim_\(next)\"") == 0)
         busy.rollBack()
         #expect(try database.maintain(owner: first, epoch: 1))
-        #expect(try database.claimWindow() == ClaimWindow(firstHour: firstHour))
+        #expect(try database.claimWindow().firstHour == firstHour)
     }
 
     /// Lets the first node join and take a partition.

@@ -1,6 +1,7 @@
 import Delivery
 import Foundation
 import Core
+import RateLimits
 import StatusProtocol
 import StatusRules
 import Storage
@@ -75,6 +76,21 @@ struct V01RecordStorageTests {
         #expect(try await fixture.take(account.register(version: 2), of: account) == .versionMismatch)
         #expect(try await fixture.take(end, of: account) == nil)
         #expect(try await fixture.take(account.register(version: 3), of: account) == nil)
+    }
+
+    @Test func newDevicesOfARegisteredAccountCountTowardsTheLimits() async throws {
+        var few = Limits.none
+        few.registrationCount = 3
+        let limits = V01Limits(few)
+        var growing = account
+        #expect(try await fixture.take(growing.register(version: 1), of: growing, limits: limits) == nil)
+        growing.devices.append(V01Account.device("c", token: "third"))
+        #expect(try await fixture.take(growing.register(version: 2), of: growing, limits: limits) == nil)
+        // The same devices take no further room.
+        #expect(try await fixture.take(growing.register(version: 3), of: growing, limits: limits) == nil)
+        growing.devices.append(V01Account.device("d", token: "fourth"))
+        #expect(try await fixture.take(growing.register(version: 4), of: growing, limits: limits) == .internalError)
+        #expect(try fixture.devices(of: growing).count == 3)
     }
 
     @Test func theStoredRegisterAgainChangesNothing() async throws {

@@ -34,12 +34,12 @@ struct V01StoreFixture {
 
     /// Commits the handler's decision on a Register.
     @discardableResult
-    func take(_ register: V01.Register, of account: V01Account, at now: Timestamp = Timestamp(rawValue: 1)) async throws
-        -> V01.RegistrationResponse.ErrorType?
-    {
+    func take(
+        _ register: V01.Register, of account: V01Account, limits: V01Limits = V01Limits(.none), at now: Timestamp = Timestamp(rawValue: 1)
+    ) async throws -> V01.RegistrationResponse.ErrorType? {
         let rules = V01.RegisterRules(server: account.server)
         guard let claim = rules.claim(in: register, from: account.identity.publicKey) else { throw NotSigned() }
-        let handler = V01RegisterHandler(rules: rules, records: records, limits: V01Limits(.none), drain: Drain())
+        let handler = V01RegisterHandler(rules: rules, records: records, limits: limits, drain: Drain())
         return try await store.commit(handler.change(claim, at: now)).error
     }
 
