@@ -1,6 +1,6 @@
 """A stand-in for a push service over TLS on loopback, with Python's standard library alone. Arguments: certificate, key.
 
-Prints "port N", then a JSON line for each request. The path chooses the answer: /status/N[/RETRY-AFTER], /redirect, /huge, /endless, /silent, else 201.
+Prints "port N", then a JSON line for each request. The path chooses the answer: /status/N[/RETRY-AFTER], /redirect, /huge[/N], /endless, /silent, else 201.
 """
 import base64
 import http.server
@@ -35,7 +35,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Location", "/redirected")
             self.finish_empty()
         elif parts[1] == "huge":
-            self.send_response(201)
+            self.send_response(int(parts[2]) if len(parts) > 2 else 201)
             self.send_header("Content-Length", "100000")
             self.end_headers()
             self.wfile.write(b"x" * 100000)

@@ -17,6 +17,8 @@ final class CurlTransfer {
     private var headerCount = 0
     private var body: [UInt8] = []
     private var isTooLarge = false
+    /// The body is longer than the part that was received: see ``HTTPRequest/cutsLongResponses``.
+    private var isCut = false
     /// See ``CurlConfiguration/Destinations-swift.enum``.
     private var networks: [AddressRange]?
     private var hasRefusedAddress = false
@@ -79,7 +81,7 @@ final class CurlTransfer {
         if hasBusyAddress, result == CURLE_COULDNT_CONNECT {
             return .failure(HTTPError(.busyAddress, "too many new connections to this address"))
         }
-        guard result == CURLE_OK else { return .failure(HTTPError(result, detail: handle.detail)) }
+        guard result == CURLE_OK || isCut else { return .failure(HTTPError(result, detail: handle.detail)) }
         let address = networks == nil ? nil : handle.address
         if let address { connections.worked(task.request.origin, at: address) }
         return .success(HTTPResponse(status: handle.responseStatus, headers: headers, body: body, address: address))
@@ -101,8 +103,10 @@ final class CurlTransfer {
     }
 
     private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        guard bytes.count <= task.request.maximumResponseByteCount - body.count else {
-            isTooLarge = true
+        let room = task.request.maximumResponseByteCount - body.count
+        guard bytes.count <= room else {
+            (isCut, isTooLarge) = (task.request.cutsLongResponses, !task.request.cutsLongResponses)
+            if isCut { body.append(contentsOf: bytes.prefix(room)) }
             return false
         }
         body.append(contentsOf: bytes)

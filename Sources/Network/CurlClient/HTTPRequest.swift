@@ -14,13 +14,15 @@ package struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable
     package var connectTimeout: Duration
     /// Limit for the whole request, waiting in the queue included.
     package var timeout: Duration
-    /// A longer body ends the transfer with ``HTTPError/Code/tooLarge``.
+    /// A longer body ends the transfer.
     package var maximumResponseByteCount: Int
+    /// Whether a longer body is cut, for requests whose status matters more than the body; otherwise it is ``HTTPError/Code/tooLarge``.
+    package var cutsLongResponses: Bool
 
     package init(
         method: String = "GET", url: String, headers: [(name: String, value: String)] = [], body: [UInt8]? = nil,
         connectTimeout: Duration = .seconds(2), timeout: Duration = .seconds(5),
-        maximumResponseByteCount: Int = defaultMaximumResponseByteCount
+        maximumResponseByteCount: Int = defaultMaximumResponseByteCount, cutsLongResponses: Bool = false
     ) {
         self.method = method
         self.url = url
@@ -29,6 +31,7 @@ package struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable
         self.connectTimeout = connectTimeout
         self.timeout = timeout
         self.maximumResponseByteCount = maximumResponseByteCount
+        self.cutsLongResponses = cutsLongResponses
     }
 
     /// Scheme, host and port as written. Requests of the same origin share connections.

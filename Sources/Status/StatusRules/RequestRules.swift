@@ -53,9 +53,10 @@ package struct RequestRules: Sendable {
         guard let key = key(of: entry) else { return .report(.notRegistered) }
         guard let stored = try registration(key) else { return .report(.notRegistered) }
         guard entry.accessToken == stored.registration.accessToken else { return .report(.wrongToken) }
-        guard NotificationFilter.admits(entry, for: stored.registration) else { return .report(nil) }
-        // Apple and Google would not accept it, and it must not delay notifications in the same post.
+        // Apple and Google would not accept it, and it must not delay notifications in the same post. Checked before the filters, so that the
+        // report does not tell a blocked sender.
         guard !entry.isTooLarge else { return .report(.internalError) }
+        guard NotificationFilter.admits(entry, for: stored.registration) else { return .report(nil) }
         let id = DeliveryID(messageID: messageID, key: key)
         if started.contains(id) { return .await(id) }
         switch try delivery(id) {

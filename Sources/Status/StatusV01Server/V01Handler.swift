@@ -93,25 +93,31 @@ struct V01Handler: WakuHandler {
     func finish(_ message: Decoded<V01AddressedCommand>, _ result: Result<Outcome, StoreError>) {
         switch (message.command.command, result) {
         case (.register(let claim), .success(.register(let outcome))):
+            let answer = V01.RegistrationResponse(
+                error: outcome.error, requestID: claim.requestID, preferences: outcome.preferences
+            ).encoded()
+            if outcome.preferences != nil, limits.refusesRecord(of: answer.count, to: claim, message.byteCount, at: node.now()) {
+                node.counters.add(.v01OverLimit)
+                return fail(claim, message)
+            }
             node.counters.add(outcome.counter)
-            reply(outcome.error, outcome.preferences, to: claim, message)
+            reply(answer, to: claim, message)
         case (.request(let request, let key, _), .success(.request(let outcome))):
             node.counters.add(.v01RequestTaken)
             finish(outcome.pending, request: request, key: key, message: message)
         // The store failed: nothing was stored.
-        case (.register(let claim), _): reply(.internalError, nil, to: claim, message)
+        case (.register(let claim), _): fail(claim, message)
         case (.request(let request, let key, _), _): acknowledge(.failed, outcomes: [:], request: request, key: key, message: message)
         case (.query, _): break
         }
     }
 
-    private func reply(
-        _ error: V01.RegistrationResponse.ErrorType?, _ preferences: V01.Preferences?, to claim: V01.RegisterClaim,
-        _ message: Decoded<V01AddressedCommand>
-    ) {
-        let response = V01.RegistrationResponse(error: error, requestID: claim.requestID, preferences: preferences)
-        node.replies.publish(
-            server(of: message).replies.reply(.registrationResponse, response.encoded(), to: claim.sender, message, isHeld: false))
+    private func fail(_ claim: V01.RegisterClaim, _ message: Decoded<V01AddressedCommand>) {
+        reply(V01.RegistrationResponse(error: .internalError, requestID: claim.requestID).encoded(), to: claim, message)
+    }
+
+    private func reply(_ answer: [UInt8], to claim: V01.RegisterClaim, _ message: Decoded<V01AddressedCommand>) {
+        node.replies.publish(server(of: message).replies.reply(.registrationResponse, answer, to: claim.sender, message, isHeld: false))
     }
 
     /// Acknowledges a request when the outcomes of its deliveries are known.

@@ -42,4 +42,19 @@ package final class V01Limits: ProtocolRateLimits {
         guard stored == nil || added > 0 else { return false }
         return limiter.refusesNew(devices: added, by: charge(of: claim.keyHash, at: now), at: now)
     }
+
+    /// Whether limits refuse an answer with the stored record, which counts as an answer to a query about the account.
+    ///
+    /// - Parameters:
+    ///   - byteCount: size of the answer.
+    ///   - claim: the outdated registration.
+    ///   - questionByteCount: size of its message.
+    func refusesRecord(of byteCount: Int, to claim: V01.RegisterClaim, _ questionByteCount: Int, at now: Timestamp) -> Bool {
+        let account = claim.keyHash
+        let charge = charge(of: account, at: now)
+        return refuses(for: charge) {
+            $0.answer(byteCount: byteCount, about: account.bytes, queryByteCount: questionByteCount, charge.standing, at: now)
+                ?? $0.answer(byteCount: byteCount, for: charge, at: now)
+        }
+    }
 }

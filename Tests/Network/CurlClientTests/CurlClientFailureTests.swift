@@ -86,6 +86,10 @@ struct CurlClientFailureTests {
         #expect(error.code == .tooLarge)
         let response = try await client.send(longTimeoutRequest(url: server.url, maximumResponseByteCount: 1001))
         #expect(response.body.count == 1001)
+        var request = longTimeoutRequest(url: server.url, maximumResponseByteCount: 1000)
+        request.cutsLongResponses = true
+        let cut = try await client.send(request)
+        #expect(cut.status == 200 && cut.body.count == 1000)
     }
 
     @Test(arguments: [300, 100_000])

@@ -101,11 +101,13 @@ struct WebPushClientTests {
         #expect(service.requests.map(\.path) == answers.map(\.0))
     }
 
-    @Test("An answer beyond 16 KiB, an endless one and none at all end the post")
+    @Test("The status decides about an answer beyond 16 KiB; an endless one and none at all end the post")
     func longAnswers() async throws {
         let service = try await PushServiceStandIn()
         let patient = client(.file(path: service.authority))
-        #expect(await patient.post(try message(service.endpoint("/huge"))).answer == .refused)
+        for (path, answer) in [("/huge", .accepted), ("/huge/410", .gone), ("/huge/400", .refused)] as [(String, WebPushAnswer)] {
+            #expect(await patient.post(try message(service.endpoint(path))).answer == answer)
+        }
         let impatient = client(.file(path: service.authority), timeout: .seconds(3))
         for path in ["/endless", "/silent"] { #expect(await impatient.post(try message(service.endpoint(path))).answer == .unanswered) }
     }

@@ -104,6 +104,10 @@ import WakuCrypto
         var large = good
         large.message = [UInt8](repeating: 1, count: PushNotification.contentByteLimit)
         #expect(outcomes([large, good]) == [.report(.internalError), .deliver(Self.id, good, to: Self.stored)])
+        // A blocked sender must not learn it by the size.
+        var filtered = large
+        filtered.chatID = muted.chatID
+        #expect(outcomes([filtered]) == [.report(.internalError)])
         var wrong = large
         wrong.accessToken = AccessToken("another")
         #expect(outcomes([wrong]) == [.report(.wrongToken)])

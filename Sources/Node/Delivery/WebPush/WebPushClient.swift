@@ -101,7 +101,7 @@ package final class WebPushClient: Sendable {
         let request = HTTPRequest(
             method: "POST", url: message.subscription.endpoint, headers: headers, body: body, connectTimeout: Self.connectTimeout,
             timeout: timeout,
-            maximumResponseByteCount: Self.maximumReplyByteCount)
+            maximumResponseByteCount: Self.maximumReplyByteCount, cutsLongResponses: true)
         do throws(HTTPError) {
             let response = try await client.send(request)
             let answer = WebPushAnswer(status: response.status, retryAfter: response.header("Retry-After"), now: now())

@@ -31,6 +31,12 @@ extension V01 {
                     continue
                 }
                 let chat = V01.chat(entry.chatID)
+                // Apple and Google would not accept it, and it must not delay notifications in the same post. Checked before the filters, so that
+                // the acknowledgement does not tell a blocked sender.
+                guard chat.count + request.message.count <= Request.contentByteLimit else {
+                    decision.isRefused = true
+                    continue
+                }
                 for device in record.preferences.devices where admits(chat, for: device) {
                     guard let platform = device.platform else { continue }
                     let id = DeliveryID(messageID: request.messageID, registrant: record.registrant, installationID: device.installationID)
@@ -44,11 +50,6 @@ extension V01 {
                     case .accepted: continue
                     case .waiting: decision.awaited.append(id)
                     case nil:
-                        // Apple and Google would not accept it, and it must not delay notifications in the same post.
-                        guard chat.count + request.message.count <= Request.contentByteLimit else {
-                            decision.isRefused = true
-                            continue
-                        }
                         let group = Group(platform: platform, chat: chat)
                         if groups[group] == nil { order.append(group) }
                         groups[group, default: []].append(

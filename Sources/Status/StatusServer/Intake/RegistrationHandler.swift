@@ -85,7 +85,7 @@ struct RegistrationHandler: Sendable {
             let origin = registration.subscription.map(registrations.originMark).flatMap { head?.isDevice(ofOrigin: $0) == true ? nil : $0 }
             return ifAllowed(key.keyHash, isNew: isNew, mayDisplace: true, addedTo: origin, head, by: charge, at: now) {
                 .change(
-                    [registrations.store(registration, bytes: bytes, as: key, message: mark, replacing: head, at: now)],
+                    registrations.store(registration, bytes: bytes, as: key, message: mark, replacing: head, at: now),
                     RegistrationOutcome(nil, counter: .registrationStored, topicChange: isNew ? .added(key.keyHash) : nil))
             }
         case .unregister(let key, let version):

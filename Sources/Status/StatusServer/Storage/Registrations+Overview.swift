@@ -139,7 +139,7 @@ extension Registrations {
             guard let registration = try? PushNotificationRegistration(parsing: bytes) else { throw UnexpectedValue() }
             let wasAsked = !record.isNeverAsked
             return .change(
-                [store(registration, bytes: bytes, as: record.key, replacing: head, wasAsked: wasAsked, at: record.changedAt)]
+                store(registration, bytes: bytes, as: record.key, replacing: head, wasAsked: wasAsked, at: record.changedAt)
                     + (wasAsked ? head.map { [Self.asked($0.id)] } ?? [] : []), true)
         }
     }

@@ -109,6 +109,8 @@ package struct Registrations: Sendable {
                 StatusStorage.neverAsked, StatusStorage.webPushKey, StatusStorage.webPushOrigin,
             ], where: [.equal(.id), .equal(StatusStorage.version), .absent(StatusStorage.sealed)]))
 
+    /// Stores a registration. One that is not enabled deletes the device's pending notifications.
+    ///
     /// - Parameters:
     ///   - registration: the decoded `bytes`.
     ///   - bytes: the registration as received, which is stored.
@@ -118,7 +120,7 @@ package struct Registrations: Sendable {
     func store(
         _ registration: PushNotificationRegistration, bytes: [UInt8], as key: RegistrationKey, message: MessageMark? = nil,
         replacing head: RegistrationHead?, wasAsked: Bool = false, at now: Timestamp
-    ) -> Change {
+    ) -> [Change] {
         let version = Value.integer(Int64(bitPattern: registration.version))
         let sealed = sealer.seal(bytes, in: StatusStorage.registration, boundTo: Self.binding(key, registration.version))
         let platform = Value(registration.platform.map { Int64($0.rawValue) })
@@ -127,8 +129,9 @@ package struct Registrations: Sendable {
         let webPushKey = Value(subscription?.vapidKey.map(VAPIDKey.mark))
         let origin = Value(subscription.map(originMark))
         if let head, head.isRegistered {
-            return Self.renew(
+            let renewal = Self.renew(
                 version, time, platform, Value(message?.rawValue), sealed, webPushKey, origin, .integer(head.id), head.storedVersion)
+            return [renewal] + (registration.enabled ? [] : DeliveryStorage.forget(Self.device(head.id)))
         }
         let tags = QueryTopics(of: key.keyHash)
         let topics = (Value.integer(Int64(tags.deployed.rawValue)), Value.integer(Int64(tags.published.rawValue)))
@@ -136,13 +139,17 @@ package struct Registrations: Sendable {
         let isNeverAsked = !wasAsked && head.map { $0.isNeverAsked || $0.neverRegistered } ?? true
         let neverAsked = isNeverAsked ? StatusStorage.NeverAsked.registered : .null
         if let head {
-            return Self.replace(
-                version, time, platform, topics.0, topics.1, Value(message?.rawValue), sealed, .null, neverAsked, webPushKey, origin,
-                .integer(head.id), head.storedVersion)
+            return [
+                Self.replace(
+                    version, time, platform, topics.0, topics.1, Value(message?.rawValue), sealed, .null, neverAsked, webPushKey, origin,
+                    .integer(head.id), head.storedVersion)
+            ]
         }
-        return Self.insert(
-            .bytes(key.keyHash.bytes), .bytes(key.storedInstallation), version, time, platform, topics.0, topics.1,
-            Value(message?.rawValue), sealed, .null, neverAsked, webPushKey, origin)
+        return [
+            Self.insert(
+                .bytes(key.keyHash.bytes), .bytes(key.storedInstallation), version, time, platform, topics.0, topics.1,
+                Value(message?.rawValue), sealed, .null, neverAsked, webPushKey, origin)
+        ]
     }
 
     /// Stores a registration, replacing any row of its installation.
@@ -150,7 +157,7 @@ package struct Registrations: Sendable {
         _ registration: PushNotificationRegistration, bytes: [UInt8], as key: RegistrationKey, at now: Timestamp
     ) -> StoreCommand<Void> {
         Self.head(of: key).then { head in
-            .change([store(registration, bytes: bytes, as: key, replacing: head, at: now)])
+            .change(store(registration, bytes: bytes, as: key, replacing: head, at: now))
         }
     }
 

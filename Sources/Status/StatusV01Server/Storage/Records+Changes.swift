@@ -31,7 +31,8 @@ extension Records {
         .upsert([V01Storage.keyHash, V01Storage.installation, V01Storage.version, V01Storage.platform, V01Storage.sealedToken]))
     private static let removeDevice = Mutation(V01Storage.device, .delete(where: [.equal(.id)]))
 
-    /// Stores a record, replacing any row of its account. Devices that it does not contain are deleted, with their pending notifications.
+    /// Stores a record, replacing any row of its account. Devices that it does not contain are deleted, with their pending notifications;
+    /// those of disabled devices are deleted too.
     ///
     /// - Parameters:
     ///   - preferences: the decoded `payload`. Its access token must not belong to another record.
@@ -66,7 +67,9 @@ extension Records {
                         boundTo: Self.deviceBinding(keyHash, version: version, installation: device.installationID))))
         }
         let kept = Set(preferences.devices.map(\.installationID))
+        let disabled = preferences.devices.lazy.filter { !$0.isEnabled }.compactMap { devices[$0.installationID] }
         return changes + Self.remove(devices.lazy.filter { !kept.contains($0.key) }.map(\.value))
+            + disabled.flatMap { DeliveryStorage.forget(Self.device($0)) }
     }
 
     /// Turns a row into a tombstone: only key hash and version remain. Deletes the devices' pending notifications. A tombstone of an account that

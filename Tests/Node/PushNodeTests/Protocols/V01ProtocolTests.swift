@@ -303,6 +303,25 @@ struct V01ProtocolTests {
         }
     }
 
+    @Test("The record in the answer to an outdated Register counts as an answer to a query")
+    func outdatedRegistersDoNotAmplify() async throws {
+        let account = account(V01Account.device(blocked: (0..<3_000).map { _ in randomBytes(32) }))
+        try await withNode {
+            try? $0.limits.set("whole-answers-by-target=1/h")
+        } _: { node, relay in
+            try await register(account, version: 9, node, relay)
+            var answers: [V01.RegistrationResponse] = []
+            for version in 1...3 as ClosedRange<UInt64> {
+                let answer = try await ask(
+                    account.message(account.unregister(version: version)), node, relay, by: account.identity)
+                answers.append(try V01.RegistrationResponse(parsing: answer.payload))
+            }
+            #expect(answers.map(\.error) == [.versionMismatch, .internalError, .internalError])
+            #expect(answers.map { $0.preferences?.version } == [9, nil, nil])
+            #expect(node.count(.v01Outdated) == 1 && node.count(.v01OverLimit) == 2)
+        }
+    }
+
     @Test("A request for which there is no usable ack_key is carried out")
     func withoutAckKey() async throws {
         let account = account()

@@ -98,10 +98,13 @@ struct V01RequestRulesTests {
     }
 
     @Test func whatAppleAndGoogleWouldNotTakeIsRefused() {
-        let account = account(V01Account.device())
         let large = [UInt8](repeating: 1, count: V01.Request.contentByteLimit)
-        let decision = decide(request([account.entry()], message: large), [account])
-        #expect(decision.isRefused && decision.started.isEmpty)
+        // A blocked sender must not learn it by the size.
+        for device in [V01Account.device(), V01Account.device(blocked: [chat]), V01Account.device(isEnabled: false)] {
+            let account = account(device)
+            let decision = decide(request([account.entry(chat: chat)], message: large), [account])
+            #expect(decision.isRefused && decision.started.isEmpty)
+        }
     }
 
     @Test func aBadTokenWinsOverAnInternalError() {

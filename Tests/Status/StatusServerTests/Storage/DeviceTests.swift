@@ -46,6 +46,18 @@ struct DeviceTests {
         #expect(try store.read(Registrations.keys(ofDevices: [device.row, 4711])) == [device.row: key])
     }
 
+    @Test("A device that registers again without being enabled loses its pending notifications")
+    func disabled() async throws {
+        let device = try await enqueue()
+        var registration = StatusStoreFixture.registration(key, version: 5)
+        registration.enabled = false
+        let command = fixture.registrations.store(
+            registration, bytes: registration.encoded(), as: key, at: Timestamp(rawValue: 2))
+        try await store.commit(command)
+        #expect(try store.read(DeliveryStorage.waitingDeliveries()).isEmpty)
+        #expect(try self.registration(of: device)?.version == 5)
+    }
+
     @Test("An unregistered device loses its pending notifications and its token, but keeps its row")
     func unregistered() async throws {
         let device = try await enqueue()

@@ -291,9 +291,9 @@ struct RegistrationStorageTests {
             (1...50 as ClosedRange<UInt64>).map { version -> StoreCommand<UInt64> in
                 let registration = StatusStoreFixture.registration(key, version: version)
                 return Registrations.head(of: key).then { head in
-                    let change = registrations.store(
+                    let changes = registrations.store(
                         registration, bytes: registration.encoded(), as: key, replacing: head, at: Timestamp(rawValue: 1))
-                    return .change([change], head?.version ?? 0)
+                    return .change(changes, head?.version ?? 0)
                 }
             })
         #expect(try results.map { try $0.get() } == Array(0..<50))

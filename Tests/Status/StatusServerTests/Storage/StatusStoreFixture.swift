@@ -35,6 +35,7 @@ struct StatusStoreFixture {
 
     static func registration(_ key: RegistrationKey, version: UInt64 = 1, token: String = "device") -> PushNotificationRegistration {
         var registration = PushNotificationRegistration()
+        registration.enabled = true
         registration.tokenType = 1
         registration.deviceToken = DeviceToken(token)
         registration.installationID = key.installationID

@@ -62,6 +62,18 @@ struct V01RecordStorageTests {
         #expect(try fixture.preferences(of: account)?.devices == changed.devices)
     }
 
+    @Test func aDisabledDeviceKeepsItsRowAndLosesItsPendingNotifications() async throws {
+        try await fixture.take(account.register(version: 1), of: account)
+        let rows = try fixture.devices(of: account)
+        for row in rows.values { try await fixture.enqueue(for: row) }
+        var changed = account
+        changed.devices[0].filters?.isEnabled = false
+        try await fixture.take(changed.register(version: 2), of: changed)
+        #expect(try fixture.devices(of: account) == rows)
+        let waiting = try fixture.store.read(DeliveryStorage.waitingDeliveries())
+        #expect(waiting.map(\.device.row) == [rows[account.devices[1].installationID]])
+    }
+
     @Test(arguments: [true, false]) func anEndLeavesKeyHashAndVersionAlone(byFlag: Bool) async throws {
         try await fixture.take(account.register(version: 1), of: account)
         for row in try fixture.devices(of: account).values { try await fixture.enqueue(for: row) }
