@@ -7,26 +7,34 @@ package import WakuCrypto
 package enum StoreBackup {
     /// Copies all committed rows into one file of mode 0600, while a daemon runs. Deleted contents are not in it.
     ///
-    /// - Throws: ``StoreError``; `cannotCreate` when the file exists or can't be created
-    package static func write(_ store: SQLiteStore, to path: String) throws(StoreError) {
+    /// - Parameter storageKey: nil to leave sealed rows unopened.
+    /// - Returns: the inspection of the copy.
+    /// - Throws: ``StoreError``, and then there is no file; `cannotCreate` when the file exists or can't be created
+    package static func write(_ store: SQLiteStore, to path: String, storageKey: SymmetricKey?) throws(StoreError) -> StoreInspection {
         let partial = path + ".partial"
         unlink(partial)
         close(try create(partial))
+        defer { for suffix in ["", "-wal", "-shm"] { unlink(partial + suffix) } }
         do {
             try store.pool.writeWithoutTransaction { try $0.execute(sql: "VACUUM INTO ?", arguments: [partial]) }
-            try sync(partial)
         } catch {
-            unlink(partial)
             throw StoreError(explaining: error, in: partial)
         }
+        // Problems of the copy are those of the database.
+        let inspection = try inspect(partial, named: store.pool.path, storageKey, store.schema)
+        guard inspection.isWhole else {
+            throw StoreError(
+                code: .damaged,
+                message: "the database at \(store.pool.path) is damaged: waku-push admin check has the details; no backup was written")
+        }
         // The final name never refers to an incomplete copy, and no existing file is replaced.
-        defer { unlink(partial) }
         guard link(partial, path) == 0 else {
             let reason =
                 errno == EEXIST ? "exists already: choose another name" : "can't be made: choose a folder that this user may write to"
             throw StoreError(code: .cannotCreate, message: "backup \(path) \(reason)")
         }
         syncFolder(of: path)
+        return inspection
     }
 
     /// Replaces the folder's database by a backup, after reading the whole backup. The previous database is kept beside it as
@@ -35,7 +43,7 @@ package enum StoreBackup {
     /// A killed process leaves either the old database or the new one.
     ///
     /// - Parameters:
-    ///   - backup: a file that ``write(_:to:)`` made, or a copy of a stopped daemon's database.
+    ///   - backup: a file that ``write(_:to:storageKey:)`` made, or a copy of a stopped daemon's database.
     ///   - folder: the data folder, locked by the caller, so that no daemon uses it.
     ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
     ///   - parts: all parts that have tables in the database.
@@ -65,7 +73,7 @@ package enum StoreBackup {
 
     /// Inspects the copy, and merges its log into the file by closing it.
     private static func inspect(
-        _ path: String, named name: String, _ storageKey: SymmetricKey, _ schema: Schema
+        _ path: String, named name: String, _ storageKey: SymmetricKey?, _ schema: Schema
     ) throws(StoreError) -> StoreInspection {
         do {
             let database = try DatabaseQueue(path: path, configuration: .untrusted)

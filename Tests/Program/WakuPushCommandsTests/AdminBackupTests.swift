@@ -80,6 +80,20 @@ struct AdminBackupTests {
         #expect(damaged.field("registrations") == "1 of 3 can't be decrypted")
         let backup = try await fixture.admin("backup", fixture.folder.path + "/backup", identified: true)
         #expect(backup.status == 65)
+        #expect(backup.failure?.hasPrefix("the database at \(path) is damaged") == true, "\(backup.errors)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path).filter { $0.hasPrefix("backup") } == [])
+    }
+
+    @Test func failedBackupsLeaveNoFile() async throws {
+        let fixture = try await AdminFixture()
+        let path = fixture.data + "/waku-push.sqlite"
+        let database = try DatabaseQueue(path: path)
+        try await database.write { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('of a later version')") }
+        try database.close()
+        let refused = try await fixture.admin("backup", fixture.folder.path + "/backup")
+        #expect(refused.status == 65)
+        #expect(refused.failure == "the database in \(path) was made by a newer waku-push: run that version")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path).filter { $0.hasPrefix("backup") } == [])
     }
 
     @Test func rotate() async throws {

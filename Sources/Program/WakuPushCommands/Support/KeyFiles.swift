@@ -11,11 +11,12 @@ extension PrivateFile {
     ///   - limit: the maximum number of bytes read.
     ///   - remedy: how to create such a file.
     ///   - problem: what is wrong with a content from which `parse` makes no key, as after "the file".
+    ///   - repair: the remedy for such a content.
     fileprivate func key<Key>(
-        upTo limit: Int = 1024, remedy: String, else problem: String, _ parse: ([UInt8]) -> Key?
+        upTo limit: Int = 1024, remedy: String, else problem: String, repair: String, _ parse: ([UInt8]) -> Key?
     ) throws(CommandFailure) -> Key {
         guard let key = parse(try read(upTo: limit, remedy: remedy)) else {
-            throw CommandFailure(.data, "\(kind) \(path) \(problem): \(remedy)")
+            throw CommandFailure(.data, "\(kind) \(path) \(problem): \(repair)")
         }
         return key
     }
@@ -30,7 +31,9 @@ enum IdentityFile {
     static func read(_ path: String) throws(CommandFailure) -> PrivateKey {
         try PrivateFile(kind: "identity file", path: path).key(
             remedy: "make one with waku-push identity new --out \(path)",
-            else: "does not contain 64 hexadecimal digits of a secp256k1 key"
+            else: "does not contain 64 hexadecimal digits of a secp256k1 key",
+            // Nothing opens the registrations without the key.
+            repair: "restore the copy of the key; only a new node gets a new key, in another file"
         ) { PrivateFile.bytes(hex: $0).flatMap { try? PrivateKey(bytes: $0) } }
     }
 
@@ -48,7 +51,8 @@ enum NodeKeyFile {
         let file = PrivateFile(kind: "node key file", path: path)
         let key: NodeKey
         if FileManager.default.fileExists(atPath: path) {
-            key = try file.key(remedy: "remove it to have a new one created", else: "does not contain a libp2p private key") {
+            let remedy = "remove it to have a new one created"
+            key = try file.key(remedy: remedy, else: "does not contain a libp2p private key", repair: remedy) {
                 PrivateFile.bytes(hex: $0).flatMap { try? NodeKey(parsing: $0) }
             }
         } else {
@@ -66,7 +70,8 @@ enum NodeKeyFile {
 enum OnionKeyFile {
     static func read(_ path: String, _ sodium: Sodium) throws(CommandFailure) -> OnionKey {
         try PrivateFile(kind: "onion key file", path: path).key(
-            remedy: "make one with waku-push session key new --out \(path)", else: "contains neither 32 bytes nor 64 hexadecimal digits"
+            remedy: "make one with waku-push session key new --out \(path)", else: "contains neither 32 bytes nor 64 hexadecimal digits",
+            repair: "restore the copy of the key, or make a new one in another file with waku-push session key new"
         ) { content in
             let secret = content.count == OnionKey.byteCount ? content : PrivateFile.bytes(hex: content)
             return secret.flatMap { OnionKey(SecretBytes($0), sodium: sodium) }
@@ -87,7 +92,9 @@ enum VAPIDKeyFile {
     static func read(_ path: String) throws(CommandFailure) -> VAPIDKey {
         try PrivateFile(kind: "VAPID key file", path: path).key(
             upTo: 8192, remedy: "make one with waku-push identity new-vapid --out \(path)",
-            else: "contains neither a PEM key of P-256 nor 32 bytes in base64url", VAPIDKey.init(file:))
+            else: "contains neither a PEM key of P-256 nor 32 bytes in base64url",
+            repair: "restore the copy of the key, or make a new one in another file with waku-push identity new-vapid",
+            VAPIDKey.init(file:))
     }
 
     /// Creates a file with a new key.
