@@ -343,8 +343,9 @@ package.targets += [
     .executableTarget(
         name: "node-simulation",
         dependencies: [
-            "CSimulation", "Core", "Delivery", "NodeAPI", "NodeAssembly", "PushNode", "StatusProtocol", "StatusServer", "Storage",
-            "StoreSQLite", "TestSupport", "Waku", "WakuCrypto", arguments, lifecycle, logging,
+            "CSimulation", "Core", "Delivery", "NodeAPI", "NodeAssembly", "PushNode", "SessionProtocol",
+            "SessionServer", "SessionStandIns", "StatusProtocol", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite",
+            "TestSupport", "Waku", "WakuCrypto", arguments, lifecycle, logging,
         ],
         path: "Tests/NodeSimulation", swiftSettings: strict),
 ]

@@ -2,6 +2,7 @@ import ArgumentParser
 import CSimulation
 import Core
 import Foundation
+import SessionProtocol
 
 /// `Tests/simulation` runs this, a process for each seed.
 @main
@@ -47,7 +48,7 @@ struct NodeSimulation: ParsableCommand {
         options.isPrinting = verbose
         options.mistake = mistake
         options.troubles = troubles.split(separator: ",").compactMap { World.Trouble(rawValue: String($0)) }
-        let world = World(options, in: folder)
+        let world = World(options, in: folder, sodium: try Sodium.load())
         world.scheduler.isTracing = trace
         let start = world.scheduler.now
         let isGood = world.run()

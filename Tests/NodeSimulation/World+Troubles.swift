@@ -32,8 +32,11 @@ enum GorushFault: CaseIterable {
 /// Faults: periods in which some parts work badly, with calm in between.
 extension World {
     /// Whether everything has worked since a time, and works, except for some parts.
-    func isCalm(since time: Int64, besides ignored: Set<Trouble> = []) -> Bool {
-        active.isSubset(of: ignored) && lastTrouble.allSatisfy { $0.value <= time || ignored.contains($0.key) }
+    ///
+    /// - Parameter swarms: whether the storage servers matter.
+    func isCalm(since time: Int64, besides ignored: Set<Trouble> = [], swarms: Bool = false) -> Bool {
+        let ignored = swarms ? ignored : ignored.union([.swarms])
+        return active.isSubset(of: ignored) && lastTrouble.allSatisfy { $0.value <= time || ignored.contains($0.key) }
     }
 
     func began(_ trouble: Trouble) {
@@ -95,6 +98,13 @@ extension World {
             let step = Int64.random(in: -200_000...200_000, using: &generator) * 1_000_000
             simulation_set_wall_offset(Self.wallStart + step)
             note("clock steps by \(step)")
+        case .swarms:
+            began(.swarms)
+            swarms?.fault = SwarmFault(
+                refusal: Double.random(in: 0...0.8, using: &generator), loss: Double.random(in: 0...0.3, using: &generator),
+                repetition: Double.random(in: 0...0.5, using: &generator), delay: Double.random(in: 0.2...8, using: &generator))
+            swarms?.connections?.cut(Double.random(in: 0...1, using: &generator))
+            if chance(0.3) { swarms?.changeMap() }
         }
     }
 
@@ -114,6 +124,7 @@ extension World {
         for trouble in Trouble.allCases where active.contains(trouble) && !kept.contains(trouble) { ended(trouble) }
         relayFault = RelayFault()
         gorushFault = .none
+        swarms?.fault = SwarmFault()
         disk?.clear()
         diskDelay = .zero
         simulation_set_wall_offset(Self.wallStart)

@@ -7,7 +7,10 @@ import NodeAPI
 import NodeAssembly
 import PushNode
 import ServiceLifecycle
+import SessionProtocol
+import SessionServer
 import StatusServer
+import StatusV01Server
 import Storage
 import StoreSQLite
 import TestSupport
@@ -20,7 +23,7 @@ import WakuCrypto
 final class World: @unchecked Sendable {
     /// What can be out of order.
     enum Trouble: String, CaseIterable {
-        case relay, gorush, store, process, clock
+        case relay, gorush, store, process, clock, swarms
     }
 
     struct Options {
@@ -38,6 +41,7 @@ final class World: @unchecked Sendable {
     let options: Options
     let scheduler: Scheduler
     let identity: PrivateKey
+    let sodium: Sodium
     let folder: String
     var generator: SeededGenerator
     private(set) var log = EventLog()
@@ -48,6 +52,9 @@ final class World: @unchecked Sendable {
     private(set) var life = 0
     private(set) var startCount = 0
     private(set) var relay: SimulatedRelay?
+    private(set) var node: NodeService?
+    /// Answers the bodies of Session's clients.
+    var sessionAnswer: (@Sendable ([UInt8], SessionEndpoint) async throws -> (json: String, isUnavailable: Bool))?
     private var services: ServiceGroup?
     private var store: SQLiteStore?
     private(set) var disk: StoreFaults?
@@ -65,13 +72,22 @@ final class World: @unchecked Sendable {
     var relayFault = RelayFault()
     var gorushFault = GorushFault.none
     var diskDelay = Duration.zero
+    var swarms: SimulatedSwarms?
 
     // The clients and what they know.
     var devices: [Device] = []
+    var accounts: [V01Client] = []
+    var subscribers: [SessionSubscriber] = []
+    var registrants: [Registrant] { devices + accounts + subscribers }
+    var inboxes: [TopicTag: [Int: Inbox]] = [:]
+    var inboxCount = 0
     var askers: [PrivateKey] = []
     var queryKeys: [KeyHashKey: SymmetricKey] = [:]
     var queries: [[UInt8]: AskedQuery] = [:]
     var requests: [[UInt8]: SentRequest] = [:]
+    var v01Queries: [PublicKey: V01AskedQuery] = [:]
+    var sessionMessages: [String: SessionMessage] = [:]
+    var v01Requests: [[UInt8]: V01SentRequest] = [:]
     var recentMessages: [(time: Int64, message: ReceivedMessage, delivered: () -> Void)] = []
     var counts = Counts()
 
@@ -83,7 +99,8 @@ final class World: @unchecked Sendable {
     var unrecorded: [(key: PushKey, time: Int64)] = []
     var postCount = 0
 
-    init(_ options: Options, in folder: String) {
+    init(_ options: Options, in folder: String, sodium: Sodium) {
+        self.sodium = sodium
         self.options = options
         self.folder = folder
         simulation_set_wall_offset(Self.wallStart)
@@ -169,6 +186,7 @@ final class World: @unchecked Sendable {
             let relay = SimulatedRelay(self)
             self.relay = relay
             let service = try makeNode(relay)
+            node = service
             let group = ServiceGroup(services: [service], logger: logger)
             services = group
             note("node starts: number \(startCount)")
@@ -195,10 +213,15 @@ final class World: @unchecked Sendable {
         // On a thread of its own, which is not simulated.
         status.deriveAheadLimit = nil
         status.requestAgeLimit = configuration.maximumRequestAge
+        var statusV01 = StatusPushV01.Configuration()
+        statusV01.requestAgeLimit = configuration.maximumRequestAge
         options.mistake?.change(&configuration, &status)
         let posting: any NotificationPosting = options.mistake?.posting(SimulatedGorush(world: self)) ?? SimulatedGorush(world: self)
+        let session: [any NodeProtocol] = makeSession(ageLimit: configuration.maximumRequestAge).map { [$0] } ?? []
         return try NodeService(
-            configuration, protocols: [StatusPush(identity: identity, status)], knownParts: NodeAssembly.protocols.map(\.part),
+            configuration,
+            protocols: [StatusPush(identity: identity, status), StatusPushV01(identity: identity, statusV01)] + session,
+            knownParts: NodeAssembly.protocols.map(\.part),
             gorush: [GorushEndpoint(posting)], logger: logger, now: options.mistake?.clock ?? Timestamp.now,
             openStore: { parts in
                 let store = try SQLiteStore(folder: lifeFolder, storageKey: Sealer.storageKey(of: identity), parts: parts)
@@ -243,7 +266,7 @@ final class World: @unchecked Sendable {
         if losesPower { disk?.cutPower() }
         disk?.revive()
         options.mistake?.restore(DataFolder.databasePath(in: lifeFolder))
-        (relay, services, store, disk) = (nil, nil, nil, nil)
+        forgetNode()
         scheduler.after(random(0.05...15)) { [self] in startNode() }
     }
 
@@ -267,8 +290,13 @@ final class World: @unchecked Sendable {
         guard isStopping, error == nil else { return fail("the node ended by itself: \(error ?? "without an error")") }
         excusePosts()
         self.life += 1
-        (relay, services, store, disk) = (nil, nil, nil, nil)
+        forgetNode()
         scheduler.after(random(0.05...15)) { [self] in startNode() }
+    }
+
+    private func forgetNode() {
+        (relay, services, node, store, disk, sessionAnswer) = (nil, nil, nil, nil, nil, nil)
+        swarms?.connections = nil
     }
 
     private func stepped() {
