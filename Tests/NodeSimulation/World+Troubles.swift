@@ -1,5 +1,6 @@
 import CSimulation
 import Core
+import PostgreSQLModel
 import TestSupport
 import Waku
 
@@ -13,6 +14,18 @@ struct RelayFault {
     var refusal = 0.0
     /// The maximum time of a publication, in seconds.
     var publication = 0.05
+}
+
+/// What the server of PostgreSQL and the network to it do.
+struct DatabaseFault {
+    /// The probability that a reply to `COMMIT` is lost with the connection, and that of a refusal.
+    var unanswered = 0.0
+    var refused = 0.0
+    /// Whether the next lost reply is due to a failover: a standby takes over after a while. It has all that was acknowledged.
+    var isFailover = false
+    var unreachableUntil: Int64 = 0
+
+    func isReachable(at now: Int64) -> Bool { now >= unreachableUntil }
 }
 
 enum GorushFault: CaseIterable {
@@ -84,7 +97,7 @@ extension World {
             note("gorush: \(gorushFault)")
         case .store:
             began(.store)
-            breakDisk()
+            if engine == .sqlite { breakDisk() } else { breakDatabase() }
         case .process:
             if chance(0.3) {
                 scheduler.after(random(0...20)) { [self] in stopNode() }
@@ -117,6 +130,42 @@ extension World {
         }
     }
 
+    private func breakDatabase() {
+        switch Int.random(in: 0..<5, using: &generator) {
+        case 0: databaseFault.unanswered = Double.random(in: 0.05...0.5, using: &generator)
+        // With more than ten refusals in a row, commands fail.
+        case 1: databaseFault.refused = Double.random(in: 0.1...0.9, using: &generator)
+        case 2: loseConnection()
+        case 3:
+            databaseFault.isFailover = true
+            databaseFault.unanswered = 1
+        default: diskDelay = random(0.05...4)
+        }
+        note("database: \(databaseFault)")
+    }
+
+    /// The server can't be reached for seconds, again and again.
+    private func loseConnection() {
+        guard active.contains(.store) else { return }
+        databaseFault.unreachableUntil = scheduler.now + random(0.5...10).nanoseconds
+        scheduler.after(random(5...30)) { [self] in loseConnection() }
+    }
+
+    /// The node's database while ``databaseFault`` decides about it.
+    var database: PostgreSQLModel.Server {
+        PostgreSQLModel.Server { [self] in
+            guard databaseFault.isReachable(at: scheduler.now) else { return .unreachable }
+            if chance(databaseFault.unanswered) {
+                databaseFault.unreachableUntil = scheduler.now + random(databaseFault.isFailover ? 2...30 : 0.01...5).nanoseconds
+                if databaseFault.isFailover { (databaseFault.isFailover, databaseFault.unanswered) = (false, 0) }
+                return .unanswered(isCommitted: chance(0.5))
+            }
+            return chance(databaseFault.refused) ? .refused : .committed
+        } isReachable: { [self] in
+            databaseFault.isReachable(at: scheduler.now)
+        }
+    }
+
     func endTroubles() {
         note("troubles end")
         // A crash that was planned may come yet.
@@ -127,6 +176,7 @@ extension World {
         swarms?.fault = SwarmFault()
         disk?.clear()
         diskDelay = .zero
+        databaseFault = DatabaseFault()
         simulation_set_wall_offset(Self.wallStart)
     }
 

@@ -5,6 +5,7 @@ import Foundation
 import Logging
 import NodeAPI
 import NodeAssembly
+import PostgreSQLModel
 import PushNode
 import ServiceLifecycle
 import SessionProtocol
@@ -26,11 +27,19 @@ final class World: @unchecked Sendable {
         case relay, gorush, store, process, clock, swarms
     }
 
+    enum Engine: String, CaseIterable {
+        case sqlite
+        /// A model: see `PostgreSQLModel`.
+        case postgresql
+    }
+
     struct Options {
         var seed: UInt64
         var duration: Duration
         var isPrinting = false
         var mistake: Mistake?
+        /// nil: drawn; two thirds of the seeds have SQLite.
+        var engine: Engine?
         /// None: everything works throughout.
         var troubles = Trouble.allCases
     }
@@ -40,6 +49,7 @@ final class World: @unchecked Sendable {
 
     let options: Options
     let scheduler: Scheduler
+    let engine: Engine
     let identity: PrivateKey
     let sodium: Sodium
     let folder: String
@@ -72,6 +82,7 @@ final class World: @unchecked Sendable {
     var relayFault = RelayFault()
     var gorushFault = GorushFault.none
     var diskDelay = Duration.zero
+    var databaseFault = DatabaseFault()
     var swarms: SimulatedSwarms?
 
     // The clients and what they know.
@@ -106,6 +117,8 @@ final class World: @unchecked Sendable {
         simulation_set_wall_offset(Self.wallStart)
         scheduler = Scheduler.start(seed: options.seed)
         generator = SeededGenerator(seed: options.seed ^ 0x5EED)
+        let drawn = generator.pick([Engine.sqlite, .sqlite, .postgresql])
+        engine = options.engine ?? drawn
         identity = .generate()
         scheduler.latency = { [unowned self] in latency(of: $0) }
         scheduler.stepped = { [unowned self] in stepped() }
@@ -167,6 +180,8 @@ final class World: @unchecked Sendable {
     private var lifeFolder: String { "\(folder)/\(startCount)" }
 
     func startNode() {
+        // Exits, and is started again.
+        if !databaseFault.isReachable(at: scheduler.now) { return scheduler.after(random(1...5)) { [self] in startNode() } }
         let former = lifeFolder
         life += 1
         startCount += 1
@@ -226,7 +241,8 @@ final class World: @unchecked Sendable {
             openStore: { parts in
                 let store = try SQLiteStore(folder: lifeFolder, storageKey: Sealer.storageKey(of: identity), parts: parts)
                 self.store = store
-                return options.mistake?.store(store) ?? store
+                let engine: any Store = engine == .sqlite ? store : PostgreSQLModel(store, database)
+                return options.mistake?.store(engine) ?? engine
             },
             makeRelay: { _ in relay })
     }
@@ -260,10 +276,11 @@ final class World: @unchecked Sendable {
         scheduler.dropNode()
         life += 1
         excusePosts()
-        disk?.kill()
+        // The server of PostgreSQL goes on.
+        if engine == .sqlite { disk?.kill() }
         try? store?.close()
         disk?.clear()
-        if losesPower { disk?.cutPower() }
+        if losesPower, engine == .sqlite { disk?.cutPower() }
         disk?.revive()
         options.mistake?.restore(DataFolder.databasePath(in: lifeFolder))
         forgetNode()
