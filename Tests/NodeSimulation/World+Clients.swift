@@ -64,7 +64,7 @@ extension World {
             }
             queryKeys[KeyHash(of: key.publicKey).bytes] = KeyDerivation.topicKey(StatusTopics.query(KeyHash(of: key.publicKey)))
         }
-        askers = (0..<Int.random(in: 1...4, using: &generator)).map { _ in .generate() }
+        askers = (0..<Int.random(in: 1...3, using: &generator)).map { _ in .generate() }
         makeAccounts()
         makeSubscribers()
         for key in askers { open(.status(key)) }
@@ -79,8 +79,8 @@ extension World {
         beginV01Activity()
         beginSessionActivity()
         for asker in askers {
-            repeatedly(after: 5...90) { [self] in query(by: asker) }
-            repeatedly(after: 5...60) { [self] in request(by: asker) }
+            repeatedly(after: 10...120) { [self] in query(by: asker) }
+            repeatedly(after: 10...90) { [self] in request(by: asker) }
         }
     }
 
@@ -117,7 +117,7 @@ extension World {
                 }
             }
             // An old registration is published again.
-            if chance(0.1), let old = registrant.operations.randomElement(using: &generator), !(registrant is SessionSubscriber) {
+            if chance(0.1), let old = registrant.operations.randomElement(using: &generator) {
                 scheduler.after(random(0...60)) { [self] in send(old, of: registrant) }
             }
         }

@@ -42,26 +42,32 @@ extension World {
         var configuration = SessionPush.Configuration(
             httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: onionKey, sodium: sodium,
             makeMonitor: { [self] entries, receiver, logger, count in
-                SubscriptionMonitor(
-                    .init(source: .file(swarms.path)),
-                    connect: { _, handler in
-                        let connections = SimulatedConnections(self, swarms, handler: handler)
-                        swarms.connections = connections
-                        return connections
-                    }, entries: entries, receiver: receiver, logger: logger, count: count)
+                let (mistake, connect) = (options.mistake, connect(to: swarms))
+                let monitor = SubscriptionMonitor(
+                    .init(source: .file(swarms.path)), connect: connect, entries: mistake?.entries(entries) ?? entries,
+                    receiver: mistake?.receiver(receiver) ?? receiver, logger: logger, count: count)
+                return mistake?.monitor(monitor) ?? monitor
             })
         configuration.apnsTopic = "com.session"
         configuration.ageLimit = ageLimit
         configuration.serve = { [self] answer in
-            if self.life == life { sessionAnswer = answer }
+            if self.life == life { sessionAnswer = options.mistake?.answer(answer) ?? answer }
             while (try? await Task.sleep(for: .seconds(3_600))) != nil {}
             if self.life == life { sessionAnswer = nil }
         }
         return SessionPush(configuration)
     }
 
+    private func connect(to swarms: SimulatedSwarms) -> MakeOxenMQConnections {
+        { [self] _, handler in
+            let connections = SimulatedConnections(self, swarms, handler: handler)
+            swarms.connections = connections
+            return connections
+        }
+    }
+
     func beginSessionActivity() {
-        repeatedly(after: 5...60) { [self] in sendMessage(to: generator.pick(subscribers).client.account) }
+        repeatedly(after: 10...90) { [self] in sendMessage(to: generator.pick(subscribers).client.account) }
     }
 
     // MARK: Subscriptions

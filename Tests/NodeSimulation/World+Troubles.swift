@@ -211,7 +211,7 @@ extension World {
     }
 
     func published(_ message: WakuMessage) {
-        note("published \(message.contentTopic.rawValue) \(message.hash(on: .statusDefault).hex.prefix(16))")
+        note("published \(message.contentTopic.rawValue)")
         transmit { [self] in receive(message) }
     }
 }

@@ -40,8 +40,8 @@ extension World {
     }
 
     func beginV01Activity() {
-        repeatedly(after: 10...120) { [self] in queryAccount() }
-        repeatedly(after: 5...90) { [self] in requestAccounts() }
+        repeatedly(after: 10...150) { [self] in queryAccount() }
+        repeatedly(after: 10...90) { [self] in requestAccounts() }
     }
 
     private func toAccountServer(_ envelope: [UInt8], from sender: PrivateKey) -> WakuMessage {

@@ -64,7 +64,7 @@ final class World: @unchecked Sendable {
     private(set) var relay: SimulatedRelay?
     private(set) var node: NodeService?
     /// Answers the bodies of Session's clients.
-    var sessionAnswer: (@Sendable ([UInt8], SessionEndpoint) async throws -> (json: String, isUnavailable: Bool))?
+    var sessionAnswer: AnswerSession?
     private var services: ServiceGroup?
     private var store: SQLiteStore?
     private(set) var disk: StoreFaults?
@@ -230,7 +230,7 @@ final class World: @unchecked Sendable {
         status.requestAgeLimit = configuration.maximumRequestAge
         var statusV01 = StatusPushV01.Configuration()
         statusV01.requestAgeLimit = configuration.maximumRequestAge
-        options.mistake?.change(&configuration, &status)
+        options.mistake?.change(&configuration, &status, &statusV01)
         let posting: any NotificationPosting = options.mistake?.posting(SimulatedGorush(world: self)) ?? SimulatedGorush(world: self)
         let session: [any NodeProtocol] = makeSession(ageLimit: configuration.maximumRequestAge).map { [$0] } ?? []
         return try NodeService(

@@ -6,11 +6,11 @@ package import SessionProtocol
 package import RateLimits
 package import Storage
 
+/// Answers a body with JSON, and whether the status would be 503.
+package typealias AnswerSession = @Sendable (_ body: [UInt8], SessionEndpoint) async throws -> (json: String, isUnavailable: Bool)
+
 /// Passes the bodies of clients to `answer` until it is cancelled. Simulations have no sockets, and so no HTTP.
-package typealias ServeSessionClients =
-    @Sendable (
-        _ answer: @escaping @Sendable (_ body: [UInt8], SessionEndpoint) async throws -> (json: String, isUnavailable: Bool)
-    ) async throws -> Void
+package typealias ServeSessionClients = @Sendable (_ answer: @escaping AnswerSession) async throws -> Void
 
 /// Session's push server, as a protocol of the node. It uses no Waku topics: it serves HTTP and connects to storage servers.
 package struct SessionPush: NodeProtocol {
