@@ -326,6 +326,8 @@ package.targets += [
             "StatusServer", "StatusV01Server", "Storage", "TestSupport", "Waku", "WakuCrypto",
         ],
         path: "Tests/StoreContract", swiftSettings: testing),
+    // A model of an engine, for the simulation of the whole node.
+    .target(name: "PostgreSQLModel", dependencies: ["Core", "Storage"], path: "Tests/PostgreSQLModel", swiftSettings: strict),
     // Runs waku-push as a process, which is built for itself.
     .executableTarget(
         name: "crash-test",
@@ -343,8 +345,9 @@ package.targets += [
     .executableTarget(
         name: "node-simulation",
         dependencies: [
-            "CSimulation", "Core", "Delivery", "NodeAPI", "NodeAssembly", "PushNode", "StatusProtocol", "StatusServer", "Storage",
-            "StoreSQLite", "TestSupport", "Waku", "WakuCrypto", arguments, lifecycle, logging,
+            "CSimulation", "Core", "Delivery", "NodeAPI", "NodeAssembly", "PostgreSQLModel", "PushNode", "SessionProtocol",
+            "SessionServer", "SessionStandIns", "StatusProtocol", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite",
+            "TestSupport", "Waku", "WakuCrypto", arguments, lifecycle, logging,
         ],
         path: "Tests/NodeSimulation", swiftSettings: strict),
 ]
@@ -395,7 +398,7 @@ package.targets += tests(
 package.targets += tests(
     of: "Store",
     [
-        tests("StorePostgreSQL", ["Core", "Storage", "StoreContract", "StoreSQLite", "WakuCrypto"]),
+        tests("StorePostgreSQL", ["Core", "PostgreSQLModel", "Storage", "StoreContract", "StoreSQLite", "WakuCrypto"]),
         tests(
             "StoreSQLite",
             [

@@ -152,6 +152,25 @@ void dispatch_after_f(uint64_t when, void *queue, void *context, void (*function
     scheduler.timer_set((int64_t)(when & ~(3ull << 62)), function, context);
 }
 
+typedef struct {
+    void *queue;
+    void *block;
+} timed_block;
+
+static void submit_timed(void *context) {
+    timed_block timed = *(timed_block *)context;
+    free(context);
+    scheduler.block_submitted(timed.queue, timed.block);
+}
+
+void dispatch_after(uint64_t when, void *queue, void *block);
+void dispatch_after(uint64_t when, void *queue, void *block) {
+    if (!is_active) return ORIGINAL(dispatch_after)(when, queue, block);
+    timed_block *timed = malloc(sizeof *timed);
+    *timed = (timed_block){queue, _Block_copy(block)};
+    scheduler.timer_set((int64_t)(when & ~(3ull << 62)), submit_timed, timed);
+}
+
 void dispatch_async_f(void *queue, void *context, void (*function)(void *));
 void dispatch_async_f(void *queue, void *context, void (*function)(void *)) {
     if (!is_active) return ORIGINAL(dispatch_async_f)(queue, context, function);

@@ -2,7 +2,10 @@ import Core
 import Delivery
 import Foundation
 import PushNode
+import SessionProtocol
+import SessionServer
 import StatusServer
+import StatusV01Server
 import Storage
 
 /// A defect at one of the node's seams, planted to show that the simulation finds such defects. `Tests/simulation-mistakes` has defects of the
@@ -26,11 +29,38 @@ enum Mistake: String, CaseIterable {
     case lostPosts = "lost-posts"
     /// Posts without an answer are repeated at once.
     case impatientPosts = "impatient-posts"
+    /// gorush's refusals are taken for those of other notifications of the post.
+    case confusedRefusals = "confused-refusals"
+    /// Only the first notification of a post is posted.
+    case shortPosts = "short-posts"
+    /// Some commands are never completed.
+    case lostCompletions = "lost-completions"
+    /// Some publications are confirmed and not made.
+    case lostPublications = "lost-publications"
+    /// The outbox has room for one notification.
+    case tinyOutbox = "tiny-outbox"
+    /// Notifications expire after 20 s.
+    case hastyExpiry = "hasty-expiry"
+    /// Registrations are removed when they were not renewed for two minutes.
+    case shortLifetime = "short-lifetime"
+    /// Some subscriptions are answered with success and not stored.
+    case falseSubscriptions = "false-subscriptions"
+    /// Subscriptions are monitored after a restart only.
+    case deafMonitor = "deaf-monitor"
+    /// Storage servers are not asked about some subscriptions.
+    case missingEntries = "missing-entries"
+    /// Some reports of storage servers are dropped.
+    case droppedReports = "dropped-reports"
 
-    func change(_ node: inout NodeConfiguration, _ status: inout StatusPush.Configuration) {
+    func change(
+        _ node: inout NodeConfiguration, _ status: inout StatusPush.Configuration, _ statusV01: inout StatusPushV01.Configuration
+    ) {
         switch self {
         case .slowReplies: node.replyDelay = .seconds(5)
         case .shortMemory: node.retention = .seconds(1)
+        case .tinyOutbox: node.outboxLimit = 1
+        case .hastyExpiry: (status.requestAgeLimit, statusV01.requestAgeLimit) = (.seconds(20), .seconds(20))
+        case .shortLifetime: (status.registrationLifetime, statusV01.registrationLifetime) = (.seconds(120), .seconds(120))
         default: break
         }
     }
@@ -44,14 +74,15 @@ enum Mistake: String, CaseIterable {
 
     func store(_ store: any Store) -> any Store {
         switch self {
-        case .lostChanges: LossyStore(store)
+        case .lostChanges, .lostCompletions: LossyStore(store, mistake: self)
         default: store
         }
     }
 
     func posting(_ gorush: SimulatedGorush) -> any NotificationPosting {
         switch self {
-        case .doublePosts, .acceptedFailures, .lostPosts, .impatientPosts: MistakenGorush(gorush: gorush, mistake: self)
+        case .doublePosts, .acceptedFailures, .lostPosts, .impatientPosts, .confusedRefusals, .shortPosts:
+            MistakenGorush(gorush: gorush, mistake: self)
         default: gorush
         }
     }
@@ -80,6 +111,16 @@ private struct MistakenGorush: NotificationPosting {
         case .doublePosts:
             _ = await gorush.post(notifications)
             return await gorush.post(notifications)
+        case .confusedRefusals:
+            let result = await gorush.post(notifications)
+            guard case .accepted = result.outcome else { return result }
+            let others = notifications.map(\.id).filter { id in !result.failures.contains { $0.notificationID == id } }
+            return PostResult(
+                outcome: .accepted, status: 200, postedTokenCount: notifications.count,
+                failures: zip(result.failures, others).map { PostResult.Failure(notificationID: $1, reason: $0.reason) })
+        case .shortPosts:
+            _ = await gorush.post(Array(notifications.prefix(1)))
+            return accepted
         default: return await gorush.post(notifications)
         }
     }
@@ -87,12 +128,13 @@ private struct MistakenGorush: NotificationPosting {
     func healthFailure() async -> String? { await gorush.healthFailure() }
 }
 
-/// A store that leaves out a tenth of the changes, except for insertions, whose ids the commands need.
+/// A store that leaves out a tenth of the changes, except for insertions, whose ids the commands need; or a hundredth of the completions.
 private final class LossyStore: Store {
     private let base: any Store
+    private let mistake: Mistake
 
-    init(_ base: any Store) {
-        self.base = base
+    init(_ base: any Store, mistake: Mistake) {
+        (self.base, self.mistake) = (base, mistake)
     }
 
     var sealer: Sealer { base.sealer }
@@ -100,7 +142,9 @@ private final class LossyStore: Store {
     func submit<Outcome>(
         _ commands: [StoreCommand<Outcome>], completion: @escaping @Sendable ([Result<Outcome, StoreError>]) -> Void
     ) {
-        base.submit(commands.map(withoutUpdates), completion: completion)
+        if mistake == .lostChanges { return base.submit(commands.map(withoutUpdates), completion: completion) }
+        let isLost = !commands.isEmpty && Int.random(in: 0..<100) == 0
+        base.submit(commands) { if !isLost { completion($0) } }
     }
 
     private func withoutUpdates<Outcome>(_ command: StoreCommand<Outcome>) -> StoreCommand<Outcome> {
@@ -124,5 +168,58 @@ private final class LossyStore: Store {
     var failure: String? { base.failure }
     var byteCount: Int { base.byteCount }
     func maintain() async { await base.maintain() }
+    func stopWaiting() { base.stopWaiting() }
     func close() throws { try base.close() }
+}
+
+// MARK: Session
+
+extension Mistake {
+    func answer(_ answer: @escaping AnswerSession) -> AnswerSession {
+        guard self == .falseSubscriptions else { return answer }
+        return { body, endpoint in
+            Int.random(in: 0..<4) == 0 ? (#"{"success":true}"#, false) : try await answer(body, endpoint)
+        }
+    }
+
+    func entries(_ entries: any MonitorEntrySource) -> any MonitorEntrySource {
+        self == .missingEntries ? MissingEntries(base: entries) : entries
+    }
+
+    func receiver(_ receiver: any SessionMessageReceiver) -> any SessionMessageReceiver {
+        self == .droppedReports ? ForgetfulReceiver(base: receiver) : receiver
+    }
+
+    func monitor(_ monitor: SubscriptionMonitor) -> any SubscriptionMonitoring {
+        self == .deafMonitor ? DeafMonitor(base: monitor) : monitor
+    }
+}
+
+private struct MissingEntries: MonitorEntrySource {
+    let base: any MonitorEntrySource
+
+    func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {
+        try await base.entries(of: ids).filter { $0.key.rawValue % 2 == 0 }
+    }
+}
+
+private struct ForgetfulReceiver: SessionMessageReceiver {
+    let base: any SessionMessageReceiver
+
+    func take(_ messages: [ReportedMessage]) async { await base.take(messages.filter { $0.message.hash < "8" }) }
+    func settle() async { await base.settle() }
+}
+
+private struct DeafMonitor: SubscriptionMonitoring {
+    let base: SubscriptionMonitor
+
+    func load(_ all: [MonitoredSubscription]) { base.load(all) }
+    func set(_ subscription: MonitoredSubscription) {}
+    func remove(_ id: SubscriptionID) { base.remove(id) }
+    func removeAccounts(where isAssignedElsewhere: @escaping @Sendable (AccountID) -> Bool) {
+        base.removeAccounts(where: isAssignedElsewhere)
+    }
+    func run() async throws { try await base.run() }
+    func reloadServers() { base.reloadServers() }
+    var figures: SubscriptionMonitor.Figures { base.figures }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import CSimulation
 import Core
 import Foundation
+import SessionProtocol
 
 /// `Tests/simulation` runs this, a process for each seed.
 @main
@@ -19,6 +20,9 @@ struct NodeSimulation: ParsableCommand {
 
     @Option(help: "A defect to plant at one of the node's seams.")
     var mistake: Mistake?
+
+    @Option(help: "The store: sqlite, or postgresql for a model of it; drawn by default.")
+    var engine: World.Engine?
 
     @Option(help: "What may be out of order: \(World.Trouble.allCases.map(\.rawValue).joined(separator: ", ")), or none.")
     var troubles = World.Trouble.allCases.map(\.rawValue).joined(separator: ",")
@@ -46,8 +50,9 @@ struct NodeSimulation: ParsableCommand {
         var options = World.Options(seed: seed, duration: .seconds(minutes * 60))
         options.isPrinting = verbose
         options.mistake = mistake
+        options.engine = engine
         options.troubles = troubles.split(separator: ",").compactMap { World.Trouble(rawValue: String($0)) }
-        let world = World(options, in: folder)
+        let world = World(options, in: folder, sodium: try Sodium.load())
         world.scheduler.isTracing = trace
         let start = world.scheduler.now
         let isGood = world.run()
@@ -59,7 +64,7 @@ struct NodeSimulation: ParsableCommand {
             seed \(seed): \(isGood ? "good" : "BROKEN"), hash \(String(log.hash, radix: 16)) of \(log.lineCount) events, \
             \(world.scheduler.stepCount) steps; \(counts.registrations) registrations, \(counts.queries) queries, \
             \(counts.requests) requests, \(counts.answers) answers, \(counts.posts) notifications, \(counts.checks) checks; \
-            \(world.crashCount) crashes, \(world.stopCount) stops; \(String(format: "%.3f days in %.1f s", days, processor))
+            \(world.crashCount) crashes, \(world.stopCount) stops; \(world.engine); \(String(format: "%.3f days in %.1f s", days, processor))
             """)
         if let violation = world.violation {
             print("  \(violation)")
@@ -69,3 +74,4 @@ struct NodeSimulation: ParsableCommand {
 }
 
 extension Mistake: ExpressibleByArgument {}
+extension World.Engine: ExpressibleByArgument {}

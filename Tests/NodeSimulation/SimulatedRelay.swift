@@ -36,6 +36,7 @@ final class SimulatedRelay: Relay, @unchecked Sendable {
         let (delay, isAccepted) = world.publication(of: message)
         await world.pause(delay)
         guard isAccepted else { throw RelayError(code: .unavailable, message: "the simulated relay has no peers") }
+        if world.options.mistake == .lostPublications, world.chance(0.05) { return .confirmed }
         world.published(message)
         return .confirmed
     }

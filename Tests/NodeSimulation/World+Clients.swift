@@ -27,6 +27,30 @@ struct SentRequest {
     var isDone = false
 }
 
+/// A key under which a client receives messages of the node.
+enum Inbox {
+    case status(PrivateKey)
+    case v01(PrivateKey)
+    case acknowledgement(V01.AckKey)
+
+    var tag: TopicTag {
+        switch self {
+        case .status(let key), .v01(let key): TopicTag(of: StatusTopics.partitioned(key.publicKey))
+        case .acknowledgement(let key): key.topic.tag ?? TopicTag(rawValue: 0)
+        }
+    }
+
+    /// nil if the message is not for this key.
+    func open(_ message: WakuMessage) -> PayloadFrame? {
+        let plain =
+            switch self {
+            case .status(let key), .v01(let key): try? ECIES.open(message.payload, with: key)
+            case .acknowledgement(let key): try? AESGCM.open(message.payload, key: key.key, layout: .nonceLast)
+            }
+        return plain.flatMap { try? PayloadFrame(parsing: $0) }
+    }
+}
+
 /// The clients: they register, change and unregister devices, query for them, and have them notified, and repeat what is not answered.
 extension World {
     func makeClients() {
@@ -40,69 +64,91 @@ extension World {
             }
             queryKeys[KeyHash(of: key.publicKey).bytes] = KeyDerivation.topicKey(StatusTopics.query(KeyHash(of: key.publicKey)))
         }
-        askers = (0..<Int.random(in: 1...4, using: &generator)).map { _ in .generate() }
+        askers = (0..<Int.random(in: 1...3, using: &generator)).map { _ in .generate() }
+        makeAccounts()
+        makeSubscribers()
+        for key in askers { open(.status(key)) }
+        for key in Set(devices.map(\.identity.publicKey)).compactMap({ key in devices.first { $0.identity.publicKey == key }?.identity }) {
+            open(.status(key))
+        }
+        for account in accounts { open(.v01(account.identity)) }
     }
 
     func beginActivity() {
-        for device in devices { scheduler.after(random(1...20)) { [self] in change(device) } }
+        for registrant in registrants { scheduler.after(random(1...20)) { [self] in change(registrant) } }
+        beginV01Activity()
+        beginSessionActivity()
         for asker in askers {
-            repeatedly(after: 5...90) { [self] in query(by: asker) }
-            repeatedly(after: 5...60) { [self] in request(by: asker) }
+            repeatedly(after: 10...120) { [self] in query(by: asker) }
+            repeatedly(after: 10...90) { [self] in request(by: asker) }
         }
     }
 
-    private func repeatedly(after seconds: ClosedRange<Double>, _ body: @escaping () -> Void) {
+    func repeatedly(after seconds: ClosedRange<Double>, _ body: @escaping () -> Void) {
         scheduler.after(random(seconds)) { [self] in
             if !isEnding { body() }
             repeatedly(after: seconds, body)
         }
     }
 
-    private func toServer(_ envelope: [UInt8], from sender: PrivateKey, topic: String) -> WakuMessage {
+    func toServer(_ envelope: [UInt8], from sender: PrivateKey, topic: String) -> WakuMessage {
         message(TestPayload.sealed(envelope, signedBy: sender, to: identity.publicKey), topic: topic)
     }
 
-    private func message(_ payload: [UInt8], topic: String) -> WakuMessage {
+    func message(_ payload: [UInt8], topic: String) -> WakuMessage {
         WakuMessage(payload: payload, contentTopic: ContentTopic(TopicTag(of: topic)), timestamp: wallTime)
     }
 
     // MARK: Registrations
 
-    private func change(_ device: Device) {
-        if !isEnding, !device.isPending {
-            let isRegistration = !device.isRegistered || chance(0.7)
-            let operation = device.makeOperation(isRegistration: isRegistration)
+    private func change(_ registrant: Registrant) {
+        if !isEnding, !registrant.isPending {
+            let isRegistration = !registrant.isRegistered || chance(0.7)
+            if isRegistration, let account = registrant as? V01Client { takeToken(account) }
+            let operation = registrant.makeOperation(isRegistration: isRegistration)
             counts.registrations += 1
-            send(operation, of: device)
+            send(operation, of: registrant)
             let (sent, version) = (scheduler.now, operation.version)
             if isCalm(since: sent - Duration.seconds(20).nanoseconds, besides: [.gorush, .clock]) {
                 scheduler.after(.seconds(3)) { [self] in
-                    guard isCalm(since: sent, besides: [.gorush, .clock]) else { return }
+                    guard isCalm(since: sent, besides: [.gorush, .clock]), !registrant.mayBeRefused(version) else { return }
                     counts.checks += 1
-                    if device.acknowledged < version { fail("\(device.name): version \(version) not acknowledged within 3 s") }
+                    if registrant.acknowledged < version { fail("\(registrant.name): version \(version) not acknowledged within 3 s") }
                 }
             }
             // An old registration is published again.
-            if chance(0.1), let old = device.operations.randomElement(using: &generator) {
-                scheduler.after(random(0...60)) { [self] in send(old, of: device) }
+            if chance(0.1), let old = registrant.operations.randomElement(using: &generator) {
+                scheduler.after(random(0...60)) { [self] in send(old, of: registrant) }
             }
         }
-        scheduler.after(random(20...300) * device.pace) { [self] in change(device) }
+        scheduler.after(random(20...300) * registrant.pace) { [self] in change(registrant) }
     }
 
-    private func send(_ operation: Device.Operation, of device: Device) {
-        note("\(device.name) sends version \(operation.version)\(operation.isRegistration ? "" : ", an end")")
-        let topic = chance(0.5) ? StatusTopics.personal(identity.publicKey) : StatusTopics.partitioned(identity.publicKey)
-        send(toServer(operation.envelope, from: device.client.identity, topic: topic)) { device.delivered(operation.version) }
-        guard operation.version == device.operations.count else { return }
+    private func send(_ operation: Registrant.Operation, of registrant: Registrant) {
+        note("\(registrant.name) sends version \(operation.version)\(operation.isRegistration ? "" : ", an end")")
+        if let subscriber = registrant as? SessionSubscriber {
+            post(operation, of: subscriber)
+        } else {
+            let topic = generator.pick(registrant.topics)
+            send(toServer(operation.envelope, from: registrant.identity, topic: topic)) { registrant.delivered(operation.version) }
+        }
+        guard operation.version == registrant.operations.count else { return }
         scheduler.after(random(4...12)) { [self] in
-            guard device.isPending, device.operations.count == operation.version else { return }
+            guard registrant.isPending, registrant.operations.count == operation.version else { return }
             // Clients repeat the message, or make a new one.
             if chance(0.5) {
-                send(operation, of: device)
+                send(operation, of: registrant)
             } else {
-                send(device.makeOperation(isRegistration: operation.isRegistration), of: device)
+                send(registrant.makeOperation(isRegistration: operation.isRegistration), of: registrant)
             }
+        }
+    }
+
+    /// The node refused a registration for a reason that is not the client's.
+    func refused(_ error: PushNotificationRegistrationResponse.ErrorType?, _ registrant: Registrant) {
+        guard error == .internalError else { return fail("\(registrant.name): a valid registration was refused") }
+        if isCalm(since: scheduler.now - Duration.seconds(15).nanoseconds, besides: [.relay, .gorush, .clock]) {
+            fail("\(registrant.name): an internal error in calm")
         }
     }
 
@@ -116,11 +162,7 @@ extension World {
             case .versionMismatch:
                 // The server has this version, if the message came twice, or a higher one.
                 if isNewest, operation.deliveryCount < 2 { fail("\(device.name): version \(operation.version) refused at first sight") }
-            case .internalError:
-                if isCalm(since: scheduler.now - Duration.seconds(15).nanoseconds, besides: [.relay, .gorush, .clock]) {
-                    fail("\(device.name): an internal error in calm")
-                }
-            case .malformedMessage, .unsupportedTokenType, .unknown: fail("\(device.name): a valid registration was refused")
+            default: refused(response.error, device)
             }
         }
     }
@@ -236,7 +278,7 @@ extension World {
     }
 
     /// A notification that was stored is posted before it expires, once gorush works, unless the device changes.
-    private func expectNotification(_ key: PushKey, of device: Device, before end: Int64) {
+    func expectNotification(_ key: PushKey, of device: Registrant, before end: Int64) {
         guard device.isRegistered else { return }
         let versions = device.operations.count
         scheduler.after(.nanoseconds(end - scheduler.now)) { [self] in
@@ -250,29 +292,50 @@ extension World {
 
     // MARK: Answers
 
+    /// Opens the node's messages for a key from now on.
+    @discardableResult
+    func open(_ inbox: Inbox) -> (TopicTag, Int) {
+        inboxCount += 1
+        inboxes[inbox.tag, default: [:]][inboxCount] = inbox
+        return (inbox.tag, inboxCount)
+    }
+
+    func close(_ place: (tag: TopicTag, number: Int)) { inboxes[place.tag]?[place.number] = nil }
+
     func receive(_ message: WakuMessage) {
-        guard let tag = message.contentTopic.tag else { return }
-        var keys = askers
-        for device in devices where !keys.contains(where: { $0.publicKey == device.client.identity.publicKey }) {
-            keys.append(device.client.identity)
-        }
-        for key in keys where TopicTag(of: StatusTopics.partitioned(key.publicKey)) == tag {
-            guard let plain = try? ECIES.open(message.payload, with: key), let frame = try? PayloadFrame(parsing: plain),
-                let envelope = try? MetadataEnvelope(parsing: frame.data, in: frame), envelope.sender == identity.publicKey
-            else { continue }
-            counts.answers += 1
-            switch envelope.kind {
-            case .registrationResponse:
-                guard let response = try? PushNotificationRegistrationResponse(parsing: envelope.payload) else { return }
-                registrationAnswered(response, to: key.publicKey)
-            case .queryResponse:
-                guard let response = try? PushNotificationQueryResponse(parsing: envelope.payload) else { return }
-                queryAnswered(response)
-            case .response:
-                guard let response = try? PushNotificationResponse(parsing: envelope.payload) else { return }
-                requestAnswered(response, to: key.publicKey)
-            case .registration, .query, .request: fail("the node sent a client's message")
+        guard let tag = message.contentTopic.tag, let candidates = inboxes[tag] else { return }
+        for (_, inbox) in candidates.sorted(by: { $0.key < $1.key }) {
+            guard let frame = inbox.open(message) else { continue }
+            switch inbox {
+            case .status(let key):
+                guard let envelope = try? MetadataEnvelope(parsing: frame.data, in: frame), envelope.sender == identity.publicKey else {
+                    continue
+                }
+                counts.answers += 1
+                receive(envelope, to: key.publicKey)
+            case .v01, .acknowledgement:
+                guard let envelope = try? V01.Envelope(parsing: frame.data, in: frame), envelope.sender == identity.publicKey else {
+                    continue
+                }
+                counts.answers += 1
+                if case .v01(let key) = inbox { receiveV01(envelope, to: key.publicKey) }
+                if case .acknowledgement(let key) = inbox { receiveAcknowledgement(envelope, under: key) }
             }
+        }
+    }
+
+    private func receive(_ envelope: MetadataEnvelope, to key: PublicKey) {
+        switch envelope.kind {
+        case .registrationResponse:
+            guard let response = try? PushNotificationRegistrationResponse(parsing: envelope.payload) else { return }
+            registrationAnswered(response, to: key)
+        case .queryResponse:
+            guard let response = try? PushNotificationQueryResponse(parsing: envelope.payload) else { return }
+            queryAnswered(response)
+        case .response:
+            guard let response = try? PushNotificationResponse(parsing: envelope.payload) else { return }
+            requestAnswered(response, to: key)
+        case .registration, .query, .request: fail("the node sent a client's message")
         }
     }
 
@@ -280,13 +343,16 @@ extension World {
 
     /// After a calm period: everything is answered, and each device is as its owner knows it. New requests succeed.
     func checkEnd() {
-        for device in devices {
+        for registrant in registrants {
             counts.checks += 1
-            if device.isPending { return fail("\(device.name): version \(device.operations.count) was never acknowledged") }
+            if registrant.isPending { return fail("\(registrant.name): version \(registrant.operations.count) was never acknowledged") }
         }
         for asker in askers {
             query(by: asker)
             request(by: asker)
         }
+        queryAccount()
+        requestAccounts()
+        sendMessages()
     }
 }

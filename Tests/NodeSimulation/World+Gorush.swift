@@ -1,7 +1,9 @@
 import Core
 import Delivery
+import SessionServer
 import StatusProtocol
 import StatusServer
+import StatusV01Server
 import TestSupport
 import Waku
 import WakuCrypto
@@ -87,6 +89,8 @@ extension World {
 
     /// The message and the device of a notification, after checking that the device may be notified.
     private func key(of notification: Delivery.Notification) -> PushKey? {
+        if let content = notification.content as? V01Content { return key(of: content, token: notification.deviceToken.revealed) }
+        if let content = notification.content as? SessionContent { return key(of: content, token: notification.deviceToken.revealed) }
         guard let content = notification.content as? StatusContent,
             let device = devices.first(where: {
                 $0.client.keyHash == content.registrant && $0.client.installationID == content.installationID

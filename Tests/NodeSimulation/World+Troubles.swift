@@ -1,5 +1,6 @@
 import CSimulation
 import Core
+import PostgreSQLModel
 import TestSupport
 import Waku
 
@@ -13,6 +14,18 @@ struct RelayFault {
     var refusal = 0.0
     /// The maximum time of a publication, in seconds.
     var publication = 0.05
+}
+
+/// What the server of PostgreSQL and the network to it do.
+struct DatabaseFault {
+    /// The probability that a reply to `COMMIT` is lost with the connection, and that of a refusal.
+    var unanswered = 0.0
+    var refused = 0.0
+    /// Whether the next lost reply is due to a failover: a standby takes over after a while. It has all that was acknowledged.
+    var isFailover = false
+    var unreachableUntil: Int64 = 0
+
+    func isReachable(at now: Int64) -> Bool { now >= unreachableUntil }
 }
 
 enum GorushFault: CaseIterable {
@@ -32,8 +45,11 @@ enum GorushFault: CaseIterable {
 /// Faults: periods in which some parts work badly, with calm in between.
 extension World {
     /// Whether everything has worked since a time, and works, except for some parts.
-    func isCalm(since time: Int64, besides ignored: Set<Trouble> = []) -> Bool {
-        active.isSubset(of: ignored) && lastTrouble.allSatisfy { $0.value <= time || ignored.contains($0.key) }
+    ///
+    /// - Parameter swarms: whether the storage servers matter.
+    func isCalm(since time: Int64, besides ignored: Set<Trouble> = [], swarms: Bool = false) -> Bool {
+        let ignored = swarms ? ignored : ignored.union([.swarms])
+        return active.isSubset(of: ignored) && lastTrouble.allSatisfy { $0.value <= time || ignored.contains($0.key) }
     }
 
     func began(_ trouble: Trouble) {
@@ -81,7 +97,7 @@ extension World {
             note("gorush: \(gorushFault)")
         case .store:
             began(.store)
-            breakDisk()
+            if engine == .sqlite { breakDisk() } else { breakDatabase() }
         case .process:
             if chance(0.3) {
                 scheduler.after(random(0...20)) { [self] in stopNode() }
@@ -95,6 +111,13 @@ extension World {
             let step = Int64.random(in: -200_000...200_000, using: &generator) * 1_000_000
             simulation_set_wall_offset(Self.wallStart + step)
             note("clock steps by \(step)")
+        case .swarms:
+            began(.swarms)
+            swarms?.fault = SwarmFault(
+                refusal: Double.random(in: 0...0.8, using: &generator), loss: Double.random(in: 0...0.3, using: &generator),
+                repetition: Double.random(in: 0...0.5, using: &generator), delay: Double.random(in: 0.2...8, using: &generator))
+            swarms?.connections?.cut(Double.random(in: 0...1, using: &generator))
+            if chance(0.3) { swarms?.changeMap() }
         }
     }
 
@@ -107,6 +130,42 @@ extension World {
         }
     }
 
+    private func breakDatabase() {
+        switch Int.random(in: 0..<5, using: &generator) {
+        case 0: databaseFault.unanswered = Double.random(in: 0.05...0.5, using: &generator)
+        // With more than ten refusals in a row, commands fail.
+        case 1: databaseFault.refused = Double.random(in: 0.1...0.9, using: &generator)
+        case 2: loseConnection()
+        case 3:
+            databaseFault.isFailover = true
+            databaseFault.unanswered = 1
+        default: diskDelay = random(0.05...4)
+        }
+        note("database: \(databaseFault)")
+    }
+
+    /// The server can't be reached for seconds, again and again.
+    private func loseConnection() {
+        guard active.contains(.store) else { return }
+        databaseFault.unreachableUntil = scheduler.now + random(0.5...10).nanoseconds
+        scheduler.after(random(5...30)) { [self] in loseConnection() }
+    }
+
+    /// The node's database while ``databaseFault`` decides about it.
+    var database: PostgreSQLModel.Server {
+        PostgreSQLModel.Server { [self] in
+            guard databaseFault.isReachable(at: scheduler.now) else { return .unreachable }
+            if chance(databaseFault.unanswered) {
+                databaseFault.unreachableUntil = scheduler.now + random(databaseFault.isFailover ? 2...30 : 0.01...5).nanoseconds
+                if databaseFault.isFailover { (databaseFault.isFailover, databaseFault.unanswered) = (false, 0) }
+                return .unanswered(isCommitted: chance(0.5))
+            }
+            return chance(databaseFault.refused) ? .refused : .committed
+        } isReachable: { [self] in
+            databaseFault.isReachable(at: scheduler.now)
+        }
+    }
+
     func endTroubles() {
         note("troubles end")
         // A crash that was planned may come yet.
@@ -114,8 +173,10 @@ extension World {
         for trouble in Trouble.allCases where active.contains(trouble) && !kept.contains(trouble) { ended(trouble) }
         relayFault = RelayFault()
         gorushFault = .none
+        swarms?.fault = SwarmFault()
         disk?.clear()
         diskDelay = .zero
+        databaseFault = DatabaseFault()
         simulation_set_wall_offset(Self.wallStart)
     }
 
@@ -150,7 +211,7 @@ extension World {
     }
 
     func published(_ message: WakuMessage) {
-        note("published \(message.contentTopic.rawValue) \(message.hash(on: .statusDefault).hex.prefix(16))")
+        note("published \(message.contentTopic.rawValue)")
         transmit { [self] in receive(message) }
     }
 }

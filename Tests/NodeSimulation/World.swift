@@ -5,9 +5,13 @@ import Foundation
 import Logging
 import NodeAPI
 import NodeAssembly
+import PostgreSQLModel
 import PushNode
 import ServiceLifecycle
+import SessionProtocol
+import SessionServer
 import StatusServer
+import StatusV01Server
 import Storage
 import StoreSQLite
 import TestSupport
@@ -20,7 +24,13 @@ import WakuCrypto
 final class World: @unchecked Sendable {
     /// What can be out of order.
     enum Trouble: String, CaseIterable {
-        case relay, gorush, store, process, clock
+        case relay, gorush, store, process, clock, swarms
+    }
+
+    enum Engine: String, CaseIterable {
+        case sqlite
+        /// A model: see `PostgreSQLModel`.
+        case postgresql
     }
 
     struct Options {
@@ -28,6 +38,8 @@ final class World: @unchecked Sendable {
         var duration: Duration
         var isPrinting = false
         var mistake: Mistake?
+        /// nil: drawn; two thirds of the seeds have SQLite.
+        var engine: Engine?
         /// None: everything works throughout.
         var troubles = Trouble.allCases
     }
@@ -37,7 +49,9 @@ final class World: @unchecked Sendable {
 
     let options: Options
     let scheduler: Scheduler
+    let engine: Engine
     let identity: PrivateKey
+    let sodium: Sodium
     let folder: String
     var generator: SeededGenerator
     private(set) var log = EventLog()
@@ -48,6 +62,9 @@ final class World: @unchecked Sendable {
     private(set) var life = 0
     private(set) var startCount = 0
     private(set) var relay: SimulatedRelay?
+    private(set) var node: NodeService?
+    /// Answers the bodies of Session's clients.
+    var sessionAnswer: AnswerSession?
     private var services: ServiceGroup?
     private var store: SQLiteStore?
     private(set) var disk: StoreFaults?
@@ -65,13 +82,23 @@ final class World: @unchecked Sendable {
     var relayFault = RelayFault()
     var gorushFault = GorushFault.none
     var diskDelay = Duration.zero
+    var databaseFault = DatabaseFault()
+    var swarms: SimulatedSwarms?
 
     // The clients and what they know.
     var devices: [Device] = []
+    var accounts: [V01Client] = []
+    var subscribers: [SessionSubscriber] = []
+    var registrants: [Registrant] { devices + accounts + subscribers }
+    var inboxes: [TopicTag: [Int: Inbox]] = [:]
+    var inboxCount = 0
     var askers: [PrivateKey] = []
     var queryKeys: [KeyHashKey: SymmetricKey] = [:]
     var queries: [[UInt8]: AskedQuery] = [:]
     var requests: [[UInt8]: SentRequest] = [:]
+    var v01Queries: [PublicKey: V01AskedQuery] = [:]
+    var sessionMessages: [String: SessionMessage] = [:]
+    var v01Requests: [[UInt8]: V01SentRequest] = [:]
     var recentMessages: [(time: Int64, message: ReceivedMessage, delivered: () -> Void)] = []
     var counts = Counts()
 
@@ -83,12 +110,15 @@ final class World: @unchecked Sendable {
     var unrecorded: [(key: PushKey, time: Int64)] = []
     var postCount = 0
 
-    init(_ options: Options, in folder: String) {
+    init(_ options: Options, in folder: String, sodium: Sodium) {
+        self.sodium = sodium
         self.options = options
         self.folder = folder
         simulation_set_wall_offset(Self.wallStart)
         scheduler = Scheduler.start(seed: options.seed)
         generator = SeededGenerator(seed: options.seed ^ 0x5EED)
+        let drawn = generator.pick([Engine.sqlite, .sqlite, .postgresql])
+        engine = options.engine ?? drawn
         identity = .generate()
         scheduler.latency = { [unowned self] in latency(of: $0) }
         scheduler.stepped = { [unowned self] in stepped() }
@@ -150,6 +180,8 @@ final class World: @unchecked Sendable {
     private var lifeFolder: String { "\(folder)/\(startCount)" }
 
     func startNode() {
+        // Exits, and is started again.
+        if !databaseFault.isReachable(at: scheduler.now) { return scheduler.after(random(1...5)) { [self] in startNode() } }
         let former = lifeFolder
         life += 1
         startCount += 1
@@ -169,6 +201,7 @@ final class World: @unchecked Sendable {
             let relay = SimulatedRelay(self)
             self.relay = relay
             let service = try makeNode(relay)
+            node = service
             let group = ServiceGroup(services: [service], logger: logger)
             services = group
             note("node starts: number \(startCount)")
@@ -195,15 +228,21 @@ final class World: @unchecked Sendable {
         // On a thread of its own, which is not simulated.
         status.deriveAheadLimit = nil
         status.requestAgeLimit = configuration.maximumRequestAge
-        options.mistake?.change(&configuration, &status)
+        var statusV01 = StatusPushV01.Configuration()
+        statusV01.requestAgeLimit = configuration.maximumRequestAge
+        options.mistake?.change(&configuration, &status, &statusV01)
         let posting: any NotificationPosting = options.mistake?.posting(SimulatedGorush(world: self)) ?? SimulatedGorush(world: self)
+        let session: [any NodeProtocol] = makeSession(ageLimit: configuration.maximumRequestAge).map { [$0] } ?? []
         return try NodeService(
-            configuration, protocols: [StatusPush(identity: identity, status)], knownParts: NodeAssembly.protocols.map(\.part),
+            configuration,
+            protocols: [StatusPush(identity: identity, status), StatusPushV01(identity: identity, statusV01)] + session,
+            knownParts: NodeAssembly.protocols.map(\.part),
             gorush: [GorushEndpoint(posting)], logger: logger, now: options.mistake?.clock ?? Timestamp.now,
             openStore: { parts in
                 let store = try SQLiteStore(folder: lifeFolder, storageKey: Sealer.storageKey(of: identity), parts: parts)
                 self.store = store
-                return options.mistake?.store(store) ?? store
+                let engine: any Store = engine == .sqlite ? store : PostgreSQLModel(store, database)
+                return options.mistake?.store(engine) ?? engine
             },
             makeRelay: { _ in relay })
     }
@@ -237,13 +276,14 @@ final class World: @unchecked Sendable {
         scheduler.dropNode()
         life += 1
         excusePosts()
-        disk?.kill()
+        // The server of PostgreSQL goes on.
+        if engine == .sqlite { disk?.kill() }
         try? store?.close()
         disk?.clear()
-        if losesPower { disk?.cutPower() }
+        if losesPower, engine == .sqlite { disk?.cutPower() }
         disk?.revive()
         options.mistake?.restore(DataFolder.databasePath(in: lifeFolder))
-        (relay, services, store, disk) = (nil, nil, nil, nil)
+        forgetNode()
         scheduler.after(random(0.05...15)) { [self] in startNode() }
     }
 
@@ -267,8 +307,13 @@ final class World: @unchecked Sendable {
         guard isStopping, error == nil else { return fail("the node ended by itself: \(error ?? "without an error")") }
         excusePosts()
         self.life += 1
-        (relay, services, store, disk) = (nil, nil, nil, nil)
+        forgetNode()
         scheduler.after(random(0.05...15)) { [self] in startNode() }
+    }
+
+    private func forgetNode() {
+        (relay, services, node, store, disk, sessionAnswer) = (nil, nil, nil, nil, nil, nil)
+        swarms?.connections = nil
     }
 
     private func stepped() {

@@ -6,6 +6,12 @@ package import SessionProtocol
 package import RateLimits
 package import Storage
 
+/// Answers a body with JSON, and whether the status would be 503.
+package typealias AnswerSession = @Sendable (_ body: [UInt8], SessionEndpoint) async throws -> (json: String, isUnavailable: Bool)
+
+/// Passes the bodies of clients to `answer` until it is cancelled. Simulations have no sockets, and so no HTTP.
+package typealias ServeSessionClients = @Sendable (_ answer: @escaping AnswerSession) async throws -> Void
+
 /// Session's push server, as a protocol of the node. It uses no Waku topics: it serves HTTP and connects to storage servers.
 package struct SessionPush: NodeProtocol {
     package struct Configuration: Sendable {
@@ -29,6 +35,8 @@ package struct SessionPush: NodeProtocol {
         package var storeTimeout = Duration.seconds(10)
         /// How long a node continues to monitor accounts that have moved to another node, which has to connect to storage servers first.
         package var handoverTime = Duration.seconds(15)
+        /// Serves clients in place of HTTP; nil: HTTP is served at ``httpAddress``.
+        package var serve: ServeSessionClients?
 
         package init(httpAddress: SocketAddress, onionKey: OnionKey, sodium: Sodium, makeMonitor: @escaping MakeSubscriptionMonitor) {
             self.httpAddress = httpAddress

@@ -45,7 +45,7 @@ final class SessionService: RateLimitedService {
     private let boundPort = Mutex<Int?>(nil)
     let proxyWatch = Mutex(ProxyWatch())
     var httpPort: Int? { boundPort.withLock(\.self) }
-    var isListening: Bool { httpPort != nil }
+    var isListening: Bool { httpPort != nil || configuration.serve != nil }
 
     init(_ configuration: SessionPush.Configuration, limits: SessionLimits, node: NodeServices) {
         self.configuration = configuration
@@ -61,7 +61,7 @@ final class SessionService: RateLimitedService {
             })
         preparation = RequestPreparation(
             SignatureVerifier(sodium: configuration.sodium), services: services, webPushKeys: routing.webPushKeys,
-            timeout: configuration.storeTimeout)
+            threadCount: configuration.serve == nil ? RequestPreparation.threadCount : 0, timeout: configuration.storeTimeout)
         limits.attach(to: node, as: SessionStorage.protocolNumber)
         let store = node.store
         let now = node.now
@@ -123,6 +123,7 @@ final class SessionService: RateLimitedService {
             bodies: BodyReader(byteCount: configuration.largeBodyByteCount), counters: node.counters,
             clients: ClientAddresses(proxies: configuration.proxies), limits: limits,
             noteRequest: { [self] isForwarded in proxyWatch.withLock { $0.request(isForwarded: isForwarded) } }, now: node.now)
+        if let serve = configuration.serve { return try await serve { try await responder.answer($0, at: $1) } }
         let routing = MethodRouting(responder) { path in
             SessionEndpoint(rawValue: percentDecoded(path) ?? path).flatMap { HTTPRequest.Method(rawValue: $0.method) }.map { [$0] } ?? []
         }

@@ -1,7 +1,7 @@
 /// Puts a whole process in virtual time, on one thread. For tests alone.
 ///
 /// A program that is linked with this defines functions of the C library, of OpenSSL and of Dispatch, and the dynamic linker prefers a program's
-/// definition to a library's: for clocks, sleeps, random numbers, `dispatch_async`, `dispatch_sync` and `dispatch_after_f`. The tasks of Swift come by its hook for
+/// definition to a library's: for clocks, sleeps, random numbers, `dispatch_async`, `dispatch_sync`, `dispatch_after` and `dispatch_after_f`. The tasks of Swift come by its hook for
 /// the global executor; since Swift 6.2 `Task.sleep` calls `dispatch_after_f` and not the hooks for delays.
 ///
 /// Nothing changes until simulation_begin().

@@ -15,28 +15,38 @@ final class FairWorkers: Sendable {
 
     typealias Request = @Sendable (Turn) -> Void
 
-    private let threads: NIOThreadPool
+    /// nil: requests are carried out by tasks.
+    private let threads: NIOThreadPool?
     private let timeout: Duration
     private let turns = Mutex(RequestTurns<Request>())
 
-    /// - Parameter timeout: a request that has waited for this long is not begun.
+    /// - Parameters:
+    ///   - threadCount: the number of threads; with 0, requests are carried out by tasks.
+    ///   - timeout: a request that has waited for this long is not begun.
     init(threadCount: Int, timeout: Duration) {
-        threads = NIOThreadPool(numberOfThreads: threadCount)
+        threads = threadCount > 0 ? NIOThreadPool(numberOfThreads: threadCount) : nil
         self.timeout = timeout
     }
 
-    func start() { threads.start() }
-    func stop() { threads.shutdownGracefully { _ in } }
+    func start() { threads?.start() }
+    func stop() { threads?.shutdownGracefully { _ in } }
 
     /// - Parameter request: called once, on any thread.
     func submit(for client: HTTPClient, byteCount: Int, _ request: @escaping Request) {
         let isAdmitted = turns.withLock { $0.append(request, from: client, byteCount: byteCount, deadline: .now + timeout) }
         guard isAdmitted else { return request(.refused) }
         // One call for each waiting request; a thread takes the next in turn, not this one.
-        threads.submit { [self] state in
-            guard let next = turns.withLock({ $0.popFirst(at: .now) }) else { return }
-            guard case .active = state else { return next.request(.stopped) }
-            next.request(next.isLate ? .refused : .begin)
+        if let threads {
+            threads.submit { [self] state in
+                if case .active = state { runNext() } else { turns.withLock { $0.popFirst(at: .now) }?.request(.stopped) }
+            }
+        } else {
+            Task { runNext() }
         }
+    }
+
+    private func runNext() {
+        guard let next = turns.withLock({ $0.popFirst(at: .now) }) else { return }
+        next.request(next.isLate ? .refused : .begin)
     }
 }

@@ -60,12 +60,17 @@ struct RequestPreparation: Sendable {
     private let webPushKeys: [P256PublicKey]
     private let workers: FairWorkers
 
-    /// - Parameter timeout: a request that has waited for this long is not begun.
-    init(_ verifier: SignatureVerifier, services: Set<PushService>, webPushKeys: [P256PublicKey] = [], timeout: Duration) {
+    /// - Parameters:
+    ///   - threadCount: see ``FairWorkers/init(threadCount:timeout:)``.
+    ///   - timeout: a request that has waited for this long is not begun.
+    init(
+        _ verifier: SignatureVerifier, services: Set<PushService>, webPushKeys: [P256PublicKey] = [], threadCount: Int = Self.threadCount,
+        timeout: Duration
+    ) {
         self.webPushKeys = webPushKeys
         self.verifier = verifier
         self.services = services
-        workers = FairWorkers(threadCount: Self.threadCount, timeout: timeout)
+        workers = FairWorkers(threadCount: threadCount, timeout: timeout)
     }
 
     func start() { workers.start() }

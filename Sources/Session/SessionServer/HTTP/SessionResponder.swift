@@ -111,6 +111,15 @@ struct SessionResponder: HTTPResponder {
         return Answer(json: RequestAnswer.failed(error).json, retryAfter: error.retryAfter)
     }
 
+    /// Answers a body that came without HTTP.
+    ///
+    /// - Returns: the JSON of the answer, and whether its status would be 503.
+    func answer(_ body: [UInt8], at endpoint: SessionEndpoint) async throws -> (json: String, isUnavailable: Bool) {
+        let client = HTTPClient(network: ClientNetwork(nil), connection: ObjectIdentifier(commits))
+        let answer = try await answer(body, at: endpoint, from: client, nil)
+        return (answer.json, answer.retryAfter != nil)
+    }
+
     // MARK: Onion requests
 
     /// The content of an onion request.

@@ -7,7 +7,7 @@ import Synchronization
 final class OxendMap: Sendable {
     private struct State {
         var source: OxendMapSource
-        var client: OxenMQClient?
+        var client: (any OxenMQConnections)?
         /// The tag of the last request for the list.
         var serversTag: RequestTag?
         /// Whether an unavailable oxend was logged, so that it is logged once.
@@ -16,14 +16,16 @@ final class OxendMap: Sendable {
     }
 
     private let address: OxenAddress
-    private let library: ZeroMQLibrary
+    private let connect: MakeOxenMQConnections
     private let logger: Logger
     private let alarm: Alarm
     private let state: Mutex<State>
 
-    init(_ address: OxenAddress, library: ZeroMQLibrary, configuration: OxendMapSource.Configuration, queue: DispatchQueue, logger: Logger)
-    {
-        (self.address, self.library, self.logger) = (address, library, logger)
+    init(
+        _ address: OxenAddress, connect: @escaping MakeOxenMQConnections, configuration: OxendMapSource.Configuration, queue: DispatchQueue,
+        logger: Logger
+    ) {
+        (self.address, self.connect, self.logger) = (address, connect, logger)
         alarm = Alarm(on: queue)
         state = Mutex(State(source: OxendMapSource(configuration: configuration, at: .now)))
     }
@@ -37,7 +39,7 @@ final class OxendMap: Sendable {
 
     /// Runs until the task is cancelled. May be called once.
     func run() async {
-        let client = OxenMQClient(library: library) { [weak self] connection, event in
+        let client = connect(OxenMQClient.Configuration()) { [weak self] connection, event in
             self?.handle(connection, event)
             return .proceed
         }
@@ -65,7 +67,7 @@ final class OxendMap: Sendable {
         }
     }
 
-    private func perform(_ action: OxendMapSource.Action, state: inout State, client: OxenMQClient) {
+    private func perform(_ action: OxendMapSource.Action, state: inout State, client: any OxenMQConnections) {
         switch action {
         case .connect(let number): client.connect(number, to: address)
         case .close(let number):

@@ -10,7 +10,7 @@ extension SubscriptionMonitor {
     /// - Throws: ``StorageServerFile/Failure`` if the nodes file is unusable.
     package func run() async throws {
         let first: StorageServerList? = if case .file(let path) = configuration.source { try await readFile(path) } else { nil }
-        let client = OxenMQClient(library: library, configuration: configuration.connections) { [weak self] connection, event in
+        let client = connect(configuration.connections) { [weak self] connection, event in
             self?.handle(connection, event) ?? .proceed
         }
         self.client.withLock { $0 = client }

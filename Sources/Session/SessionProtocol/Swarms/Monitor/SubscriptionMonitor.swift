@@ -71,7 +71,7 @@ package final class SubscriptionMonitor: Sendable {
     }
 
     let configuration: Configuration
-    let library: ZeroMQLibrary
+    let connect: MakeOxenMQConnections
     let entries: any MonitorEntrySource
     let receiver: any SessionMessageReceiver
     let count: @Sendable (MonitorEvent) -> Void
@@ -86,31 +86,43 @@ package final class SubscriptionMonitor: Sendable {
     let messages: Mutex<MessageQueue>
     let messageAdded = WakeUpSignal()
     /// Present while ``run()`` runs.
-    let client = Mutex<OxenMQClient?>(nil)
+    let client = Mutex<(any OxenMQConnections)?>(nil)
     let alarm: Alarm
     /// nil if the map comes from a file.
     let oxend: OxendMap?
 
     /// - Parameters:
     ///   - configuration: Source of the map, times and limits.
-    ///   - library: libzmq, loaded by ``ZeroMQLibrary/load()``.
+    ///   - connect: Makes the connections.
     ///   - entries: Reads the entries of subscriptions for requests to storage servers.
     ///   - logger: Logs connections and maps, never accounts.
     ///   - count: Called for every event, on any thread, even while locks are held: it must not block.
     package init(
-        _ configuration: Configuration, library: ZeroMQLibrary, entries: any MonitorEntrySource,
+        _ configuration: Configuration, connect: @escaping MakeOxenMQConnections, entries: any MonitorEntrySource,
         receiver: any SessionMessageReceiver, logger: Logger, count: @escaping @Sendable (MonitorEvent) -> Void
     ) {
-        (self.configuration, self.library, self.entries, self.receiver) = (configuration, library, entries, receiver)
+        (self.configuration, self.connect, self.entries, self.receiver) = (configuration, connect, entries, receiver)
         (self.logger, self.count) = (logger, count)
         state = Mutex(State(monitor: SwarmMonitor(configuration: configuration.swarms, seed: .random(in: .min ... .max))))
         messages = Mutex(MessageQueue(limits: configuration.messages))
         alarm = Alarm(on: queue)
         if case .oxend(let address) = configuration.source {
-            oxend = OxendMap(address, library: library, configuration: configuration.oxend, queue: queue, logger: logger)
+            oxend = OxendMap(address, connect: connect, configuration: configuration.oxend, queue: queue, logger: logger)
         } else {
             oxend = nil
         }
+    }
+
+    /// Monitors over ZeroMQ.
+    ///
+    /// - Parameter library: libzmq, loaded by ``ZeroMQLibrary/load()``.
+    package convenience init(
+        _ configuration: Configuration, library: ZeroMQLibrary, entries: any MonitorEntrySource,
+        receiver: any SessionMessageReceiver, logger: Logger, count: @escaping @Sendable (MonitorEvent) -> Void
+    ) {
+        self.init(
+            configuration, connect: { OxenMQClient(library: library, configuration: $0, handler: $1) }, entries: entries,
+            receiver: receiver, logger: logger, count: count)
     }
 
     // MARK: Subscriptions
@@ -177,7 +189,7 @@ package final class SubscriptionMonitor: Sendable {
         }
     }
 
-    private func perform(_ state: inout State, _ client: OxenMQClient) {
+    private func perform(_ state: inout State, _ client: any OxenMQConnections) {
         for action in state.monitor.takeActions() {
             switch action {
             case .connect(let number, let server):

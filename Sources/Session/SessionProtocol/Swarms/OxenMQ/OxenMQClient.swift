@@ -124,3 +124,21 @@ package final class OxenMQClient: Sendable {
         await ended.wait()
     }
 }
+
+/// Connections to oxenmq servers: those of an ``OxenMQClient``, or simulated ones. Calls do not block, and events follow on another thread.
+package protocol OxenMQConnections: AnyObject, Sendable {
+    func connect(_ connection: ConnectionNumber, to address: OxenAddress)
+    func request(_ connection: ConnectionNumber, _ command: String, tag: [UInt8], body: [UInt8])
+    func resume(_ connection: ConnectionNumber)
+    func close(_ connection: ConnectionNumber)
+    func shutDown() async
+}
+
+extension OxenMQClient: OxenMQConnections {}
+
+/// Makes connections whose events are passed to a handler: see ``OxenMQClient/init(library:configuration:handler:)``.
+package typealias MakeOxenMQConnections =
+    @Sendable (
+        _ configuration: OxenMQClient.Configuration,
+        _ handler: @escaping @Sendable (ConnectionNumber, OxenMQClient.Event) -> OxenMQClient.Flow
+    ) -> any OxenMQConnections
