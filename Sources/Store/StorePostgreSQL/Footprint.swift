@@ -117,7 +117,9 @@ struct RowFacts {
     }
 
     mutating func note(_ read: Read, _ found: [Row]) {
-        guard !found.isEmpty, rows.count + found.count <= Self.limit, let index = read.query.outputs.firstIndex(of: .column(.id)) else { return }
+        guard !found.isEmpty, rows.count + found.count <= Self.limit, let index = read.query.outputs.firstIndex(of: .column(.id)) else {
+            return
+        }
         var known = Footprint.known(read.query.conditions, read.arguments, ids: read.ids)
         known.removeAll { $0.column == Self.idColumn }
         guard !known.isEmpty else { return }
