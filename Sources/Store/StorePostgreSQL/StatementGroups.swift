@@ -25,13 +25,18 @@ struct StatementGroups {
     /// A group met a conflict. Sent one by one, its statements show which is the cause.
     struct Refused: Error {}
 
+    /// Fewer statements take less time one by one.
+    static let smallest = 8
+
     /// The statements to send.
     let statements: [Statement]
     /// For each statement to send, the indices of those that it stands for.
     let members: [[Int]]
 
-    /// - Parameter isGrouping: false to send each statement as it is.
-    init(_ all: [Statement], isGrouping: Bool) {
+    /// - Parameters:
+    ///   - isGrouping: false to send each statement as it is.
+    ///   - smallest: the number of statements from which they are grouped.
+    init(_ all: [Statement], isGrouping: Bool, smallest: Int = Self.smallest) {
         var members: [[Int]] = []
         /// The latest group of each scope.
         var latest: [String: Int] = [:]
@@ -48,6 +53,7 @@ struct StatementGroups {
                 members.append([index])
             }
         }
+        members = members.flatMap { $0.count < smallest ? $0.map { [$0] } : [$0] }
         self.members = members
         statements = members.map { $0.count == 1 ? all[$0[0]] : Statement(grouping: $0.map { all[$0] }) }
     }
