@@ -76,20 +76,23 @@ struct BatchTransaction {
     private static let windowSize = 256
 
     private let connection: PostgreSQLConnection
+    private let isGrouping: Bool
     private var outgoing: [Outgoing]
     private var hasChanged = false
 
     /// - Parameters:
     ///   - connection: a connection without an open transaction.
     ///   - beginning: statements that begin the transaction. If an UPDATE among them changes no row, another node has taken over the database.
-    init(_ connection: PostgreSQLConnection, beginning: [Statement]) {
+    ///   - isGrouping: see ``StatementGroups``.
+    init(_ connection: PostgreSQLConnection, beginning: [Statement], isGrouping: Bool) {
         self.connection = connection
+        self.isGrouping = isGrouping
         outgoing = beginning.map { Outgoing(statement: $0, command: nil, mutation: nil) }
     }
 
     /// Leaves the transaction open.
     ///
-    /// - Throws: ``Failure``, ``PostgreSQLError``
+    /// - Throws: ``Failure``, ``StatementGroups/Refused``, ``PostgreSQLError``
     mutating func run(_ commands: [PendingCommand]) throws {
         var rest = commands[...]
         var size = Self.windowSize
@@ -211,15 +214,18 @@ struct BatchTransaction {
     /// Sends the pending changes and these reads, and returns the rows.
     private mutating func exchange(_ reads: [Outgoing]) throws -> [StatementResult] {
         let all = outgoing + reads
-        let results: [StatementResult]
+        let groups = StatementGroups(all.map(\.statement), isGrouping: isGrouping)
+        let sent: [StatementResult]
         do {
-            results = try connection.run(all.map(\.statement))
+            sent = try connection.run(groups.statements)
         } catch {
-            guard case .refused(let state, let statement) = error, let command = all[statement].command,
+            guard case .refused(let state, let statement) = error, let command = all[groups.members[statement][0]].command,
                 state.isDuplicate || state.concernsStatement
             else { throw error }
+            guard groups.members[statement].count == 1 else { throw StatementGroups.Refused() }
             throw Failure(command: ObjectIdentifier(command), error: state.isDuplicate ? nil : error)
         }
+        let results = try groups.results(sent)
         for (sent, result) in zip(outgoing, results) {
             if let command = sent.command, let mutation = sent.mutation { try check(result, of: mutation, command) }
             if sent.command == nil, result.tag == "UPDATE 0" { throw Superseded() }

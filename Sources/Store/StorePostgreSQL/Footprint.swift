@@ -6,20 +6,36 @@ import Storage
 /// Two footprints with disjoint values in a common column have no row in common. So commands that read in the same exchange can be decided together,
 /// unless one reads rows that an earlier one changes.
 struct Footprint {
-    /// Values by column name, since a table's column and a query's may differ in being optional.
-    typealias Known = [String: [Value]]
+    /// A value of a column, as hashes. Columns are compared by name, since a table's and a query's may differ in being optional.
+    fileprivate struct Known {
+        let column: Int
+        let value: Int
 
-    let table: String
-    /// Values are hashes: a collision only makes footprints seem to overlap.
-    private let columns: [(name: Int, values: [Int])]
+        init(_ column: Column, _ value: Value) {
+            self.column = column.name.hashValue
+            self.value = Self.hash(value)
+        }
 
-    private init(_ table: Table, _ known: Known) {
-        self.table = table.name
-        columns = known.map { ($0.key.hashValue, $0.value.map(\.hashValue)) }
+        /// A collision only makes footprints seem to overlap. Integers, such as ids, have none.
+        static func hash(_ value: Value) -> Int {
+            switch value {
+            case .integer(let integer): return Int(integer)
+            case .bytes(let bytes):
+                var hasher = Hasher()
+                bytes.withUnsafeBytes { hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: $0.prefix(64))) }
+                return hasher.finalize()
+            case .text, .null: return value.hashValue
+            }
+        }
     }
 
+    let table: String
+    /// The values of a column are next to each other.
+    private var known: [Known]
+
     init(_ read: Read) {
-        self.init(read.query.table, Self.known(read.query.conditions, arguments: read.arguments[...], ids: read.ids))
+        table = read.query.table.name
+        known = Self.known(read.query.conditions, read.arguments, ids: read.ids)
     }
 
     /// - Parameters:
@@ -28,32 +44,40 @@ struct Footprint {
     init(_ change: Change, _ facts: RowFacts) {
         let (mutation, arguments) = (change.mutation, change.arguments)
         let assigned = zip(mutation.columns, arguments)
-        var known: Known = [:]
+        table = mutation.table.name
         switch mutation.kind {
-        case .insert, .insertOrIgnore:
-            for (column, value) in assigned { known[column.name] = [value] }
+        case .insert, .insertOrIgnore: known = assigned.map(Known.init)
         case .upsert:
             // If a row is replaced, only its key is known.
-            for (column, value) in assigned where mutation.keys.contains(column) { known[column.name] = [value] }
+            let keys = mutation.keys
+            known = assigned.filter { keys.contains($0.0) }.map(Known.init)
         case .update, .updateAny, .delete:
-            known = Self.known(mutation.conditions, arguments: arguments.dropFirst(mutation.columns.count), ids: change.ids)
-            if let ids = known[Column.id.name], ids.count == 1 {
-                known.merge(facts.known(of: ids[0], in: mutation.table)) { condition, _ in condition }
+            known = Self.known(mutation.conditions, arguments, after: mutation.columns.count, ids: change.ids)
+            let ids = known.filter { $0.column == RowFacts.idColumn }
+            if ids.count == 1 {
+                let conditions = known
+                known += facts.known(of: ids[0].value, in: table).filter { fact in !conditions.contains { $0.column == fact.column } }
             }
-            for (column, value) in assigned { known[column.name]?.append(value) }
+            for (column, value) in assigned {
+                let value = Known(column, value)
+                if let index = known.firstIndex(where: { $0.column == value.column }) { known.insert(value, at: index) }
+            }
         }
-        self.init(mutation.table, known)
     }
 
     /// The values that the conditions imply for every row that meets them.
-    fileprivate static func known(_ conditions: [Condition], arguments: ArraySlice<Value>, ids: [Int64]) -> Known {
-        var (known, rest) = (Known(), arguments)
+    ///
+    /// - Parameter start: the index of the first condition's argument.
+    fileprivate static func known(_ conditions: [Condition], _ arguments: [Value], after start: Int = 0, ids: [Int64]) -> [Known] {
+        var (known, next) = ([Known](), start)
         for condition in conditions {
             switch condition {
-            case .equal(let column): known[column.name] = rest.popFirst().map { [$0] }
-            case .among(let column): known[column.name] = ids.map(Value.integer)
-            case .less, .atLeast, .hasPrefix: rest = rest.dropFirst()
-            case .between: rest = rest.dropFirst(2)
+            case .equal(let column):
+                if next < arguments.count { known.append(Known(column, arguments[next])) }
+                next += 1
+            case .among(let column): known += ids.map { Known(column, .integer($0)) }
+            case .less, .atLeast, .hasPrefix: next += 1
+            case .between: next += 2
             case .present, .absent: break
             }
         }
@@ -62,10 +86,19 @@ struct Footprint {
 
     func mayMeet(_ other: Footprint) -> Bool {
         guard table == other.table else { return false }
-        for (name, values) in columns {
-            for (otherName, otherValues) in other.columns where name == otherName {
-                if !values.contains(where: otherValues.contains) { return false }
+        var start = 0
+        while start < known.count {
+            let column = known[start].column
+            var (isCommon, isMet, end) = (false, false, start)
+            while end < known.count, known[end].column == column {
+                for other in other.known where other.column == column {
+                    isCommon = true
+                    if other.value == known[end].value { isMet = true }
+                }
+                end += 1
             }
+            if isCommon, !isMet { return false }
+            start = end
         }
         return true
     }
@@ -73,22 +106,23 @@ struct Footprint {
 
 /// Column values known from a command's reads, by row id: a change may name a row by its id only.
 struct RowFacts {
-    private struct RowID: Hashable {
-        let table: String
-        let id: Value
-    }
+    fileprivate static let idColumn = Column.id.name.hashValue
+    /// They are searched one by one. A change of a row that is left out may only seem to meet more reads.
+    private static let limit = 256
 
-    private var rows: [RowID: Footprint.Known] = [:]
+    private var rows: [(table: String, id: Int, known: [Footprint.Known])] = []
 
-    func known(of id: Value, in table: Table) -> Footprint.Known {
-        rows[RowID(table: table.name, id: id)] ?? [:]
+    fileprivate func known(of id: Int, in table: String) -> [Footprint.Known] {
+        rows.last { $0.id == id && $0.table == table }?.known ?? []
     }
 
     mutating func note(_ read: Read, _ found: [Row]) {
-        guard !found.isEmpty, let index = read.query.outputs.firstIndex(of: .column(.id)) else { return }
-        var known = Footprint.known(read.query.conditions, arguments: read.arguments[...], ids: [])
-        known[Column.id.name] = nil
+        guard !found.isEmpty, rows.count + found.count <= Self.limit, let index = read.query.outputs.firstIndex(of: .column(.id)) else {
+            return
+        }
+        var known = Footprint.known(read.query.conditions, read.arguments, ids: read.ids)
+        known.removeAll { $0.column == Self.idColumn }
         guard !known.isEmpty else { return }
-        for row in found { rows[RowID(table: read.query.table.name, id: row.values[index])] = known }
+        for row in found { rows.append((read.query.table.name, Footprint.Known.hash(row.values[index]), known)) }
     }
 }

@@ -153,10 +153,10 @@ package final class PostgreSQLStore: Store {
     }
 
     package func readEach<Outcome>(_ commands: [StoreCommand<Outcome>]) throws(StoreError) -> [Result<Outcome, StoreError>] {
-        var failures: [Int: any Error] = [:]
+        var (failures, isGrouping) = ([Int: any Error](), true)
         while true {
             do {
-                let steps = try pool.read { try Self.decide(commands, without: failures, on: $0) }
+                let steps = try pool.read { try Self.decide(commands, without: failures, on: $0, isGrouping: isGrouping) }
                 return steps.enumerated().map { index, steps in
                     switch steps.state {
                     case .decided(let changes, let outcome) where changes.isEmpty: return .success(outcome([]))
@@ -168,6 +168,8 @@ package final class PostgreSQLStore: Store {
             } catch let failure as ReadFailure {
                 // The server ended the snapshot: the remaining reads use another one.
                 failures[failure.command] = failure.error
+            } catch is StatementGroups.Refused {
+                isGrouping = false
             } catch {
                 throw monitor.readFailed(error)
             }
@@ -180,7 +182,7 @@ package final class PostgreSQLStore: Store {
     }
 
     private static func decide<Outcome>(
-        _ commands: [StoreCommand<Outcome>], without failures: [Int: any Error], on connection: PostgreSQLConnection
+        _ commands: [StoreCommand<Outcome>], without failures: [Int: any Error], on connection: PostgreSQLConnection, isGrouping: Bool
     ) throws -> [CommandSteps<Outcome>] {
         var steps = commands.map { CommandSteps($0) }
         for (index, error) in failures { steps[index].fail(error) }
@@ -192,13 +194,16 @@ package final class PostgreSQLStore: Store {
                 owners += Array(repeating: index, count: wanted.count)
             }
             if statements.isEmpty { return steps }
-            var found: ArraySlice<StatementResult>
+            let groups = StatementGroups(statements, isGrouping: isGrouping)
+            let sent: [StatementResult]
             do {
-                found = try connection.run(statements)[...]
+                sent = try connection.run(groups.statements)
             } catch {
                 guard case .refused(let state, let statement) = error, state.concernsStatement else { throw error }
-                throw ReadFailure(command: owners[statement], error: error)
+                guard groups.members[statement].count == 1 else { throw StatementGroups.Refused() }
+                throw ReadFailure(command: owners[groups.members[statement][0]], error: error)
             }
+            var found = try groups.results(sent)[...]
             for index in steps.indices {
                 guard case .reading(let wanted) = steps[index].state else { continue }
                 steps[index].take(found.prefix(wanted.count))

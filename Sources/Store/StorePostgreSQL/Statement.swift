@@ -9,6 +9,8 @@ package struct Statement {
         case integers
         /// `bytea[]`
         case byteStrings
+        /// `text[]`
+        case texts
 
         init(_ kind: Column.Kind) {
             self =
@@ -27,6 +29,17 @@ package struct Statement {
             case .bytes: 17
             case .integers: 1016
             case .byteStrings: 1001
+            case .texts: 1009
+            }
+        }
+
+        /// The type of arrays of it; nil if it is one.
+        fileprivate var array: Kind? {
+            switch self {
+            case .integer: .integers
+            case .text: .texts
+            case .bytes: .byteStrings
+            case .integers, .byteStrings, .texts: nil
             }
         }
     }
@@ -44,6 +57,10 @@ package struct Statement {
     var arguments = StatementArguments()
     /// Whether the server should keep it prepared for repeated use.
     var isPrepared = true
+    /// Statements of a scope are executed in order, others may be exchanged with them; nil if none may.
+    private(set) var scope: String?
+    /// How it is grouped with others of the same text; nil if it is not.
+    var form: StatementGroups.Form?
 
     package init(_ sql: String, isPrepared: Bool = true) {
         self.sql = sql
@@ -69,6 +86,14 @@ package struct Statement {
         }
     }
 
+    /// Lets ``StatementGroups`` move it.
+    ///
+    /// - Parameter form: nil if its text has only one form.
+    mutating func mayMove(in scope: String, as form: StatementGroups.Form?) {
+        self.scope = scope
+        self.form = !kinds.isEmpty && kinds.allSatisfy { $0.array != nil } ? form : nil
+    }
+
     /// - Throws: ``Storage/UnexpectedValue`` for a value of another kind.
     mutating func add(_ value: Value, as kind: Kind) throws(UnexpectedValue) {
         switch (value, kind) {
@@ -83,30 +108,41 @@ package struct Statement {
     }
 
     mutating func add(_ integers: [Int64]) {
-        add(integers, of: .integer, as: .integers, byteCount: { _ in 8 }) { integer, bytes in
-            withUnsafeBytes(of: integer.bigEndian) { bytes.append(contentsOf: $0) }
+        add(arrayOf: .integer, count: integers.count) { index, bytes in
+            Self.append(8, to: &bytes)
+            withUnsafeBytes(of: integers[index].bigEndian) { bytes.append(contentsOf: $0) }
         }
     }
 
     mutating func add(_ byteStrings: [[UInt8]]) {
-        add(byteStrings, of: .bytes, as: .byteStrings, byteCount: \.count) { $1.append(contentsOf: $0) }
+        add(arrayOf: .bytes, count: byteStrings.count) { index, bytes in
+            Self.append(Int32(byteStrings[index].count), to: &bytes)
+            bytes.append(contentsOf: byteStrings[index])
+        }
+    }
+
+    /// Adds an array with the argument at this position of each statement.
+    mutating func add(argument position: Int, of statements: [Statement]) {
+        add(arrayOf: statements[0].kinds[position], count: statements.count) { index, bytes in
+            if index == 0 { bytes.reserveCapacity(bytes.count + statements.reduce(0) { $0 + 4 + $1.arguments.byteCount(position) }) }
+            statements[index].arguments.appendElement(position, to: &bytes)
+        }
     }
 
     /// An array of one dimension: its count, whether it has nulls, the type of its elements, their count, the lowest index, then each with its
-    /// length. 4 bytes each, big-endian.
-    private mutating func add<Element>(
-        _ elements: [Element], of elementKind: Kind, as kind: Kind, byteCount: (Element) -> Int,
-        append: (Element, inout [UInt8]) -> Void
-    ) {
+    /// length, which is -1 for null. 4 bytes each, big-endian.
+    private mutating func add(arrayOf kind: Kind, count: Int, append: (_ index: Int, inout [UInt8]) -> Void) {
+        guard let array = kind.array else { return }
         arguments.add { bytes in
-            func appendWord(_ word: Int32) { withUnsafeBytes(of: word.bigEndian) { bytes.append(contentsOf: $0) } }
-            for word in [1, 0, Int32(elementKind.oid), Int32(elements.count), 1] { appendWord(word) }
-            for element in elements {
-                appendWord(Int32(byteCount(element)))
-                append(element, &bytes)
-            }
+            // The server looks for nulls itself.
+            for word in [1, 1, Int32(kind.oid), Int32(count), 1] { Self.append(word, to: &bytes) }
+            for index in 0..<count { append(index, &bytes) }
         }
-        kinds.append(kind)
+        kinds.append(array)
+    }
+
+    fileprivate static func append(_ word: Int32, to bytes: inout [UInt8]) {
+        withUnsafeBytes(of: word.bigEndian) { bytes.append(contentsOf: $0) }
     }
 }
 
@@ -127,6 +163,15 @@ struct StatementArguments {
         append(&bytes)
         starts.append(start)
         counts.append(Int32(bytes.count - start))
+    }
+
+    func byteCount(_ index: Int) -> Int { Int(counts[index]) }
+
+    /// Appends a value as an element of an array.
+    func appendElement(_ index: Int, to array: inout [UInt8]) {
+        guard let start = starts[index] else { return Statement.append(-1, to: &array) }
+        Statement.append(counts[index], to: &array)
+        array.append(contentsOf: bytes[start..<start + Int(counts[index])])
     }
 
     /// - Parameter body: receives the number of values, and their addresses, lengths and formats.

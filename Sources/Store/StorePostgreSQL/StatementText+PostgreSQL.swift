@@ -65,6 +65,7 @@ extension Read {
         try statement.add(query.conditions, arguments: arguments[...], ids: ids)
         if let limit { try statement.add(.integer(Int64(limit)), as: .integer) }
         if offset != 0 { try statement.add(.integer(Int64(offset)), as: .integer) }
+        statement.mayMove(in: sql, as: offset == 0 ? .read : nil)
         return statement
     }
 }
@@ -78,7 +79,20 @@ extension Change {
             try statement.add(index < arguments.count ? arguments[index] : .null, as: Statement.Kind(column.kind))
         }
         try statement.add(mutation.conditions, arguments: arguments.dropFirst(columns.count), ids: ids)
+        statement.mayMove(in: mutation.table.name, as: mutation.form)
         return statement
+    }
+}
+
+extension Mutation {
+    fileprivate var form: StatementGroups.Form? {
+        switch kind {
+        case .insert: .insert
+        case .insertOrIgnore, .upsert: .write
+        case .update(_, let conditions): conditions.contains(.equal(.id)) ? .update : nil
+        case .delete(let conditions) where conditions.count == 1: if case .equal = conditions[0] { .delete } else { nil }
+        case .updateAny, .delete: nil
+        }
     }
 }
 

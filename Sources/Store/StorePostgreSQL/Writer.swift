@@ -68,11 +68,11 @@ final class Writer {
 
     /// Commits the commands: each is complete or has failed when this returns.
     func commit(_ commands: [PendingCommand]) {
-        var (commands, repetitions) = (commands, 0)
+        var (commands, repetitions, isGrouping) = (commands, 0, true)
         while !commands.isEmpty {
             note(.committing)
             do {
-                try attempt(commands)
+                try attempt(commands, isGrouping: isGrouping)
                 for error in commands.compactMap(\.failure) { note(.failed(StoreError(explaining: error, at: address))) }
                 note(.committed(failure: nil))
                 for command in commands { command.complete() }
@@ -88,6 +88,10 @@ final class Writer {
                     note(.failed(StoreError(explaining: failure.error ?? failure, at: address)))
                     commands.remove(at: index).fail(failure.error ?? failure)
                 }
+            } catch is StatementGroups.Refused {
+                connection?.rollBack()
+                for command in commands { command.reset(keepingDecision: access != .shared) }
+                isGrouping = false
             } catch {
                 connection?.rollBack()
                 for command in commands { command.reset(keepingDecision: false) }
@@ -123,7 +127,7 @@ final class Writer {
         }
     }
 
-    private func attempt(_ commands: [PendingCommand]) throws {
+    private func attempt(_ commands: [PendingCommand], isGrouping: Bool) throws {
         try begin()
         let connection = try connected()
         let claim = randomBytes(16)
@@ -131,7 +135,8 @@ final class Writer {
         try write.add(.text(name), as: .text)
         try write.add(Value(batch), as: .bytes)
         try write.add(.bytes(claim), as: .bytes)
-        var transaction = BatchTransaction(connection, beginning: [Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"), write])
+        var transaction = BatchTransaction(
+            connection, beginning: [Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"), write], isGrouping: isGrouping)
         do {
             try transaction.run(commands)
         } catch is Superseded {
@@ -303,7 +308,9 @@ final class Writer {
         var touch = Statement("UPDATE store_writer SET changed_at = now() WHERE name = $1 AND batch = $2")
         try touch.add(.text(name), as: .text)
         try touch.add(Value(batch), as: .bytes)
-        if try connection.run(touch).changedCount == 0 { throw StoreError(code: .locked, message: supersededMessage) }
+        // Plans of prepared statements are those for the tables' sizes at that time, and tables may have grown since.
+        let replan = Statement("DISCARD PLANS", isPrepared: false)
+        if try connection.run([replan, touch])[1].changedCount == 0 { throw StoreError(code: .locked, message: supersededMessage) }
     }
 
     func close() {

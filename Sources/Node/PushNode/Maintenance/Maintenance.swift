@@ -25,11 +25,31 @@ private final class LastMinute: Sendable {
     }
 }
 
-/// Periodic work of a node: stores the relay's cursors every few seconds, which also shows whether the store can be written; logs counters and
+/// Whether handled messages were stored since the last round.
+private final class Activity: Sendable {
+    let hasHandled = Atomic(false)
+}
+
+/// Decides in which rounds of maintenance the relay's cursors are stored. Each write costs syncs of the disk, so a node that handles no messages stores
+/// them once a minute: a catch-up after a kill looks up as much more.
+struct CursorWrites {
+    private var skipped = 0
+
+    /// - Parameters:
+    ///   - hasHandled: whether handled messages were stored since the last round.
+    ///   - hasFailed: whether the store fails at present: a write shows when it works again.
+    mutating func isDue(hasHandled: Bool, hasFailed: Bool) -> Bool {
+        let isDue = hasHandled || hasFailed || skipped + 1 == Maintenance.roundsPerMinute
+        skipped = isDue ? 0 : skipped + 1
+        return isDue
+    }
+}
+
+/// Periodic work of a node: stores the relay's cursors (``CursorWrites``), which also shows whether the store can be written; logs counters and
 /// prunes tables once a minute; expires registrations once an hour.
 struct Maintenance: Sendable {
     /// Number of rounds between log lines and pruning.
-    private static let roundsPerMinute = 12
+    static let roundsPerMinute = 12
     /// Long, because expiry scans all registrations.
     private static let expiryInterval = Duration.seconds(3600)
     private static let aliveProperty = "alive at"
@@ -57,6 +77,7 @@ struct Maintenance: Sendable {
     let errors: RepeatedErrors
     let now: @Sendable () -> Timestamp
     private let growth = LastMinute()
+    private let activity = Activity()
 
     /// The growth of a counter in the last whole minute.
     func lastMinute(_ counter: Counter) -> Int { growth[counter] }
@@ -67,13 +88,15 @@ struct Maintenance: Sendable {
         var lastExpiry = ContinuousClock.now - Self.expiryInterval
         var last: [Counter: Int] = [:]
         var clock = RetentionClock(retention: retention)
+        var cursorWrites = CursorWrites()
         let started = ContinuousClock.now
         // The reference for later steps of the clock, taken before the first round, which may be slow.
         _ = clock.cutoff(clock: now(), uptime: .zero)
         // Stored at once, so that a restart after an early kill catches up from here.
         await saveCursors()
         while (try? await Task.sleep(for: interval)) != nil {
-            await saveCursors()
+            let hasHandled = activity.hasHandled.exchange(false, ordering: .relaxed)
+            if cursorWrites.isDue(hasHandled: hasHandled, hasFailed: store.failure != nil) { await saveCursors() }
             await store.maintain()
             let cutoff = clock.cutoff(clock: now(), uptime: .now - started)
             rounds += 1
@@ -109,6 +132,7 @@ struct Maintenance: Sendable {
             guard (try? await Task.sleep(for: handledInterval * cluster.nodeCount)) != nil else { return }
             let hashes = handled.take()
             guard !hashes.isEmpty else { continue }
+            activity.hasHandled.store(true, ordering: .relaxed)
             do throws(StoreError) {
                 try await store.commit(StoreCommand.change(NodeStorage.remember(hashes, at: now())))
             } catch {
