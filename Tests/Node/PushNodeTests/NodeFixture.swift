@@ -1,10 +1,12 @@
 import Delivery
 import Logging
 import LoopbackRelay
+import NodeAPI
 import NodeAssembly
 import NodeMetrics
 import PushClient
 import PushNode
+import RateLimits
 import Core
 import ServiceLifecycle
 import StatusProtocol
