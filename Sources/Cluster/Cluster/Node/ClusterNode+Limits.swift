@@ -25,7 +25,7 @@ extension ClusterNode {
                 let taken = unpublishedUsage.withLock { $0.take() }
                 guard !taken.isEmpty else { break }
                 let payloads = taken.payloads(from: first)
-                let result = await onThread(messageThread) { [database] () throws(StoreError) in
+                let result = await onThread(messageThread) { database throws(StoreError) in
                     try database.notify(Self.limitsChannel, payloads)
                 }
                 if case .failure = result { unpublishedUsage.withLock { $0.putBack(taken) } }

@@ -148,7 +148,7 @@ extension ClusterNode {
     func writeFinished() async {
         let later = Instant.now + configuration.times.finishedInterval
         while let row = state.withLock({ $0.share.finishedRow(at: later) }) {
-            let result = await onThread(messageThread) { [database] () throws(StoreError) in try database.write(row) }
+            let result = await onThread(messageThread) { database throws(StoreError) in try database.write(row) }
             guard case .success = result else { return }
             state.withLock { $0.share.wroteFinishedRow(isCommitted: true, at: later) }
         }

@@ -36,7 +36,7 @@ extension ClusterNode {
     /// Keeps the figures of the standbys current until cancelled.
     func watchStandbys() async {
         while !Task.isCancelled {
-            let found = await onThread(maintenanceThread) { [database] () throws(StoreError) in try database.standbys() }
+            let found = await onThread(maintenanceThread) { database throws(StoreError) in try database.standbys() }
             state.withLock { state in
                 switch found {
                 case .success(let standbys): (state.standbys, state.standbysProblem) = (standbys, nil)

@@ -126,10 +126,10 @@ package final class ClusterNode: ClusterMembership {
     }
 
     func onThread<Outcome: Sendable>(
-        _ thread: DispatchQueue, _ body: @escaping @Sendable () throws(StoreError) -> Outcome
+        _ thread: DispatchQueue, _ body: @escaping @Sendable (ClusterDatabase) throws(StoreError) -> Outcome
     ) async -> Result<Outcome, StoreError> {
         await withCheckedContinuation { continuation in
-            thread.async { continuation.resume(returning: Result { () throws(StoreError) in try body() }) }
+            thread.async { continuation.resume(returning: Result { () throws(StoreError) in try body(self.database) }) }
         }
     }
 
@@ -175,7 +175,7 @@ package final class ClusterNode: ClusterMembership {
     package func leave() async {
         await writeFinished()
         let id = state.withLock(\.member.id)
-        _ = await onThread(heartbeatThread) { [database] () throws(StoreError) in
+        _ = await onThread(heartbeatThread) { database throws(StoreError) in
             defer { database.close() }
             try database.leave(id)
         }

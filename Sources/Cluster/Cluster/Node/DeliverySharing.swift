@@ -61,7 +61,7 @@ struct DeliverySharing: Sendable {
             return partitions.filter { if case .markAndPost = state.member.verdict(on: nil, in: $0, at: now) { true } else { false } }
         }
         guard !own.isEmpty else { return 0 }
-        let found = await node.onThread(node.deliveryThread) { [database = node.database] () throws(StoreError) in
+        let found = await node.onThread(node.deliveryThread) { database throws(StoreError) in
             try database.ids(of: DeliveryStorage.outboxTable, by: DeliveryStorage.deviceColumn, in: own.sorted())
         }
         do throws(StoreError) {
@@ -69,7 +69,7 @@ struct DeliverySharing: Sendable {
             let unknown = delivery.unknown(among: ids)
             for start in stride(from: 0, to: unknown.count, by: Self.scanChunk) {
                 let chunk = Array(unknown[start..<min(start + Self.scanChunk, unknown.count)])
-                let waiting = await node.onThread(node.deliveryThread) { [database = node.database] () throws(StoreError) in
+                let waiting = await node.onThread(node.deliveryThread) { database throws(StoreError) in
                     try database.waiting(chunk, columns: DeliveryStorage.waitingColumns) { row, mark in
                         // The age is measured by the database's clock alone, and subtracted from this node's time.
                         try DeliveryStorage.waitingDelivery(row, markedAt: mark.map { .now() - $0.age }).map {
@@ -125,7 +125,7 @@ struct DeliverySharing: Sendable {
             if ofAll { return try await delivery.lookUp(awaited) }
             let own = awaited.filter(ended.contains)
             guard !own.isEmpty else { return }
-            let accepted = await node.onThread(node.deliveryThread) { [database = node.database] () throws(StoreError) in
+            let accepted = await node.onThread(node.deliveryThread) { database throws(StoreError) in
                 try database.accepted(among: own.map(\.bytes))
             }
             delivery.accepted(try accepted.get().compactMap { DeliveryID(bytes: $0) })
@@ -140,14 +140,14 @@ struct DeliverySharing: Sendable {
     private func maintain() async {
         while !Task.isCancelled {
             if let mark = node.state.withLock({ $0.member.maintenanceMark(at: .now) }) {
-                let result = await node.onThread(node.maintenanceThread) { [database = node.database] () throws(StoreError) in
+                let result = await node.onThread(node.maintenanceThread) { database throws(StoreError) in
                     _ = try database.maintain(owner: mark.owner, epoch: mark.epoch)
                 }
                 if case .failure(let error) = result {
                     node.errors.log("failed to maintain claims", reason: error.message)
                 }
             }
-            let known = await node.onThread(node.messageThread) { [database = node.database] () throws(StoreError) in
+            let known = await node.onThread(node.messageThread) { database throws(StoreError) in
                 (window: try database.claimWindow(), now: try database.now())
             }
             if case .success(let known) = known {

@@ -16,7 +16,7 @@ struct LeaseRenewal: Sendable {
         while !Task.isCancelled {
             let now = Instant.now
             if let heartbeat = node.state.withLock({ $0.member.heartbeat(at: now) }) {
-                let result = await node.onThread(node.heartbeatThread) { [database = node.database] () throws(StoreError) in
+                let result = await node.onThread(node.heartbeatThread) { database throws(StoreError) in
                     try database.heartbeat(heartbeat)
                 }
                 let changes = node.state.withLock { state in

@@ -39,7 +39,7 @@ struct MessageSharing: Sendable {
     }
 
     private func write(_ row: FinishedLog.Row) async {
-        let result = await node.onThread(node.messageThread) { [database = node.database] () throws(StoreError) in try database.write(row) }
+        let result = await node.onThread(node.messageThread) { database throws(StoreError) in try database.write(row) }
         let isCommitted = (try? result.get()) != nil
         node.state.withLock { $0.share.wroteFinishedRow(isCommitted: isCommitted, at: .now) }
         node.messageWakeUp.signal()
@@ -106,7 +106,7 @@ struct MessageSharing: Sendable {
     private func readFinishedRows() async -> Bool {
         while true {
             let known = node.state.withLock(\.finishedUpTo)
-            let result = await node.onThread(node.messageThread) { [database = node.database, first = node.first] () throws(StoreError) in
+            let result = await node.onThread(node.messageThread) { [first = node.first] database throws(StoreError) in
                 try database.finishedRows(after: known, except: first)
             }
             guard case .success(let rows) = result else { return false }
@@ -130,7 +130,7 @@ struct MessageSharing: Sendable {
                 return (hour, key)
             }
         }
-        let result = await node.onThread(node.messageThread) { [database = node.database] () throws(StoreError) in
+        let result = await node.onThread(node.messageThread) { database throws(StoreError) in
             try database.claims(wanted)
         }
         return node.state.withLock { state in

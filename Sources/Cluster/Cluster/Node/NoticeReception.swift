@@ -22,7 +22,7 @@ struct NoticeReception: Sendable {
         let listener = node.database.listener(on: node.notices.map(\.channel) + [ClusterNode.limitsChannel])
         await withTaskCancellationHandler {
             while !Task.isCancelled {
-                let result = await node.onThread(node.listenerThread) { () throws(StoreError) in
+                let result = await node.onThread(node.listenerThread) { _ throws(StoreError) in
                     try listener.next(timeout: Self.listenTimeout)
                 }
                 switch result {
@@ -59,7 +59,7 @@ struct NoticeReception: Sendable {
         var place: LoggedChanges.Place?
         var readAt: Int64?
         for _ in 0..<Self.changePages {
-            let result = await node.onThread(node.maintenanceThread) { [database = node.database, place] () throws(StoreError) in
+            let result = await node.onThread(node.maintenanceThread) { [place] database throws(StoreError) in
                 try database.changes(since: start, after: place)
             }
             guard case .success(let changes) = result else { return nil }

@@ -95,11 +95,7 @@ extension ClusterDatabase {
             WHERE p.partition = released.partition AND p.epoch = released.epoch AND p.owner = $3 \
             AND m.node = $3 AND m.epoch = released.epoch AND o.id = m.row_id \
             AND \(partition(of: outbox.device, in: "o")) = released.partition
-            """,
-            [
-                .integers(releases.map { Int64($0.partition) }), .integers(releases.map { Int64(bitPattern: $0.epoch) }),
-                .integer(own.stored),
-            ])
+            """, epochs(releases.map { ($0.partition, $0.epoch) }) + [.integer(own.stored)])
     }
 
     private func release(_ releases: [Heartbeat.Release], of own: NodeID) -> Statement {
@@ -107,11 +103,7 @@ extension ClusterDatabase {
             """
             UPDATE cluster_partition p SET owner = NULL FROM unnest($1, $2) AS released (partition, epoch) \
             WHERE p.partition = released.partition AND p.epoch = released.epoch AND p.owner = $3
-            """,
-            [
-                .integers(releases.map { Int64($0.partition) }), .integers(releases.map { Int64(bitPattern: $0.epoch) }),
-                .integer(own.stored),
-            ])
+            """, epochs(releases.map { ($0.partition, $0.epoch) }) + [.integer(own.stored)])
     }
 
     private func take(_ takes: [Heartbeat.Take], for own: NodeID) -> Statement {
@@ -120,11 +112,11 @@ extension ClusterDatabase {
             UPDATE cluster_partition p SET owner = $3, epoch = p.epoch + 1 FROM unnest($1, $2) AS observed (partition, epoch) \
             WHERE p.partition = observed.partition AND p.epoch = observed.epoch \
             AND NOT EXISTS (SELECT FROM cluster_node n WHERE n.node = p.owner AND n.state <> 'ended')
-            """,
-            [
-                .integers(takes.map { Int64($0.partition) }), .integers(takes.map { Int64(bitPattern: $0.observedEpoch) }),
-                .integer(own.stored),
-            ])
+            """, epochs(takes.map { ($0.partition, $0.observedEpoch) }) + [.integer(own.stored)])
+    }
+
+    private func epochs(_ rows: [(PartitionNumber, UInt64)]) -> [Statement.Argument] {
+        [.integers(rows.map { Int64($0.0) }), .integers(rows.map { Int64(bitPattern: $0.1) })]
     }
 
     /// Stores the highest timeline to which a node was connected: see ``PrimaryGuard``.
