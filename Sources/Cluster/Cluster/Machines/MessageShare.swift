@@ -33,7 +33,7 @@ package struct MessageShare: Sendable {
         case repeatTransaction(MessageKey)
         /// Another node committed it but did not publish its answer in time: in one transaction, transfer the claim to this node if it still exists,
         /// and read the rows for the answer. Once that is **committed** publish the answer, then ``answered(_:)``; otherwise
-        /// ``answerNotTaken(_:at:)``. Reading alone is not enough: a primary that was replaced may show a claim that no standby has.
+        /// ``handled(_:_:at:)`` with ``Outcome/failed``. Reading alone is not enough: a primary that was replaced may show a claim that no standby has.
         case takeOverAnswer(MessageKey)
         /// It could not be stored, or its outcome is unknown at the deadline: INTERNAL_ERROR. No other answer of this node follows.
         case answerFailure(MessageKey)
@@ -149,13 +149,6 @@ package struct MessageShare: Sendable {
     /// Records that the answer was published.
     package mutating func answered(_ key: MessageKey) {
         if open[key] != nil { finish(key) }
-    }
-
-    /// Records that the transaction of ``Action/takeOverAnswer(_:)`` failed, has an unknown outcome, or found no claim.
-    package mutating func answerNotTaken(_ key: MessageKey, at now: Instant) {
-        guard open[key] != nil else { return }
-        open[key]?.stage = .waiting
-        look(at: key, now + configuration.retryInterval)
     }
 
     /// Drops a message without handling it, because of overload: other nodes take it.

@@ -72,7 +72,7 @@ extension ClusterSimulation {
         case .storedAnswer(let number): storedAnswerRead(index, number, reply)
         case .takeOverAnswer(let number, _):
             guard case .answer(let isAccepted) = reply else {
-                return nodes[index].share.answerNotTaken(messages[number].message.key, at: .at(now))
+                return nodes[index].share.handled(messages[number].message.key, .failed, at: .at(now))
             }
             figures.answeredForOthers += 1
             publish(number, isSuccess: isAccepted || messages[number].message.kind == .registration)

@@ -100,10 +100,10 @@ import Testing
         _ = share.heard(key, rank: 1, at: .at(0))
         _ = check(&share, at: 700, claims: claims)
         #expect(check(&share, at: 1400, claims: claims) == [.takeOverAnswer(key)])
-        share.answerNotTaken(key, at: .at(1450))
+        share.handled(key, .failed, at: .at(1450))
         #expect(check(&share, at: 1700, claims: claims) == [.takeOverAnswer(key)])
         // The claim was on a server that was replaced: no node has it.
-        share.answerNotTaken(key, at: .at(1750))
+        share.handled(key, .failed, at: .at(1750))
         #expect(check(&share, at: 2000) == [.handle(key)])
     }
 
