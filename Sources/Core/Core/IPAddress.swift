@@ -41,6 +41,13 @@ public struct IPAddress: Hashable, Sendable {
         }
     }
 
+    /// The text form of an address of 4 or 16 bytes.
+    package static func text(of bytes: [UInt8]) -> String {
+        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count))
+        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
     /// The /24 of an IPv4 address or the /64 of an IPv6 address, the smallest block that is usually assigned to one party. Limits apply per block.
     public var block: AddressRange { AddressRange(around: self, prefixLength: bytes.count == 4 ? 24 : 64) }
 }
@@ -96,8 +103,6 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
 
     /// CIDR notation: the first address of the range and the prefix length.
     public var description: String {
-        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count))
-        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self) + "/\(prefixLength)"
+        IPAddress.text(of: bytes) + "/\(prefixLength)"
     }
 }

@@ -51,34 +51,19 @@ extension Multiaddr.Component {
     }
 
     fileprivate func append(to bytes: inout [UInt8]) {
-        func code(_ code: Code) { Varint.append(code.rawValue, to: &bytes) }
-        func counted(_ content: some Collection<UInt8>) {
-            Varint.append(UInt64(content.count), to: &bytes)
-            bytes.append(contentsOf: content)
-        }
-        switch self {
-        case .ip4(let address):
-            code(.ip4)
-            bytes += address
-        case .ip6(let address):
-            code(.ip6)
-            bytes += address
-        case .tcp(let port):
-            code(.tcp)
-            bytes += [UInt8(port >> 8), UInt8(truncatingIfNeeded: port)]
-        case .dns(let name):
-            code(.dns)
-            counted(name.utf8)
-        case .dns4(let name):
-            code(.dns4)
-            counted(name.utf8)
-        case .dns6(let name):
-            code(.dns6)
-            counted(name.utf8)
-        case .p2p(let peer):
-            code(.p2p)
-            counted(peer.bytes)
-        }
+        let (code, content, isCounted): (Code, [UInt8], Bool) =
+            switch self {
+            case .ip4(let address): (.ip4, address, false)
+            case .ip6(let address): (.ip6, address, false)
+            case .tcp(let port): (.tcp, [UInt8(port >> 8), UInt8(truncatingIfNeeded: port)], false)
+            case .dns(let name): (.dns, Array(name.utf8), true)
+            case .dns4(let name): (.dns4, Array(name.utf8), true)
+            case .dns6(let name): (.dns6, Array(name.utf8), true)
+            case .p2p(let peer): (.p2p, peer.bytes, true)
+            }
+        Varint.append(code.rawValue, to: &bytes)
+        if isCounted { Varint.append(UInt64(content.count), to: &bytes) }
+        bytes += content
     }
 
     private static func varint(_ rest: inout ArraySlice<UInt8>) throws(MultiaddrError) -> UInt64 {

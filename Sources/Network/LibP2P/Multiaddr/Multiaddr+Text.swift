@@ -1,3 +1,4 @@
+import Core
 import Foundation
 
 extension Multiaddr {
@@ -55,8 +56,8 @@ extension Multiaddr.Component: CustomStringConvertible {
     /// The component with its name: `/tcp/60000`.
     public var description: String {
         switch self {
-        case .ip4(let bytes): "/ip4/" + Self.text(bytes, AF_INET)
-        case .ip6(let bytes): "/ip6/" + Self.text(bytes, AF_INET6)
+        case .ip4(let bytes): "/ip4/" + IPAddress.text(of: bytes)
+        case .ip6(let bytes): "/ip6/" + IPAddress.text(of: bytes)
         case .dns(let name): "/dns/" + name
         case .dns4(let name): "/dns4/" + name
         case .dns6(let name): "/dns6/" + name
@@ -68,11 +69,5 @@ extension Multiaddr.Component: CustomStringConvertible {
     private static func address(_ text: String, _ family: Int32, byteCount: Int) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: byteCount)
         return inet_pton(family, text, &bytes) == 1 ? bytes : nil
-    }
-
-    static func text(_ bytes: [UInt8], _ family: Int32) -> String {
-        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        guard inet_ntop(family, bytes, &text, socklen_t(text.count)) != nil else { preconditionFailure("the count of bytes was checked") }
-        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }
