@@ -48,26 +48,15 @@ struct ClientMachine: PushClientMachine {
         records: [ClientRecord] = [], installationID: InstallationID, cryptography: any ClientCryptography,
         jitter: Jitter = .random(), at now: Timestamp
     ) {
-        var own: OwnRecord?
-        var servers: [ServerRegistration] = []
-        var registrants: [RegistrantRecord] = []
-        var messages: [MessageRecord] = []
-        for record in records {
-            switch record {
-            case .own(let record): own = record
-            case .server(let record): servers.append(record)
-            case .registrant(let record): registrants.append(record)
-            case .message(let record): messages.append(record)
-            }
-        }
-        self.own = own ?? OwnRecord(installationID: installationID, time: now)
-        isOwnChanged = own == nil
+        let restored = RecordsByKind(records)
+        own = restored.own ?? OwnRecord(installationID: installationID, time: now)
+        isOwnChanged = restored.own == nil
         self.cryptography = cryptography
         self.jitter = jitter
-        registrations = RegistrationMachine(cryptography: cryptography, restoring: servers)
-        registrations.installationID = self.own.installationID
-        directory = Directory(cryptography: cryptography, restoring: registrants)
-        notifications = NotificationMachine(restoring: messages)
+        registrations = RegistrationMachine(cryptography: cryptography, restoring: restored.servers)
+        registrations.installationID = own.installationID
+        directory = Directory(cryptography: cryptography, restoring: restored.registrants)
+        notifications = NotificationMachine(restoring: restored.messages)
         advertising = AdvertisingMachine(isActive: false, at: now)
     }
 

@@ -72,6 +72,25 @@ enum MachineRecord<Version: ClientVersion>: Hashable, Sendable {
     }
 }
 
+/// The records from which a machine continues.
+struct RecordsByKind<Version: ClientVersion> {
+    var own: Version.Own?
+    var servers: [Version.Server] = []
+    var registrants: [RegistrantRecord] = []
+    var messages: [MessageRecord] = []
+
+    init(_ records: [MachineRecord<Version>]) {
+        for record in records {
+            switch record {
+            case .own(let record): own = record
+            case .server(let record): servers.append(record)
+            case .registrant(let record): registrants.append(record)
+            case .message(let record): messages.append(record)
+            }
+        }
+    }
+}
+
 /// The format of the records' values, in their first byte.
 private let recordFormat: UInt8 = 1
 

@@ -39,24 +39,13 @@ struct V01Machine: PushClientMachine {
     init(
         records: [V01Record] = [], installationID: InstallationID, identity: PrivateKey, jitter: Jitter = .random(), at now: Timestamp
     ) {
-        var own: V01OwnRecord?
-        var servers: [V01ServerRecord] = []
-        var registrants: [RegistrantRecord] = []
-        var messages: [MessageRecord] = []
-        for record in records {
-            switch record {
-            case .own(let record): own = record
-            case .server(let record): servers.append(record)
-            case .registrant(let record): registrants.append(record)
-            case .message(let record): messages.append(record)
-            }
-        }
+        let restored = RecordsByKind(records)
         self.identity = identity
         self.jitter = jitter
         registrations = V01RegistrationMachine(
-            identity: identity, own: own, restoring: servers, installationID: installationID, at: now)
-        directory = V01Directory(identity: identity, restoring: registrants)
-        notifications = NotificationMachine(restoring: messages, queriesOnceAfterRefusal: true)
+            identity: identity, own: restored.own, restoring: restored.servers, installationID: installationID, at: now)
+        directory = V01Directory(identity: identity, restoring: restored.registrants)
+        notifications = NotificationMachine(restoring: restored.messages, queriesOnceAfterRefusal: true)
         advertising = AdvertisingMachine(isActive: false, at: now)
     }
 
