@@ -59,19 +59,11 @@ final class MachineRunner<Machine: PushClientMachine>: Sendable {
         if state.withLock(\.isRunning) { return }
         let (signals, id) = addObserver()
         defer { removeObserver(id) }
-        let isRunning = await withTaskGroup(of: Bool.self) { group in
-            group.addTask { [self] in
-                for await _ in signals where state.withLock(\.isRunning) { return true }
-                return false
-            }
-            group.addTask {
-                try? await Task.sleep(for: .seconds(2))
-                return false
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? false
+        let isRunning = await withTimeout(.seconds(2)) { [self] in
+            for await _ in signals where state.withLock(\.isRunning) { return true }
+            return false
         }
-        if isRunning { return }
+        if isRunning == true { return }
         throw Task.isCancelled ? .cancelled : .notRunning
     }
 
@@ -98,25 +90,13 @@ final class MachineRunner<Machine: PushClientMachine>: Sendable {
     func wait<R: Sendable>(_ timeout: Duration?, _ test: @escaping @Sendable (Machine) -> R?) async -> R? {
         let (signals, id) = addObserver()
         defer { removeObserver(id) }
-        return await withTaskGroup(of: R?.self) { group in
-            group.addTask { [self] in
-                var outcome: (result: R, outputCount: Int)?
-                for await _ in signals {
-                    if outcome == nil {
-                        outcome = state.withLock { state in test(state.machine).map { ($0, state.outputCount) } }
-                    }
-                    if let outcome, state.withLock(\.storedCount) >= outcome.outputCount { return outcome.result }
-                }
-                return nil
+        return await withTimeout(timeout) { [self] in
+            var outcome: (result: R, outputCount: Int)?
+            for await _ in signals {
+                if outcome == nil { outcome = state.withLock { state in test(state.machine).map { ($0, state.outputCount) } } }
+                if let outcome, state.withLock(\.storedCount) >= outcome.outputCount { return outcome.result }
             }
-            if let timeout {
-                group.addTask {
-                    try? await Task.sleep(for: timeout)
-                    return nil
-                }
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? nil
+            return nil
         }
     }
 

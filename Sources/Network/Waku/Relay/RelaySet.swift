@@ -87,27 +87,12 @@ public final class RelaySet: Relay {
         return await withTaskGroup(of: (Int, Result<Value, RelayError>).self) { group in
             for place in places {
                 group.addTask { [relay = relays[place]] in
-                    let outcome = await Self.limited { () throws(RelayError) in try await body(relay) }
+                    let outcome = await withTimeout(Self.timeout) { await Self.result { () throws(RelayError) in try await body(relay) } }
                     if outcome == nil, !Task.isCancelled { onTimeout(place) }
                     return (place, outcome ?? .failure(RelayError(code: .unavailable, message: "\(relay.name) takes too long")))
                 }
             }
             return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
-        }
-    }
-
-    /// nil after the timeout.
-    private static func limited<Value: Sendable>(
-        _ body: @escaping @Sendable () async throws(RelayError) -> Value
-    ) async -> Result<Value, RelayError>? {
-        await withTaskGroup(of: Result<Value, RelayError>?.self) { group in
-            group.addTask { await result(of: body) }
-            group.addTask {
-                try? await Task.sleep(for: timeout)
-                return nil
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? nil
         }
     }
 
