@@ -31,7 +31,6 @@ public enum GossipVersion: Hashable, Comparable, Sendable {
     }
 }
 
-/// A connected peer.
 struct GossipPeer {
     var version: GossipVersion
     /// Whether this node dialed the peer.

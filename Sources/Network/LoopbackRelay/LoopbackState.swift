@@ -136,7 +136,6 @@ package struct LoopbackState {
     }
 }
 
-/// A store query.
 package struct LoopbackQuery: Hashable, Sendable {
     package static let all = LoopbackQuery()
 

@@ -17,7 +17,6 @@ protocol ClientCryptography: Sendable {
     func accessToken(in list: [[UInt8]], of registrant: PublicKey) -> AccessToken?
 }
 
-/// Cryptography with a real identity.
 struct IdentityCryptography: ClientCryptography {
     let identity: PrivateKey
 

@@ -71,7 +71,6 @@ package struct ClusterView: Hashable, Sendable {
     package struct Clock: Hashable, Sendable {
         /// Since 1970.
         package let time: Duration
-        /// When it was asked for.
         package let askedAt: Instant
         package let receivedAt: Instant
     }

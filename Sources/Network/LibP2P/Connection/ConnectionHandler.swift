@@ -56,8 +56,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var end: (any Error)?
 
     init(
-        _ role: NoiseHandshake.Role, identity: NoiseIdentity, expecting expected: PeerID?, remoteAddress: Multiaddr?, configuration: HostConfiguration,
-        owner: any ConnectionOwner, opened: EventLoopPromise<Connection>
+        _ role: NoiseHandshake.Role, identity: NoiseIdentity, expecting expected: PeerID?, remoteAddress: Multiaddr?,
+        configuration: HostConfiguration, owner: any ConnectionOwner, opened: EventLoopPromise<Connection>
     ) {
         self.role = role
         self.remoteAddress = remoteAddress
