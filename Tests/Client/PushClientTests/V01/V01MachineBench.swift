@@ -13,7 +13,7 @@ struct V01MachineBench {
     var now = Self.start
     var machine: V01Machine
     /// The stored records, as in a store.
-    var stored: [V01Record.Key: V01Record] = [:]
+    var stored: [RecordKey: V01Record] = [:]
     /// Actions since they were last taken.
     var actions: [V01Action] = []
     let installationID = InstallationID("own-device")
