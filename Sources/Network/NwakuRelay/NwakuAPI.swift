@@ -18,12 +18,8 @@ package struct NwakuAPI: Sendable {
     /// The largest response without messages. Smaller, since JSONDecoder builds a value for each element.
     static let maximumSmallResponseByteCount = 256 << 10
 
-    package init(address: NodeAddress, client: CurlClient) {
-        self.init(address: address, client: client, minimumTimeout: .zero)
-    }
-
     /// - Parameter minimumTimeout: A lower limit for the timeouts of all calls: for tests on slow machines.
-    init(address: NodeAddress, client: CurlClient, minimumTimeout: Duration) {
+    package init(address: NodeAddress, client: CurlClient, minimumTimeout: Duration = .zero) {
         self.address = address
         self.client = client
         self.minimumTimeout = minimumTimeout

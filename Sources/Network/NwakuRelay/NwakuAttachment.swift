@@ -121,16 +121,12 @@ struct NwakuAttachment {
 
     /// The node does not know the subscription, as after a restart.
     mutating func subscriptionLost(at now: Moment, jitter: Double) {
-        detach("the node lost its subscriptions", at: now, jitter: jitter)
+        failed("the node lost its subscriptions", at: now, jitter: jitter)
         // Back off from a node that loses subscriptions repeatedly.
         if failures == 1 { phase = .subscribing }
     }
 
     mutating func failed(_ reason: String, at now: Moment, jitter: Double) {
-        detach(reason, at: now, jitter: jitter)
-    }
-
-    private mutating func detach(_ reason: String, at now: Moment, jitter: Double) {
         failures += 1
         mayHaveLost = true
         state = .detached(reason)

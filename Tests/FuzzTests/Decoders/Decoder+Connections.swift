@@ -53,7 +53,7 @@ extension Decoder {
             let opened = channel.eventLoop.makePromise(of: Connection.self)
             try channel.pipeline.syncOperations.addHandler(
                 ConnectionHandler(
-                    .responder, identity: servedIdentity, expecting: nil, remoteAddress: nil, settings: .init(), owner: Owner(),
+                    .responder, identity: servedIdentity, expecting: nil, remoteAddress: nil, configuration: .init(), owner: Owner(),
                     opened: opened))
             try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
             func received() throws -> ByteBuffer {

@@ -11,11 +11,13 @@ extension ClusterNode {
     /// - Parameter registrants: see ``NodeProtocol/registrants``.
     static func notices(_ registrants: [ProtocolNumber: (table: Table, column: Column)]) -> [Notice] {
         [
-            Notice(outboxChannel, of: DeliveryStorage.deviceColumn, in: DeliveryStorage.outboxTable),
-            Notice(acceptedChannel, of: DeliveryStorage.deliveryColumn, in: DeliveryStorage.acceptedTable),
+            Notice(channel: outboxChannel, table: DeliveryStorage.outboxTable, column: DeliveryStorage.deviceColumn),
+            Notice(channel: acceptedChannel, table: DeliveryStorage.acceptedTable, column: DeliveryStorage.deliveryColumn),
         ]
             + registrants.sorted { $0.key.rawValue < $1.key.rawValue }.map { number, place in
-                Notice(registrantPrefix + "\(number.rawValue)", of: place.column, in: place.table, includesUpdates: true, isLogged: true)
+                Notice(
+                    channel: registrantPrefix + "\(number.rawValue)", table: place.table, column: place.column, includesUpdates: true,
+                    isLogged: true)
             }
     }
 }

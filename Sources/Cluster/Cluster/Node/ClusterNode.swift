@@ -29,7 +29,7 @@ package final class ClusterNode: ClusterMembership {
     }
 
     package static let outbox = Outbox(
-        DeliveryStorage.outboxTable, accepted: DeliveryStorage.acceptedTable, device: DeliveryStorage.deviceColumn,
+        table: DeliveryStorage.outboxTable, accepted: DeliveryStorage.acceptedTable, device: DeliveryStorage.deviceColumn,
         delivery: DeliveryStorage.deliveryColumn, markedAt: DeliveryStorage.markedAtColumn)
 
     let configuration: Configuration

@@ -30,14 +30,6 @@ package struct Outbox: Sendable {
     package let delivery: Column
     /// The time when a node that uses the table alone first marked a row, in nanoseconds since 1970; null while nodes share the table.
     package let markedAt: Column
-
-    package init(_ table: Table, accepted: Table, device: Column, delivery: Column, markedAt: Column) {
-        self.markedAt = markedAt
-        self.table = table
-        self.accepted = accepted
-        self.device = device
-        self.delivery = delivery
-    }
 }
 
 /// Statements that create the tables of a cluster in the first schema of `search_path`. Node ids, epochs and renewals are unsigned 64-bit

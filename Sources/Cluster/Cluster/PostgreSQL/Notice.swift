@@ -8,15 +8,7 @@ package struct Notice: Sendable {
     /// The column to send: integers and text as text, bytes as hexadecimal digits.
     package let column: Column
     /// Whether updated rows are sent too.
-    package let includesUpdates: Bool
+    package var includesUpdates = false
     /// Whether changes are also logged, and can be read later: see ``ClusterDatabase/changes(since:after:limit:)``.
-    package let isLogged: Bool
-
-    package init(_ channel: String, of column: Column, in table: Table, includesUpdates: Bool = false, isLogged: Bool = false) {
-        self.channel = channel
-        self.table = table
-        self.column = column
-        self.includesUpdates = includesUpdates
-        self.isLogged = isLogged
-    }
+    package var isLogged = false
 }

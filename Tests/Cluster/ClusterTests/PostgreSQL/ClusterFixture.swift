@@ -13,7 +13,7 @@ struct ClusterFixture {
     static let markedAt = Column("marked_at", .integer, isOptional: true)
     static let outbox = Table("outbox", columns: [device, payload, delivery, markedAt], unique: [delivery])
     static let accepted = Table("accepted", columns: [delivery], unique: [delivery])
-    static let shared = Outbox(outbox, accepted: accepted, device: device, delivery: delivery, markedAt: markedAt)
+    static let shared = Outbox(table: outbox, accepted: accepted, device: device, delivery: delivery, markedAt: markedAt)
     static let insert = Storage.Mutation(outbox, .insert([device, payload]))
     static let mark = Storage.Mutation(MarkTable.table, .upsert([MarkTable.row, MarkTable.node, MarkTable.epoch]))
 

@@ -7,8 +7,9 @@ import Testing
 
 @Suite("Notifications between nodes", .timeLimit(.minutes(5)))
 struct ListenerTests {
-    private static let rows = Notice("rows", of: .id, in: ClusterFixture.outbox)
-    private static let payloads = Notice("payloads", of: ClusterFixture.payload, in: ClusterFixture.outbox, includesUpdates: true)
+    private static let rows = Notice(channel: "rows", table: ClusterFixture.outbox, column: .id)
+    private static let payloads = Notice(
+        channel: "payloads", table: ClusterFixture.outbox, column: ClusterFixture.payload, includesUpdates: true)
 
     /// Notifications until there are so many of a channel.
     private func payloads(_ channel: String, _ count: Int, _ listener: ClusterListener) throws -> [String] {
@@ -39,7 +40,8 @@ struct ListenerTests {
     @Test("What was notified of can be read afterwards, where it is logged")
     func logged() async throws {
         let fixture = try ClusterFixture()
-        let logged = Notice("payloads", of: ClusterFixture.payload, in: ClusterFixture.outbox, includesUpdates: true, isLogged: true)
+        let logged = Notice(
+            channel: "payloads", table: ClusterFixture.outbox, column: ClusterFixture.payload, includesUpdates: true, isLogged: true)
         let database = try fixture.prepared(notices: [Self.rows, logged])
         #expect(try database.changes(since: nil).payloads == [:])
         try await fixture.enqueue(7, 8)
@@ -68,7 +70,8 @@ struct ListenerTests {
     @Test("A node that has the database for itself ends the notifications, until several nodes prepare it again")
     func withdrawal() async throws {
         let fixture = try ClusterFixture()
-        let logged = Notice("payloads", of: ClusterFixture.payload, in: ClusterFixture.outbox, includesUpdates: true, isLogged: true)
+        let logged = Notice(
+            channel: "payloads", table: ClusterFixture.outbox, column: ClusterFixture.payload, includesUpdates: true, isLogged: true)
         try ClusterDatabase.leaveCluster(at: fixture.address(), outbox: ClusterFixture.shared)
         let database = try fixture.prepared(notices: [Self.rows, logged])
         try await fixture.enqueue(7)
@@ -86,7 +89,8 @@ struct ListenerTests {
         let fixture = try ClusterFixture()
         let database = try fixture.prepared(notices: [Self.rows])
         try database.prepare(notices: [Self.rows])
-        try database.prepare(notices: [Notice("rows", of: ClusterFixture.device, in: ClusterFixture.outbox, includesUpdates: true)])
+        let notice = Notice(channel: "rows", table: ClusterFixture.outbox, column: ClusterFixture.device, includesUpdates: true)
+        try database.prepare(notices: [notice])
         let listener = database.listener(on: ["rows"])
         #expect(try listener.next(timeout: .zero) == .reconnected)
         try await fixture.enqueue(7)
