@@ -11,6 +11,9 @@ final class SessionSubscriber: Registrant, @unchecked Sendable {
     private let service: PushService
     private let token: String
     private unowned let world: World
+    /// Whether the newest operation may have come while the node's clock was wrong: then it is ordered by its arrival, and a replay of one that was
+    /// signed a few minutes before may replace it.
+    var wasClockWrong = false
     /// By version, from 1.
     private var records: [SessionClient.Device] = []
 

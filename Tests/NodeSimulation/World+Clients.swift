@@ -118,7 +118,9 @@ extension World {
             }
             // An old registration is published again.
             if chance(0.1), let old = registrant.operations.randomElement(using: &generator) {
-                scheduler.after(random(0...60)) { [self] in send(old, of: registrant) }
+                scheduler.after(random(0...60)) { [self] in
+                    if (registrant as? SessionSubscriber)?.wasClockWrong != true { send(old, of: registrant) }
+                }
             }
         }
         scheduler.after(random(20...300) * registrant.pace) { [self] in change(registrant) }

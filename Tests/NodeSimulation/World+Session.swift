@@ -77,9 +77,12 @@ extension World {
         transmit { [self] in
             guard let answer = sessionAnswer else { return }
             subscriber.delivered(operation.version)
+            let isNewest = operation.version == subscriber.operations.count
+            if isNewest { subscriber.wasClockWrong = active.contains(.clock) }
             let endpoint = operation.isRegistration ? SessionEndpoint.subscribe : .unsubscribe
             Task.detached { [life] in
                 let result = try? await answer(operation.envelope, endpoint)
+                if isNewest, self.active.contains(.clock) { subscriber.wasClockWrong = true }
                 guard let result, self.life == life else { return }
                 self.transmit { [self] in answered(operation, of: subscriber, result.json, isUnavailable: result.isUnavailable) }
             }

@@ -43,10 +43,12 @@ package struct AheadTimes: Hashable, Sendable {
 
     /// The stored subscription with its arrival time, which determines its order.
     ///
-    /// Earlier releases did not record the arrival. If `sig_ts` is still ahead, `now` is used: the arrival was earlier.
+    /// Earlier releases did not record the arrival. If `sig_ts` is still far ahead, `now` is used: the arrival was earlier. If it is only a little
+    /// ahead, this node's clock may have been set back since, and the order must not change.
     package func stored(signedAt: Int64, at now: Int64) -> StoredSubscription {
         let known = times.first { $0.kind == .subscription && $0.signedAt == signedAt }?.arrivedAt
-        return StoredSubscription(signedAt: signedAt, arrivedAt: known ?? (AheadTime.isAhead(signedAt, at: now) ? now : nil))
+        let isOfEarlierRelease = signedAt > now + SessionTimes.clockStepTolerance
+        return StoredSubscription(signedAt: signedAt, arrivedAt: known ?? (isOfEarlierRelease ? now : nil))
     }
 
     /// Records a `sig_ts` if it is ahead and not recorded yet.

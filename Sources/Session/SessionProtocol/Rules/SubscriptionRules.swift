@@ -47,6 +47,8 @@ package enum SessionTimes {
     package static let nameRetention = 15 * day
     /// A request whose `sig_ts` is further ahead is ordered by its arrival.
     package static let clockTolerance: Int64 = 60
+    /// A stored `sig_ts` that is ahead by less, without a recorded arrival, is ordered by itself: the node's clock may have been set back.
+    package static let clockStepTolerance: Int64 = 600
     /// Tolerance for clock differences: a request may replace one that is ordered by arrival if signed at most this long before that arrival.
     package static let arrivalTolerance: Int64 = 300
     /// A second report of a message within this time makes no second notification.

@@ -158,6 +158,10 @@ import WakuCrypto
         #expect(refusal { _ = try replace(signedAt: ahead - 61, AheadTimes(), stored: ahead, at: ahead - 60) }?.code == .error)
     }
 
+    @Test func aNodesClockThatWasSetBackAdmitsNoReplay() {
+        #expect(refusal { _ = try replace(signedAt: now - 1, AheadTimes(), stored: now, at: now - 600) }?.code == .error)
+    }
+
     @Test func theFirstArrivalCountsAndTimesAreBounded() {
         var used = used
         used.note(.subscription, ahead, at: now + 100)
