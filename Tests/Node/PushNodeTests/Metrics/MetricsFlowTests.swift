@@ -231,5 +231,7 @@ private final class Flag: Sendable {
 }
 
 extension MetricLabel {
-    static func isValue(_ text: String) -> Bool { Self(rawValue: text) != nil }
+    static func isValue(_ text: String) -> Bool {
+        self == VersionLabel.self ? VersionLabel(rawValue: text) != nil : allCases.contains { $0.labelValue == text }
+    }
 }
