@@ -45,7 +45,7 @@ struct PostgreSQLModelTests {
     private func store(in folder: TemporaryFolder, fates: [Fate], isReachable: Bool = true) throws -> PostgreSQLModel {
         let left = Mutex(fates[...])
         return PostgreSQLModel(
-            try SQLiteStore(folder: folder.path, storageKey: .random(), parts: []),
+            try SQLiteStore(folder: folder.path, storageKey: .random(), parts: [Counters.part]),
             PostgreSQLModel.Server {
                 left.withLock { $0.popFirst() } ?? .committed
             } isReachable: {
