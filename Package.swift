@@ -155,7 +155,8 @@ package.targets += room(
         library("CurlClient", ["CCurl", "Core"]),
         library("GossipSub", ["Core", "WakuCrypto", deque]),
         library(
-            "HTTPService", ["CTLS", "Core", "NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTPTypes]),
+            "HTTPService",
+            ["CTLS", "Core", "NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTP1, nioHTTPTypes]),
         library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", logging, nio, nioSockets]),
         library("LoopbackRelay", ["Core", "Waku"]),
         library("LoopbackServer", ["Core", "HTTPService", "LoopbackRelay", "Waku", "WakuCrypto", hummingbird, logging, nio]),
@@ -385,7 +386,7 @@ package.targets += tests(
     [
         tests("CurlClient", ["Core"]),
         tests("GossipSub", ["Core", "WakuCrypto"]),
-        tests("HTTPService", [httpTypes, hummingbird, logging, nio, nioEmbedded, nioHTTPTypes]),
+        tests("HTTPService", [httpTypes, hummingbird, logging, nio, nioEmbedded, nioHTTP1, nioHTTPTypes]),
         tests("LibP2P", ["Core", "WakuCrypto", nio, nioEmbedded, nioSockets]),
         tests("LoopbackRelay", ["Core", "Waku"]),
         tests("NIOSupport", [logging, nio, nioEmbedded]),
@@ -461,9 +462,9 @@ package.targets += tests(
         tests(
             "SessionServer",
             [
-                "Cluster", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
+                "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
                 "RateLimits", "SessionProtocol", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
-                "WakuCrypto", grdb, lifecycle, logging,
+                "WakuCrypto", grdb, httpTypes, hummingbird, lifecycle, logging, nio, nioEmbedded, nioHTTPTypes,
             ]),
         tests("SessionStandIns", ["Core", "SessionProtocol", "WakuCrypto"]),
     ])

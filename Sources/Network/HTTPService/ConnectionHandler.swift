@@ -33,6 +33,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         try? context.channel.syncOptions?.setOption(
             .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 2048, maximum: Self.readByteCount))
         setTimer(context)
+        // Hummingbird adds handlers behind the one that drops the version of requests only.
+        try? HTTP10Handler.add(to: context.pipeline.syncOperations)
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {

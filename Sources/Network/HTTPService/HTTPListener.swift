@@ -46,7 +46,7 @@ package struct HTTPListener: Sendable {
             responder: HostChecking(base: responder, hosts: hosts, exemptPaths: exemptPaths),
             server: HTTPServerBuilder { [limits, tls] responder in
                 let http = HTTP1Channel(
-                    responder: responder,
+                    responder: { request, writer, channel in try await responder(request.continuing(on: channel), writer, channel) },
                     configuration: HTTP1Channel.Configuration(
                         additionalChannelHandlers: [ConnectionHandler(limits: limits, register: register)],
                         httpDecoderConfiguration: .init(maxHeaderFieldSize: Self.headerLimit, maxHeaderListSize: Self.headerLimit)))

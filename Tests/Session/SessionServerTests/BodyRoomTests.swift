@@ -1,4 +1,10 @@
 import Core
+import HTTPService
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import NIOEmbedded
+import NIOHTTPTypes
 import TestSupport
 import Testing
 
@@ -49,6 +55,21 @@ import Testing
         #expect(room.take(400, of: Self.network(3), 6) == .refused)
         // A body that finds room needs no place in a line.
         #expect(room.take(250, of: Self.network(3), 7) == .held)
+    }
+
+    @Test(arguments: [(20_000, 0), (10_000, 1)]) func aClientIsAskedForItsBodyOnlyWhereItHasRoom(count: Int, continued: Int) async throws {
+        let channel = NIOAsyncTestingChannel()
+        var head = HTTPRequest(method: .post, scheme: "http", authority: "localhost", path: "/")
+        head.headerFields[.contentLength] = String(count)
+        head.headerFields[try #require(HTTPField.Name("Expect"))] = "100-continue"
+        let body = RequestBody(buffer: ByteBuffer(repeating: 1, count: count))
+        let request = Request(head: head, body: body).continuing(on: channel)
+        // Half of the room is less than the larger body.
+        let byteCount = try await BodyReader(byteCount: 30_000).read(request, from: Self.network(1), upTo: 50_000) { result in
+            if case .body(let bytes) = result { bytes.count } else { 0 }
+        }
+        #expect(byteCount == count * continued)
+        #expect((try await channel.readOutbound(as: HTTPResponsePart.self) != nil) == (continued == 1))
     }
 
     @Test(arguments: 1...5) func heldBodiesFitAndAllWaitingOnesAreHeldInTheEnd(seed: UInt64) throws {

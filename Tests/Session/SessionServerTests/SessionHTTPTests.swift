@@ -544,6 +544,14 @@ struct SessionHTTPTests {
         }
     }
 
+    @Test(arguments: ["", "Connection: close\r\n"]) func connectionsOfHTTP10CloseAfterTheResponse(header: String) async throws {
+        try await fixture.withNode { node async throws in
+            let connection = try RawConnection(
+                port: UInt16(node.service?.httpPort ?? 0), sending: "GET /healthz HTTP/1.0\r\n\(header)\r\n")
+            try await eventually { connection.isClosed }
+        }
+    }
+
     /// One large body fits at a time, and the first one is that of a client that does not send the rest.
     @Test func largeBodiesWaitForRoomAndOthersNeedNone() async throws {
         let account = try SessionAccount.sessionID()

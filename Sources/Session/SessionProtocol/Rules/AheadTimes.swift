@@ -24,7 +24,7 @@ package struct AheadTime: Hashable, Sendable {
 /// A device that corrects its clock continues with lower `sig_ts`, so its requests are ordered by arrival instead. A `sig_ts` in this list that is no
 /// longer the stored one is a replay.
 package struct AheadTimes: Hashable, Sendable {
-    /// Maximum number of times per name. Beyond it the lowest, which expire first, are dropped.
+    /// Maximum number of times per name. Beyond it the lowest, which expire first, are dropped: see ``mayBeDropped(_:)``.
     package static let countLimit = 32
 
     private var times: [AheadTime]
@@ -39,6 +39,12 @@ package struct AheadTimes: Hashable, Sendable {
 
     package func contains(_ kind: AheadTime.Kind, _ signedAt: Int64) -> Bool {
         times.contains { $0.kind == kind && $0.signedAt == signedAt }
+    }
+
+    /// Whether a time that is not in the list may have been dropped from it. A full list holds all times from its lowest one on; those below may have
+    /// been used.
+    package func mayBeDropped(_ signedAt: Int64) -> Bool {
+        times.count >= Self.countLimit && times.allSatisfy { signedAt < $0.signedAt }
     }
 
     /// The stored subscription with its arrival time, which determines its order.

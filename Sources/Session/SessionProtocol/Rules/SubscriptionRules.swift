@@ -129,10 +129,10 @@ package struct SubscriptionRules: Sendable {
         if let stored, !stored.isExpired(at: now) {
             guard signedAt >= stored.order else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
             // The same request again changes nothing.
-            if signedAt != stored.signedAt { try checkUnused(.subscription, signedAt: signedAt, among: used) }
+            if signedAt != stored.signedAt { try checkUnused(.subscription, signedAt: signedAt, among: used, at: now) }
             return .update
         }
-        try checkUnused(.subscription, signedAt: signedAt, among: used)
+        try checkUnused(.subscription, signedAt: signedAt, among: used, at: now, isEnded: true)
         if let left, now < left.expiresAt, signedAt < left.signedAt {
             throw RequestError(.error, "sig_ts: older than the unsubscription")
         }
@@ -142,8 +142,13 @@ package struct SubscriptionRules: Sendable {
         return .insert
     }
 
-    private func checkUnused(_ kind: AheadTime.Kind, signedAt: Int64, among used: AheadTimes) throws(RequestError) {
-        guard !used.contains(kind, signedAt) else { throw RequestError(.error, "sig_ts: of a request that was replaced") }
+    /// - Parameter isEnded: whether the device has no subscription. A time that may have been used then could restore it, also once the clock has
+    ///   passed that time. A subscribed device must be able to renew and to leave by the present time.
+    private func checkUnused(
+        _ kind: AheadTime.Kind, signedAt: Int64, among used: AheadTimes, at now: Int64, isEnded: Bool = false
+    ) throws(RequestError) {
+        let isDropped = used.mayBeDropped(signedAt) && (isEnded || AheadTime.isAhead(signedAt, at: now))
+        guard !isDropped, !used.contains(kind, signedAt) else { throw RequestError(.error, "sig_ts: of a request that was replaced") }
     }
 
     /// - Parameters:
@@ -157,7 +162,7 @@ package struct SubscriptionRules: Sendable {
     ) throws(RequestError) -> Removal {
         guard let stored, !stored.isExpired(at: now) else { return .nothingToRemove }
         guard signedAt >= stored.order else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
-        try checkUnused(.unsubscription, signedAt: signedAt, among: used)
+        try checkUnused(.unsubscription, signedAt: signedAt, among: used, at: now)
         // Both times may be up to a day in the future; keeping such a time would lock the device out until then.
         let latest = min(max(signedAt, stored.signedAt), now)
         return .remove(leaving: UnsubscribedName(signedAt: latest, expiresAt: now + SessionTimes.nameRetention))

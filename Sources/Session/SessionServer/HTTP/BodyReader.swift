@@ -1,3 +1,4 @@
+import HTTPService
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -39,6 +40,11 @@ final class BodyReader: Sendable {
         var taken = 0
         defer { if taken > 0 { release(taken, of: network) } }
         var bytes: [UInt8] = []
+        // Reading tells a client that waits for 100 Continue to send, so the room comes first.
+        if request.expectsContinue, let announced, announced > Self.freeByteCount {
+            guard await take(announced, of: network) else { return try await use(.busy) }
+            taken = announced
+        }
         for try await chunk in request.body {
             let count = bytes.count + chunk.readableBytes
             guard count <= limit else { return try await use(.tooLarge) }

@@ -171,6 +171,26 @@ import WakuCrypto
         #expect(used.added.count == AheadTimes.countLimit)
     }
 
+    @Test func aTimeThatWasDroppedFromTheListIsAReplay() throws {
+        var used = used
+        for second in 1...Int64(AheadTimes.countLimit) { used.note(.subscription, ahead + second, at: now) }
+        let last = ahead + Int64(AheadTimes.countLimit)
+        #expect(refusal { _ = try replace(signedAt: ahead, used, stored: last, at: now + 10) }?.code == .error)
+        let stored = used.stored(signedAt: last, at: now + 10)
+        #expect(
+            refusal { _ = try rules.decideUnsubscription(signedAt: ahead, stored: stored, used: used, at: now + 10) }?.code == .error)
+        // A clock that is right by now can renew and leave.
+        #expect(try replace(signedAt: now + 10, used, stored: last, at: now + 10) == .update)
+        #expect(try rules.decideUnsubscription(signedAt: now + 10, stored: stored, used: used, at: now + 10) != .nothingToRemove)
+        // After that it stays a replay, also once the clock has passed it.
+        let left = UnsubscribedName(signedAt: now + 10, expiresAt: now + 15 * day)
+        func subscribe(signedAt: Int64, at time: Int64) throws {
+            _ = try rules.decideSubscription(signedAt: signedAt, stored: nil, left: left, used: used, deviceCount: 0, at: time)
+        }
+        for time in [now + 20, ahead + 5, last + 10] { #expect(refusal { try subscribe(signedAt: ahead, at: time) }?.code == .error) }
+        try subscribe(signedAt: last + 1, at: last + 1)
+    }
+
     // MARK: Unsubscribing
 
     @Test func unsubscribingRemovesAndLeavesTheLaterTime() throws {

@@ -1,0 +1,49 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import NIOEmbedded
+import NIOHTTP1
+import NIOHTTPTypes
+import Testing
+
+@testable import HTTPService
+
+@Suite("HTTP/1.0 and Expect: 100-continue")
+struct HTTPVersionTests {
+    @Test(
+        "A connection of HTTP/1.0 is marked to be closed unless the client keeps it, and expects no 100",
+        arguments: [
+            ("1.0", "", "close"), ("1.0", "Connection: keep-alive\r\n", "keep-alive"), ("1.0", "Connection: close\r\n", "close"),
+            ("1.1", "", nil), ("1.1", "Connection: keep-alive\r\n", "keep-alive"),
+        ] as [(String, String, String?)])
+    func connections(version: String, header: String, expected: String?) throws {
+        let channel = EmbeddedChannel()
+        try channel.pipeline.syncOperations.configureHTTPServerPipeline(withPipeliningAssistance: false, withErrorHandling: false)
+        try HTTP10Handler.add(to: channel.pipeline.syncOperations)
+        try channel.writeInbound(
+            ByteBuffer(string: "GET / HTTP/\(version)\r\nHost: localhost\r\nExpect: 100-continue\r\n\(header)\r\n"))
+        guard case .head(let head)? = try channel.readInbound(as: HTTPServerRequestPart.self) else {
+            Issue.record("no head")
+            return
+        }
+        #expect(head.headers["connection"].first == expected)
+        #expect(head.headers.contains(name: "expect") == (version == "1.1"))
+        _ = try channel.finish()
+    }
+
+    @Test("A client that waits for 100 gets it once, when its body is read") func continues() async throws {
+        let channel = NIOAsyncTestingChannel()
+        for (expectation, count) in [("100-Continue", 1), ("something", 0)] {
+            var head = HTTPRequest(method: .post, scheme: "http", authority: "localhost", path: "/")
+            head.headerFields[try #require(HTTPField.Name("Expect"))] = expectation
+            let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: "body"))).continuing(on: channel)
+            #expect(try await channel.readOutbound(as: HTTPResponsePart.self) == nil)
+            var chunks = 0
+            for try await _ in request.body { chunks += 1 }
+            #expect(chunks == 1)
+            var parts: [HTTPResponsePart] = []
+            while let part = try await channel.readOutbound(as: HTTPResponsePart.self) { parts.append(part) }
+            #expect(parts == Array(repeating: .head(HTTPResponse(status: .continue)), count: count))
+        }
+    }
+}
