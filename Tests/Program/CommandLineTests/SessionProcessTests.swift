@@ -86,6 +86,9 @@ struct SessionProcessTests {
         let again = try await start()
         // There is a subscription, and no storage server for it.
         #expect(try await again.get("/readyz").status == 503)
+        let status = try await run("admin", "status", "--data", folder.path + "/data")
+        #expect(status.field("Session subscriptions") == "1", "\(status.output)")
+        #expect(status.field("storage servers connected") == "0 of 1" && status.field("messages dropped") == "none", "\(status.output)")
         #expect(try await subscribe(account, device).contains("\"updated\":true"))
         #expect(await again.stop().status == 0)
         #expect(!(daemon.process.errors + again.process.errors).contains(device.token))
