@@ -247,6 +247,9 @@ struct Serve: ReportingCommand {
             Logger(label: "waku-push") { [logFormat] _ in LineLogHandler(format: logFormat, level: level) })
 
         let attachment = try attachment(of: plan.configuration.identity, logger: logger)
+        for (name, remedy) in Environment.unknownVariables {
+            logger.warning("unknown environment variable", metadata: ["variable": "\(name)", "remedy": "\(remedy)"])
+        }
         let posters = try plan.gorush.map { try ReplaceableGorush($0) }
         plan.configuration.setup = { [setup = setup(plan)] in
             var setup = setup
