@@ -11,6 +11,7 @@ import NodeAssembly
 import NodeMetrics
 import ServiceLifecycle
 import StatusServer
+import Storage
 import UnixSignals
 import Core
 import Waku
@@ -120,6 +121,7 @@ struct Serve: ReportingCommand {
         // With a failure the configuration is not used: the checks go on with any key.
         var configuration = ServerConfiguration(identity: keys.first ?? .generate(), dataPath: data)
         configuration.otherIdentities = Array(keys.dropFirst())
+        failures.check("data") { try DataFolder.check(data) }
         if let store = failures.check("store", body: { try StoreLocation(option: store) }) {
             configuration.store = store
             configuration.cluster = failures.check("cluster") { try clusterMember(on: store) } ?? nil

@@ -102,12 +102,7 @@ struct DoctorExamination {
         return try await AdminClient(folder: options.data).status()
     }
 
-    /// The data folder, or its nearest parent that exists.
-    private var nearestFolder: String {
-        var url = URL(fileURLWithPath: options.data)
-        while !FileManager.default.fileExists(atPath: url.path), url.path != "/" { url.deleteLastPathComponent() }
-        return url.path
-    }
+    private var nearestFolder: String { Serve.nearestFolder(to: options.data) }
 
     private func folder() -> DoctorFacts.Folder {
         let attributes = try? FileManager.default.attributesOfItem(atPath: options.data)
