@@ -140,7 +140,7 @@ final class SessionService: ProtocolService {
             }
         } catch {
             intake.stop()
-            throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another with --session-http")
+            throw NodeError(message: "\(address) \(ListenFailure.reason(error)) Choose another with --session-http")
         }
     }
 

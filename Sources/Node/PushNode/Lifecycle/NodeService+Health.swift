@@ -1,4 +1,5 @@
 import Delivery
+import HTTPService
 import NodeAPI
 import Logging
 import Storage
@@ -21,7 +22,7 @@ extension NodeService {
         do {
             try await server.run()
         } catch {
-            throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another with --http")
+            throw NodeError(message: "\(address) \(ListenFailure.reason(error)) Choose another with --http")
         }
     }
 
