@@ -247,11 +247,11 @@ struct Serve: ReportingCommand {
         plan.configuration.logLevel = level
         let logger = plan.configuration.recentErrors.counting(
             Logger(label: "waku-push") { [logFormat] _ in LineLogHandler(format: logFormat, level: level) })
-
-        let attachment = try attachment(of: plan.configuration.identity, logger: logger)
         for (name, remedy) in Environment.unknownVariables {
             logger.warning("unknown environment variable", metadata: ["variable": "\(name)", "remedy": "\(remedy)"])
         }
+
+        let attachment = try attachment(of: plan.configuration.identity, logger: logger)
         let posters = try plan.gorush.map { try ReplaceableGorush($0) }
         plan.configuration.setup = { [setup = setup(plan)] in
             var setup = setup
