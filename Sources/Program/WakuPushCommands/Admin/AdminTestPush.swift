@@ -105,7 +105,8 @@ extension Admin {
             }
             guard stored.registration.platform != .webPush else {
                 throw CommandFailure(
-                    .usage, "the device has a Web Push subscription, which gorush does not serve: waku-push doctor --test-push posts to one")
+                    .usage, "the device has a Web Push subscription, which gorush does not serve: waku-push doctor --test-push posts to one"
+                )
             }
             return notification(
                 to: stored.registration.deviceToken, on: stored.registration.platform ?? .apn, apnTopic: stored.registration.apnTopic,
