@@ -10,6 +10,7 @@ import NodeAssembly
 import NodeMetrics
 import ServiceLifecycle
 import StatusServer
+import Storage
 import UnixSignals
 import Core
 import Waku
@@ -122,6 +123,7 @@ struct Serve: ReportingCommand {
         // With a failure the configuration is not used: the checks go on with any key.
         var configuration = ServerConfiguration(identity: keys.first ?? .generate(), dataPath: data)
         configuration.otherIdentities = Array(keys.dropFirst())
+        failures.check("data") { try DataFolder.check(data) }
         if let store = failures.check("store", body: { try StoreLocation(option: store) }) {
             configuration.store = store
             configuration.cluster = failures.check("cluster") { try clusterMember(on: store) } ?? nil
@@ -247,6 +249,9 @@ struct Serve: ReportingCommand {
         plan.configuration.logLevel = level
         let logger = plan.configuration.recentErrors.counting(
             Logger(label: "waku-push") { [logFormat] _ in LineLogHandler(format: logFormat, level: level) })
+        for (name, remedy) in Environment.unknownVariables {
+            logger.warning("unknown environment variable", metadata: ["variable": "\(name)", "remedy": "\(remedy)"])
+        }
 
         let attachment = try attachment(of: plan.configuration.identity, logger: logger)
         let posters = try plan.gorush.map { try ReplaceableGorush($0) }

@@ -56,6 +56,13 @@ public enum WakuPushProgram {
         return name.hasPrefix("waku-push") ? help : help.replacing(/(^|[^\w\/.-])waku-push(?= [a-z-])/) { "\($0.1)\(name)" }
     }
 
+    /// ArgumentParser takes serve, whose options other commands have too, for a command above them.
+    private static func helpCommand(_ text: String) -> String {
+        ["config serve check", "config serve show", "serve doctor"].reduce(text) { text, wrong in
+            text.replacing(wrong, with: wrong.replacing("serve ", with: ""))
+        }
+    }
+
     /// Prints ArgumentParser's text: help and completion scripts on standard output, wrong usage on standard error.
     private static func report(_ error: any Error, of root: (some ParsableCommand).Type) -> Int32 {
         let code = root.exitCode(for: error)
@@ -72,7 +79,7 @@ public enum WakuPushProgram {
         }
         // An exit code without a message: the command has reported its failure.
         guard !message.isEmpty else { return code.rawValue }
-        let help = text.firstMatch(of: /See '(.+ --help)'/).map { " (see \($0.1))" } ?? ""
+        let help = text.firstMatch(of: /See '(.+ --help)'/).map { " (see \(helpCommand(String($0.1))))" } ?? ""
         // ArgumentParser lists alternatives on separate lines.
         CommandFailure.report(message.replacing(/\n[ -]*/, with: " ") + help)
         return code.rawValue

@@ -142,7 +142,7 @@ final class SessionService: RateLimitedService {
             }
         } catch {
             intake.stop()
-            throw NodeError(message: "can't listen on \(address): is another program using it? Choose another with --session-http")
+            throw NodeError(message: "can't listen on \(address): \(ListenFailure.reason(error)) Choose another with --session-http")
         }
     }
 

@@ -21,15 +21,7 @@ package final class DataFolder: Sendable {
         } catch {
             throw StoreError(code: .cannotCreate, message: "data folder \(path) can't be made: make it, or choose another by --data")
         }
-        let mode = (try? FileManager.default.attributesOfItem(atPath: URL(fileURLWithPath: path).resolvingSymlinksInPath().path))
-            .flatMap { $0[.posixPermissions] as? Int }
-        if let mode, mode & 0o002 != 0 {
-            throw StoreError(
-                code: .permission,
-                message:
-                    "data folder \(path) can be written to by everybody (mode 0\(String(mode, radix: 8))): chmod 700 \(path), or give a folder "
-                    + "in it by --data")
-        }
+        try Self.check(path)
         lock = open(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard lock >= 0 else {
             throw StoreError(code: .permission, message: "data folder \(path) can't be written to: give this user access to it")
@@ -38,6 +30,25 @@ package final class DataFolder: Sendable {
             // All properties are set by now: deinit closes the file.
             throw StoreError(
                 code: .locked, message: "data folder \(path) is in use by another waku-push: stop that one, or choose another by --data")
+        }
+    }
+
+    /// Checks what can be seen of the folder without making or locking it. A missing folder passes.
+    ///
+    /// - Throws: ``StoreError`` with `cannotCreate` or `permission`
+    package static func check(_ path: String) throws(StoreError) {
+        var isDirectory: ObjCBool = false
+        if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue {
+            throw StoreError(code: .cannotCreate, message: "data folder \(path) is a file: choose another by --data")
+        }
+        let mode = (try? FileManager.default.attributesOfItem(atPath: URL(fileURLWithPath: path).resolvingSymlinksInPath().path))
+            .flatMap { $0[.posixPermissions] as? Int }
+        if let mode, mode & 0o002 != 0 {
+            throw StoreError(
+                code: .permission,
+                message:
+                    "data folder \(path) can be written to by everybody (mode 0\(String(mode, radix: 8))): chmod 700 \(path), or give a folder "
+                    + "in it by --data")
         }
     }
 

@@ -328,7 +328,7 @@ extension PostgreSQLStore.Access {
     /// The programs that may hold the lock, and the remedy.
     fileprivate var others: String {
         switch self {
-        case .exclusive, .beside: "another waku-push: stop that one, or give another database"
+        case .exclusive, .beside: "another waku-push: stop that one, give another database, or give --cluster to all nodes that share it"
         case .shared: "a waku-push without --cluster: stop that one, or give another database"
         }
     }

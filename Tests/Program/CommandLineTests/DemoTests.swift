@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -13,6 +14,16 @@ struct DemoTests {
 
     @Test func sessionDemo() async throws {
         check(try await run(["session-demo"], program: ChildProcess.built("waku-push-bench")))
+    }
+
+    @Test func anInterruptedDemoLeavesNoFolder() async throws {
+        let folder = try TemporaryFolder()
+        let demo = try ChildProcess(["demo"], environment: ["TMPDIR": folder.path], limit: .seconds(120))
+        try await eventually { demo.lines.contains { $0.hasPrefix("Started the loopback relay") } || !demo.isRunning }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 1)
+        demo.send(SIGINT)
+        #expect(await demo.status == -SIGINT)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
     }
 
     private func check(_ demo: Ended) {

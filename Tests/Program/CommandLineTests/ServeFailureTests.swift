@@ -102,6 +102,13 @@ struct ServeFailureTests {
         #expect(ended.failure?.lowercased().contains("choose another") == true)
     }
 
+    /// An address for documentation, which no machine has.
+    @Test func addressOfAnotherMachine() async throws {
+        expect(
+            try await serve("--http", "192.0.2.1:9090"), 69,
+            "can't listen on 192.0.2.1:9090: this machine does not have this address. Choose another with --http")
+    }
+
     @Test func libp2pPortInUse() async throws {
         let server = try RawHTTPServer { _ in .hang }
         defer { server.stop() }

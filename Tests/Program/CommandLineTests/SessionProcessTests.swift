@@ -18,7 +18,10 @@ struct SessionProcessTests {
         key = try KeyFile(in: folder, "id.key")
         port = try freePort()
         #expect(try await run("session", "key", "new", "--out", folder.path + "/onion.key").status == 0)
-        try write("[]", to: nodes)
+        // A server to which there is no connection.
+        try write(
+            #"[{"pubkey_x25519":"\#(String(repeating: "ab", count: 32))","ip":"127.0.0.1","port":1,"swarm_id":"0000000000000001"}]"#,
+            to: nodes)
     }
 
     private func start() async throws -> Daemon {
@@ -29,7 +32,7 @@ struct SessionProcessTests {
                 key.path, "--data", folder.path + "/data", "--session-http", "127.0.0.1:\(port)", "--session-onion-key",
                 folder.path + "/onion.key", "--session-nodes", nodes,
             ], environment: [:], limit: .seconds(300), shell: nil)
-        // With subscriptions and without storage servers it does not become ready.
+        // With subscriptions and without a connected storage server it does not become ready.
         try await eventually {
             let health = HTTPRequest(method: "GET", url: "http://127.0.0.1:\(port)/healthz")
             if !process.isRunning { return true }
@@ -83,6 +86,9 @@ struct SessionProcessTests {
         let again = try await start()
         // There is a subscription, and no storage server for it.
         #expect(try await again.get("/readyz").status == 503)
+        let status = try await run("admin", "status", "--data", folder.path + "/data")
+        #expect(status.field("Session subscriptions") == "1", "\(status.output)")
+        #expect(status.field("storage servers connected") == "0 of 1" && status.field("messages dropped") == "none", "\(status.output)")
         #expect(try await subscribe(account, device).contains("\"updated\":true"))
         #expect(await again.stop().status == 0)
         #expect(!(daemon.process.errors + again.process.errors).contains(device.token))

@@ -21,6 +21,10 @@ struct AdminMigrateTests {
         let rows, leftBehind: [String: Int]
     }
 
+    private struct DoctorFinding: Decodable {
+        let check, verdict, text: String
+    }
+
     private let fixture: AdminFixture
     private let database: String
 
@@ -128,6 +132,17 @@ struct AdminMigrateTests {
         #expect(rotated.status == 65)
         #expect(rotated.failure?.hasPrefix("this store was moved to PostgreSQL (database ") == true, "\(rotated.errors)")
         #expect(try await migrate(to: database).failure?.hasPrefix("this store was moved to") == true)
+
+        let doctor = try await run("doctor", "--identity", fixture.server.path, "--data", fixture.data, "--json")
+        let findings = try doctor.json([DoctorFinding].self)
+        let finding = try #require(findings.first { $0.check == "database" })
+        #expect(finding.verdict == "fail" && finding.text.hasPrefix("this store was moved to"), "\(finding)")
+        let backup = fixture.folder.path + "/backup"
+        let backedUp = try await fixture.admin("backup", backup)
+        #expect(backedUp.status == 0 && backedUp.failure?.contains("this store was moved to") == true, "\(backedUp.errors)")
+        let restored = try await run(
+            "admin", "restore", backup, "--data", fixture.folder.path + "/restored", "--identity", fixture.server.path)
+        #expect(restored.status == 0 && restored.failure?.contains("this store was moved to") == true, "\(restored.errors)")
 
         // Back into the same folder, whose rows it replaces.
         let back = try await migrate(to: fixture.data, from: database)

@@ -29,6 +29,35 @@ struct AdminTests {
             ])
     }
 
+    @Test func idsThatAreNotWaitingAreReported() async throws {
+        struct Report: Decodable, Equatable {
+            let count: Int
+            let trial: Bool?
+        }
+        let fixture = try await AdminFixture()
+        let trial = try await fixture.admin("outbox", "drop", "1", "17", "--json")
+        #expect(try trial.json() == Report(count: 1, trial: true))
+        #expect(trial.status == 0 && trial.failure?.hasPrefix("warning: 1 of 2 ids are not waiting") == true, "\(trial.errors)")
+        let unknown = try await fixture.admin("outbox", "drop", "17", "--yes")
+        #expect(unknown.status == 65 && unknown.failure?.hasPrefix("this id is not waiting") == true, "\(unknown.errors)")
+        let dropped = try await fixture.admin("outbox", "drop", "1", "--yes", "--json")
+        #expect(try dropped.json() == Report(count: 1, trial: nil))
+        #expect(dropped.status == 0 && dropped.errors.isEmpty)
+    }
+
+    @Test func aTrialRemovalSaysSo() async throws {
+        struct Row: Decodable {
+            let trial: Bool?
+        }
+        let fixture = try await AdminFixture()
+        let remove = ["registrations", "remove", fixture.carol.keyHash.hex, "--json"]
+        func rows(_ more: String...) async throws -> [Row] {
+            try await run(["admin"] + remove + more + ["--data", fixture.data]).json()
+        }
+        #expect(try await rows().map(\.trial) == [true])
+        #expect(try await rows("--yes").map(\.trial) == [nil])
+    }
+
     private struct TracedRow: Decodable, Equatable {
         let state, `protocol`: String
         let keyHash, installation: String?

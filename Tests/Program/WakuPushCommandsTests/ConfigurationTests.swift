@@ -33,6 +33,24 @@ struct ConfigurationTests {
         #expect(ended.status == 0, "\(ended.errors)")
     }
 
+    @Test func variablesOfNoOptionAreWarnedOf() async throws {
+        let environment = [
+            "WAKU_PUSH_POLL_INTERVALL": "1s", "WAKU_PUSH_STATUS_V0.1": "true", "WAKU_PUSH_UNRELATED_WORD": "1",
+            // Those of an option, of another program and of Kubernetes.
+            "WAKU_PUSH_POLL_INTERVAL": "1s", "WAKU_PUSHER": "1", "WAKU_PUSH_SERVICE_HOST": "10.0.0.1",
+            "WAKU_PUSH_SERVICE_PORT_HTTP": "9090", "WAKU_PUSH_PORT": "tcp://10.0.0.1:9090", "WAKU_PUSH_PORT_9090_TCP_ADDR": "10.0.0.1",
+        ]
+        let ended = try await check("payload-profile: private", environment: environment)
+        #expect(ended.status == 0)
+        let prefix = "waku-push: warning: the environment variable "
+        #expect(
+            ended.errors.split(separator: "\n").map(String.init) == [
+                prefix + "WAKU_PUSH_POLL_INTERVALL belongs to no option: did you mean WAKU_PUSH_POLL_INTERVAL?",
+                prefix + "WAKU_PUSH_STATUS_V0.1 belongs to no option: did you mean WAKU_PUSH_STATUS_V0_1?",
+                prefix + "WAKU_PUSH_UNRELATED_WORD belongs to no option: waku-push config show lists all options",
+            ])
+    }
+
     @Test func showPrintsValuesAndSources() async throws {
         try write("0x" + String(repeating: "ab", count: 64) + " # a hash\n\n# nobody\n\(key.publicKey)\n", to: folder.path + "/keys")
         try write("secret\n", to: folder.path + "/token")

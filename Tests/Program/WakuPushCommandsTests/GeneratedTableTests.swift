@@ -61,8 +61,9 @@ struct GeneratedTableTests {
             meaning.removeSubrange(end.range)
         }
         if isFlag { standard = standard == "--\(name)" ? "on" : "off" }
+        let variable = "WAKU_PUSH_" + name.uppercased().replacing("-", with: "_").replacing(".", with: "_")
         return [
-            isFlag ? "`--[no-]\(name)`" : "`--\(name)`", "`WAKU_PUSH_\(name.uppercased().replacing("-", with: "_"))`",
+            isFlag ? "`--[no-]\(name)`" : "`--\(name)`", "`\(variable)`",
             standard.map { "`\($0)`" } ?? "–", meaning.replacing("|", with: "\\|"),
         ]
     }

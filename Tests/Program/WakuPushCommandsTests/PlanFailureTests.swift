@@ -54,6 +54,35 @@ struct PlanFailureTests {
         }
     }
 
+    /// `serve` refuses the same.
+    @Test func theDataFolderIsLookedAt() async throws {
+        try write("a file", to: folder.path + "/file")
+        expect(try await check("--data", folder.path + "/file"), 73, "data folder \(folder.path)/file is a file")
+        let shared = folder.path + "/shared"
+        try FileManager.default.createDirectory(atPath: shared, withIntermediateDirectories: false)
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: shared)
+        expect(try await check("--data", shared), 77, "data folder \(shared) can be written to by everybody (mode 0777)")
+        // Another user may be able to.
+        let below = try await check("--data", folder.path + "/file/data")
+        #expect(below.status == 0)
+        #expect(below.errors.contains("warning: data folder \(folder.path)/file/data can't be made by this user"), "\(below.errors)")
+    }
+
+    @Test func listenersHaveDifferentAddresses() async throws {
+        expect(
+            try await check("--http", "127.0.0.1:8645"), 64,
+            "--loopback-listen has the address of --http, 127.0.0.1:8645: give them different ports")
+        #expect(try await check("--http", "127.0.0.1:8645", "--relay", "http://127.0.0.1:9000").status == 0)
+        #expect(try await check("--http", "127.0.0.1:0", "--loopback-listen", "127.0.0.1:0").status == 0)
+    }
+
+    @Test(arguments: [["config", "check"], ["config", "show"], ["doctor"], ["serve"]])
+    func unknownOptionsNameTheHelpOfTheirCommand(command: [String]) async throws {
+        let ended = try await run(command + ["--no-such-option"])
+        #expect(ended.status == 64)
+        #expect(ended.failure?.contains("(see waku-push \(command.joined(separator: " ")) --help)") == true, "\(ended.errors)")
+    }
+
     @Test func anIdentityIsNeeded() async throws {
         expect(
             try await run("config", "check"), 64, "--identity is missing: make a key with waku-push identity new --out id.key")

@@ -63,9 +63,13 @@ struct SessionCommandTests {
         #expect(ended.status == 77 && ended.failure?.contains("chmod 600") == true)
     }
 
+    /// A storage server to which nobody connects.
+    private static let nodesText =
+        #"[{"pubkey_x25519":"\#(String(repeating: "ab", count: 32))","ip":"127.0.0.1","port":1,"swarm_id":"0000000000000001"}]"#
+
     @Test func sessionIsSwitchedOnWithItsOptions() async throws {
         _ = try await newKey()
-        try write("[]", to: nodes)
+        try write(Self.nodesText, to: nodes)
         let session = ["--session-http", "127.0.0.1:3000", "--session-onion-key", onionKey]
         func check(_ more: String...) async throws -> Ended {
             try await run(["config", "check", "--identity", key.path] + session + more)
@@ -78,9 +82,11 @@ struct SessionCommandTests {
         #expect(try await check("--session-oxend", "http://oxend").status == 64)
         #expect(try await check("--session-nodes", nodes, "--session-renewal", "60m").failure?.contains("--session-renewal") == true)
         #expect(try await check("--session-nodes", nodes, "--session-apns-topic", "a b").status == 64)
-        try write("{}", to: nodes)
-        let broken = try await check("--session-nodes", nodes)
-        #expect(broken.status == 65 && broken.failure?.contains("nodes file \(nodes)") == true)
+        for text in ["{}", "[]"] {
+            try write(text, to: nodes)
+            let broken = try await check("--session-nodes", nodes)
+            #expect(broken.status == 65 && broken.failure?.contains("nodes file \(nodes)") == true)
+        }
     }
 
     @Test func optionsOfSessionNeedItsAddress() async throws {
@@ -93,7 +99,7 @@ struct SessionCommandTests {
 
     @Test func optionsOfSessionAreReadFromTheEnvironmentAndTheFile() async throws {
         _ = try await newKey()
-        try write("[]", to: nodes)
+        try write(Self.nodesText, to: nodes)
         let environment = [
             "WAKU_PUSH_SESSION_HTTP": "127.0.0.1:3000", "WAKU_PUSH_SESSION_ONION_KEY": onionKey, "WAKU_PUSH_SESSION_NODES": nodes,
         ]

@@ -1,4 +1,5 @@
 import Delivery
+import HTTPService
 import NodeAPI
 import Logging
 import Storage
@@ -21,7 +22,7 @@ extension NodeService {
         do {
             try await server.run()
         } catch {
-            throw NodeError(message: "can't listen on \(address): is another program using it? Choose another with --http")
+            throw NodeError(message: "can't listen on \(address): \(ListenFailure.reason(error)) Choose another with --http")
         }
     }
 

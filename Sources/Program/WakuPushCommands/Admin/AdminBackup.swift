@@ -31,6 +31,9 @@ extension Admin {
             let inspection = try await audited(.backup) {
                 try StoreBackup.write(store, to: file, storageKey: identity.map(Sealer.storageKey))
             }
+            if let obstacle = try store.read(StoreTransfer.obstacle()) {
+                CommandFailure.report("warning: the backup is of a store that no daemon uses: \(obstacle)")
+            }
             let bytes = (try? FileManager.default.attributesOfItem(atPath: file)[.size] as? Int) ?? 0
             if admin.json { return try Output.json(Report(file: file, bytes: bytes, inspection: inspection)) }
             Output.line("backup written to \(file), \(bytes / 1024) KiB")
@@ -73,6 +76,12 @@ extension Admin {
             let inspection = try await audited(.restore) {
                 try StoreBackup.restore(file, into: locked, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts)
             }
+            // A backup of an older version is brought up to date at the daemon's start.
+            let restored = try? NodeAssembly.existingStore(in: folder, of: identity)
+            if let obstacle = try restored?.read(StoreTransfer.obstacle()) {
+                CommandFailure.report("warning: serve refuses it: \(obstacle)")
+            }
+            try restored?.close()
             if admin.json { return try Output.json(inspection) }
             Output.line("restored from \(file)")
             Output.fields(inspection.fields)

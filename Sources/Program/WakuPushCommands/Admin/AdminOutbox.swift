@@ -62,6 +62,18 @@ struct OutboxSelection: ParsableArguments {
     @Argument(help: "Ids, as printed by outbox list.") var ids: [Int64] = []
     @Flag(help: "All waiting notifications.") var all = false
 
+    /// Reports ids that were not found: those of notifications that have ended, or are being posted.
+    ///
+    /// - Parameter count: the number of notifications that were found.
+    /// - Throws: ``CommandFailure`` if there is none.
+    func report(found count: Int) throws(CommandFailure) {
+        let missing = Set(ids).count - count
+        guard !all, missing > 0 else { return }
+        let reason = "not waiting: see waku-push admin outbox list"
+        guard count > 0 else { throw CommandFailure(.data, "\(missing == 1 ? "this id is" : "these ids are") \(reason)") }
+        CommandFailure.report("warning: \(missing) of \(Set(ids).count) ids are \(reason)")
+    }
+
     func selected() throws(CommandFailure) -> AdminAPI.Selection {
         guard all == ids.isEmpty else { throw CommandFailure(.usage, "give ids, as printed by outbox list, or --all") }
         return AdminAPI.Selection(ids: all ? nil : ids)
@@ -81,8 +93,8 @@ extension Admin.Outbox {
         func execute() async throws {
             let selected = try selection.selected()
             let count: AdminAPI.Count = try await client().post("/outbox/retry", selected)
-            if admin.json { return try Output.json(count) }
-            Output.line("\(count.count) notifications are retried now.")
+            if admin.json { try Output.json(count) } else { Output.line("\(count.count) notifications are retried now.") }
+            try selection.report(found: count.count)
         }
     }
 
@@ -98,9 +110,19 @@ extension Admin.Outbox {
 
         func execute() async throws {
             let selected = try selection.selected()
-            let count = AdminAPI.Count(count: yes ? try await drop(selected) : try waiting(selected).count)
-            if admin.json { return try Output.json(count) }
-            Output.line(yes ? "\(count.count) notifications dropped." : "\(count.count) notifications would be dropped: repeat with --yes.")
+            let count = yes ? try await drop(selected) : try waiting(selected).count
+            if admin.json {
+                try Output.json(Report(count: count, trial: yes ? nil : true))
+            } else {
+                Output.line(yes ? "\(count) notifications dropped." : "\(count) notifications would be dropped: repeat with --yes.")
+            }
+            try selection.report(found: count)
+        }
+
+        private struct Report: Encodable {
+            let count: Int
+            /// Nothing was dropped; nil otherwise.
+            let trial: Bool?
         }
 
         private func waiting(_ selection: AdminAPI.Selection) throws -> [Int64] {

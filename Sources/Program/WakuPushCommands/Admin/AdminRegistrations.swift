@@ -158,9 +158,13 @@ extension Admin.Registrations {
             }
             guard !rows.isEmpty || !records.isEmpty || !added.isEmpty else { throw CommandFailure(.data, "no registration to remove") }
             if admin.json {
-                let registrations = rows.map { RegistrationRow($0) } + added.map { RegistrationRow($0) }
-                guard registeredWith != nil else { return try Output.json(registrations) }
-                return try Output.json(Removed(registrations: registrations, records: records.map(RecordRow.init)))
+                var registrations = rows.map { RegistrationRow($0) } + added.map { RegistrationRow($0) }
+                guard registeredWith != nil else {
+                    for index in registrations.indices where !yes { registrations[index].trial = true }
+                    return try Output.json(registrations)
+                }
+                return try Output.json(
+                    Removed(registrations: registrations, records: records.map(RecordRow.init), trial: yes ? nil : true))
             }
             for record in records { Output.line("\(yes ? "removed" : "would remove") \(record.keyHash.hex.prefix(16))… (version 0.1)") }
             for row in rows {
@@ -177,6 +181,8 @@ extension Admin.Registrations {
             let registrations: [RegistrationRow]
             /// Of version 0.1.
             let records: [RecordRow]
+            /// Nothing was removed; nil otherwise.
+            let trial: Bool?
         }
 
         /// - Throws: ``CommandFailure`` unless the database has served this identity beside others.
@@ -204,6 +210,8 @@ struct RegistrationRow: Encodable {
     let `protocol`: String?
     /// The time until which the row stays; nil for Status, whose rows have no end.
     let ends: String?
+    /// Of a removal: the row was not removed. nil otherwise.
+    var trial: Bool?
 
     init(_ added: AddedRegistration) {
         identity = nil

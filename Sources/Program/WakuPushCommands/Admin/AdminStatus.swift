@@ -106,6 +106,13 @@ private struct Overview: Encodable {
             stored.append(("next expires", "in \(max(0, first.timeIntervalSinceNow).inWords)"))
         }
         Output.fields(stored)
+        let shown = Set((about + identities).map(\.0))
+        for proto in live.protocols ?? [] {
+            let facts = proto.facts.filter { !shown.contains($0.name) }.map { ($0.name, $0.value) }
+            guard !facts.isEmpty else { continue }
+            Output.line()
+            Output.fields([("protocol", proto.name)] + facts)
+        }
         guard !live.counters.isEmpty else { return }
         Output.line()
         Output.fields(live.counters.sorted { $0.key < $1.key }.map { ($0.key, String($0.value)) })

@@ -103,6 +103,11 @@ extension Admin {
             guard found.count == 1 else {
                 throw CommandFailure(.usage, "\(found.count) devices are registered: choose one with --installation")
             }
+            guard stored.registration.platform != .webPush else {
+                throw CommandFailure(
+                    .usage, "the device has a Web Push subscription, which gorush does not serve: waku-push doctor --test-push posts to one"
+                )
+            }
             return notification(
                 to: stored.registration.deviceToken, on: stored.registration.platform ?? .apn, apnTopic: stored.registration.apnTopic,
                 of: stored.key)

@@ -89,6 +89,11 @@ extension Serve {
 
     /// Checks addresses one by one; the attachment checks the whole.
     func checkRelays(_ failures: ConfigurationFailures) {
+        if servesLoopback, http.address == loopbackListen.address, http.address.port != 0 {
+            failures.check("loopback-listen") {
+                throw CommandFailure(.usage, "--loopback-listen has the address of --http, \(http): give them different ports")
+            }
+        }
         failures.checkEach("relay", relay) { name in
             guard name != "loopback" else { return }
             if name.hasPrefix("/") { _ = try RelayTargets.peer(name) } else { _ = try NodeAddress(name) }
@@ -140,6 +145,10 @@ extension Serve {
                 ServeOption.place(of: "otlp"),
                 "\(what) cross the network unencrypted to the collector: give --otlp an https:// URL, or run a collector on this machine")
         }
+        let parent = Self.nearestFolder(to: data)
+        if !FileManager.default.fileExists(atPath: data), access(parent, W_OK | X_OK) != 0 {
+            warn(ServeOption.place(of: "data"), "data folder \(data) can't be made by this user: make it for the daemon's user")
+        }
         let names = plan.configuration.httpHosts
         let listeners = [("http", http.address)] + (servesLoopback ? [("loopback-listen", loopbackListen.address)] : [])
         for (option, address) in listeners where !Self.isLoopback(address.host) && names.isEmpty {
@@ -178,6 +187,9 @@ extension Serve {
                 "--unknown-hold is not below --max-request-age: notifications that are held expire before they are posted; give a shorter hold"
             )
         }
+        for (name, remedy) in Environment.unknownVariables {
+            warn(nil, "the environment variable \(name) belongs to no option: \(remedy)")
+        }
         return warnings
     }
 
@@ -205,6 +217,13 @@ extension Serve {
     }
 
     private var servesLoopback: Bool { hasRelay && (relay.isEmpty && network.fleet.isEmpty || relay.contains("loopback")) }
+
+    /// The folder, or its nearest parent that exists.
+    static func nearestFolder(to path: String) -> String {
+        var url = URL(fileURLWithPath: path)
+        while !FileManager.default.fileExists(atPath: url.path), url.path != "/" { url.deleteLastPathComponent() }
+        return url.path
+    }
 
     /// Whether a URL is plain HTTP to another machine.
     private static func isPlain(_ url: String) -> Bool {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import CurlClient
 import Delivery
+import Dispatch
 import Foundation
 
 struct Demo: ReportingCommand {
@@ -32,6 +33,8 @@ struct Demo: ReportingCommand {
         let folder = NSTemporaryDirectory() + "waku-push-demo-" + UUID().uuidString
         guard mkdir(folder, 0o700) == 0 else { throw CommandFailure(.cannotCreate, "folder \(folder) can't be made") }
         defer { try? FileManager.default.removeItem(atPath: folder) }
+        let removal = Self.removeOnSignal(folder)
+        defer { removal.forEach { $0.cancel() } }
         if webPush { return try await WebPushDemo.run(in: folder) }
         let gorush = GorushStandIn()
         try await DemoStage.run(in: folder, receiver: { try await gorush.run() }) { _ in
@@ -39,6 +42,22 @@ struct Demo: ReportingCommand {
             return ([GorushEndpoint(try GorushClient(client: CurlClient(), url: url))], "a fake gorush at \(url)")
         } _: { stage in
             try await DemoScript(stage: stage, gorush: gorush).run()
+        }
+    }
+
+    /// Ends the process on SIGINT and SIGTERM, after removing the folder, in which the keys are.
+    private static func removeOnSignal(_ folder: String) -> [any DispatchSourceSignal] {
+        [SIGINT, SIGTERM].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            source.setEventHandler {
+                try? FileManager.default.removeItem(atPath: folder)
+                // Ends as without the handler, for shells that look at the cause.
+                signal(number, SIG_DFL)
+                kill(getpid(), number)
+            }
+            source.activate()
+            return source
         }
     }
 }

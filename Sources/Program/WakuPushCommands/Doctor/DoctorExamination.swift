@@ -102,12 +102,7 @@ struct DoctorExamination {
         return try await AdminClient(folder: options.data).status()
     }
 
-    /// The data folder, or its nearest parent that exists.
-    private var nearestFolder: String {
-        var url = URL(fileURLWithPath: options.data)
-        while !FileManager.default.fileExists(atPath: url.path), url.path != "/" { url.deleteLastPathComponent() }
-        return url.path
-    }
+    private var nearestFolder: String { Serve.nearestFolder(to: options.data) }
 
     private func folder() -> DoctorFacts.Folder {
         let attributes = try? FileManager.default.attributesOfItem(atPath: options.data)
@@ -123,8 +118,7 @@ struct DoctorExamination {
         do throws(StoreError) {
             guard try DatabaseFile.exists(at: path) else { return .missing }
             let inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts, isThorough: false)
-            let statistics = try NodeAssembly.existingStore(in: options.data, of: identity).read(Registrations.statistics())
-            return .inspected(inspection, statistics)
+            return try inspected(inspection, in: try NodeAssembly.existingStore(in: options.data, of: identity))
         } catch {
             return .unusable(error.message)
         }
@@ -135,10 +129,17 @@ struct DoctorExamination {
             let store = try PostgreSQLStore(existing: address, storageKey: key, parts: NodeAssembly.parts)
             try CommitTest.run(at: address, within: Self.databaseLimit)
             let inspection = try store.inspect(isUnsealing: key != nil, limit: StoreInspection.sampleSize)
-            return .inspected(inspection, try store.read(Registrations.statistics()))
+            return try inspected(inspection, in: store)
         } catch {
             return error.code == .missing ? .missing : .unusable(error.message)
         }
+    }
+
+    /// A store that was moved away, or into which a move was interrupted, is not used by serve.
+    private func inspected(_ inspection: StoreInspection, in store: any Store) throws(StoreError) -> DoctorFacts.Database {
+        if let obstacle = try store.read(StoreTransfer.obstacle()) { return .unusable(obstacle) }
+        return .inspected(
+            inspection, try store.read(Registrations.statistics()), ofProtocols: try NodeAssembly.storedCounts(in: store))
     }
 
     // MARK: The relay

@@ -18,7 +18,8 @@ struct DoctorFacts: Sendable {
         /// No daemon has run yet.
         case missing
         case unusable(String)
-        case inspected(StoreInspection, RegistrationStatistics)
+        /// - ofProtocols: rows of other protocols than Status.
+        case inspected(StoreInspection, RegistrationStatistics, ofProtocols: [StoredCount] = [])
     }
 
     enum SelfTest: Hashable, Sendable {

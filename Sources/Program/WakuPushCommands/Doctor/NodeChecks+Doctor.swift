@@ -48,7 +48,7 @@ extension NodeChecks {
         switch database {
         case .missing: return Finding("database", .ok, "none yet: the daemon creates it")
         case .unusable(let reason): return Finding("database", .fail, reason)
-        case .inspected(let inspection, let statistics):
+        case .inspected(let inspection, let statistics, let ofProtocols):
             let remedy = "waku-push admin check has the details; restore a backup"
             if let problem = inspection.problems.first { return Finding("database", .fail, "damaged: \(problem)", remedy: remedy) }
             let unreadable = inspection.unreadableCount
@@ -58,7 +58,8 @@ extension NodeChecks {
                     "database", .warn, "a rotation of the storage key was interrupted", remedy: "waku-push admin rotate-storage-key again")
             }
             let opened = inspection.rows == nil ? "rows not decrypted" : "all rows decrypted"
-            return Finding("database", .ok, "intact, \(opened), \(statistics.installations) installations")
+            let others = ofProtocols.compactMap { stored in stored.count > 0 ? stored.name.map { ", \(stored.count) \($0)" } : nil }
+            return Finding("database", .ok, "intact, \(opened), \(statistics.installations) installations" + others.joined())
         }
     }
 
@@ -76,7 +77,9 @@ extension NodeChecks {
             return Finding("daemon", .warn, "\(text); \(reasons)", remedy: warnings.compactMap(\.remedy).first)
         }
         let reasons = failing.map { "\($0.check): \($0.text)" }.joined(separator: "; ")
-        return Finding("daemon", .fail, "not ready: \(reasons)", remedy: failing.compactMap(\.remedy).first)
+        // That of gorush is to run this very command, whose other rows say more.
+        let remedy = failing.compactMap(\.remedy).first { !$0.hasPrefix("run waku-push doctor") }
+        return Finding("daemon", .fail, "not ready: \(reasons)", remedy: remedy)
     }
 
     private static let clusterChecks = ["cluster", "standbys", "nodes"]

@@ -16,7 +16,7 @@ extension NodeChecks {
             ]
         }
         var statistics: RegistrationStatistics?
-        if case .inspected(_, let found) = facts.database { statistics = found }
+        if case .inspected(_, let found, _) = facts.database { statistics = found }
         return [answer(name, of: gorush, status: status), post(gorush.dryPost, of: name)]
             + (gorush.configuration.map {
                 [platforms($0, statistics, of: endpoint.rule), verdicts($0, takesFeedback: facts.takesFeedback, of: name)]

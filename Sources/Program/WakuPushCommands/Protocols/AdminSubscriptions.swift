@@ -18,7 +18,7 @@ extension Admin {
 
 /// Selects subscriptions.
 struct SubscriptionFilterOptions: ParsableArguments {
-    @Option(help: "apns, apns-sandbox, firebase or huawei.") var service: PushServiceArgument?
+    @Option(help: "apns, apns-sandbox, firebase, huawei or webpush.") var service: PushServiceArgument?
     @Option(help: "Signed longer ago than this, for example 10d.") var olderThan: DurationArgument?
     @Option(help: "Signed within this time, for example 24h.") var newerThan: DurationArgument?
 

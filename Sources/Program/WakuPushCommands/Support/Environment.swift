@@ -35,6 +35,22 @@ enum Environment {
         "WAKU_PUSH_" + option.uppercased().replacing("-", with: "_").replacing(".", with: "_")
     }
 
+    /// Variables with the prefix of options that belong to none, with a remedy each.
+    static var unknownVariables: [(name: String, remedy: String)] {
+        let known = Set((ServeOption.names.union(["config", "client-identity"])).map(name))
+        return Invocation.current.environment.keys.sorted().compactMap { variable in
+            guard variable.hasPrefix("WAKU_PUSH_"), !known.contains(variable), !isOfKubernetes(variable) else { return nil }
+            let plain = variable.replacing(".", with: "_")
+            let meant = known.contains(plain) ? plain : ConfigurationFile.nearest(to: variable, among: known)
+            return (variable, meant.map { "did you mean \($0)?" } ?? "waku-push config show lists all options")
+        }
+    }
+
+    /// Whether Kubernetes sets the variable in its pods, for a service named waku-push or beginning with that.
+    private static func isOfKubernetes(_ variable: String) -> Bool {
+        variable.contains(/_SERVICE_(HOST|PORT)(_|$)|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$/)
+    }
+
     /// An option's values and their source, in the words of an operator.
     static func setting(_ option: String) -> (values: [String], source: String)? {
         let variable = name(of: option)

@@ -10,7 +10,9 @@ package enum StorageServerFile {
         package var description: String { "nodes file \(path): \(reason)" }
     }
 
-    /// Reads the file. Blocks, so it must not run on the cooperative pool.
+    /// Reads the file. One without a usable server is refused, as no subscription could be monitored.
+    ///
+    /// Blocks, so it must not run on the cooperative pool.
     package static func read(_ path: String) throws(Failure) -> StorageServerList {
         // O_NONBLOCK: does not wait for a writer if the file is a pipe.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -26,7 +28,9 @@ package enum StorageServerFile {
             throw Failure(path: path, reason: "it can't be read")
         }
         do throws(StorageServerList.Malformed) {
-            return try StorageServerList(parsingFile: [UInt8](data))
+            let list = try StorageServerList(parsingFile: [UInt8](data))
+            guard !list.servers.isEmpty else { throw StorageServerList.Malformed(description: "it lists no storage server") }
+            return list
         } catch {
             throw Failure(path: path, reason: error.description)
         }

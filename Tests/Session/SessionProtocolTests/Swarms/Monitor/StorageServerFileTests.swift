@@ -19,6 +19,13 @@ import Testing
         #expect(throws: StorageServerFile.Failure(path: path, reason: "No such file or directory")) { try StorageServerFile.read(path) }
         try Data("{".utf8).write(to: URL(fileURLWithPath: path))
         #expect(throws: StorageServerFile.Failure(path: path, reason: "not JSON")) { try StorageServerFile.read(path) }
+        let unusable = #"[{"pubkey_x25519":"\#(String(repeating: "ab", count: 32))","ip":"","port":22,"swarm_id":"00000000000000ff"}]"#
+        for text in ["[]", unusable] {
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+            #expect(throws: StorageServerFile.Failure(path: path, reason: "it lists no storage server")) {
+                try StorageServerFile.read(path)
+            }
+        }
         #expect(throws: StorageServerFile.Failure(path: folder.path, reason: "not a regular file")) {
             try StorageServerFile.read(folder.path)
         }

@@ -374,7 +374,7 @@ struct SubscriptionMonitorTests {
         let client = try test.client()
         test.subscribe(client)
         try await test.asked(0, client)
-        for (number, text) in ["[{", "{}", "[{}]"].enumerated() {
+        for (number, text) in ["[{", "{}", "[{}]", "[]"].enumerated() {
             try Data(text.utf8).write(to: URL(fileURLWithPath: test.nodesPath))
             test.monitor.reloadServers()
             try await eventually {
