@@ -22,7 +22,7 @@ struct MetricTests {
             #expect(series.labels.map { type(of: $0).labelName } == series.metric.labels.map { $0.labelName }, "\(counter)")
             #expect(zip(series.labels, series.metric.labels).allSatisfy { type(of: $0) == $1 }, "\(counter)")
             #expect(series.metric.name.hasSuffix("_total"))
-            #expect(known.insert([series.metric.name] + series.labels.map { $0.rawValue }).inserted, "\(counter)")
+            #expect(known.insert([series.metric.name] + series.labels.map { $0.labelValue }).inserted, "\(counter)")
         }
     }
 
