@@ -76,9 +76,8 @@ extension Admin {
             let inspection = try await audited(.restore) {
                 try StoreBackup.restore(file, into: locked, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts)
             }
-            if admin.json { return try Output.json(inspection) }
-            Output.line("restored from \(file)")
-            Output.fields(inspection.fields)
+            if !admin.json { Output.line("restored from \(file)") }
+            try inspection.print(asJSON: admin.json)
         }
     }
 
@@ -106,7 +105,7 @@ extension Admin {
             if file == nil, case .postgreSQL(let address) = try admin.location() { return try check(address, key) }
             let path = file ?? DataFolder.databasePath(in: folder)
             let inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts)
-            if admin.json { try Output.json(inspection) } else { Output.fields(inspection.fields) }
+            try inspection.print(asJSON: admin.json)
             guard inspection.isWhole else {
                 throw CommandFailure(.data, "the database at \(path) is damaged: restore a backup (waku-push admin restore)")
             }
@@ -115,7 +114,7 @@ extension Admin {
         private func check(_ address: PostgreSQLAddress, _ key: SymmetricKey?) throws {
             let store = try PostgreSQLStore(existing: address, storageKey: key, parts: NodeAssembly.parts)
             let inspection = try store.inspect(isUnsealing: key != nil, limit: nil)
-            if admin.json { try Output.json(inspection) } else { Output.fields(inspection.fields) }
+            try inspection.print(asJSON: admin.json)
             guard inspection.isWhole else {
                 throw CommandFailure(.data, "PostgreSQL (\(address)) has damaged rows: restore a backup (pg_restore)")
             }
@@ -176,8 +175,8 @@ extension Admin {
     }
 }
 
-extension StoreInspection {
-    fileprivate var fields: [(String, String)] {
+extension StoreInspection: FieldsReport {
+    var fields: [(String, String)] {
         var fields = [("integrity", problems.isEmpty ? "ok" : "damaged: " + problems.joined(separator: "; "))]
         for (name, rows) in (rows ?? [:]).sorted(by: { $0.key > $1.key }) {
             fields.append(
