@@ -27,11 +27,8 @@ extension IdentityCommand {
 }
 
 /// The public half of a VAPID key.
-struct VAPIDOverview: Encodable {
+struct VAPIDOverview: FieldsReport {
     let publicKey: String
 
-    func print(asJSON: Bool) throws {
-        if asJSON { return try Output.json(self) }
-        Output.fields([("VAPID public key", publicKey)])
-    }
+    var fields: [(String, String)] { [("VAPID public key", publicKey)] }
 }

@@ -101,7 +101,7 @@ struct KeyFormOptions: ParsableArguments {
 }
 
 /// The public key of an identity, its hash and its topics.
-struct IdentityOverview: Encodable {
+struct IdentityOverview: FieldsReport {
     let publicKey: String
     let compressedPublicKey: String
     let keyHash: String
@@ -116,11 +116,10 @@ struct IdentityOverview: Encodable {
         partitionedTopic = ContentTopic(TopicTag(of: StatusTopics.partitioned(key))).rawValue
     }
 
-    func print(asJSON: Bool) throws {
-        if asJSON { return try Output.json(self) }
-        Output.fields([
+    var fields: [(String, String)] {
+        [
             ("public key", publicKey), ("compressed", compressedPublicKey), ("key hash", keyHash),
             ("personal topic", personalTopic), ("partitioned topic", partitionedTopic),
-        ])
+        ]
     }
 }

@@ -1,3 +1,4 @@
+import Delivery
 import Foundation
 import HTTPTypes
 import Hummingbird
@@ -54,12 +55,11 @@ struct AdminResponder: HTTPResponder {
         case .health: return try Self.answer(AdminAPI.Health(obstacles: node.obstacles))
         case .peers: return try Self.answer(node.peers)
         case .limits: return try Self.answer(node.limits)
-        case .setup: return try Self.answer(node.setup())
+        case .setup: return try Self.answer(node.configuration.setup())
         case .selfTest: return try Self.answer(await node.selfTest())
-        case .inspectGorush: return try Self.answer(await node.inspectGorush())
-        case .testPush: return try await Self.answer(request) { (push: AdminAPI.TestPush) in await node.testPush(push) }
-        case .testWebPush:
-            return try await Self.answer(request) { (test: AdminAPI.WebPushTest) in await node.testWebPush(test) }
+        case .inspectGorush: return try Self.answer(await node.configuration.inspectGorush())
+        case .testPush: return try await Self.answer(request, node.configuration.testPush)
+        case .testWebPush: return try await Self.answer(request, node.testWebPush)
         case .drain:
             return try await Self.answer(request) { (body: AdminAPI.Drain) in
                 await node.setDrain(body.isOn)
@@ -72,10 +72,12 @@ struct AdminResponder: HTTPResponder {
                 return AdminAPI.LogLevel(level: before.rawValue)
             }
         case .outboxRetry:
-            return try await Self.answer(request) { (selection: AdminAPI.Selection) in AdminAPI.Count(count: node.retry(selection.ids)) }
+            return try await Self.answer(request) { (selection: AdminAPI.Selection) in
+                AdminAPI.Count(count: node.delivery.retry(selection.ids))
+            }
         case .outboxDrop:
             return try await Self.answer(request) { (selection: AdminAPI.Selection) in
-                AdminAPI.Count(count: await node.dropWaiting(selection.ids))
+                AdminAPI.Count(count: await node.delivery.drop(selection.ids))
             }
         case .registrationsChanged:
             do {

@@ -54,31 +54,27 @@ struct HealthServer {
 
     private var routes: Routes {
         var routes = Routes()
-        routes.get("healthz") { _, _ in Self.text("ok\n") }
+        routes.get("healthz") { _, _ in Response.text("ok\n") }
         routes.get("readyz") { [obstacles] _, _ in
             let obstacles = obstacles()
             let text = obstacles.isEmpty ? "ready\n" : obstacles.map { $0 + "\n" }.joined()
-            return Self.text(text, status: obstacles.isEmpty ? .ok : .serviceUnavailable)
+            return Response.text(text, obstacles.isEmpty ? .ok : .serviceUnavailable)
         }
         routes.get("metrics") { [metrics] request, _ in
             let format = ExpositionFormat(accept: request.headers[.accept])
-            return Response(
-                status: .ok, headers: Self.guarded([.contentType: format.contentType, .vary: "Accept", .cacheControl: "no-store"]),
-                body: .init(byteBuffer: ByteBuffer(string: await metrics(format))))
+            var response = Response.guarded(ByteBuffer(string: await metrics(format)), format.contentType)
+            response.headers[.vary] = "Accept"
+            return response
         }
         routes.get("") { [status] _, _ in
             Self.page(StatusDocument(status: await status()).text)
         }
         routes.get("status.json") { [status] _, _ in
-            Response(
-                status: .ok, headers: Self.guarded([.contentType: "application/json; charset=utf-8", .cacheControl: "no-store"]),
-                body: .init(byteBuffer: ByteBuffer(bytes: await status().json)))
+            Response.guarded(ByteBuffer(bytes: await status().json), Response.json)
         }
         if let webPushKey {
             routes.get("web-push") { _, _ in
-                Response(
-                    status: .ok, headers: Self.guarded([.contentType: "application/json; charset=utf-8", .cacheControl: "no-store"]),
-                    body: .init(byteBuffer: ByteBuffer(string: "{\"key\":\"\(webPushKey)\"}\n")))
+                Response.guarded(ByteBuffer(string: "{\"key\":\"\(webPushKey)\"}\n"), Response.json)
             }
         }
         routes.post("search") { [search] in try await search.answer($0, $1) }
@@ -88,36 +84,36 @@ struct HealthServer {
         return routes
     }
 
-    private static func text(_ text: String, status: HTTPResponse.Status = .ok) -> Response {
-        Response(
-            status: status, headers: guarded([.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"]),
-            body: .init(byteBuffer: ByteBuffer(string: text)))
-    }
-
     private static func page(_ text: String) -> Response {
-        var headers = guarded([
-            .contentType: "text/html; charset=utf-8", .cacheControl: "no-store",
-            .contentSecurityPolicy: StatusDocument.contentSecurityPolicy,
+        var response = Response.guarded(ByteBuffer(string: text), "text/html; charset=utf-8")
+        response.headers[.contentSecurityPolicy] = StatusDocument.contentSecurityPolicy
+        response.add([
+            "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin",
+            "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
         ])
-        add(
-            [
-                "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin",
-                "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-            ], to: &headers)
-        return Response(status: .ok, headers: headers, body: .init(byteBuffer: ByteBuffer(string: text)))
+        return response
+    }
+}
+
+extension Response {
+    static let json = "application/json; charset=utf-8"
+
+    /// With headers that keep pages of other origins from embedding or misinterpreting the response.
+    static func guarded(_ content: ByteBuffer, _ type: String, _ status: HTTPResponse.Status = .ok) -> Response {
+        var response = Response(
+            status: status, headers: [.contentType: type, .cacheControl: "no-store", .xContentTypeOptions: "nosniff"],
+            body: .init(byteBuffer: content))
+        response.add(["Cross-Origin-Resource-Policy": "same-origin"])
+        return response
     }
 
-    /// Adds headers that keep pages of other origins from embedding or misinterpreting a response.
-    static func guarded(_ fields: HTTPFields) -> HTTPFields {
-        var fields = fields
-        fields[.xContentTypeOptions] = "nosniff"
-        add(["Cross-Origin-Resource-Policy": "same-origin"], to: &fields)
-        return fields
+    static func text(_ text: String, _ status: HTTPResponse.Status = .ok) -> Response {
+        guarded(ByteBuffer(string: text), "text/plain; charset=utf-8", status)
     }
 
-    private static func add(_ values: [String: String], to fields: inout HTTPFields) {
-        for (name, value) in values {
-            if let name = HTTPField.Name(name) { fields[name] = value }
+    fileprivate mutating func add(_ fields: [String: String]) {
+        for (name, value) in fields {
+            if let name = HTTPField.Name(name) { headers[name] = value }
         }
     }
 }

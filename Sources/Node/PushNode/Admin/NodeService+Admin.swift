@@ -55,24 +55,19 @@ extension NodeService {
 
     /// Returns even if the disk hangs; the expiry of the first notification is unknown then.
     func status() async -> NodeStatus {
-        let work = await work()
+        let firstExpiry = await firstExpiryReading.value() ?? nil
         // Reads the figures that findings are about.
         let protocols = await protocolStatus()
+        let findings = findings
         return NodeStatus(
-            process: NodeStatus.Process(
-                version: configuration.version, processID: ProcessInfo.processInfo.processIdentifier, started: started,
-                logLevel: configuration.logLevel?.current.rawValue),
-            readiness: NodeStatus.Readiness(isDraining: drain.isOn, findings: findings), work: work,
-            publicKey: configuration.identity.publicKey.hex, protocols: protocols, cluster: cluster.status)
-    }
-
-    private func work() async -> NodeStatus.Work {
-        let firstExpiry = await firstExpiryReading.value() ?? nil
-        return NodeStatus.Work(
+            version: configuration.version, processID: ProcessInfo.processInfo.processIdentifier, started: started,
+            publicKey: configuration.identity.publicKey.hex, isReady: findings.worst < .fail, isDraining: drain.isOn,
+            logLevel: configuration.logLevel?.current.rawValue, findings: findings,
             pubsubTopics: configuration.pubsubTopics.map(\.rawValue), queryTopics: topicCount,
             outbox: NodeStatus.Outbox(waiting: delivery.waitingCount, firstExpires: firstExpiry.map(\.date)),
             breaker: delivery.breakerState,
-            counters: Dictionary(uniqueKeysWithValues: counters.snapshot.map { ($0.key.name, $0.value) }))
+            counters: Dictionary(uniqueKeysWithValues: counters.snapshot.map { ($0.key.name, $0.value) }),
+            protocols: protocols, cluster: cluster.status)
     }
 
     private func protocolStatus() async -> [NodeStatus.ProtocolStatus] {
@@ -101,30 +96,12 @@ extension NodeService {
         return control.current
     }
 
-    /// Retries waiting notifications at once.
-    ///
-    /// - Parameter ids: nil for all.
-    /// - Returns: the number of notifications that are retried.
-    func retry(_ ids: [Int64]?) -> Int {
-        delivery.retry(ids)
-    }
-
-    /// Drops waiting notifications.
-    ///
-    /// - Parameter ids: nil for all.
-    /// - Returns: the number of notifications that were dropped.
-    func dropWaiting(_ ids: [Int64]?) async -> Int {
-        await delivery.drop(ids)
-    }
-
     /// Loads the topics of registrations that another process stored, so that queries about them are answered. Returns the number of topics.
     func registrationsChanged() async throws(StoreError) -> Int {
         for service in services { try await service.reload() }
         return topicCount
     }
 
-    func setup() -> AdminAPI.Setup { configuration.setup() }
-    func testPush(_ push: AdminAPI.TestPush) async -> AdminAPI.TestedPush { await configuration.testPush(push) }
     func testWebPush(_ test: AdminAPI.WebPushTest) async -> AdminAPI.WebPushTested {
         guard let posting = configuration.webPush?.posting else {
             return AdminAPI.WebPushTested(problem: "the daemon runs without --web-push")
@@ -134,8 +111,6 @@ extension NodeService {
         }
         return AdminAPI.WebPushTested(await posting.post(.test(of: subscription, at: .now())))
     }
-
-    func inspectGorush() async -> [AdminAPI.InspectedGorush] { await configuration.inspectGorush() }
 
     /// Publishes a message to the node itself, on its first pubsub topic, and waits for it.
     func selfTest() async -> AdminAPI.SelfTest {

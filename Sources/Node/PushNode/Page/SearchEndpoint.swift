@@ -46,21 +46,19 @@ struct SearchEndpoint: Sendable {
 
     func answer(_ request: Request, _ context: PeerContext) async throws -> Response {
         guard context.isLocal(request), Self.isOwnPage(request) else {
-            return Self.text("searches are answered on this machine only: use an SSH tunnel, or waku-push admin", .forbidden)
+            return .text("searches are answered on this machine only: use an SSH tunnel, or waku-push admin\n", .forbidden)
         }
-        guard let body = try? await request.body.collect(upTo: Self.byteLimit) else { return Self.text("too long", .contentTooLarge) }
+        guard let body = try? await request.body.collect(upTo: Self.byteLimit) else { return .text("too long\n", .contentTooLarge) }
         guard let question = SearchQuestion(parsing: Array(body.readableBytesView)) else {
-            return Self.text("expected the hashes of a key, or a notif_id", .badRequest)
+            return .text("expected the hashes of a key, or a notif_id\n", .badRequest)
         }
-        guard running.begin() else { return Self.text("too many searches at once", .serviceUnavailable) }
+        guard running.begin() else { return .text("too many searches at once\n", .serviceUnavailable) }
         defer { running.end() }
         do throws(StoreError) {
             let lines = try await search(question)
-            return Response(
-                status: .ok, headers: Self.headers(type: "application/json; charset=utf-8"),
-                body: .init(byteBuffer: ByteBuffer(bytes: (try? JSONEncoder().encode(["lines": lines])) ?? Data("{}".utf8))))
+            return .guarded(ByteBuffer(bytes: (try? JSONEncoder().encode(["lines": lines])) ?? Data("{}".utf8)), Response.json)
         } catch {
-            return Self.text("the database can't be read", .serviceUnavailable)
+            return .text("the database can't be read\n", .serviceUnavailable)
         }
     }
 
@@ -71,13 +69,6 @@ struct SearchEndpoint: Sendable {
         guard let authority = request.head.authority, HostPolicy().permits(authority) else { return false }
         return origin == "http://" + authority || origin == "https://" + authority
     }
-
-    private static func text(_ text: String, _ status: HTTPResponse.Status) -> Response {
-        Response(
-            status: status, headers: headers(type: "text/plain; charset=utf-8"), body: .init(byteBuffer: ByteBuffer(string: text + "\n")))
-    }
-
-    private static func headers(type: String) -> HTTPFields { HealthServer.guarded([.contentType: type, .cacheControl: "no-store"]) }
 }
 
 /// The question of a search. The page computes the hashes of a key itself, so that keys are not sent.

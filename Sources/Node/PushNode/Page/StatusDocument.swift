@@ -275,6 +275,13 @@ package struct StatusDocument {
 
     // MARK: Tables
 
+    /// A section with a table, or with `none` if it has no rows.
+    private func table(_ id: String, _ title: HTML, _ header: HTML, _ rows: [HTML], none: HTML = "None since the start.") -> HTML {
+        let table: HTML = "<table><thead><tr>\(header)</tr></thead>\n<tbody>\(rows)</tbody></table>"
+        let empty: HTML = "<p class=\"none\">\(none)</p>"
+        return "<section data-live=\"\(id)\"><h2>\(title)</h2>\(rows.isEmpty ? empty : table)</section>"
+    }
+
     private var losses: HTML {
         let rows: [HTML] = status.losses.map { loss in
             """
@@ -282,12 +289,10 @@ package struct StatusDocument {
             <td class="number">\(loss.total.grouped)</td></tr>
             """
         }
-        let table: HTML = """
-            <table><thead><tr><th>reason</th><th class="number">last \(status.lately)</th><th class="number">since the start</th></tr></thead>
-            <tbody>\(rows)</tbody></table>
-            """
-        let none: HTML = "<p class=\"none\">No losses since the start.</p>"
-        return "<section data-live=\"losses\"><h2>Losses</h2>\(rows.isEmpty ? none : table)</section>"
+        return table(
+            "losses", "Losses",
+            "<th>reason</th><th class=\"number\">last \(status.lately)</th><th class=\"number\">since the start</th>", rows,
+            none: "No losses since the start.")
     }
 
     private var alarms: HTML {
@@ -302,11 +307,7 @@ package struct StatusDocument {
                 \(end.since(alarm.since).inWords)</span></td></tr>
                 """
         }
-        let table: HTML = """
-            <table><thead><tr><th>alarm</th><th class="number">when (UTC)</th></tr></thead><tbody>\(rows)</tbody></table>
-            """
-        let none: HTML = "<p class=\"none\">None since the start.</p>"
-        return "<section data-live=\"alarms\"><h2>Last alarms</h2>\(rows.isEmpty ? none : table)</section>"
+        return table("alarms", "Last alarms", "<th>alarm</th><th class=\"number\">when (UTC)</th>", rows)
     }
 
     /// The section that describes an alarm: linked if the address of the documentation is configured, else named.
@@ -324,12 +325,9 @@ package struct StatusDocument {
                 <td class="number"><time>\(error.last.clock)</time></td></tr>
                 """
         }
-        let table: HTML = """
-            <table><thead><tr><th>warning or error</th><th class="number">count</th><th class="number">last (UTC)</th></tr></thead>
-            <tbody>\(rows)</tbody></table>
-            """
-        let none: HTML = "<p class=\"none\">None since the start.</p>"
-        return "<section data-live=\"errors\"><h2>Last errors <small>of the log</small></h2>\(rows.isEmpty ? none : table)</section>"
+        return table(
+            "errors", "Last errors <small>of the log</small>",
+            "<th>warning or error</th><th class=\"number\">count</th><th class=\"number\">last (UTC)</th>", rows)
     }
 
     // MARK: Search

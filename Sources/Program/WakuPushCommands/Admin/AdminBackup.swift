@@ -82,9 +82,8 @@ extension Admin {
                 CommandFailure.report("warning: serve refuses it: \(obstacle)")
             }
             try restored?.close()
-            if admin.json { return try Output.json(inspection) }
-            Output.line("restored from \(file)")
-            Output.fields(inspection.fields)
+            if !admin.json { Output.line("restored from \(file)") }
+            try inspection.print(asJSON: admin.json)
         }
     }
 
@@ -112,7 +111,7 @@ extension Admin {
             if file == nil, case .postgreSQL(let address) = try admin.location() { return try check(address, key) }
             let path = file ?? DataFolder.databasePath(in: folder)
             let inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts)
-            if admin.json { try Output.json(inspection) } else { Output.fields(inspection.fields) }
+            try inspection.print(asJSON: admin.json)
             guard inspection.isWhole else {
                 throw CommandFailure(.data, "the database at \(path) is damaged: restore a backup (waku-push admin restore)")
             }
@@ -121,7 +120,7 @@ extension Admin {
         private func check(_ address: PostgreSQLAddress, _ key: SymmetricKey?) throws {
             let store = try PostgreSQLStore(existing: address, storageKey: key, parts: NodeAssembly.parts)
             let inspection = try store.inspect(isUnsealing: key != nil, limit: nil)
-            if admin.json { try Output.json(inspection) } else { Output.fields(inspection.fields) }
+            try inspection.print(asJSON: admin.json)
             guard inspection.isWhole else {
                 throw CommandFailure(.data, "PostgreSQL (\(address)) has damaged rows: restore a backup (pg_restore)")
             }
@@ -182,8 +181,8 @@ extension Admin {
     }
 }
 
-extension StoreInspection {
-    fileprivate var fields: [(String, String)] {
+extension StoreInspection: FieldsReport {
+    var fields: [(String, String)] {
         var fields = [("integrity", problems.isEmpty ? "ok" : "damaged: " + problems.joined(separator: "; "))]
         for (name, rows) in (rows ?? [:]).sorted(by: { $0.key > $1.key }) {
             fields.append(

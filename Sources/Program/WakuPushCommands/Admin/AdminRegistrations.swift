@@ -78,11 +78,7 @@ extension Admin.Registrations {
             details += try added.map { found in
                 RegistrationDetail(found, opened: isOpened ? try found.opened(in: store) : nil, reveal: reveal)
             }
-            if admin.json { return try Output.json(details) }
-            for (index, detail) in details.enumerated() {
-                if index > 0 { Output.line() }
-                Output.fields(detail.fields)
-            }
+            try Output.fields(details, asJSON: admin.json)
         }
     }
 
@@ -93,10 +89,7 @@ extension Admin.Registrations {
         @OptionGroup var admin: AdminOptions
 
         func execute() async throws {
-            let store = try openStore()
-            let numbers = try StoredNumbers(of: store)
-            if admin.json { return try Output.json(numbers) }
-            Output.fields(numbers.fields)
+            try StoredNumbers(of: openStore()).print(asJSON: admin.json)
         }
     }
 
@@ -251,7 +244,7 @@ extension [RegistrationRow] {
 }
 
 /// An installation with its registration, if that was decrypted.
-private struct RegistrationDetail: Encodable {
+private struct RegistrationDetail: FieldsReport {
     let row: RegistrationRow
     let opened: Opened?
     /// Of a protocol of another package.

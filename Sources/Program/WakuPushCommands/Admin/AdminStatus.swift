@@ -38,7 +38,7 @@ extension Admin {
 }
 
 /// Numbers of rows in the database, and its size.
-struct StoredNumbers: Encodable {
+struct StoredNumbers: FieldsReport {
     private let registrants, apn, firebase, webPush, tombstones, waiting, databaseBytes: Int
     private let ofProtocols: [StoredCount]
 

@@ -68,7 +68,7 @@ extension Admin {
             let tested = if let byDaemon { byDaemon } else { try await posted(push) }
             if let problem = tested.problem { throw CommandFailure(.data, problem) }
             if let preview = tested.preview { return Output.line(preview) }
-            if admin.json { try Output.json(tested) } else { Output.fields(tested.fields) }
+            try tested.print(asJSON: admin.json)
             if !tested.isGood { throw ExitCode(2) }
         }
 

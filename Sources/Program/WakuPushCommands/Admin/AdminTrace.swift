@@ -31,11 +31,7 @@ extension Admin {
                     "nothing is stored about this notification: it was accepted more than 24 hours ago, was dropped, or is not from this node"
                 )
             }
-            if admin.json { return try Output.json(rows) }
-            for (index, row) in rows.enumerated() {
-                if index > 0 { Output.line("") }
-                Output.fields(row.fields)
-            }
+            try Output.fields(rows, asJSON: admin.json)
         }
 
         private func deliveryPrefix() throws -> [UInt8] {
@@ -63,7 +59,7 @@ extension Admin {
 }
 
 /// A notification as `admin trace` prints it. Absent members are unknown, or do not apply to the state.
-private struct TracedNotification: Encodable {
+private struct TracedNotification: FieldsReport {
     let state: String
     let `protocol`: String
     let keyHash: String?

@@ -44,7 +44,7 @@ extension AdminAPI.TestPush {
     }
 }
 
-extension AdminAPI.TestedPush {
+extension AdminAPI.TestedPush: FieldsReport {
     fileprivate mutating func set(_ result: PostResult) {
         outcome =
             switch result.outcome {

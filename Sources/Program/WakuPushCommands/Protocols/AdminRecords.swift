@@ -67,11 +67,7 @@ extension Admin.Records {
                 let opened = isOpened ? try store.read(records.preferences(of: summary.keyHash)) : nil
                 return RecordDetail(row: RecordRow(summary), opened: opened.map { .init($0, reveal: reveal) })
             }
-            if admin.json { return details.count == 1 ? try Output.json(details[0]) : try Output.json(details) }
-            for (index, detail) in details.enumerated() {
-                if index > 0 { Output.line() }
-                Output.fields(detail.fields)
-            }
+            try Output.fields(details, asJSON: admin.json, isArray: details.count != 1)
         }
     }
 
@@ -152,7 +148,7 @@ struct RecordRow: Encodable {
     }
 }
 
-private struct RecordDetail: Encodable {
+private struct RecordDetail: FieldsReport {
     let row: RecordRow
     let opened: Opened?
 

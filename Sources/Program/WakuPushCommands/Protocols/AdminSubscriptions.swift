@@ -108,11 +108,7 @@ extension Admin.Subscriptions {
             guard !found.isEmpty else { throw CommandFailure(.data, "no subscription of this account") }
             if reveal { try await recordReading(.subscriptionsReveal) }
             let details = found.map { SubscriptionDetail($0, try? subscriptions.open($0), reveal: reveal) }
-            if admin.json { return try Output.json(details) }
-            for (index, detail) in details.enumerated() {
-                if index > 0 { Output.line() }
-                Output.fields(detail.fields)
-            }
+            try Output.fields(details, asJSON: admin.json)
         }
     }
 
@@ -125,9 +121,7 @@ extension Admin.Subscriptions {
         func execute() async throws {
             let store = try openStore()
             let figures = try store.read(SessionServer.Subscriptions.figures(at: Int64(Date().timeIntervalSince1970)))
-            let numbers = SubscriptionNumbers(figures)
-            if admin.json { return try Output.json(numbers) }
-            Output.fields(numbers.fields)
+            try SubscriptionNumbers(figures).print(asJSON: admin.json)
         }
     }
 }
@@ -153,7 +147,7 @@ private struct SubscriptionRow: Encodable {
     }
 }
 
-private struct SubscriptionDetail: Encodable {
+private struct SubscriptionDetail: FieldsReport {
     let row: SubscriptionRow
     let opened: Opened?
 
@@ -194,7 +188,7 @@ private struct SubscriptionDetail: Encodable {
     }
 }
 
-private struct SubscriptionNumbers: Encodable {
+private struct SubscriptionNumbers: FieldsReport {
     let accounts: Int
     let devices: [String: Int]
     let inDoubt: Int

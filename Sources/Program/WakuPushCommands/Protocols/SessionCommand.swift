@@ -46,15 +46,12 @@ extension SessionCommand.Key {
     }
 }
 
-private struct OnionKeyOverview: Encodable {
+private struct OnionKeyOverview: FieldsReport {
     let publicKey: String
 
     init(_ key: OnionKey) {
         publicKey = key.publicKeyHex
     }
 
-    func print(asJSON: Bool) throws {
-        if asJSON { return try Output.json(self) }
-        Output.fields([("public key", publicKey)])
-    }
+    var fields: [(String, String)] { [("public key", publicKey)] }
 }

@@ -40,6 +40,15 @@ package enum Output {
         }
     }
 
+    /// Prints an object or an array as JSON, or the fields of each object, with an empty line between them.
+    static func fields<Report: FieldsReport>(_ reports: [Report], asJSON: Bool, isArray: Bool = true) throws {
+        if asJSON { return isArray ? try json(reports) : try json(reports[0]) }
+        for (index, report) in reports.enumerated() {
+            if index > 0 { line() }
+            fields(report.fields)
+        }
+    }
+
     /// Escapes characters that could control a terminal or begin a new line.
     static func printable(_ text: String) -> String {
         text.unicodeScalars.map { scalar in
@@ -49,4 +58,13 @@ package enum Output {
             }
         }.joined()
     }
+}
+
+/// What commands print as names and values, or as JSON.
+protocol FieldsReport: Encodable {
+    var fields: [(String, String)] { get }
+}
+
+extension FieldsReport {
+    func print(asJSON: Bool) throws { try Output.fields([self], asJSON: asJSON, isArray: false) }
 }

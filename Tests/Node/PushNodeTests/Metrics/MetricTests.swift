@@ -22,7 +22,7 @@ struct MetricTests {
             #expect(series.labels.map { type(of: $0).labelName } == series.metric.labels.map { $0.labelName }, "\(counter)")
             #expect(zip(series.labels, series.metric.labels).allSatisfy { type(of: $0) == $1 }, "\(counter)")
             #expect(series.metric.name.hasSuffix("_total"))
-            #expect(known.insert([series.metric.name] + series.labels.map { $0.rawValue }).inserted, "\(counter)")
+            #expect(known.insert([series.metric.name] + series.labels.map { $0.labelValue }).inserted, "\(counter)")
         }
     }
 
@@ -36,10 +36,11 @@ struct MetricTests {
         while let file = files?.nextObject() as? URL {
             guard file.pathExtension == "swift" else { continue }
             let text = try String(contentsOf: file, encoding: .utf8)
-            guard text.contains(" = Counter(") || text.contains(" = Metric(") else { continue }
+            guard [" = Counter(", " = Metric(", " = LimitCounters("].contains(where: { text.contains($0) }) else { continue }
             // Without the examples in comments.
             let code = text.split(separator: "\n").filter { !$0.contains("///") }.joined(separator: "\n")
             families.formUnion(code.matches(of: /Counter\("([^"\\]+)\\\(/).map { String($0.1) })
+            families.formUnion(code.matches(of: /LimitCounters\(\s*"([^"]+)"/).map { String($0.1) + ": " })
             let declarations = code.split(separator: #/\n {4}(?:package|public) static let /#, omittingEmptySubsequences: false)
             for declaration in declarations.dropFirst() {
                 let parts = declaration.components(separatedBy: "\"")

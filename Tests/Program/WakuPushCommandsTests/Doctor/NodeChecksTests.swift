@@ -42,13 +42,9 @@ struct NodeChecksTests {
 
     private static func status(findings: [Finding] = [], counters: [String: Int] = [:]) -> NodeStatus {
         NodeStatus(
-            process: NodeStatus.Process(
-                version: "0.1.0", processID: 1, started: Date(timeIntervalSince1970: 0), logLevel: "info"),
-            readiness: NodeStatus.Readiness(isDraining: false, findings: findings),
-            work: NodeStatus.Work(
-                pubsubTopics: [], queryTopics: 0, outbox: NodeStatus.Outbox(waiting: 0, firstExpires: nil), breaker: "closed",
-                counters: counters),
-            publicKey: "04")
+            version: "0.1.0", processID: 1, started: Date(timeIntervalSince1970: 0), publicKey: "04", isReady: findings.worst < .fail,
+            isDraining: false, logLevel: "info", findings: findings, pubsubTopics: [], queryTopics: 0,
+            outbox: NodeStatus.Outbox(waiting: 0, firstExpires: nil), breaker: "closed", counters: counters, protocols: nil, cluster: nil)
     }
 
     /// The one finding that is not ok.

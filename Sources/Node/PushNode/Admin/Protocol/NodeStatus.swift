@@ -34,44 +34,4 @@ package struct NodeStatus: Codable, Sendable {
     package let protocols: [ProtocolStatus]?
     /// The nodes of the cluster; nil for a single node, and from an older one.
     package let cluster: ClusterStatus?
-
-    /// - Parameters:
-    ///   - publicKey: uncompressed, in hexadecimal digits.
-    ///   - protocols: additional lines of each protocol.
-    package init(
-        process: Process, readiness: Readiness, work: Work, publicKey: String, protocols: [ProtocolStatus]? = nil,
-        cluster: ClusterStatus? = nil
-    ) {
-        (version, processID, started, logLevel) = (process.version, process.processID, process.started, process.logLevel)
-        (isReady, isDraining, findings) = (readiness.isReady, readiness.isDraining, readiness.findings)
-        (pubsubTopics, queryTopics, outbox, breaker) = (work.pubsubTopics, work.queryTopics, work.outbox, work.breaker)
-        counters = work.counters
-        self.publicKey = publicKey
-        self.protocols = protocols
-        self.cluster = cluster
-    }
-}
-
-/// The parts of a status, which is a flat object in JSON.
-extension NodeStatus {
-    package struct Process: Sendable {
-        let version: String
-        let processID: Int32
-        let started: Date
-        let logLevel: String?
-    }
-
-    package struct Readiness: Sendable {
-        let isDraining: Bool
-        let findings: [Finding]
-        var isReady: Bool { findings.worst < .fail }
-    }
-
-    package struct Work: Sendable {
-        let pubsubTopics: [String]
-        let queryTopics: Int
-        let outbox: Outbox
-        let breaker: String
-        let counters: [String: Int]
-    }
 }
