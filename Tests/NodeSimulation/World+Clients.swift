@@ -230,6 +230,7 @@ extension World {
             time: scheduler.now)
         requests[envelope.id] = request
         send(request, id: envelope.id)
+        sendAgain { [self] in if let request = requests[envelope.id] { send(request, id: envelope.id) } }
         let (sent, id) = (scheduler.now, envelope.id)
         if isCalm(since: sent - Duration.seconds(30).nanoseconds, besides: [.gorush, .clock]) {
             scheduler.after(.milliseconds(3_300)) { [self] in
@@ -239,6 +240,11 @@ extension World {
             }
         }
         scheduler.after(.seconds(2_000)) { [self] in requests[id] = nil }
+    }
+
+    /// Sometimes a request comes again long after, whatever became of it: nobody is notified twice.
+    func sendAgain(_ send: @escaping () -> Void) {
+        if chance(0.15) { scheduler.after(random(60...1_500), send) }
     }
 
     private func send(_ request: SentRequest, id: [UInt8]) {

@@ -21,6 +21,8 @@ struct SessionMessage {
 /// Session: devices that subscribe, and the storage servers that hold their accounts' messages.
 extension World {
     func makeSubscribers() {
+        // Session keeps deliveries in mind for a day, whatever the node's retention.
+        if options.mistake == .shortMemory { return }
         let kinds: [SessionClient.Kind] = [.person, .group]
         for _ in 0..<Int.random(in: 1...2, using: &generator) {
             guard let key = Ed25519PrivateKey(seed: generator.bytes(32)),
@@ -67,6 +69,7 @@ extension World {
     }
 
     func beginSessionActivity() {
+        guard !subscribers.isEmpty else { return }
         repeatedly(after: 10...90) { [self] in sendMessage(to: generator.pick(subscribers).client.account) }
     }
 
@@ -115,6 +118,7 @@ extension World {
         note("message \(hash.prefix(8)) in namespace \(namespace)")
         counts.requests += 1
         swarms?.connections?.report(message)
+        sendAgain { [self] in swarms?.connections?.report(message) }
         let sent = scheduler.now
         let isCalm = isCalm(since: sent - Duration.seconds(200).nanoseconds, besides: [.clock], swarms: true)
         for subscriber in subscribers where isCalm && subscriber.client.account == account && subscriber.isRegistered {

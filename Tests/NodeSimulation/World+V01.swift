@@ -146,6 +146,7 @@ extension World {
             versions: accounts.map(\.operations.count), payload: payload, asker: generator.pick(askers),
             isEnvelopeSigned: chance(0.8), time: scheduler.now)
         sendRequest(ackKey.named)
+        sendAgain { [self] in sendRequest(ackKey.named) }
         let sent = scheduler.now
         if isCalm(since: sent - Duration.seconds(30).nanoseconds, besides: [.gorush, .clock]) {
             scheduler.after(.milliseconds(3_300)) { [self] in
