@@ -118,7 +118,7 @@ final class World: @unchecked Sendable {
         scheduler = Scheduler.start(seed: options.seed)
         generator = SeededGenerator(seed: options.seed ^ 0x5EED)
         let drawn = generator.pick([Engine.sqlite, .sqlite, .postgresql])
-        engine = options.engine ?? drawn
+        engine = options.engine ?? (options.mistake == .lostLog ? .sqlite : drawn)
         identity = .generate()
         scheduler.latency = { [unowned self] in latency(of: $0) }
         scheduler.stepped = { [unowned self] in stepped() }
