@@ -247,8 +247,8 @@ struct NodeLimitsTests {
     /// A clock that is wrong for some time must not end what clients can't renew.
     @Test func aStepOfTheClockEndsNoRegistration() async throws {
         let fixture = try NodeFixture()
-        let clock = Mutex(Timestamp.now())
         let step = Duration.seconds(100 * 86_400)
+        let clock = Mutex(Timestamp.now() - step)
         let (old, new) = (PrivateKey.generate(), PrivateKey.generate())
         try await fixture.withNode(now: { clock.withLock(\.self) }) { node async throws in
             #expect(try await node.register(TestClient(of: node.server, identity: old)) == nil)
