@@ -56,7 +56,7 @@ package struct GorushClient: Sendable {
         guard !notifications.isEmpty else { return PostResult(outcome: .accepted, postedTokenCount: 0, countedTokenCount: 0) }
         let push = PushRequest(notifications, format: format)
         let request = HTTPRequest(
-            method: "POST", url: url, headers: headers, body: push.encoded(at: now()), timeout: timeout, cutsLongResponses: true)
+            method: "POST", url: url, headers: headers, body: push.encoded(at: now()), timeout: timeout)
         do throws(HTTPError) {
             return result(of: try await client.send(request), to: push)
         } catch {
