@@ -257,12 +257,15 @@ struct NodeLimitsTests {
         try await fixture.withNode(now: { clock.withLock(\.self) }) { node async throws in
             #expect(try await node.register(TestClient(of: node.server, identity: new)) == nil)
         }
+        clock.withLock { $0 = $0 + .seconds(1) }
         try await fixture.withNode(
             configure: {
                 $0.registrationLifetime = .seconds(90 * 86_400)
                 $0.maintenanceInterval = .milliseconds(50)
             }, now: { clock.withLock(\.self) }
         ) { node async throws in
+            // Maintenance has read the clock before it writes for the first time.
+            try await node.wait { (try? node.node.store.read(Properties.property("alive at"))) == clock.withLock(\.bytes) }
             clock.withLock { $0 = $0 + step }
             try await node.wait { node.count(.registrationExpired) > 0 }
             clock.withLock { $0 = $0 - step }

@@ -88,7 +88,7 @@ struct AdminBackupTests {
         let fixture = try await AdminFixture()
         let path = fixture.data + "/waku-push.sqlite"
         let database = try DatabaseQueue(path: path)
-        try await database.write { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('of a later version')") }
+        try await database.write { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('session 999')") }
         try database.close()
         let refused = try await fixture.admin("backup", fixture.folder.path + "/backup")
         #expect(refused.status == 65)

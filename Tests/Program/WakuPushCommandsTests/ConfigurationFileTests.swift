@@ -14,7 +14,7 @@ struct ConfigurationFileTests {
     }
 
     @Test func scalarsListsAndMappings() throws {
-        let file = try parse("data: d\nrelay: [a, b]\nlimit:\n  requests: 5/s\n  queries: no\n")
+        let file = try parse("data: d\nrelay: [a, b]\nlimit:\n  requests: 5/s\n  queries: no\ngorush:\n")
         #expect(file.options["data"] == ConfigurationFile.Setting(values: ["d"], place: "f.yaml:1"))
         #expect(file.options["relay"] == ConfigurationFile.Setting(values: ["a", "b"], place: "f.yaml:2"))
         #expect(

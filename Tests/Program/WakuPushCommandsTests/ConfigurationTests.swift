@@ -33,6 +33,14 @@ struct ConfigurationTests {
         #expect(ended.status == 0, "\(ended.errors)")
     }
 
+    /// A template that left out a value must not open the node unnoticed.
+    @Test func optionsWithoutAValueAreWarnedOf() async throws {
+        let ended = try await check("data: d\nallow-keys:\n", environment: ["WAKU_PUSH_STORE": ""])
+        #expect(ended.status == 0)
+        #expect(ended.errors.contains(":2: allow-keys has no value, which counts as not set"), "\(ended.errors)")
+        #expect(ended.errors.contains("WAKU_PUSH_STORE is empty, which counts as not set"), "\(ended.errors)")
+    }
+
     @Test func variablesOfNoOptionAreWarnedOf() async throws {
         let environment = [
             "WAKU_PUSH_POLL_INTERVALL": "1s", "WAKU_PUSH_STATUS_V0.1": "true", "WAKU_PUSH_UNRELATED_WORD": "1",
@@ -80,9 +88,7 @@ struct ConfigurationTests {
             ("data: d\nxyzzy: 1", ":2: there is no option xyzzy: waku-push config default lists all options"),
             ("poll-interval: soon", ":1: poll-interval has an invalid value for --poll-interval, \"soon\": give a duration such as 300ms"),
             ("idempotent-registrations: perhaps", ":1: idempotent-registrations is neither true nor false: set it to true or false"),
-            ("data: d\nallow-keys:", ":2: allow-keys has no value: give it one, or remove the line"),
-            ("store: \"\"", ":1: store has no value: give it one, or remove the line"),
-            ("gorush-endpoints: [{url: \"http://a\", token-file: }]", ":1: token-file has no value: give it one, or remove the line"),
+            ("gorush-endpoints: [{url: \"http://a\", token-file: }]", ":1: token-file has no value: give it one, or remove the key"),
             ("- a\n- b", ": it must consist of lines \"option: value\""),
             ("data: [a: {b: c}]", ":1: items of data must be plain values"),
             ("data: \"open", ": line "),

@@ -91,7 +91,7 @@ extension Serve {
     func checkRelays(_ failures: ConfigurationFailures) {
         if servesLoopback, http.address == loopbackListen.address, http.address.port != 0 {
             failures.check("loopback-listen") {
-                throw CommandFailure(.usage, "--loopback-listen has the address of --http, \(http): give them different ports")
+                throw CommandFailure(.usage, "--loopback-listen has the address of --http, \(http.address): give them different ports")
             }
         }
         failures.checkEach("relay", relay) { name in
@@ -175,6 +175,9 @@ extension Serve {
         }
         for (path, place) in secretFiles(plan) where PrivateFile.isReadableByOthers(path) {
             warn(place, "secret file \(path) is readable by others: chmod 600 \(path)")
+        }
+        for (name, place) in Environment.file?.unset ?? [] {
+            warn(place, "\(name) has no value, which counts as not set: the default of --\(name) applies")
         }
         for option in ServeOption.all {
             let variable = Environment.name(of: option.name)

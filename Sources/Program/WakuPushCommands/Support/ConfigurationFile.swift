@@ -51,6 +51,8 @@ struct ConfigurationFile {
 
     let path: String
     let options: [String: Setting]
+    /// Options without a value: they count as absent, and their defaults apply.
+    let unset: [(name: String, place: String)]
     let endpoints: [Entry]
     /// Entries with keys of ``NotificationKey``.
     let notifications: [Entry]
@@ -96,6 +98,7 @@ struct ConfigurationFile {
         var options: [String: Setting] = [:]
         var endpoints: [Entry] = []
         var notifications: [Entry] = []
+        var unset: [(name: String, place: String)] = []
         let failures = ConfigurationFailures()
         if let root, !Self.isNull(root) {
             guard let mapping = root.mapping else {
@@ -116,6 +119,8 @@ struct ConfigurationFile {
                         notifications = (value.sequence.map { Array($0) } ?? [value]).compactMap {
                             Self.entry(in: $0, keys: keys, "an entry of notifications", path, failures)
                         }
+                    } else if Self.isNull(value) {
+                        unset.append((name, place))
                     } else {
                         options[name] = try Self.setting(value, place, name, path)
                     }
@@ -123,6 +128,7 @@ struct ConfigurationFile {
             }
         }
         self.options = options
+        self.unset = unset
         self.endpoints = endpoints
         self.notifications = notifications
         problems = failures.failures
@@ -144,6 +150,10 @@ struct ConfigurationFile {
                     guard value.mapping == nil else {
                         throw CommandFailure(.data, "\(place): the value of \(name) must be plain, or a list")
                     }
+                    // It may be a secret that a template left out.
+                    guard !isNull(value) else {
+                        throw CommandFailure(.data, "\(place): \(name) has no value: give it one, or remove the key")
+                    }
                     options[name] = try setting(value, place, name, path)
                 }
             }
@@ -151,11 +161,7 @@ struct ConfigurationFile {
         }
     }
 
-    /// - Throws: for a key without a value too: it may be a secret or an address that a template left out, and defaults would open or move the node.
     private static func setting(_ node: Node, _ place: String, _ name: String, _ path: String) throws(CommandFailure) -> Setting {
-        if isNull(node) || node.scalar?.string.isEmpty == true {
-            throw CommandFailure(.data, "\(place): \(name) has no value: give it one, or remove the line")
-        }
         if let scalar = node.scalar { return Setting(values: [scalar.string], place: place) }
         var (values, places) = ([String](), [String]())
         if let sequence = node.sequence {
