@@ -20,6 +20,8 @@ extension SQLiteStore {
         do {
             _ = try await queue.run { try $0.checkpoint(.passive) }
             monitor.checkpointed(nil)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            // Another process checkpoints the log, such as an admin command that ends.
         } catch {
             monitor.checkpointed(error)
         }

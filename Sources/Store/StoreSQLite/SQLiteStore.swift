@@ -157,9 +157,19 @@ package final class SQLiteStore: Store {
     package func close() throws {
         queue.finish()
         // The last connection to close is read-only and does not checkpoint.
-        let moved = Result { try pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) } }
+        let moved = Result { try pool.writeWithoutTransaction(emptyLog) }
         try pool.close()
         try moved.get()
+    }
+
+    /// Leaves the log to the processes that use it. To wait for them would keep them from writing.
+    private func emptyLog(_ db: Database) throws {
+        try db.execute(sql: "PRAGMA busy_timeout = 0")
+        do {
+            try db.checkpoint(.truncate)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            return
+        }
     }
 
     /// SQLite's durability settings: `synchronous` 2 is FULL.

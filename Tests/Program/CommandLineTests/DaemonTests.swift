@@ -109,21 +109,28 @@ struct DaemonTests {
 
     private static var time: Regex<Substring> { /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/ }
 
+    /// A daemon can be ready, and be stopped, before it has logged that it started.
+    private func log(_ arguments: [String]) async throws -> String {
+        let daemon = try await Daemon.start(arguments)
+        try await eventually { daemon.process.errors.contains("node started") }
+        return await daemon.stop().errors
+    }
+
     @Test func logAsText() async throws {
-        let ended = await (try Daemon.start(standard)).stop()
-        let lines = ended.errors.split(separator: "\n")
+        let log = try await log(standard)
+        let lines = log.split(separator: "\n")
         #expect(lines.count >= 3)
         for line in lines { #expect(line.prefixMatch(of: Self.time) != nil, "\(line)") }
         // What listens beside the node says so when it does, before it or after it.
-        let started = try #require(lines.first { $0.contains(" info node started ") }, "\(ended.errors)")
+        let started = try #require(lines.first { $0.contains(" info node started ") }, "\(log)")
         #expect(started.contains(" info node started http=127.0.0.1:"))
         #expect(started.contains(" key=\(key.key.publicKey.hex) "))
         #expect(lines.last?.hasSuffix(" info node stopped") == true)
     }
 
     @Test func logAsJSON() async throws {
-        let ended = await (try Daemon.start(standard + ["--log-format", "json"])).stop()
-        let records = try ended.errors.split(separator: "\n").map { line in
+        let log = try await log(standard + ["--log-format", "json"])
+        let records = try log.split(separator: "\n").map { line in
             try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
         }
         let messages = records.compactMap { $0["message"] as? String }

@@ -86,6 +86,37 @@ struct StoreFaultTests {
         #expect(try fixture.open().version(of: "phone") == 2)
     }
 
+    @Test("A checkpoint by another process is no failure")
+    func otherCheckpoint() async throws {
+        let store = try fixture.open()
+        try await store.put("phone")
+        faults.add(.code(ResultCode.SQLITE_BUSY.rawValue), to: .lock)
+        await store.maintain()
+        #expect(faults.hits > 0)
+        #expect(store.failure == nil)
+    }
+
+    @Test("Closing does not wait for other processes, whose transactions continue")
+    func closeBesideOthers() async throws {
+        let store = try fixture.open()
+        try await store.put("phone")
+        let path = DataFolder.databasePath(in: fixture.folder.path)
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let reader = try DatabaseQueue(path: path, configuration: configuration)
+        let writer = try DatabaseQueue(path: path, configuration: configuration)
+        try await reader.writeWithoutTransaction { try $0.execute(sql: "BEGIN; SELECT count(*) FROM record") }
+        try await store.put("phone", version: 2)
+        try await writer.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE; DELETE FROM record") }
+        try store.close()
+        try await writer.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
+        try await reader.writeWithoutTransaction { db in
+            #expect(try Int.fetchOne(db, sql: "SELECT count(*) FROM record") == 1)
+            try db.execute(sql: "COMMIT")
+        }
+        #expect(try fixture.open().version(of: "phone") == nil)
+    }
+
     @Test("A read failure is reported until everything can be read again", arguments: [ResultCode.SQLITE_IOERR_READ, .SQLITE_CORRUPT])
     func reading(code: ResultCode) async throws {
         let first = try fixture.open()
