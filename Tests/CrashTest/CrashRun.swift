@@ -10,7 +10,7 @@ import WakuCrypto
 final class CrashRun: Sendable {
     /// The capacity of the network's store, in messages. Its messages of the last minute are delivered again at each start.
     static let archiveCount = 600
-    private static let phoneCount = 10
+    static let phoneCount = 10
     private static let repeatedPercentage = 10
 
     let stage: Stage
@@ -24,14 +24,16 @@ final class CrashRun: Sendable {
     /// How many of the three kinds of clients have ended.
     let endedLoads = Atomic(0)
 
-    init(_ stage: Stage, seed: UInt64, ledger: LedgerBox, replies: Bell, includesSession: Bool = true) async throws {
+    init(
+        _ stage: Stage, seed: UInt64, ledger: LedgerBox, replies: Bell, includesSession: Bool = true, phoneCount: Int = phoneCount
+    ) async throws {
         self.stage = stage
         self.seed = seed
         self.ledger = ledger
         self.replies = replies
         v01 = V01Crash(stage, seed: seed)
         session = includesSession ? try await SessionCrash.make(in: stage, seed: seed) : nil
-        phones = (0..<Self.phoneCount).map { number in
+        phones = (0..<phoneCount).map { number in
             let makeRelay: @Sendable () -> any Relay = {
                 RepeatingRelay(stage.network, percentage: Self.repeatedPercentage, seed: seed &+ 100 &+ UInt64(number)) {
                     ledger.withLock { $0.figures.add(.repeatedByNetwork) }
@@ -182,12 +184,12 @@ final class CrashRun: Sendable {
         stage.network.restart()
     }
 
-    func start(data: String? = nil) throws -> DaemonProcess {
+    func start(data: String? = nil, limit: Duration = .seconds(600)) throws -> DaemonProcess {
         let number = ledger.withLock { $0.started() }
         session?.started()
         return try stage.start(
             number, data: data,
-            arguments: ["--max-request-age", "2h"] + V01Crash.arguments + (try session?.arguments() ?? []))
+            arguments: ["--max-request-age", "2h"] + V01Crash.arguments + (try session?.arguments() ?? []), limit: limit)
     }
 
     func noteReady(_ daemon: DaemonProcess) async throws {

@@ -42,10 +42,20 @@ struct DaemonProcess: Sendable {
     }
 
     /// Resident memory in bytes; nil when the process has ended.
-    var residentByteCount: Int? {
+    var residentByteCount: Int? { statusField("VmRSS").map { $0 * 1024 } }
+
+    /// Resident memory in bytes, open descriptors and threads; nil when the process has ended.
+    var resources: (memory: Int, descriptors: Int, threads: Int)? {
+        guard let memory = residentByteCount, let threads = statusField("Threads"),
+            let descriptors = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.processID)/fd").count
+        else { return nil }
+        return (memory, descriptors, threads)
+    }
+
+    private func statusField(_ name: String) -> Int? {
         guard let status = try? String(contentsOfFile: "/proc/\(process.processID)/status", encoding: .utf8) else { return nil }
-        let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
-        return line?.split(separator: " ").dropFirst().first.flatMap { Int($0.trimmingCharacters(in: .whitespaces)) }.map { $0 * 1024 }
+        let line = status.split(separator: "\n").first { $0.hasPrefix(name + ":") }
+        return line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }
     }
 
     var lastLines: String {

@@ -113,6 +113,13 @@ struct Stage: Sendable {
         return DaemonProcess(number: number, process: process, httpURL: "http://127.0.0.1:\(http)")
     }
 
+    /// Runs an admin command beside the daemon. Returns its exit code and what it printed.
+    func run(_ arguments: [String]) async throws -> (status: Int32, output: String) {
+        let command = try ChildProcess(arguments + ["--identity", keyPath, "--data", dataPath], program: program)
+        let status = await command.status
+        return (status, command.output + command.errors)
+    }
+
     /// Opens the database while the daemon runs.
     func store(at path: String? = nil) throws -> any Store {
         try NodeAssembly.existingStore(at: path == nil ? location : .dataFolder, in: path ?? dataPath, of: identity)
