@@ -84,18 +84,18 @@ final class CurlTransfer {
             return .failure(HTTPError(.busyAddress, "too many new connections to this address"))
         }
         guard result == CURLE_OK || isCut || hasUsableHead else { return .failure(HTTPError(result, detail: handle.detail)) }
-        return .success(response)
+        return .success(makeResponse())
     }
 
     /// The result when the deadline has passed.
     var overdue: Result<HTTPResponse, HTTPError> {
-        hasUsableHead ? .success(response) : .failure(HTTPError(CURLE_OPERATION_TIMEDOUT, detail: ""))
+        hasUsableHead ? .success(makeResponse()) : .failure(HTTPError(CURLE_OPERATION_TIMEDOUT, detail: ""))
     }
 
     /// Whether the status decides although the body has not ended: see ``HTTPRequest/cutsLongResponses``.
     private var hasUsableHead: Bool { hasHead && task.request.cutsLongResponses }
 
-    private var response: HTTPResponse {
+    private func makeResponse() -> HTTPResponse {
         let address = networks == nil ? nil : handle.address
         if let address { connections.worked(task.request.origin, at: address) }
         return HTTPResponse(status: handle.responseStatus, headers: headers, body: body, address: address)
