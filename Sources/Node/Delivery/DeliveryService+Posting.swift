@@ -248,14 +248,14 @@ extension DeliveryService {
         }
         switch result.outcome {
         case .accepted, .refused, .notPosted: break
-        case .failed, .serverError:
+        case .failed, .unclear:
             counters.add(.postFailed)
             let reason = result.reason ?? "unknown"
             table.withLock { $0.failed(reason, at: endpoint) }
             if result.isOperatorsMistake {
                 feedback.alarm(.gorushMisconfigured, "gorush can't be used as configured", ["endpoint": name, "reason": "\(reason)"])
             }
-            if result.outcome == .serverError { errors.log("failed to post notifications", reason: reason, count: count) }
+            if case .unclear = result.outcome { errors.log("failed to post notifications", reason: reason, count: count) }
         }
     }
 

@@ -201,7 +201,7 @@ struct DeliveryTable {
         case .accepted, .refused:
             endpoints[endpoint].hasAnswered = true
             endpoints[endpoint].healthFailure = nil
-        case .failed, .serverError, .notPosted: break
+        case .failed, .unclear, .notPosted: break
         }
         defer {
             endpoints[endpoint].queue.answered(batch.id, outcome: outcome, now: now)

@@ -456,12 +456,12 @@ struct DeliveryQueueTests {
     func serverErrorsAreIsolated() throws {
         var queue = queue(1...3)
         let batch = try onlyBatch(&queue, start)
-        #expect(queue.finished(batch.id, outcome: .serverError, now: start) == [.retrying(1), .retrying(2), .retrying(3)])
+        #expect(queue.finished(batch.id, outcome: .unclear(retryAfter: nil), now: start) == [.retrying(1), .retrying(2), .retrying(3)])
         var alone: [Int64] = []
         for post in batches(queue.actions(now: start + .seconds(1))) {
             #expect(post.deliveries.count == 1)
             alone += post.deliveries
-            _ = queue.finished(post.id, outcome: post.deliveries == [2] ? .serverError : .accepted, now: start + .seconds(1))
+            _ = queue.finished(post.id, outcome: post.deliveries == [2] ? .unclear(retryAfter: nil) : .accepted, now: start + .seconds(1))
         }
         #expect(Set(alone) == [1, 2, 3] && queue.count == 1 && queue.breaker.isClosed)
     }
@@ -480,7 +480,8 @@ struct DeliveryQueueTests {
             for batch in batches(queue.actions(now: now)) {
                 queue.sent(batch.id, count: batch.deliveries.count, now: now)
                 let isPoisoned = batch.deliveries.contains(1)
-                for case .accepted(let id) in queue.finished(batch.id, outcome: isPoisoned ? .serverError : .accepted, now: now) {
+                let outcome = isPoisoned ? PostOutcome.unclear(retryAfter: nil) : .accepted
+                for case .accepted(let id) in queue.finished(batch.id, outcome: outcome, now: now) {
                     let arrival = arrivals.removeValue(forKey: id)
                     longest = max(longest, now.since(try #require(arrival)))
                 }
@@ -502,7 +503,7 @@ struct DeliveryQueueTests {
     func suspectsTakeTurnsWithNewNotifications() throws {
         var queue = queue(1...40) { $0.maximumBatchesInFlight = 1 }
         let batch = try onlyBatch(&queue, start)
-        _ = queue.finished(batch.id, outcome: .serverError, now: start)
+        _ = queue.finished(batch.id, outcome: .unclear(retryAfter: nil), now: start)
         let now = start + .seconds(1)
         for id in Int64(101)...104 { queue.add(id, device: id, expires: late, now: now) }
         var posts: [Bool] = []
@@ -514,6 +515,49 @@ struct DeliveryQueueTests {
             queue.add(id, device: id, expires: late, now: now)
         }
         #expect(posts == [true, false, true, false])
+    }
+
+    /// The answers of a push service for subscriptions that a stranger has there: 429 with an hour, a refused key, and a failing server.
+    @Test("At a push service, errors for a stranger's devices delay no others", arguments: [Duration.seconds(3600), .seconds(60), nil])
+    func strangersAtAPushServiceDelayNoOthers(retryAfter: Duration?) throws {
+        var queue = DeliveryQueue(configuration: DeliveryTable.Origins.Configuration.standardQueue)
+        var now = start
+        for id in Int64(1)...5 { queue.add(id, device: id, token: id, expires: late, now: now) }
+        var (next, last) = (start + .seconds(30), Int64(5))
+        var (posts, longest) = ([Int64: Int](), Duration.zero)
+        var arrivals: [Int64: Timestamp] = [:]
+        while now.since(start) < .seconds(900) {
+            for batch in batches(queue.actions(now: now)) {
+                queue.sent(batch.id, count: 1, now: now)
+                let id = batch.deliveries[0]
+                posts[id, default: 0] += 1
+                if let arrival = arrivals[id] { longest = max(longest, now.since(arrival)) }
+                _ = queue.finished(batch.id, outcome: id <= 5 ? .unclear(retryAfter: retryAfter) : .accepted, now: now)
+            }
+            now = max(min(next, queue.nextWake(now: now) ?? next), now + .nanoseconds(1))
+            if now >= next {
+                last += 1
+                arrivals[last] = now
+                queue.add(last, device: 6, token: 6, expires: late, now: now)
+                next = next + .seconds(30)
+            }
+        }
+        #expect(arrivals.count >= 28 && longest <= .milliseconds(100) && queue.breaker.isClosed)
+        for id in Int64(1)...5 { #expect(posts[id, default: 0] <= (retryAfter.map { 1 + Int(.seconds(900) / $0) } ?? 40), "\(posts)") }
+    }
+
+    @Test("At a push service, errors for three devices that had been accepted open the breaker, for seconds")
+    func knownDevicesOfAPushServiceOpenTheBreaker() throws {
+        var queue = DeliveryQueue(configuration: DeliveryTable.Origins.Configuration.standardQueue)
+        func post(_ ids: ClosedRange<Int64>, _ outcome: DeliveryQueue.Outcome) {
+            for id in ids { queue.add(id, device: id % 10, token: id % 10, expires: late, now: start) }
+            for batch in batches(queue.actions(now: start)) { _ = queue.finished(batch.id, outcome: outcome, now: start) }
+        }
+        post(1...3, .accepted)
+        for id in Int64(11)...13 { post(id...id, .unclear(retryAfter: .seconds(3600))) }
+        #expect(!queue.breaker.isClosed)
+        let reopens = try #require(queue.breaker.opensAgainAt)
+        #expect(reopens.since(start) <= .seconds(1))
     }
 
     @Test func anEmptyPostDoesNotAffectTheBreaker() throws {

@@ -60,7 +60,7 @@ package struct GorushClient: Sendable {
         do throws(HTTPError) {
             return result(of: try await client.send(request), to: push)
         } catch {
-            let outcome: PostOutcome = error.code == .interrupted ? .serverError : .failed(retryAfter: nil)
+            let outcome: PostOutcome = error.code == .interrupted ? .unclear(retryAfter: nil) : .failed(retryAfter: nil)
             return PostResult(outcome: outcome, reason: error.message, postedTokenCount: notifications.count)
         }
     }
@@ -127,7 +127,7 @@ package struct GorushClient: Sendable {
             isOperatorsMistake = true
         case 408, 425, 429, 500...:
             let retryAfter = response.header("Retry-After").flatMap { RetryAfter.parse($0, now: now()) }
-            outcome = response.status < 500 || retryAfter != nil ? .failed(retryAfter: retryAfter) : .serverError
+            outcome = response.status < 500 || retryAfter != nil ? .failed(retryAfter: retryAfter) : .unclear(retryAfter: nil)
         default:
             reason += ": there is no gorush at this URL: check --gorush"
             isOperatorsMistake = true

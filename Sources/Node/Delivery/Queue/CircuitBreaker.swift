@@ -15,7 +15,7 @@ package import Core
 ///   that a single recipient does not open the breaker for the others before it has failed ``Configuration/suspectFailureLimit`` times in a row.
 /// - A single broken connection does not open the breaker; three failures in a row do, each within a minute of the one before. When connections are
 ///   refused, this takes less than a second.
-/// - While it is open, nothing is posted. The pause doubles with each failed probe, and is at least as long as gorush asks for (Retry-After).
+/// - While it is open, nothing is posted. The pause doubles with each failed probe that not only strangers explain, and is at least as long as gorush asks for (Retry-After).
 /// - While it is half-open, only one small post is in flight.
 package struct CircuitBreaker: Sendable {
     package struct Configuration: Sendable {
@@ -23,6 +23,8 @@ package struct CircuitBreaker: Sendable {
         package var failureLimit = 3
         /// The number of failures in a row that opens the breaker even if a few suspects explain them: nothing has worked meanwhile.
         package var suspectFailureLimit = 10
+        /// The number of recipients to remember for which a post worked.
+        package var recipientLimit = 0
         /// The maximum time between two failures in a row.
         package var failureMemory: Duration = .seconds(60)
         /// The pause while open, by the number of failed probes.
@@ -62,6 +64,8 @@ package struct CircuitBreaker: Sendable {
     /// The failures in a row that no notification explains.
     private var unexplainedCount = 0
     private var suspicions = Suspicions()
+    /// Those for which a post worked lately, the latest last.
+    private var recipients: [PushRecipient] = []
 
     package init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
@@ -105,6 +109,20 @@ package struct CircuitBreaker: Sendable {
         state = .closed(failures: 0)
     }
 
+    /// - Parameter recipients: those of the post.
+    package mutating func worked(for recipients: some Sequence<PushRecipient>) {
+        worked()
+        guard configuration.recipientLimit > 0 else { return }
+        for recipient in recipients {
+            self.recipients.removeAll { $0 == recipient }
+            self.recipients.append(recipient)
+        }
+        self.recipients = self.recipients.suffix(configuration.recipientLimit)
+    }
+
+    /// Whether a post worked for this recipient, which is remembered.
+    package func hasWorked(for recipient: PushRecipient) -> Bool { recipients.contains(recipient) }
+
     /// Records a post that ended without evidence about gorush.
     package mutating func cameToNothing(_ number: UInt64, at now: Timestamp) {
         guard case .halfOpen(number, let attempt) = state else { return }
@@ -141,7 +159,8 @@ package struct CircuitBreaker: Sendable {
         case .open(let until, let attempt):
             state = .open(until: max(until, now + asked), attempt: attempt)
         case .halfOpen(number, let attempt):
-            state = .open(until: now + max(asked, pause(attempt: attempt + 1, using: &generator)), attempt: attempt + 1)
+            let next = suspects == [.strangers] ? attempt : attempt + 1
+            state = .open(until: now + max(asked, pause(attempt: next, using: &generator)), attempt: next)
         case .halfOpen:
             break
         }

@@ -51,7 +51,7 @@ package struct DeliveryQueue: Sendable {
         let group: Int64?
         /// The number of its failures.
         var failureCount = 0
-        /// Whether a post with it ended with ``PostOutcome/serverError``: it may be the cause, and is posted alone.
+        /// Whether a post with it ended with ``PostOutcome/unclear(retryAfter:)``: it may be the cause, and is posted alone.
         var isSuspect = false
         var place = Place.held
         /// Its neighbors in the line of its device.
@@ -253,10 +253,11 @@ package struct DeliveryQueue: Sendable {
         guard let post = posts.removeValue(forKey: batchID) else { return [] }
         pace.ended(batchID, outcome, at: now)
         switch outcome {
-        case .accepted, .refused: breaker.worked()
+        case .accepted: breaker.worked(for: post.devices.compactMap { lines[$0]?.recipient })
+        case .refused: breaker.worked()
         case .notPosted: breaker.cameToNothing(batchID, at: now)
         case .failed(let retryAfter): failed(batchID, retryAfter: retryAfter, suspects: [], now)
-        case .serverError: failed(batchID, retryAfter: nil, suspects: suspects(in: post), now)
+        case .unclear: failed(batchID, retryAfter: nil, suspects: suspects(in: post), now)
         }
         let ids = post.batch.deliveries.filter { id in
             if case .inFlight(batchID) = deliveries[id]?.place { true } else { false }
@@ -291,10 +292,10 @@ package struct DeliveryQueue: Sendable {
             addHalf(ids[..<middle])
         case .failed(let retryAfter):
             for id in ids { retry(id, after: retryAfter, now: now) }
-        case .serverError:
+        case .unclear(let retryAfter):
             for id in ids {
                 deliveries[id]?.isSuspect = true
-                retry(id, after: nil, now: now)
+                retry(id, after: retryAfter, now: now)
             }
         case .notPosted:
             for id in ids { retry(id, after: nil, now: now) }
@@ -306,11 +307,13 @@ package struct DeliveryQueue: Sendable {
         breaker.failed(batchID, latest: lastNumber, retryAfter: retryAfter, suspects: suspects, at: now, using: &generator)
     }
 
-    /// Recipients that gorush has accepted nothing for count as one: anybody can register them.
+    /// Recipients for which nothing was ever accepted count as one: anybody can register them.
     private func suspects(in post: Post) -> Set<Suspect> {
         Set(
             post.devices.map { device in
-                guard let recipient = lines[device]?.recipient, expiring.isKnown(recipient) else { return .strangers }
+                guard let recipient = lines[device]?.recipient, expiring.isKnown(recipient) || breaker.hasWorked(for: recipient) else {
+                    return .strangers
+                }
                 return .known(recipient)
             })
     }
