@@ -159,11 +159,11 @@ package.targets += room(
             ["CTLS", "Core", "NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTP1, nioHTTPTypes]),
         library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", logging, nio, nioSockets]),
         library("LoopbackRelay", ["Core", "Waku"]),
-        library("LoopbackServer", ["Core", "HTTPService", "LoopbackRelay", "Waku", "WakuCrypto", hummingbird, logging, nio]),
+        library("LoopbackServer", ["Core", "HTTPService", "LoopbackRelay", "NIOSupport", "Waku", "WakuCrypto", hummingbird, logging, nio]),
         library("NIOSupport", ["Core", logging, nio]),
         library("NwakuRelay", ["Core", "CurlClient", "Waku", "WakuCrypto", logging]),
         library("Waku", ["CPushMessages", "Core", "WakuCrypto"]),
-        library("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", logging, nio, nioSockets]),
+        library("WakuP2P", ["Core", "GossipSub", "LibP2P", "NIOSupport", "Waku", "WakuCrypto", logging, nio, nioSockets]),
     ])
 
 // MARK: - Store: the surface as data, and its two engines
@@ -188,9 +188,8 @@ package.targets += room(
         library(
             "PushNode",
             [
-                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", deque,
-                httpTypes, hummingbird,
-                lifecycle, logging, nio,
+                "Core", "Delivery", "HTTPService", "NIOSupport", "NodeAPI", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto",
+                deque, httpTypes, hummingbird, lifecycle, logging, nio,
             ]),
     ])
 
@@ -279,7 +278,7 @@ package.targets += room(
             "WakuPushCommands",
             [
                 "CVersion", "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
-                "LoopbackServer", "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushClient", "PushClientSQLite",
+                "LoopbackServer", "NIOSupport", "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushClient", "PushClientSQLite",
                 "PushNode", "PushReceiver", "PushReceiverHTTP", "RateLimits", "SessionProtocol", "SessionServer", "StatusGoImport",
                 "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", arguments, hummingbird, lifecycle, logging, nio, signals, yaml,

@@ -99,6 +99,31 @@ extension StoreContract {
                 let full = try await apply(subscribing(try device("https://push.example/d")))
                 #expect(full.answers == [.failed(.limited)])
             },
+            StoreContract("A Session device that takes the place of another of its push service is counted once") { fixture in
+                let store = try fixture.open(NodeAssembly.parts)
+                let subscriptions = Subscriptions(store.sealer)
+                let rules = SubscriptionRules(availableServices: [.webPush], maximumDevicesPerAccount: 1, maximumDevicesPerOrigin: 1)
+                let (account, other) = (try SessionAccount.sessionID(), try SessionAccount.sessionID())
+                func subscribing(_ account: SessionAccount, _ endpoint: String, at time: Int64) throws -> SessionRequest {
+                    let device = SessionDevice(.webPush, token: String(decoding: try subscription(endpoint).json, as: UTF8.self))
+                    return .subscribe(account.subscription(device, at: time))
+                }
+                func apply(_ requests: [SessionRequest], at time: Int64) async throws -> [RequestAnswer] {
+                    try await store.commit(subscriptions.apply(requests, rules, at: time) { nil }).answers
+                }
+                let (a, b) = ("https://push.example/a", "https://push.example/b")
+                let start = Int64.now
+                #expect(try await apply([subscribing(account, a, at: start)], at: start) == [.added])
+                #expect(try await apply([subscribing(other, b, at: start)], at: start) == [.failed(.limited)])
+                // The only place of the account, and of the push service.
+                let moved = try await apply(
+                    [subscribing(account, b, at: start + 60), subscribing(other, a, at: start + 60)], at: start + 60)
+                #expect(moved == [.added, .failed(.limited)])
+                // The expired row of the device itself.
+                let later = start + 60 + 15 * .day
+                #expect(try await apply([subscribing(account, b, at: later)], at: later) == [.added])
+                #expect(try await apply([subscribing(other, a, at: later)], at: later) == [.failed(.limited)])
+            },
         ]
     }
 }

@@ -142,10 +142,9 @@ final class CurlLoop {
     private func finishOverdue() {
         let now = Instant.now
         guard let earliest = earliestDeadline, earliest <= now else { return }
-        let error = HTTPError(CURLE_OPERATION_TIMEDOUT, detail: "")
         // Queued ones first, so that none of them takes a free slot.
-        failQueued(error) { $0.deadline <= now }
-        for (id, transfer) in active where transfer.deadline <= now { finish(id, .failure(error)) }
+        failQueued(HTTPError(CURLE_OPERATION_TIMEDOUT, detail: "")) { $0.deadline <= now }
+        for (id, transfer) in active where transfer.deadline <= now { finish(id, transfer.overdue) }
         earliestDeadline = (active.values.lazy.map(\.deadline) + queues.values.lazy.joined().map(\.deadline)).min()
     }
 

@@ -19,6 +19,8 @@ final class CurlTransfer {
     private var isTooLarge = false
     /// The body is longer than the part that was received: see ``HTTPRequest/cutsLongResponses``.
     private var isCut = false
+    /// Whether all headers of the final response were received.
+    private var hasHead = false
     /// See ``CurlConfiguration/Destinations-swift.enum``.
     private var networks: [AddressRange]?
     private var hasRefusedAddress = false
@@ -81,10 +83,22 @@ final class CurlTransfer {
         if hasBusyAddress, result == CURLE_COULDNT_CONNECT {
             return .failure(HTTPError(.busyAddress, "too many new connections to this address"))
         }
-        guard result == CURLE_OK || isCut else { return .failure(HTTPError(result, detail: handle.detail)) }
+        guard result == CURLE_OK || isCut || hasUsableHead else { return .failure(HTTPError(result, detail: handle.detail)) }
+        return .success(makeResponse())
+    }
+
+    /// The result when the deadline has passed.
+    var overdue: Result<HTTPResponse, HTTPError> {
+        hasUsableHead ? .success(makeResponse()) : .failure(HTTPError(CURLE_OPERATION_TIMEDOUT, detail: ""))
+    }
+
+    /// Whether the status decides although the body has not ended: see ``HTTPRequest/cutsLongResponses``.
+    private var hasUsableHead: Bool { hasHead && task.request.cutsLongResponses }
+
+    private func makeResponse() -> HTTPResponse {
         let address = networks == nil ? nil : handle.address
         if let address { connections.worked(task.request.origin, at: address) }
-        return .success(HTTPResponse(status: handle.responseStatus, headers: headers, body: body, address: address))
+        return HTTPResponse(status: handle.responseStatus, headers: headers, body: body, address: address)
     }
 
     /// Opens a socket for an address unless it must not be connected to.
@@ -124,7 +138,9 @@ final class CurlTransfer {
         }
         let line = String(decoding: bytes, as: UTF8.self)
         if line.hasPrefix("HTTP/") {
-            headers = []
+            (headers, hasHead) = ([], false)
+        } else if line == "\r\n" || line == "\n" {
+            hasHead = handle.responseStatus >= 200
         } else if let colon = line.firstIndex(of: ":") {
             headers.append((String(line[..<colon]), line[line.index(after: colon)...].trimmingHTTPSpace()))
         }

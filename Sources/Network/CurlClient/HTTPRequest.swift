@@ -16,7 +16,8 @@ package struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable
     package var timeout: Duration
     /// A longer body ends the transfer.
     package var maximumResponseByteCount: Int
-    /// Whether a longer body is cut, for requests whose status matters more than the body; otherwise it is ``HTTPError/Code/tooLarge``.
+    /// Whether a body that is longer, breaks off, or does not end within ``timeout`` is cut, for requests whose status matters more than the body;
+    /// otherwise it is an error such as ``HTTPError/Code/tooLarge``.
     package var cutsLongResponses: Bool
 
     package init(

@@ -18,7 +18,7 @@ package struct HTTPListener: Sendable {
 
     /// - Parameters:
     ///   - hosts: The accepted values of the `Host` header; nil accepts any, for listeners that browsers cannot reach.
-    ///   - exemptPaths: Paths answered for any `Host`, without leading and trailing slashes.
+    ///   - exemptPaths: Paths answered for any `Host`, as they are sent.
     ///   - tls: The certificate of an https listener; nil for plain HTTP.
     ///   - logger: Logs when connections cannot be accepted.
     package init(

@@ -13,15 +13,11 @@ struct HostChecking<Base: HTTPResponder>: HTTPResponder {
     let exemptPaths: Set<String>
 
     func respond(to request: Request, context: Context) async throws -> Response {
-        guard let hosts, !hosts.permits(request.head.authority), !isExempt(request.uri.path) else {
+        guard let hosts, !hosts.permits(request.head.authority), !exemptPaths.contains(request.uri.path) else {
             return try await base.respond(to: request, context: context)
         }
         return Response(
             status: .misdirectedRequest, headers: [.contentType: "text/plain; charset=utf-8"],
             body: .init(byteBuffer: ByteBuffer(string: "this name is not served here: add it by --http-host NAME, or use an IP address\n")))
-    }
-
-    private func isExempt(_ path: String) -> Bool {
-        exemptPaths.contains(path.split(separator: "/").joined(separator: "/"))
     }
 }

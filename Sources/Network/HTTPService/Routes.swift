@@ -1,30 +1,50 @@
 import HTTPTypes
 package import Hummingbird
+import NIOCore
 
 /// Fixed paths with their methods. Other methods of these paths, and other paths, are answered by ``MethodRouting``.
-package struct Routes {
-    private let router = Router(context: PeerContext.self)
-    private var methods: [String: [HTTPRequest.Method]] = [:]
+///
+/// Paths match as they are sent: `//metrics`, `/metrics/` and `/%6detrics` are not served, as a proxy in front may have rules for `/metrics` alone.
+package struct Routes: HTTPResponder {
+    private typealias Handler = @Sendable (Request, PeerContext) async throws -> Response
+
+    private var handlers: [String: [HTTPRequest.Method: Handler]] = [:]
 
     package init() {}
 
-    /// - Parameter path: without leading and trailing slashes.
+    /// - Parameter path: without the leading slash.
     package mutating func get(
         _ path: String, _ handler: @escaping @Sendable (Request, PeerContext) async throws -> some ResponseGenerator
     ) {
-        router.on(RouterPath(path), method: .get, use: handler)
-        methods[path, default: []].append(.get)
+        add(path, .get, handler)
     }
 
-    /// - Parameter path: without leading and trailing slashes.
+    /// - Parameter path: without the leading slash.
     package mutating func post(
         _ path: String, _ handler: @escaping @Sendable (Request, PeerContext) async throws -> some ResponseGenerator
     ) {
-        router.on(RouterPath(path), method: .post, use: handler)
-        methods[path, default: []].append(.post)
+        add(path, .post, handler)
     }
 
-    package var responder: MethodRouting<RouterResponder<PeerContext>> {
-        MethodRouting(router.buildResponder()) { [methods] path in methods[path.split(separator: "/").joined(separator: "/")] ?? [] }
+    private mutating func add(
+        _ path: String, _ method: HTTPRequest.Method,
+        _ handler: @escaping @Sendable (Request, PeerContext) async throws -> some ResponseGenerator
+    ) {
+        handlers["/" + path, default: [:]][method] = { request, context in
+            try await handler(request, context).response(from: request, context: context)
+        }
+    }
+
+    package func respond(to request: Request, context: PeerContext) async throws -> Response {
+        guard let handler = handlers[request.uri.path]?[request.method] else { return Response(status: .notFound) }
+        do {
+            return try await handler(request, context)
+        } catch let error as any HTTPResponseError {
+            return try error.response(from: request, context: context)
+        }
+    }
+
+    package var responder: MethodRouting<Routes> {
+        MethodRouting(self) { [handlers] path in handlers[path].map { Array($0.keys) } ?? [] }
     }
 }

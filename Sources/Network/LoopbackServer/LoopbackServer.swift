@@ -1,3 +1,4 @@
+import NIOSupport
 import Foundation
 import HTTPService
 import Hummingbird
@@ -61,7 +62,7 @@ package struct LoopbackServerError: Error, Hashable, CustomStringConvertible {
             message = "\(address) is in use: stop what listens there, or choose another port"
         } else {
             code = .addressUnavailable
-            message = "can't listen on \(address): \(error)"
+            message = "can't listen on \(address): \(ListenFailure.reason(error))"
         }
     }
 }

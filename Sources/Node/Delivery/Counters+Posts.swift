@@ -5,7 +5,7 @@ extension PostClassLabel {
         switch result.outcome {
         case .accepted, .notPosted: self = .accepted
         case .refused: self = .refused
-        case .failed: self = result.isOperatorsMistake ? .misconfigured : .failed
+        case .failed, .unclear: self = result.isOperatorsMistake ? .misconfigured : .failed
         }
     }
 }

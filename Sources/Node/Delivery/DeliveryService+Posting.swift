@@ -246,13 +246,16 @@ extension DeliveryService {
                 "gorush refused notifications",
                 metadata: ["endpoint": name, "count": .stringConvertible(count), "reason": "\(result.reason ?? "unknown")"])
         }
-        if case .failed = result.outcome {
+        switch result.outcome {
+        case .accepted, .refused, .notPosted: break
+        case .failed, .unclear:
             counters.add(.postFailed)
             let reason = result.reason ?? "unknown"
             table.withLock { $0.failed(reason, at: endpoint) }
             if result.isOperatorsMistake {
                 feedback.alarm(.gorushMisconfigured, "gorush can't be used as configured", ["endpoint": name, "reason": "\(reason)"])
             }
+            if case .unclear = result.outcome { errors.log("failed to post notifications", reason: reason, count: count) }
         }
     }
 

@@ -201,7 +201,7 @@ struct DeliveryTable {
         case .accepted, .refused:
             endpoints[endpoint].hasAnswered = true
             endpoints[endpoint].healthFailure = nil
-        case .failed, .notPosted: break
+        case .failed, .unclear, .notPosted: break
         }
         defer {
             endpoints[endpoint].queue.answered(batch.id, outcome: outcome, now: now)
@@ -348,11 +348,11 @@ struct DeliveryTable {
         ids.map { $0.filter { deliveries[$0] != nil } } ?? Array(deliveries.keys)
     }
 
-    /// - Parameter ids: nil for all that wait. Returns the number of these deliveries that are not in flight.
-    mutating func hasten(_ ids: [Int64]?, now: Timestamp) -> Int {
-        endpoints.indices.reduce(0) { count, index in
+    /// - Parameter ids: nil for all that wait. Returns those of these deliveries that are not in flight.
+    mutating func hasten(_ ids: [Int64]?, now: Timestamp) -> [Int64] {
+        endpoints.indices.flatMap { index in
             defer { changed(index) }
-            return count + endpoints[index].queue.hasten(ids, now: now)
+            return endpoints[index].queue.hasten(ids, now: now)
         }
     }
 

@@ -60,7 +60,7 @@ package struct NotificationPayload: Sendable {
         return plain
     }
 
-    /// The sealed payload with a fresh nonce, before base64: nonce(24) ‖ ciphertext ‖ tag(16). Sealed once, when the notification enters the outbox.
+    /// The sealed payload with a fresh nonce, before base64: nonce(24) ‖ ciphertext ‖ tag(16). Made when the notification enters the outbox.
     package func sealedBytes(with key: SymmetricKey, sodium: Sodium) -> [UInt8] {
         sodium.xChaChaSeal(padded, key: key)
     }

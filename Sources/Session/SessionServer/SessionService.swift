@@ -1,3 +1,4 @@
+import NIOSupport
 import Delivery
 import Dispatch
 import NodeAPI
@@ -117,7 +118,7 @@ final class SessionService: RateLimitedService {
         let address = configuration.httpAddress
         let commits = SubscriptionCommits(
             node, limits, services: services, monitor: monitor, timeout: configuration.storeTimeout,
-            pendingByteLimit: configuration.pendingByteLimit)
+            sodium: configuration.sodium, pendingByteLimit: configuration.pendingByteLimit)
         let responder = SessionResponder(
             preparation: preparation, commits: commits, onionKey: configuration.onionKey,
             bodies: BodyReader(byteCount: configuration.largeBodyByteCount), counters: node.counters,

@@ -92,6 +92,32 @@ struct CurlClientFailureTests {
         #expect(cut.status == 200 && cut.body.count == 1000)
     }
 
+    @Test("The status counts although the body does not end, or breaks off, for requests that need no more")
+    func bodiesWithoutEnd() async throws {
+        let head = "HTTP/1.1 201 Created\r\nContent-Length: 10\r\n\r\nshort"
+        let server = try RawHTTPServer { request in
+            switch request.head.split(separator: " ")[1] {
+            case "/broken": .reset(Array(head.utf8))
+            case "/head": .bytes(Array("HTTP/1.1 201 Created\r\nContent-Le".utf8))
+            case "/interim": .bytes(Array("HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n".utf8))
+            default: .bytes(Array(head.utf8))
+            }
+        }
+        defer { server.stop() }
+        let client = CurlClient()
+        func request(_ path: String, cuts: Bool) -> HTTPRequest {
+            HTTPRequest(url: server.url + path, timeout: .milliseconds(300), cutsLongResponses: cuts)
+        }
+        for path in ["/endless", "/broken"] {
+            let response = try await client.send(request(path, cuts: true))
+            #expect(response.status == 201 && response.header("Content-Length") == "10" && response.body == Array("short".utf8))
+        }
+        #expect(try await failure(of: request("/endless", cuts: false), client: client).code == .timeout)
+        for path in ["/head", "/interim"] {
+            #expect(try await failure(of: request(path, cuts: true), client: client).code == .timeout)
+        }
+    }
+
     @Test(arguments: [300, 100_000])
     func headersAreBounded(count: Int) async throws {
         // Either many short ones, or some long ones.

@@ -1,4 +1,4 @@
-import Delivery
+@testable import Delivery
 import TestSupport
 import Testing
 import Core
@@ -51,6 +51,61 @@ struct CircuitBreakerTests {
     @Test mutating func postsThatTimeOutOneAfterTheOtherAreConsecutive() {
         breaker.configuration.setTimeout(.seconds(600))
         for post in 0..<3 { fail(at: start + .seconds(601 * post)) }
+        #expect(!breaker.isClosed)
+    }
+
+    // MARK: Suspects
+
+    private func known(_ token: Int64) -> Suspect { .known(DeliveryQueue.recipient(token)) }
+
+    private mutating func fail(_ suspects: Set<Suspect>, at now: Timestamp) {
+        number += 1
+        breaker.failed(number, latest: number, suspects: suspects, at: now, using: &generator)
+    }
+
+    @Test("A recipient whose notifications make gorush fail opens the breaker only after ten failures with nothing that worked")
+    mutating func oneSuspect() {
+        for count in 1...9 {
+            fail([known(1)], at: start)
+            #expect(breaker.state == .closed(failures: count))
+        }
+        fail([known(1)], at: start)
+        #expect(!breaker.isClosed)
+    }
+
+    @Test("A post that works in between ends the row of failures")
+    mutating func suspectsBesidesPostsThatWork() {
+        for _ in 0..<100 {
+            for _ in 0..<3 { fail([.strangers], at: start) }
+            breaker.worked()
+        }
+        #expect(breaker.isClosed)
+    }
+
+    @Test("Failures that no one suspect explains open the breaker")
+    mutating func severalSuspects() {
+        // The first post and then each of its notifications alone.
+        fail([known(1), known(2), known(3), .strangers], at: start)
+        fail([known(1)], at: start)
+        fail([known(2)], at: start)
+        #expect(breaker.state == .closed(failures: 3))
+        fail([known(3)], at: start)
+        #expect(!breaker.isClosed)
+    }
+
+    @Test("Strangers count as one suspect: anybody can register many devices")
+    mutating func strangersAreOneSuspect() {
+        for _ in 0..<5 { fail([.strangers], at: start) }
+        fail([known(1)], at: start)
+        #expect(breaker.state == .closed(failures: 6))
+    }
+
+    @Test("A failure without suspects counts beside those with")
+    mutating func unexplainedFailuresCount() {
+        fail(at: start)
+        fail([known(1)], at: start)
+        #expect(breaker.isClosed)
+        fail(at: start)
         #expect(!breaker.isClosed)
     }
 

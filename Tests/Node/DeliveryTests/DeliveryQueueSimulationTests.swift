@@ -230,15 +230,15 @@ struct DeliveryQueueSimulationTests {
             guard let left = allowance else { return }
             switch outcome {
             case .accepted, .refused: allowance = hasOverdue ? min(8, left + (wasLate ? 1 : 2)) : nil
-            case .failed, .notPosted: allowance = max(1, left)
+            case .failed, .unclear, .notPosted: allowance = max(1, left)
             }
         }
 
         mutating func outcome(of batch: DeliveryQueue.Batch, _ notAccepted: inout Set<Int64>) -> PostOutcome {
             if chance(60) { return .notPosted }
-            if batch.deliveries.contains(where: deadly.contains) { return .failed(retryAfter: nil) }
+            if batch.deliveries.contains(where: deadly.contains) { return .unclear(retryAfter: nil) }
             switch weather {
-            case .failing: return .failed(retryAfter: nil)
+            case .failing: return Bool.random(using: &generator) ? .failed(retryAfter: nil) : .unclear(retryAfter: nil)
             case .asking: return .failed(retryAfter: .seconds(Int.random(in: 0...20, using: &generator)))
             case .flaky where chance(3): return .failed(retryAfter: nil)
             case .refusing where chance(2): return .refused

@@ -115,7 +115,7 @@ struct ServeFailureTests {
         let address = "/ip4/127.0.0.1/tcp/\(server.port)"
         expect(
             try await serve("--listen", address), 69,
-            "can't listen on \(address): is another program using it? Choose another with --listen, or --listen off")
+            "can't listen on \(address): another program uses it. Choose another with --listen, or --listen off")
     }
 
     @Test func nodeKeys() async throws {

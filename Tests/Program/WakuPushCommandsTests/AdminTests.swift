@@ -38,6 +38,7 @@ struct AdminTests {
         let trial = try await fixture.admin("outbox", "drop", "1", "17", "--json")
         #expect(try trial.json() == Report(count: 1, trial: true))
         #expect(trial.status == 0 && trial.failure?.hasPrefix("warning: 1 of 2 ids are not waiting") == true, "\(trial.errors)")
+        #expect(trial.errors.contains("1 of 2 ids are not waiting: see waku-push admin outbox list (17)"), "\(trial.errors)")
         let unknown = try await fixture.admin("outbox", "drop", "17", "--yes")
         #expect(unknown.status == 65 && unknown.failure?.hasPrefix("this id is not waiting") == true, "\(unknown.errors)")
         let dropped = try await fixture.admin("outbox", "drop", "1", "--yes", "--json")

@@ -113,7 +113,8 @@ struct ClientTests {
             #expect(notified.status == 0 && server.postCount == 1, "\(notified.errors)")
             let stranger = "0x" + PrivateKey.generate().publicKey.hex
             let none = try await client(server, "discover", "--state", state("carol"), stranger)
-            #expect(none.status == 69 && none.errors.contains("no server is known"), "\(none.errors)")
+            #expect(none.status == 69 && none.errors.contains("no server of this registrant is known"), "\(none.errors)")
+            #expect(none.errors.hasSuffix("or name its server with --server\n"), "\(none.errors)")
         }
     }
 

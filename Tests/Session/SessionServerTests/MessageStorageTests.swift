@@ -188,6 +188,34 @@ struct MessageStorageTests {
         #expect(notified.queued.count == 2 && notified.duplicates == 0)
     }
 
+    @Test("Notifications that wait while their subscription is renewed with another key open with the new one")
+    func renewedKeys() async throws {
+        let (former, other) = (SessionDevice(.apns), SessionDevice(.apns))
+        let renewed = SessionDevice(.apns, token: former.token)
+        for device in [former, other] { try await fixture.subscribe(account, device) }
+        let report = message(for: account, data: Array("hello".utf8))
+        let queued = try await fixture.notify(report).queued
+        func payloads() throws -> [SessionPayload] {
+            let stored = try fixture.store.read(DeliveryStorage.stored(try fixture.waiting.map(\.id)))
+            return try fixture.waiting.map { waiting in
+                let sealed = try #require(stored[waiting.id]?.sealed)
+                return try SessionPayload(parsing: try DeliveryStorage.payload(sealed, of: waiting.delivery, by: fixture.store.sealer))
+            }
+        }
+        let before = try payloads()
+        // A renewal with the same key changes nothing.
+        try await fixture.subscribe(account, former, at: .now + 1)
+        #expect(try payloads() == before)
+        try await fixture.subscribe(account, renewed, at: .now + 2)
+        let after = try payloads()
+        #expect(after[1] == before[1])
+        #expect(try fixture.waiting == queued.map(\.waiting))
+        #expect(throws: CryptoError.authenticationFailed) { try fixture.sodium.xChaChaOpen(after[0].sealed[...], key: former.key) }
+        let plain = try fixture.sodium.xChaChaOpen(after[0].sealed[...], key: renewed.key)
+        #expect(plain == (try fixture.sodium.xChaChaOpen(before[0].sealed[...], key: former.key)))
+        #expect(after[0].carriesData == before[0].carriesData && after[0].namespace == before[0].namespace)
+    }
+
     @Test func whatIsPostedIsSealedOnceAndOpensWithTheDevicesKey() async throws {
         let device = SessionDevice(.apns)
         try await fixture.subscribe(account, device)

@@ -24,7 +24,7 @@ struct SessionStoreFixture {
         folder = try TemporaryFolder()
         sodium = try Sodium.load()
         store = try NodeAssembly.store(at: location, in: folder.path, of: identity)
-        subscriptions = Subscriptions(store.sealer, isShared: isShared)
+        subscriptions = Subscriptions(store.sealer, isShared: isShared, sodium: sodium)
         source = SessionDeliverySource(store.sealer, apnsTopic: "com.session")
     }
 

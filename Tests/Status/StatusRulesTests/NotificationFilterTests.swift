@@ -43,6 +43,25 @@ import WakuCrypto
         return NotificationFilter.admits(notification, for: Self.client.registration(setting.apply))
     }
 
+    @Test("An empty entry is no hash: it blocks nothing and allows nothing, also without an author and a chat")
+    func emptyEntries() {
+        let registration = Self.client.registration {
+            $0.blockedChatList = [[]]
+            $0.mutedChatList = [[]]
+            $0.allowedMentionsChatList = [[]]
+        }
+        for isNamed in [true, false] {
+            func notification(_ kind: NotificationKind) -> PushNotification {
+                Self.client.notification(kind) {
+                    $0.chatID = isNamed ? Self.chat : []
+                    $0.author = isNamed ? Self.author : []
+                }
+            }
+            #expect(NotificationFilter.admits(notification(.message), for: registration))
+            #expect(!NotificationFilter.admits(notification(.mention), for: registration))
+        }
+    }
+
     @Test(arguments: Setting.allCases)
     func messages(_ setting: Setting) {
         #expect(admits(.message, setting) == ![.disabled, .chatBlocked, .authorBlocked, .chatMuted].contains(setting))

@@ -34,7 +34,7 @@ public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertibl
     static let noServerKnown = PushClientError(
         code: .noServerKnown,
         message:
-            "no server is known: no advertisement of the registrant was found, and the client lists no servers: list them in its configuration"
+            "no server of this registrant is known: no advertisement of it was found, and no server was named: check its key, or name its server"
     )
     static func noAnswer(within timeout: Duration) -> PushClientError {
         PushClientError(code: .noAnswer, message: "the server did not answer within \(timeout.formatted)")

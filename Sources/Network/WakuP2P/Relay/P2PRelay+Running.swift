@@ -1,3 +1,4 @@
+import NIOSupport
 import GossipSub
 import LibP2P
 import Logging
@@ -96,7 +97,7 @@ extension P2PRelay {
             do {
                 try await host.listen(on: address)
             } catch {
-                throw RelayError(code: .refused, message: "can't listen on \(address): is another program using it?")
+                throw RelayError(code: .refused, message: "can't listen on \(address): \(ListenFailure.reason(error))")
             }
         }
     }

@@ -60,7 +60,8 @@ package struct GorushClient: Sendable {
         do throws(HTTPError) {
             return result(of: try await client.send(request), to: push)
         } catch {
-            return PostResult(outcome: .failed(retryAfter: nil), reason: error.message, postedTokenCount: notifications.count)
+            let outcome: PostOutcome = error.code == .interrupted ? .unclear(retryAfter: nil) : .failed(retryAfter: nil)
+            return PostResult(outcome: outcome, reason: error.message, postedTokenCount: notifications.count)
         }
     }
 
@@ -103,13 +104,14 @@ package struct GorushClient: Sendable {
     /// | 400 | invalid JSON, or over `core.max_notification` | refused |
     /// | 413, 422 | the batch is too long, or a proxy rejects its content | refused |
     /// | 408, 425, 429 | overloaded, or too early | failed, with Retry-After |
-    /// | 5xx | failing, or unreachable for a proxy | failed, with Retry-After |
+    /// | 5xx with Retry-After | overloaded | failed, with Retry-After |
+    /// | 5xx | failing, or unreachable for a proxy; or a notification makes it fail | server error |
     /// | 401, 407, 511 | wrong credentials | failed, misconfigured |
     /// | 3xx, 404, 405, 410 and others | not the URL of a gorush | failed, misconfigured |
     /// | 403, 451 | forbidden for this node | failed, misconfigured |
     ///
     /// A *refused* batch is split in halves until the refused notification is alone, which is dropped. *Failed* notifications are retried until
-    /// they expire.
+    /// they expire, those of a *server error* each alone.
     private func result(of response: HTTPResponse, to push: PushRequest) -> PostResult {
         let tokenCount = push.members.reduce(0) { $0 + $1.count }
         var reason = "status \(response.status)"
@@ -124,7 +126,8 @@ package struct GorushClient: Sendable {
             reason += ": this node may not post there: check the options for gorush's credentials"
             isOperatorsMistake = true
         case 408, 425, 429, 500...:
-            outcome = .failed(retryAfter: response.header("Retry-After").flatMap { RetryAfter.parse($0, now: now()) })
+            let retryAfter = response.header("Retry-After").flatMap { RetryAfter.parse($0, now: now()) }
+            outcome = response.status < 500 || retryAfter != nil ? .failed(retryAfter: retryAfter) : .unclear(retryAfter: nil)
         default:
             reason += ": there is no gorush at this URL: check --gorush"
             isOperatorsMistake = true

@@ -11,14 +11,20 @@ package import Core
 ///
 /// - A post *works* when gorush gives a valid answer, even a refusal of its content.
 /// - Posts in flight when a failure is counted belong to that failure: eight connections that break at once are one failure.
+/// - A server error may be caused by a notification, and its recipients are suspects. Failures that one suspect in common explains count as one, so
+///   that a single recipient does not open the breaker for the others before it has failed ``Configuration/suspectFailureLimit`` times in a row.
 /// - A single broken connection does not open the breaker; three failures in a row do, each within a minute of the one before. When connections are
 ///   refused, this takes less than a second.
-/// - While it is open, nothing is posted. The pause doubles with each failed probe, and is at least as long as gorush asks for (Retry-After).
+/// - While it is open, nothing is posted. The pause doubles with each failed probe that not only strangers explain, and is at least as long as gorush asks for (Retry-After).
 /// - While it is half-open, only one small post is in flight.
 package struct CircuitBreaker: Sendable {
     package struct Configuration: Sendable {
         /// The number of failures in a row that opens the breaker.
         package var failureLimit = 3
+        /// The number of failures in a row that opens the breaker even if a few suspects explain them: nothing has worked meanwhile.
+        package var suspectFailureLimit = 10
+        /// The number of recipients to remember for which a post worked.
+        package var recipientLimit = 0
         /// The maximum time between two failures in a row.
         package var failureMemory: Duration = .seconds(60)
         /// The pause while open, by the number of failed probes.
@@ -35,7 +41,7 @@ package struct CircuitBreaker: Sendable {
     }
 
     package enum State: Hashable, Sendable {
-        /// - Parameter failures: the number of failures in a row, below the limit.
+        /// - Parameter failures: the number of failures in a row, below the limits.
         case closed(failures: Int)
         /// - Parameter attempt: the number of probes that failed since the breaker was closed.
         case open(until: Timestamp, attempt: Int)
@@ -55,6 +61,11 @@ package struct CircuitBreaker: Sendable {
     private var lastFailure: Timestamp?
     /// Posts up to this number belong to the last failure.
     private var lastRound: UInt64 = 0
+    /// The failures in a row that no notification explains.
+    private var unexplainedCount = 0
+    private var suspicions = Suspicions()
+    /// Those for which a post worked lately, the latest last.
+    private var recipients: [PushRecipient] = []
 
     package init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
@@ -98,6 +109,20 @@ package struct CircuitBreaker: Sendable {
         state = .closed(failures: 0)
     }
 
+    /// - Parameter recipients: those of the post.
+    package mutating func worked(for recipients: some Sequence<PushRecipient>) {
+        worked()
+        guard configuration.recipientLimit > 0 else { return }
+        for recipient in recipients {
+            self.recipients.removeAll { $0 == recipient }
+            self.recipients.append(recipient)
+        }
+        self.recipients = self.recipients.suffix(configuration.recipientLimit)
+    }
+
+    /// Whether a post worked for this recipient, which is remembered.
+    package func hasWorked(for recipient: PushRecipient) -> Bool { recipients.contains(recipient) }
+
     /// Records a post that ended without evidence about gorush.
     package mutating func cameToNothing(_ number: UInt64, at now: Timestamp) {
         guard case .halfOpen(number, let attempt) = state else { return }
@@ -108,8 +133,10 @@ package struct CircuitBreaker: Sendable {
     ///   - number: the number of the failed post. Posts are numbered in the order in which they begin.
     ///   - latest: the number of the post that began last.
     ///   - retryAfter: the pause that gorush asks for.
+    ///   - suspects: those of the post, if one of them may be the cause; otherwise empty.
     package mutating func failed(
-        _ number: UInt64, latest: UInt64, retryAfter: Duration?, at now: Timestamp, using generator: inout some RandomNumberGenerator
+        _ number: UInt64, latest: UInt64, retryAfter: Duration? = nil, suspects: Set<Suspect> = [], at now: Timestamp,
+        using generator: inout some RandomNumberGenerator
     ) {
         let asked = min(retryAfter ?? .zero, configuration.longestRetryAfter)
         let isNews = number > lastRound
@@ -118,8 +145,13 @@ package struct CircuitBreaker: Sendable {
         case .closed(let failures):
             let isInARow = lastFailure.map { now.since($0) <= configuration.failureMemory } ?? false
             let count = isNews ? (isInARow ? failures : 0) + 1 : failures
-            if isNews { lastFailure = now }
-            if count >= configuration.failureLimit || asked > .zero {
+            if isNews {
+                lastFailure = now
+                if count == 1 { forgetFailures() }
+                if suspects.isEmpty { unexplainedCount += 1 } else { suspicions.add(suspects) }
+            }
+            let isGorushs = unexplainedCount + suspicions.count >= configuration.failureLimit || count >= configuration.suspectFailureLimit
+            if isGorushs || asked > .zero {
                 state = .open(until: now + max(asked, pause(attempt: 0, using: &generator)), attempt: 0)
             } else {
                 state = .closed(failures: count)
@@ -127,10 +159,16 @@ package struct CircuitBreaker: Sendable {
         case .open(let until, let attempt):
             state = .open(until: max(until, now + asked), attempt: attempt)
         case .halfOpen(number, let attempt):
-            state = .open(until: now + max(asked, pause(attempt: attempt + 1, using: &generator)), attempt: attempt + 1)
+            let next = suspects == [.strangers] ? attempt : attempt + 1
+            state = .open(until: now + max(asked, pause(attempt: next, using: &generator)), attempt: next)
         case .halfOpen:
             break
         }
+    }
+
+    private mutating func forgetFailures() {
+        unexplainedCount = 0
+        suspicions = Suspicions()
     }
 
     private func pause(attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {

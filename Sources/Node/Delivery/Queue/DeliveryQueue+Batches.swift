@@ -4,7 +4,9 @@ import Waku
 /// The selection of deliveries for a batch.
 extension DeliveryQueue {
     /// Removes the deliveries of the next batch from the places where they wait.
-    mutating func nextIDs(limit: Int, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
+    ///
+    /// - Parameter isProbe: prefers new deliveries, which have broken nothing yet.
+    mutating func nextIDs(limit: Int, isProbe: Bool, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
         while let half = halves.popLast() {
             let ids = takeHalf(half, now, &expired)
             if ids.count > limit { addHalf(ids[limit...]) }
@@ -13,8 +15,10 @@ extension DeliveryQueue {
         var limit = limit
         var ids: [Int64] = []
         var group: Int64?
+        let skipsSuspects = (isProbe || isSuspectPosted) && !fresh.isEmpty
+        isSuspectPosted = false
         while ids.count < limit {
-            let old = popDue(beside: ids.count, limit: &limit, now)
+            let old = popDue(beside: ids.count, limit: &limit, skipsSuspects: skipsSuspects, now)
             if let old { ids.append(old) }
             let new = ids.count < limit ? fresh.popFirst() : nil
             if let new {
@@ -60,11 +64,12 @@ extension DeliveryQueue {
     }
 
     /// - Parameter limit: lowered to the batch size that this delivery allows.
-    private mutating func popDue(beside count: Int, limit: inout Int, _ now: Timestamp) -> Int64? {
-        guard let (due, id) = backlog.first, due <= now, let failureCount = deliveries[id]?.failureCount else { return nil }
-        let batchLimit = max(1, configuration.maximumBatchCount >> min(failureCount, 30))
-        guard count < batchLimit else { return nil }
+    private mutating func popDue(beside count: Int, limit: inout Int, skipsSuspects: Bool, _ now: Timestamp) -> Int64? {
+        guard let (due, id) = backlog.first, due <= now, let delivery = deliveries[id] else { return nil }
+        let batchLimit = delivery.isSuspect ? 1 : max(1, configuration.maximumBatchCount >> min(delivery.failureCount, 30))
+        guard count < batchLimit, !(delivery.isSuspect && skipsSuspects) else { return nil }
         limit = min(limit, batchLimit)
+        isSuspectPosted = delivery.isSuspect
         return backlog.popFirst()
     }
 

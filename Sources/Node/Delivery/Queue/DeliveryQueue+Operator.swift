@@ -17,24 +17,24 @@ extension DeliveryQueue {
     /// The maximum number of notifications in the next post.
     package func batchLimit(at now: Timestamp) -> Int { pace.batchLimit(at: now) }
 
-    /// Makes deliveries in the backlog due now, and allows a probe if gorush is unavailable or slow. Returns the number of these deliveries that are
-    /// not in flight.
+    /// Makes deliveries in the backlog due now, and allows a probe if gorush is unavailable or slow. Returns those of these deliveries that are not in
+    /// flight.
     ///
     /// - Parameter ids: nil for all.
-    package mutating func hasten(_ ids: [Int64]?, now: Timestamp) -> Int {
+    package mutating func hasten(_ ids: [Int64]?, now: Timestamp) -> [Int64] {
         breaker.hasten(at: now)
         pace.hasten()
-        var count = 0
+        var hastened: [Int64] = []
         for id in ids ?? Array(deliveries.keys) {
             switch deliveries[id]?.place {
             case .backlog:
                 backlog.remove(id)
                 place(id, inBacklogAt: now)
-                count += 1
-            case .held, .fresh, .halved: count += 1
+                hastened.append(id)
+            case .held, .fresh, .halved: hastened.append(id)
             case .inFlight, nil: break
             }
         }
-        return count
+        return hastened
     }
 }

@@ -20,7 +20,8 @@ import Waku
 /// - **Turns.** A device has one turn at a time: the next delivery of its line goes behind those of all devices that wait already. So a device with
 ///   many deliveries does not delay those with few, and among many devices with long lines each is posted to in turn.
 /// - With enough of both, half of a batch are fresh deliveries and half come from the backlog: neither has to wait for the other.
-/// - After each failure a delivery goes into a smaller batch, in the end alone, so that a delivery that breaks gorush soon affects no others.
+/// - After each failure a delivery goes into a smaller batch, in the end alone. After a server error it is posted alone at once, so that a delivery
+///   that breaks gorush soon affects no others; at most every second post is of such a delivery while new ones wait.
 /// - Halves go out before other deliveries, the latest first, which keeps their number small.
 /// - A delivery in flight is not posted again before its post has ended, however long that takes: without an answer its outcome is unknown.
 /// - A delivery that turns out not to be allowed yet returns from its batch to the backlog until a given time: see `postpone`.
@@ -50,6 +51,8 @@ package struct DeliveryQueue: Sendable {
         let group: Int64?
         /// The number of its failures.
         var failureCount = 0
+        /// Whether a post with it ended with ``PostOutcome/unclear(retryAfter:)``: it may be the cause, and is posted alone.
+        var isSuspect = false
         var place = Place.held
         /// Its neighbors in the line of its device.
         var previous: Int64?
@@ -99,6 +102,8 @@ package struct DeliveryQueue: Sendable {
     private var evicted: [Int64] = []
     var posts: [UInt64: Post] = [:]
     var lastNumber: UInt64 = 0
+    /// Whether the last post was of a suspect.
+    var isSuspectPosted = false
     private var isDraining = false
     /// Limits from outside the queue; nil for none.
     var allowance: Allowance?
@@ -193,7 +198,8 @@ package struct DeliveryQueue: Sendable {
             let admission = breaker.admission(at: now)
             guard admission != .nothing else { break }
             let limit = pace.batchLimit(at: now)
-            let ids = nextIDs(limit: admission == .probe ? min(limit, configuration.probeBatchCount) : limit, now, &expired)
+            let isProbe = admission == .probe
+            let ids = nextIDs(limit: isProbe ? min(limit, configuration.probeBatchCount) : limit, isProbe: isProbe, now, &expired)
             guard !ids.isEmpty else { break }
             let batch = post(ids, now)
             if admission == .probe { breaker.began(probe: batch.id) }
@@ -247,10 +253,11 @@ package struct DeliveryQueue: Sendable {
         guard let post = posts.removeValue(forKey: batchID) else { return [] }
         pace.ended(batchID, outcome, at: now)
         switch outcome {
-        case .accepted, .refused: breaker.worked()
+        case .accepted: breaker.worked(for: post.devices.compactMap { lines[$0]?.recipient })
+        case .refused: breaker.worked()
         case .notPosted: breaker.cameToNothing(batchID, at: now)
-        case .failed(let retryAfter):
-            breaker.failed(batchID, latest: lastNumber, retryAfter: retryAfter, at: now, using: &generator)
+        case .failed(let retryAfter): failed(batchID, retryAfter: retryAfter, suspects: [], now)
+        case .unclear: failed(batchID, retryAfter: nil, suspects: suspects(in: post), now)
         }
         let ids = post.batch.deliveries.filter { id in
             if case .inFlight(batchID) = deliveries[id]?.place { true } else { false }
@@ -285,10 +292,30 @@ package struct DeliveryQueue: Sendable {
             addHalf(ids[..<middle])
         case .failed(let retryAfter):
             for id in ids { retry(id, after: retryAfter, now: now) }
+        case .unclear(let retryAfter):
+            for id in ids {
+                deliveries[id]?.isSuspect = true
+                retry(id, after: retryAfter, now: now)
+            }
         case .notPosted:
             for id in ids { retry(id, after: nil, now: now) }
         }
         return ids.map(Resolution.retrying)
+    }
+
+    private mutating func failed(_ batchID: UInt64, retryAfter: Duration?, suspects: Set<Suspect>, _ now: Timestamp) {
+        breaker.failed(batchID, latest: lastNumber, retryAfter: retryAfter, suspects: suspects, at: now, using: &generator)
+    }
+
+    /// Recipients for which nothing was ever accepted count as one: anybody can register them.
+    private func suspects(in post: Post) -> Set<Suspect> {
+        Set(
+            post.devices.map { device in
+                guard let recipient = lines[device]?.recipient, expiring.isKnown(recipient) || breaker.hasWorked(for: recipient) else {
+                    return .strangers
+                }
+                return .known(recipient)
+            })
     }
 
     // MARK: Batches

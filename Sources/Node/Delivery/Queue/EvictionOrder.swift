@@ -35,7 +35,7 @@ struct EvictionOrder: Sendable {
     private var strangers = Level()
     private var known = Level()
 
-    private func isKnown(_ recipient: PushRecipient) -> Bool { recipients[recipient]?.isKnown ?? false }
+    func isKnown(_ recipient: PushRecipient) -> Bool { recipients[recipient]?.isKnown ?? false }
 
     private mutating func change(_ isKnown: Bool, _ body: (inout Level) -> Void) {
         if isKnown { body(&known) } else { body(&strangers) }

@@ -114,7 +114,7 @@ struct PostPace: Sendable {
         case .refused:
             // A refusal comes before any delivery, so its duration does not count.
             answered(isLate: isLate, at: now)
-        case .failed:
+        case .failed, .unclear:
             // A late failure shows the minimum time needed. An immediate failure shows nothing.
             if isLate { timePerNotification = max(timePerNotification ?? 0, time) }
             restoreAllowance()

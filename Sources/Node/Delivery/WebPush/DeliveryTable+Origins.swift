@@ -53,6 +53,9 @@ extension DeliveryTable {
                 queue.longestRetryAfter = WebPushAnswer.longestRetryAfter
                 queue.breaker.longestRetryAfter = WebPushAnswer.longestRetryAfter
                 queue.breaker.backoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(300))
+                // Anybody can have subscriptions that a push service answers with errors.
+                queue.breaker.suspectFailureLimit = .max
+                queue.breaker.recipientLimit = 16
                 return queue
             }
         }
@@ -292,7 +295,7 @@ extension DeliveryTable {
         _ answer: WebPushAnswer, endpointHash: Int, from address: IPAddress?, at place: Int, now: Timestamp
     ) -> Bool {
         if let address { move(place, to: address.site, now: now) }
-        if answer == .accepted { endpoints[place].origin?.standing.accepted() }
+        if answer == .accepted { endpoints[place].origin?.standing.accepted(at: now) }
         guard answer.isRefusal else { return false }
         return endpoints[place].origin?.standing.refused(endpoint: endpointHash, at: now) ?? false
     }

@@ -2,9 +2,12 @@ import Core
 
 /// A push service's refusals, in virtual time, so that strangers can't use the node to bother a server that is none.
 ///
-///     trusted ──(refusals of 50 endpoints in a row)──▶ paused for 10 min, 20 min, …, 24 h ──(time passed)──▶ trusted
-///        ▲  │
-///        └──┘ (a message is accepted: the row ends, and the next pause is 10 min again)
+///     unproven ──(refusals of 50 endpoints)──▶ paused for 10 min, 20 min, …, 24 h ──(time passed)──▶ unproven
+///        │ ▲
+///        ▼ └──(24 h passed since the last acceptance)──┐
+///     proven ──────────────────────────────────────────┘
+///
+/// A push service that accepts messages is proven by the first: refusals no longer pause it, because strangers can cause them and others would wait.
 ///
 /// Each post takes one of an allowance of `burst` that refills at `rate`.
 struct OriginStanding: Sendable {
@@ -13,16 +16,19 @@ struct OriginStanding: Sendable {
         var refusalLimit = 50
         var pause = Duration.seconds(600)
         var longestPause = Duration.seconds(24 * 3600)
+        /// How long an acceptance proves that it is a push service.
+        var proof = Duration.seconds(24 * 3600)
         /// Posts a second.
         var rate = 100.0
         var burst = 1000.0
     }
 
     private let configuration: Configuration
-    /// Hashes of the endpoints that were refused since the last acceptance or pause; at most the limit.
+    /// Hashes of the endpoints that were refused since the last pause; at most the limit, and none while it is proven.
     private var refused: Set<Int> = []
     private var pauseCount = 0
     private var pausedUntil: Timestamp?
+    private var provenUntil: Timestamp?
     /// The allowance at `refilled`.
     private var tokens: Double
     private var refilled: Timestamp?
@@ -34,15 +40,18 @@ struct OriginStanding: Sendable {
 
     func isPaused(at now: Timestamp) -> Bool { pausedUntil.map { now < $0 } ?? false }
 
-    mutating func accepted() {
+    private func isProven(at now: Timestamp) -> Bool { provenUntil.map { now < $0 } ?? false }
+
+    mutating func accepted(at now: Timestamp) {
         refused = []
         pauseCount = 0
+        provenUntil = now + configuration.proof
     }
 
     /// - Parameter endpoint: a hash of the endpoint.
     /// - Returns: whether this pauses the origin.
     mutating func refused(endpoint: Int, at now: Timestamp) -> Bool {
-        guard !isPaused(at: now) else { return false }
+        guard !isPaused(at: now), !isProven(at: now) else { return false }
         refused.insert(endpoint)
         guard refused.count >= configuration.refusalLimit else { return false }
         refused = []
@@ -75,6 +84,6 @@ struct OriginStanding: Sendable {
     /// Whether it need not be remembered: it would be the same if made anew.
     mutating func isForgettable(at now: Timestamp) -> Bool {
         refill(at: now)
-        return refused.isEmpty && pauseCount == 0 && tokens >= configuration.burst
+        return refused.isEmpty && pauseCount == 0 && !isProven(at: now) && tokens >= configuration.burst
     }
 }

@@ -34,7 +34,7 @@ package enum WebPushAnswer: Hashable, Sendable {
     /// Whether it counts towards pausing the origin: an answer 4xx, or 3xx, other than those about one device or the time.
     var isRefusal: Bool { self == .refused || self == .keyRefused }
 
-    /// The pause after a refused key: the push service does not change its mind within seconds.
+    /// The pause of a device after a refused key: the push service does not change its mind within seconds.
     private static let keyPause = Duration.seconds(60)
 
     /// The longest pause that a push service may ask for.
@@ -50,10 +50,10 @@ package enum WebPushAnswer: Hashable, Sendable {
         case .refused: PostResult(outcome: .refused, status: status, reason: reason, postedTokenCount: 1)
         case .keyRefused:
             PostResult(
-                outcome: .failed(retryAfter: Self.keyPause), status: status, reason: reason, isOperatorsMistake: true, postedTokenCount: 1)
+                outcome: .unclear(retryAfter: Self.keyPause), status: status, reason: reason, isOperatorsMistake: true, postedTokenCount: 1)
         case .later(let retryAfter):
             PostResult(
-                outcome: .failed(retryAfter: retryAfter.map { min($0, Self.longestRetryAfter) }), status: status, reason: reason,
+                outcome: .unclear(retryAfter: retryAfter.map { min($0, Self.longestRetryAfter) }), status: status, reason: reason,
                 postedTokenCount: 1)
         case .unanswered: PostResult(outcome: .failed(retryAfter: nil), status: status, reason: reason, postedTokenCount: 1)
         }

@@ -73,11 +73,11 @@ struct AdminResponder: HTTPResponder {
             }
         case .outboxRetry:
             return try await Self.answer(request) { (selection: AdminAPI.Selection) in
-                AdminAPI.Count(count: node.delivery.retry(selection.ids))
+                AdminAPI.Count(node.delivery.retry(selection.ids), of: selection)
             }
         case .outboxDrop:
             return try await Self.answer(request) { (selection: AdminAPI.Selection) in
-                AdminAPI.Count(count: await node.delivery.drop(selection.ids))
+                AdminAPI.Count(await node.delivery.drop(selection.ids), of: selection)
             }
         case .registrationsChanged:
             do {

@@ -21,7 +21,7 @@ import NodeMetrics
 /// Other methods: see `MethodRouting`.
 struct HealthServer {
     /// Answered for any `Host`: probes use arbitrary names and get little information; `/feedback` is protected by its secret.
-    private static let exemptPaths: Set = ["healthz", "readyz", "feedback"]
+    private static let exemptPaths: Set = ["/healthz", "/readyz", "/feedback"]
 
     let address: NodeAPI.SocketAddress
     /// Host names allowed besides loopback names and the host of ``address``: ``HostPolicy``.

@@ -1,3 +1,4 @@
+import NIOSupport
 import Delivery
 import HTTPService
 import NodeAPI

@@ -45,6 +45,21 @@ struct CursorWrites {
     }
 }
 
+/// Decides what is logged about a minute.
+struct MinuteLine {
+    private var topics = 0
+    private var waiting = 0
+
+    /// nil for an idle minute, in which no counter grew, and the numbers of topics and of waiting notifications are those of the last line.
+    mutating func metadata(growth: [Counter: Int], topics: Int, waiting: Int) -> Logger.Metadata? {
+        guard !growth.isEmpty || topics != self.topics || waiting != self.waiting else { return nil }
+        (self.topics, self.waiting) = (topics, waiting)
+        var metadata: Logger.Metadata = ["topics": .stringConvertible(topics), "waiting": .stringConvertible(waiting)]
+        for (counter, count) in growth { metadata[counter.name] = .stringConvertible(count) }
+        return metadata
+    }
+}
+
 /// Periodic work of a node: stores the relay's cursors (``CursorWrites``), which also shows whether the store can be written; logs counters and
 /// prunes tables once a minute; expires registrations once an hour.
 struct Maintenance: Sendable {
@@ -89,6 +104,7 @@ struct Maintenance: Sendable {
         var last: [Counter: Int] = [:]
         var clock = RetentionClock(retention: retention)
         var cursorWrites = CursorWrites()
+        var line = MinuteLine()
         let started = ContinuousClock.now
         // The reference for later steps of the clock, taken before the first round, which may be slow.
         _ = clock.cutoff(clock: now(), uptime: .zero)
@@ -105,7 +121,7 @@ struct Maintenance: Sendable {
             let counts = counters.snapshot
             growth.set(counts, since: last)
             last = counts
-            summarize()
+            summarize(&line)
             noteDisplaced(lastMinute(.registrationDisplaced))
             for service in protocols { await service.recount() }
             refusedPeers.endMinute(at: now())
@@ -174,9 +190,9 @@ struct Maintenance: Sendable {
         if count > 0 { logger.warning("registrations displaced", metadata: ["count": .stringConvertible(count)]) }
     }
 
-    private func summarize() {
-        var metadata: Logger.Metadata = ["topics": .stringConvertible(topicCount()), "waiting": .stringConvertible(delivery.waitingCount)]
-        for (counter, count) in growth.all { metadata[counter.name] = .stringConvertible(count) }
-        logger.info("counters of the last minute", metadata: metadata)
+    /// Logs the last minute unless it was idle.
+    private func summarize(_ line: inout MinuteLine) {
+        let metadata = line.metadata(growth: growth.all, topics: topicCount(), waiting: delivery.waitingCount)
+        if let metadata { logger.info("counters of the last minute", metadata: metadata) }
     }
 }

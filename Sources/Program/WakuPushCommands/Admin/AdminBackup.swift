@@ -57,7 +57,8 @@ extension Admin {
                 waku-push.sqlite.replaced in the data folder; delete it once the node works.
 
                 When the daemon starts, it asks the relay's store for messages since the backup, and processes the registrations that it \
-                still has. Notifications delivered since then may be delivered again.
+                still has. Notifications delivered since then may be delivered again. Session devices that unsubscribed since then \
+                are subscribed again until their subscriptions expire, after at most 14 days.
 
                 EXAMPLE
                   waku-push admin restore /backup/waku-push-2027-01-15 --data data \\

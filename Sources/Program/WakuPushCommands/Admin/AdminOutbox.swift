@@ -62,16 +62,25 @@ struct OutboxSelection: ParsableArguments {
     @Argument(help: "Ids, as printed by outbox list.") var ids: [Int64] = []
     @Flag(help: "All waiting notifications.") var all = false
 
+    private static let namedCount = 10
+
     /// Reports ids that were not found: those of notifications that have ended, or are being posted.
     ///
-    /// - Parameter count: the number of notifications that were found.
-    /// - Throws: ``CommandFailure`` if there is none.
-    func report(found count: Int) throws(CommandFailure) {
-        let missing = Set(ids).count - count
-        guard !all, missing > 0 else { return }
+    /// - Throws: ``CommandFailure`` if no notification was found.
+    func report(_ found: AdminAPI.Count) throws(CommandFailure) {
+        let count = Set(ids).count - found.count
+        guard !all, count > 0 else { return }
         let reason = "not waiting: see waku-push admin outbox list"
-        guard count > 0 else { throw CommandFailure(.data, "\(missing == 1 ? "this id is" : "these ids are") \(reason)") }
-        CommandFailure.report("warning: \(missing) of \(Set(ids).count) ids are \(reason)")
+        guard found.count > 0 else { throw CommandFailure(.data, "\(count == 1 ? "this id is" : "these ids are") \(reason)") }
+        let names = Self.named(found.missing ?? [])
+        CommandFailure.report("warning: \(count) of \(Set(ids).count) ids are \(reason)\(names.isEmpty ? "" : " (\(names))")")
+    }
+
+    /// `17, 18 and 3 more`
+    static func named(_ ids: [Int64]) -> String {
+        guard !ids.isEmpty else { return "" }
+        let names = ids.prefix(namedCount).map(String.init).joined(separator: ", ")
+        return ids.count > namedCount ? "\(names) and \(ids.count - namedCount) more" : names
     }
 
     func selected() throws(CommandFailure) -> AdminAPI.Selection {
@@ -93,8 +102,12 @@ extension Admin.Outbox {
         func execute() async throws {
             let selected = try selection.selected()
             let count: AdminAPI.Count = try await client().post("/outbox/retry", selected)
-            if admin.json { try Output.json(count) } else { Output.line("\(count.count) notifications are retried now.") }
-            try selection.report(found: count.count)
+            if admin.json {
+                try Output.json(AdminAPI.Count(count: count.count))
+            } else {
+                Output.line("\(count.count) notifications are retried now.")
+            }
+            try selection.report(count)
         }
     }
 
@@ -110,13 +123,14 @@ extension Admin.Outbox {
 
         func execute() async throws {
             let selected = try selection.selected()
-            let count = yes ? try await drop(selected) : try waiting(selected).count
+            let found = yes ? try await drop(selected) : AdminAPI.Count(try waiting(selected), of: selected)
             if admin.json {
-                try Output.json(Report(count: count, trial: yes ? nil : true))
+                try Output.json(Report(count: found.count, trial: yes ? nil : true))
             } else {
+                let count = found.count
                 Output.line(yes ? "\(count) notifications dropped." : "\(count) notifications would be dropped: repeat with --yes.")
             }
-            try selection.report(found: count)
+            try selection.report(found)
         }
 
         private struct Report: Encodable {
@@ -131,12 +145,9 @@ extension Admin.Outbox {
         }
 
         /// A running daemon holds waiting notifications in memory, so it has to drop them. Without a daemon the folder is locked meanwhile.
-        private func drop(_ selection: AdminAPI.Selection) async throws -> Int {
+        private func drop(_ selection: AdminAPI.Selection) async throws -> AdminAPI.Count {
             let client = try client()
-            if try await client.status() != nil {
-                let count: AdminAPI.Count = try await client.post("/outbox/drop", selection)
-                return count.count
-            }
+            if try await client.status() != nil { return try await client.post("/outbox/drop", selection) }
             let lock = try DataFolder(locking: folder)
             defer { lock.unlock() }
             let ids = try waiting(selection)
@@ -145,7 +156,7 @@ extension Admin.Outbox {
                 try await store.commit(DeliveryStorage.drop(ids, of: NodeAssembly.deliverySources(of: store), at: .now()))
             }
             try store.close()
-            return ids.count
+            return AdminAPI.Count(ids, of: selection)
         }
     }
 }

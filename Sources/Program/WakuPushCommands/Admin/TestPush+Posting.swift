@@ -50,7 +50,7 @@ extension AdminAPI.TestedPush: FieldsReport {
             switch result.outcome {
             case .accepted: "accepted"
             case .refused: "refused"
-            case .failed, .notPosted: "failed"
+            case .failed, .unclear, .notPosted: "failed"
             }
         reason = result.reason
         counted = result.countedTokenCount

@@ -1,3 +1,4 @@
+import NIOSupport
 import ArgumentParser
 import Core
 import Foundation
@@ -122,7 +123,8 @@ extension Client {
                     do {
                         try await server.run { _ in listening.print(asJSON: json) }
                     } catch  where !(error is CancellationError) {
-                        throw CommandFailure(.unavailable, "can't listen on \(address): is the port taken?")
+                        let reason = ListenFailure.reason(error)
+                        throw CommandFailure(.unavailable, "can't listen on \(address): \(reason) Choose another with --listen")
                     }
                 }
                 group.addTask {

@@ -61,7 +61,7 @@ package struct CommandFailure: Error {
             case .notPublished, .noAnswer, .noServerKnown, .cancelled: .unavailable
             case .notRunning: .unavailable
             }
-        self.init(code, error.message)
+        self.init(code, error.code == .noServerKnown ? "\(error.message) with --server" : error.message)
     }
 }
 

@@ -18,19 +18,31 @@ struct PrivateFile {
         // Does not block on a pipe. The checks apply to the opened file, also behind a symbolic link, as in Kubernetes secrets.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
-            throw errno == ENOENT
-                ? CommandFailure(.data, "\(name) is missing: \(remedy)")
-                : CommandFailure(.permission, "\(name) can't be read: give this user access to it")
+            switch errno {
+            case ENOENT: throw CommandFailure(.data, "\(name) is missing: \(remedy)")
+            case EACCES, EPERM: throw CommandFailure(.permission, "\(name) can't be read: give this user access to it")
+            case let code: throw unreadable(code)
+            }
         }
         let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
         var status = stat()
-        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { throw CommandFailure(.data, "\(name) is not a file") }
+        guard fstat(file, &status) == 0 else { throw unreadable(errno) }
+        guard status.st_mode & S_IFMT != S_IFDIR else { throw CommandFailure(.data, "\(name) is a folder: name a file") }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw CommandFailure(.data, "\(name) is not a file") }
         if Self.isReadableByOthers(status) {
             let mode = String(status.st_mode & 0o7777, radix: 8)
             throw CommandFailure(.permission, "\(name) is readable by others (mode 0\(mode)): chmod 600 \(path)")
         }
-        guard let content = try? handle.read(upToCount: limit + 1) else { return [] }
-        return Array(content)
+        do {
+            return Array(try handle.read(upToCount: limit + 1) ?? Data())
+        } catch {
+            let underlying = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+            throw unreadable(Int32(underlying?.code ?? Int(EIO)))
+        }
+    }
+
+    private func unreadable(_ code: Int32) -> CommandFailure {
+        CommandFailure(.data, "\(name) can't be read: \(String(cString: strerror(code)))")
     }
 
     /// false if there is no such file.

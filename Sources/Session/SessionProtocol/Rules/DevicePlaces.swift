@@ -26,9 +26,12 @@ package struct DevicePlace: Hashable, Sendable {
     package let signedAt: Int64
     /// Whether gorush has accepted a notification for it.
     package let wasDelivered: Bool
+    /// The mark of its push service; nil unless its service is Web Push, or if it is unknown.
+    package let origin: Int64?
 
-    package init(name: [UInt8], row: Int64, signer: Signer, signedAt: Int64, wasDelivered: Bool) {
+    package init(name: [UInt8], row: Int64, signer: Signer, signedAt: Int64, wasDelivered: Bool, origin: Int64? = nil) {
         (self.name, self.row, self.signer, self.signedAt, self.wasDelivered) = (name, row, signer, signedAt, wasDelivered)
+        self.origin = origin
     }
 }
 

@@ -21,7 +21,7 @@ final class SubscriptionCommits: Sendable {
     ///   - pendingByteLimit: limit of all bodies waiting for the store, in bytes.
     init(
         _ node: NodeServices, _ limits: SessionLimits, services: Set<PushService>, monitor: any SubscriptionMonitoring, timeout: Duration,
-        pendingByteLimit: Int
+        sodium: Sodium, pendingByteLimit: Int
     ) {
         pending = Mutex(PendingBodies(byteLimit: pendingByteLimit))
         self.node = node
@@ -29,7 +29,7 @@ final class SubscriptionCommits: Sendable {
         self.services = services
         self.monitor = monitor
         self.timeout = AnswerTimeout(timeout)
-        subscriptions = Subscriptions(node.store.sealer)
+        subscriptions = Subscriptions(node.store.sealer, sodium: sodium)
     }
 
     /// Commits requests. Does not block; may be called on any thread.

@@ -3,8 +3,9 @@ package import Delivery
 package import Core
 package import SessionProtocol
 package import Storage
+package import WakuCrypto
 
-/// The payload of a notification in the outbox, encrypted for its device: a retry posts the same bytes.
+/// The payload of a notification in the outbox, encrypted for its device: a retry posts the same bytes, unless the device has changed its key.
 ///
 ///     flags(1) ‖ namespace(2, big-endian) ‖ nonce(24) ‖ ciphertext ‖ tag(16)     flags: bit 0: it carries data, bit 1: data was left out
 package struct SessionPayload: Hashable, Sendable {
@@ -13,7 +14,7 @@ package struct SessionPayload: Hashable, Sendable {
     package let isTruncated: Bool
     package let namespace: Int16
     /// `enc_payload` before base64.
-    package let sealed: [UInt8]
+    package private(set) var sealed: [UInt8]
 
     package init(_ message: NotifyMessage, for record: SubscriptionRecord, _ service: PushService, _ sodium: Sodium) {
         let payload = NotificationPayload(message, wantsData: record.wantsData, service: service)
@@ -29,6 +30,17 @@ package struct SessionPayload: Hashable, Sendable {
         isTruncated = bytes[0] & 2 != 0
         namespace = Int16(bitPattern: UInt16(bytes[1]) << 8 | UInt16(bytes[2]))
         sealed = Array(bytes[3...])
+    }
+
+    /// The same content for another key, with a fresh nonce.
+    ///
+    /// - Throws: ``CryptoError/authenticationFailed`` unless it is sealed with the former key.
+    package func sealedAgain(
+        from former: SymmetricKey, to key: SymmetricKey, _ sodium: Sodium
+    ) throws(CryptoError) -> SessionPayload {
+        var copy = self
+        copy.sealed = sodium.xChaChaSeal(try sodium.xChaChaOpen(sealed[...], key: former), key: key)
+        return copy
     }
 
     package func encoded() -> [UInt8] {

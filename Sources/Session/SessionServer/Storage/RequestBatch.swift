@@ -43,15 +43,16 @@ struct RequestBatch {
     private var deviceCounts: [AccountID: Int]
     /// The devices of accounts that may need more places than they have.
     private var places: [AccountID: DevicePlaces]
-    /// Number of devices by push service, for those that ``SubscriptionRules/maximumDevicesPerOrigin`` applies to.
-    private var origins: [WebPushOrigin: Int]
+    /// Number of devices by push service, for those that ``SubscriptionRules/maximumDevicesPerOrigin`` applies to. Keyed by
+    /// ``Subscriptions/originMark(of:)``.
+    private var origins: [Int64: Int]
     private(set) var fullOriginCount = 0
     /// Subscriptions that end because another device of their account gets their place. They leave no name: they may be subscribed again.
     private(set) var replaced: [DevicePlace] = []
 
     init(
         _ rules: SubscriptionRules, names: [[UInt8]: NameState], deviceCounts: [AccountID: Int], places: [AccountID: DevicePlaces] = [:],
-        origins: [WebPushOrigin: Int] = [:], at now: Int64, refusesNew: @escaping @Sendable () -> RequestError? = { nil }
+        origins: [Int64: Int] = [:], at now: Int64, refusesNew: @escaping @Sendable () -> RequestError? = { nil }
     ) {
         self.places = places
         self.origins = origins
@@ -62,7 +63,8 @@ struct RequestBatch {
         self.now = now
     }
 
-    mutating func apply(_ request: SessionRequest, named name: [UInt8]) -> RequestAnswer {
+    /// - Parameter origin: the mark of the device's push service; nil for other services.
+    mutating func apply(_ request: SessionRequest, named name: [UInt8], at origin: Int64? = nil) -> RequestAnswer {
         var state = names[name] ?? NameState(row: nil, left: nil, used: AheadTimes(), at: now)
         let account = request.authority.account
         let signedAt = request.authority.signedAt
@@ -71,19 +73,22 @@ struct RequestBatch {
             switch request {
             case .subscribe(let form):
                 let place = DevicePlace(
-                    name: name, row: .max, signer: .init(form.authority.delegation), signedAt: signedAt, wasDelivered: false)
+                    name: name, row: .max, signer: .init(form.authority.delegation), signedAt: signedAt, wasDelivered: false,
+                    origin: origin)
                 var loser: DevicePlace?
                 let change = try rules.decideSubscription(
                     signedAt: signedAt, stored: state.current, left: state.left, used: state.used,
                     deviceCount: occupied(of: account, for: place, loser: &loser), at: now)
                 if change == .insert {
-                    let origin = form.device.subscription?.origin
-                    if let limit = rules.maximumDevicesPerOrigin, let origin, let count = origins[origin], count >= limit {
+                    // An expired row of the name counts until it is replaced here, and so does the device that makes room.
+                    let isCounted = state.row != nil && !state.endsRow
+                    let makesRoom = isCounted || loser?.origin == origin
+                    if let limit = rules.maximumDevicesPerOrigin, let origin, !makesRoom, let count = origins[origin], count >= limit {
                         fullOriginCount += 1
                         throw .limited
                     }
                     if let refusal = refusesNew() { throw refusal }
-                    if let origin { origins[origin]? += 1 }
+                    if let origin, !isCounted { origins[origin]? += 1 }
                     if let loser { replace(loser, of: account) }
                     // The row that is replaced here is expired, or gave its place to another device.
                     state.endsRow = state.row != nil
@@ -102,7 +107,7 @@ struct RequestBatch {
                 case .remove(let left):
                     deviceCounts[account, default: 0] -= 1
                     places[account]?.remove(name)
-                    if let origin = request.device.subscription?.origin { origins[origin]? -= 1 }
+                    if let origin { origins[origin]? -= 1 }
                     state.left = left
                     state.leavesName = true
                     state.form = nil
@@ -140,6 +145,7 @@ struct RequestBatch {
     private mutating func replace(_ loser: DevicePlace, of account: AccountID) {
         replaced.append(loser)
         deviceCounts[account, default: 0] -= 1
+        if let origin = loser.origin { origins[origin]? -= 1 }
         places[account]?.remove(loser.name)
         guard var state = names[loser.name] else { return }
         state.current = nil

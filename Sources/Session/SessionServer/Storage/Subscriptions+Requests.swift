@@ -77,7 +77,12 @@ extension Subscriptions {
     package func apply(
         _ requests: [SessionRequest], _ rules: SubscriptionRules, at now: Int64, refusesNew: @escaping @Sendable () -> RequestError?
     ) -> StoreCommand<AppliedRequests> {
-        let named = requests.map { (request: $0, name: name(of: $0.authority.account, $0.device)) }
+        let named = requests.map { request in
+            (
+                request: request, name: name(of: request.authority.account, request.device),
+                origin: request.device.subscription.map { originMark(of: $0.origin) }
+            )
+        }
         let names = Self.distinct(named.map(\.name))
         let accounts = Self.distinct(requests.map(\.authority.account))
         let oldest = Value.integer(Self.oldestSignature(at: now))
@@ -99,13 +104,13 @@ extension Subscriptions {
             var counts: [AccountID: Int] = [:]
             for (account, rows) in zip(accounts, found[(3 * names.count)...]) { counts[account] = Int(try rows[0].integer(0)) }
             let full = Self.full(counts, requests: requests, rules: rules)
-            let new = named.filter { states[$0.name]?.current == nil }.map(\.request)
+            let new = named.filter { if case .subscribe = $0.request { states[$0.name]?.current == nil } else { false } }
             return places(of: full, since: oldest).then { [states, counts] places in
-                origins(of: rules.maximumDevicesPerOrigin == nil ? [] : new).then { origins in
+                origins(rules.maximumDevicesPerOrigin == nil ? [] : Self.distinct(new.compactMap(\.origin))).then { origins in
                     var batch = RequestBatch(
                         rules, names: states, deviceCounts: counts, places: places, origins: origins, at: now, refusesNew: refusesNew)
                     var applied = AppliedRequests()
-                    for (request, name) in named { applied.answers.append(batch.apply(request, named: name)) }
+                    for (request, name, origin) in named { applied.answers.append(batch.apply(request, named: name, at: origin)) }
                     applied.replaced = batch.replaced
                     applied.fullOriginCount = batch.fullOriginCount
                     return carryOut(batch, names: names, applied: applied)
@@ -123,7 +128,10 @@ extension Subscriptions {
 
     private static let findPlaces = Query(
         SessionStorage.subscription,
-        [.id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.deliveredAt, SessionStorage.sealed],
+        [
+            .id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.deliveredAt, SessionStorage.sealed,
+            SessionStorage.webPushOrigin,
+        ],
         where: [.equal(SessionStorage.account), .atLeast(SessionStorage.signedAt)])
 
     /// Reads the devices of accounts. Their signers are sealed, so the rows are decrypted: 0.2 ms for an account with 100 devices.
@@ -138,7 +146,7 @@ extension Subscriptions {
                         let record = try? open(try row.bytes(4), named: name, signedAt: signedAt)
                         return DevicePlace(
                             name: name, row: try row.integer(0), signer: record.map { .init($0.authority.delegation) } ?? .unknown,
-                            signedAt: signedAt, wasDelivered: try row.optionalInteger(3) != nil)
+                            signedAt: signedAt, wasDelivered: try row.optionalInteger(3) != nil, origin: try row.optionalInteger(5))
                     })
             }
             return .done(places)
@@ -147,13 +155,11 @@ extension Subscriptions {
 
     private static let countAtOrigin = Query(SessionStorage.subscription, [.count], where: [.equal(SessionStorage.webPushOrigin)])
 
-    /// The number of devices of each push service that new subscriptions are for. Scans an index: about 2 ms per 100,000.
-    private func origins(of requests: [SessionRequest]) -> StoreCommand<[WebPushOrigin: Int]> {
-        let origins = Self.distinct(
-            requests.compactMap { request in if case .subscribe(let form) = request { form.device.subscription?.origin } else { nil } })
-        guard !origins.isEmpty else { return .done([:]) }
-        return .read(origins.map { Self.countAtOrigin(.integer(originMark(of: $0))) }) { found in
-            .done(Dictionary(uniqueKeysWithValues: try zip(origins, found).map { ($0, Int(try $1[0].integer(0))) }))
+    /// The number of devices of push services, by their marks. Scans an index: about 2 ms per 100,000.
+    private func origins(_ marks: [Int64]) -> StoreCommand<[Int64: Int]> {
+        guard !marks.isEmpty else { return .done([:]) }
+        return .read(marks.map { Self.countAtOrigin(.integer($0)) }) { found in
+            .done(Dictionary(uniqueKeysWithValues: try zip(marks, found).map { ($0, Int(try $1[0].integer(0))) }))
         }
     }
 
@@ -172,15 +178,17 @@ extension Subscriptions {
         _ batch: RequestBatch, names: [[UInt8]], applied: AppliedRequests
     ) -> StoreCommand<AppliedRequests> {
         let ending = names.compactMap { batch.names[$0] }.filter(\.endsRow).compactMap(\.row?.id) + batch.replacedRows
-        guard !ending.isEmpty else { return carryOut(batch, names: names, applied: applied, ending: []) }
-        return Self.end(ending, at: Timestamp(seconds: batch.now)).then { carryOut(batch, names: names, applied: applied, ending: $0) }
+        let ended = ending.isEmpty ? .done([]) : Self.end(ending, at: Timestamp(seconds: batch.now))
+        return ended.then { ended in
+            sealAgain(batch, names: names).then { carryOut(batch, names: names, applied: applied, changes: ended + $0) }
+        }
     }
 
-    /// - Parameter ending: the changes that delete ended rows.
+    /// - Parameter changes: those that delete ended rows, and change notifications that wait.
     private func carryOut(
-        _ batch: RequestBatch, names: [[UInt8]], applied: AppliedRequests, ending: [Change]
+        _ batch: RequestBatch, names: [[UInt8]], applied: AppliedRequests, changes: [Change]
     ) -> StoreCommand<AppliedRequests> {
-        var changes = ending
+        var changes = changes
         var applied = applied
         /// Inserted subscriptions, in the order of their rows.
         var inserted: [(account: AccountID, entryByteCount: Int)] = []

@@ -8,11 +8,14 @@ package struct Subscriptions: Sendable {
     let sealer: Sealer
     /// Whether other nodes use the store. Then deliveries are noted among ``SessionStorage/seen`` as soon as they are in the outbox.
     let isShared: Bool
+    /// Seals waiting notifications again for a renewed subscription; nil: they stay as they are.
+    let sodium: Sodium?
 
     /// - Parameter isShared: whether other nodes use the store. Nodes of earlier releases find deliveries only in ``SessionStorage/seen``.
-    package init(_ sealer: Sealer, isShared: Bool = false) {
+    package init(_ sealer: Sealer, isShared: Bool = false, sodium: Sodium? = nil) {
         self.sealer = sealer
         self.isShared = isShared
+        self.sodium = sodium
     }
 
     static func device(_ row: Int64) -> DeviceID { DeviceID(SessionStorage.protocolNumber, row: row) }

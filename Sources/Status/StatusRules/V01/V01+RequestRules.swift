@@ -4,9 +4,6 @@ package import StatusProtocol
 extension V01 {
     /// Decides which devices a request notifies, and its acknowledgement, `V01.md` section 5.
     package enum RequestRules {
-        /// Limit of the devices of one request. Further devices are not notified, and the request fails.
-        package static let deviceLimit = 20_000
-
         /// Whether a request has entries and a message id. Others are dropped.
         package static func isComplete(_ request: Request) -> Bool {
             !request.requests.isEmpty && !request.messageID.isEmpty
@@ -14,14 +11,14 @@ extension V01 {
 
         /// - Parameters:
         ///   - request: A complete request: see ``isComplete(_:)``.
-        ///   - deviceLimit: Further devices are not notified; fewer than ``deviceLimit`` if some of the request's entries were decided before.
+        ///   - room: What the request's entries that were decided before have left.
         ///   - record: The record selected by an access token; nil if there is none.
         ///   - delivery: The state of a delivery; nil if there is none yet.
         package static func decide(
-            _ request: Request, deviceLimit: Int = deviceLimit, record: (AccessToken) throws -> SelectedRecord?,
+            _ request: Request, room: RecordRoom = RecordRoom(), record: (AccessToken) throws -> SelectedRecord?,
             delivery: (DeliveryID) throws -> DeliveryState?
         ) rethrows -> RequestDecision {
-            var decision = RequestDecision()
+            var decision = RequestDecision(room: room)
             var known: Set<DeliveryID> = []
             var groups: [Group: [PlannedNotification]] = [:]
             var order: [Group] = []
@@ -37,14 +34,14 @@ extension V01 {
                     decision.isRefused = true
                     continue
                 }
+                guard decision.room.admits(record) else {
+                    decision.isRefused = true
+                    continue
+                }
                 for device in record.preferences.devices where admits(chat, for: device) {
                     guard let platform = device.platform else { continue }
                     let id = DeliveryID(messageID: request.messageID, registrant: record.registrant, installationID: device.installationID)
                     guard !known.contains(id) else { continue }
-                    guard known.count < deviceLimit else {
-                        decision.isRefused = true
-                        continue
-                    }
                     known.insert(id)
                     switch try delivery(id) {
                     case .accepted: continue
@@ -66,10 +63,34 @@ extension V01 {
             let chat: [UInt8]
         }
 
-        /// Whether the filters of a device admit a chat. `allowed_key_list` has no effect here: it only restricts access to the token.
+        /// Whether the filters of a device admit a chat; an empty entry blocks nothing. `allowed_key_list` has no effect here: it only restricts access to the token.
         private static func admits(_ chat: [UInt8], for device: Device) -> Bool {
             guard let filters = device.filters, filters.isEnabled else { return false }
-            return !filters.blockedChatList.contains { V01.chat($0) == chat }
+            return chat.isEmpty || !filters.blockedChatList.contains { V01.chat($0) == chat }
+        }
+    }
+
+    /// Limits the devices of one request. A record that does not fit is not notified, and the request fails.
+    ///
+    /// All devices of a record count, also those that are filtered or not enabled: the acknowledgement must not tell how many these are.
+    package struct RecordRoom: Hashable, Sendable {
+        package static let deviceLimit = 20_000
+
+        private let limit: Int
+        private var deviceCount = 0
+        private var registrants: Set<KeyHash> = []
+
+        package init(limit: Int = deviceLimit) {
+            self.limit = limit
+        }
+
+        /// Counts a record once, however many entries select it.
+        mutating func admits(_ record: SelectedRecord) -> Bool {
+            if registrants.contains(record.registrant) { return true }
+            guard deviceCount + record.preferences.devices.count <= limit else { return false }
+            deviceCount += record.preferences.devices.count
+            registrants.insert(record.registrant)
+            return true
         }
     }
 
@@ -102,8 +123,10 @@ extension V01 {
         package var awaited: [DeliveryID] = []
         /// At least one access token selects no record.
         package var hasBadToken = false
-        /// At least one notification was refused: too large for the push services, or over ``V01/RequestRules/deviceLimit``.
+        /// At least one notification was refused: too large for the push services, or over ``V01/RecordRoom/deviceLimit``.
         package var isRefused = false
+        /// What is left for the request's next entries.
+        package var room = RecordRoom()
 
         /// The error in the acknowledgement; nil is success.
         ///

@@ -27,6 +27,8 @@ struct V01PendingRequest: Sendable {
     var state = State.awaiting([], hasBadToken: false, isRefused: false)
     /// The number of entries, from the first, that are decided.
     var decidedCount = 0
+    /// What these have left for the others.
+    var room = V01.RecordRoom()
     /// nil for a request that is committed at once.
     var parts: AwaitedParts?
 
@@ -80,11 +82,14 @@ struct V01RequestHandler: Sendable {
         let times: MessageTimes?
         let now: Timestamp
 
+        /// - Parameter room: what this part leaves for the next; nil: as much as before.
         func outcome(
-            _ state: V01PendingRequest.State, _ deliveries: Set<DeliveryID> = [], _ queued: [QueuedDelivery] = []
+            _ state: V01PendingRequest.State, room: V01.RecordRoom? = nil, _ deliveries: Set<DeliveryID> = [],
+            _ queued: [QueuedDelivery] = []
         ) -> Outcome {
             var pending = former
             pending.state = state
+            pending.room = room ?? former.room
             pending.decidedCount += request.requests.count
             return Outcome(pending: pending, queued: queued, deliveries: deliveries)
         }
@@ -128,8 +133,7 @@ struct V01RequestHandler: Sendable {
     private func decision(
         _ part: Part, _ selection: Records.Selection, delivery: (DeliveryID) -> DeliveryState?
     ) -> V01.RequestDecision {
-        let left = V01.RequestRules.deviceLimit - part.former.deliveries.count
-        return V01.RequestRules.decide(part.request, deviceLimit: left, record: { selection.records[$0] }, delivery: delivery)
+        V01.RequestRules.decide(part.request, room: part.former.room, record: { selection.records[$0] }, delivery: delivery)
     }
 
     private struct Planned: Sendable {
@@ -163,13 +167,13 @@ struct V01RequestHandler: Sendable {
         }
         let deliveries = Set(planned.map(\.notification.id) + decision.awaited)
         let state = part.former.state.adding(deliveries, hasBadToken: decision.hasBadToken, isRefused: isRefused)
-        let outcome = part.outcome(state, deliveries)
+        let outcome = part.outcome(state, room: decision.room, deliveries)
         if part.isLast, outcome.pending.deliveries.isEmpty {
             let verdict = outcome.pending.verdict([:])
             if verdict.isFinal { changes.append(V01Answers.remember(verdict.error, to: part.key, at: now)) }
         }
         return .apply(changes) { [planned] inserted in
-            part.outcome(state, deliveries, queued(planned, rows: inserted, part))
+            part.outcome(state, room: decision.room, deliveries, queued(planned, rows: inserted, part))
         }
     }
 

@@ -50,7 +50,7 @@ struct GorushClientTests {
     @Test(arguments: [
         (200, PostOutcome.accepted), (201, .accepted), (204, .accepted), (400, .refused), (413, .refused), (422, .refused),
         (408, .failed(retryAfter: nil)), (425, .failed(retryAfter: nil)), (429, .failed(retryAfter: nil)),
-        (500, .failed(retryAfter: nil)), (503, .failed(retryAfter: nil)), (599, .failed(retryAfter: nil)),
+        (500, .unclear(retryAfter: nil)), (503, .unclear(retryAfter: nil)), (599, .unclear(retryAfter: nil)),
     ])
     func statuses(status: Int, outcome: PostOutcome) async throws {
         let reply = status == 204 ? RawHTTPServer.Reply.bytes(Array("HTTP/1.1 204 No Content\r\n\r\n".utf8)) : .status(status)

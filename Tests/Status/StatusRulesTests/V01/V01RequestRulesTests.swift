@@ -27,6 +27,11 @@ struct V01RequestRulesTests {
 
     private func account(_ devices: V01.Device...) -> V01Account { V01Account(of: server, devices: devices) }
 
+    /// Whether nothing is notified, awaited or refused.
+    private func isNothing(_ decision: V01.RequestDecision) -> Bool {
+        decision.started.isEmpty && decision.awaited.isEmpty && !decision.hasBadToken && !decision.isRefused
+    }
+
     @Test func aRequestNamesRecordsAndAMessage() {
         let entry = account(V01Account.device()).entry()
         #expect(V01.RequestRules.isComplete(request([entry])))
@@ -57,8 +62,7 @@ struct V01RequestRulesTests {
         var without = V01Account.device("none")
         without.filters = nil
         let account = account(V01Account.device("a", isEnabled: false), without)
-        let decision = decide(request([account.entry()]), [account])
-        #expect(decision == V01.RequestDecision())
+        #expect(isNothing(decide(request([account.entry()]), [account])))
     }
 
     @Test func blockedChatsAreComparedByWhatTheyStandFor() {
@@ -73,6 +77,47 @@ struct V01RequestRulesTests {
         }
     }
 
+    @Test func anEmptyEntryBlocksNothing() {
+        let account = account(V01Account.device(blocked: [[]]))
+        for named in [chat, []] { #expect(decide(request([account.entry(chat: named)]), [account]).started.count == 1) }
+    }
+
+    @Test("The limit of devices counts filtered ones too, and each record once; a record that does not fit is not notified")
+    func deviceLimit() {
+        let open = (0..<2).map { _ in account(V01Account.device("a"), V01Account.device("b")) }
+        let filtered = account(V01Account.device("a", blocked: [chat]), V01Account.device("b", isEnabled: false))
+        for middle in [open[1], filtered] {
+            let accounts = [open[0], middle, account(V01Account.device("a"))]
+            let entries = ([open[0]] + accounts).map { $0.entry(chat: chat) }
+            for (limit, fits) in [(4, false), (5, true)] {
+                let decision = V01.RequestRules.decide(request(entries), room: V01.RecordRoom(limit: limit)) { token in
+                    accounts.first { $0.accessToken == token }.map {
+                        V01.SelectedRecord(registrant: $0.keyHash, preferences: $0.preferences())
+                    }
+                } delivery: { _ in
+                    nil
+                }
+                // The same whether or not the middle record is filtered.
+                #expect(decision.isRefused == !fits)
+                #expect(decision.started.contains { $0.registrant == accounts[2].keyHash } == fits)
+            }
+        }
+    }
+
+    @Test("What earlier entries have left is what the others have")
+    func roomOfSeveralParts() {
+        let accounts = (0..<2).map { _ in account(V01Account.device("a"), V01Account.device("b")) }
+        func decide(_ account: V01Account, _ room: V01.RecordRoom) -> V01.RequestDecision {
+            V01.RequestRules.decide(request([account.entry()]), room: room) { _ in
+                V01.SelectedRecord(registrant: account.keyHash, preferences: account.preferences())
+            } delivery: { _ in
+                nil
+            }
+        }
+        let first = decide(accounts[0], V01.RecordRoom(limit: 3))
+        #expect(!first.isRefused && !decide(accounts[0], first.room).isRefused && decide(accounts[1], first.room).isRefused)
+    }
+
     @Test func anAllowedKeyListIsNoFilter() {
         let account = account(V01Account.device(allowed: [[1]]))
         #expect(decide(request([account.entry()]), [account]).started.count == 1)
@@ -84,7 +129,7 @@ struct V01RequestRulesTests {
         let first = decide(request, [account])
         #expect(first.started.count == 1)
         let id = first.started[0].id
-        #expect(decide(request, [account], known: [id: .accepted]) == V01.RequestDecision())
+        #expect(isNothing(decide(request, [account], known: [id: .accepted])))
         #expect(decide(request, [account], known: [id: .waiting]).awaited == [id])
         #expect(decide(self.request([account.entry()], messageID: "other"), [account]).started.map(\.id) != [id])
     }

@@ -66,7 +66,17 @@ package enum AdminAPI {
 
     package struct Count: Codable, Sendable {
         package let count: Int
+        /// The selected ids that do not wait; nil unless ids were selected, and from releases before 0.2.0.
+        package var missing: [Int64]?
+
         package init(count: Int) { self.count = count }
+
+        /// - Parameter found: those of the selection that wait.
+        package init(_ found: [Int64], of selection: Selection) {
+            let found = Set(found)
+            count = found.count
+            missing = selection.ids.map { ids in Set(ids).subtracting(found).sorted() }
+        }
     }
 
     /// A message that the node sent to itself.
