@@ -45,11 +45,12 @@ struct StatusSource: Sendable {
         status.databaseBytes = base.store.byteCount
         status.topics = base.topicCount
         for (proto, service) in zip(base.protocols, path.services) {
-            if let counts = await service.registrations() {
+            if let devices = await service.registrations() {
                 status.add(
                     StatusFigures.Registrations(
-                        apn: counts.apn, firebase: counts.firebase, webPush: counts.webPush, inDoubt: counts.inDoubt,
-                        unregistered: counts.unregistered))
+                        apn: devices.registered[.apn] ?? 0, firebase: devices.registered[.firebase] ?? 0,
+                        webPush: devices.registered[.webPush] ?? 0, inDoubt: devices.inDoubt.values.reduce(0, +),
+                        unregistered: devices.unregistered))
             }
             status.protocols.append(
                 StatusFigures.ProtocolLines(name: proto.name, lines: await service.facts().map { ($0.name, $0.value) }))
