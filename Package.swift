@@ -319,7 +319,7 @@ package.targets += [
     .target(
         name: "StoreContract",
         dependencies: [
-            "Core", "Delivery", "NodeAssembly", "PushNode", "SessionProtocol", "SessionServer", "StatusProtocol",
+            "Core", "Delivery", "NodeAPI", "NodeAssembly", "PushNode", "SessionProtocol", "SessionServer", "StatusProtocol",
             "StatusServer", "StatusV01Server", "Storage", "TestSupport", "Waku", "WakuCrypto",
         ],
         path: "Tests/StoreContract", swiftSettings: testing),

@@ -1,3 +1,4 @@
+import NodeAPI
 import Core
 import NodeAssembly
 import SessionProtocol
@@ -29,7 +30,9 @@ extension StoreContract {
         try await store.commit(Registrations(store.sealer).store(registration, bytes: registration.encoded(), as: client.key, at: now))
     }
 
-    private static func statusCounts(_ store: any Store) throws -> [Int64: Int] { try store.read(Registrations.figures()).devices.webPushKeys }
+    private static func statusCounts(_ store: any Store) throws -> [Int64: Int] {
+        try store.read(Registrations.figures()).devices.webPushKeys
+    }
 
     static var webPushKeys: [StoreContract] {
         [

@@ -1,3 +1,4 @@
+import NodeAPI
 import Delivery
 import Foundation
 import Core
