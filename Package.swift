@@ -25,8 +25,6 @@ let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", packa
 let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras", condition: server)
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types", condition: server)
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
-let metrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics", condition: server)
-let tracing: Target.Dependency = .product(name: "Tracing", package: "swift-distributed-tracing", condition: server)
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioSockets: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
@@ -80,10 +78,8 @@ let package = Package(
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-distributed-tracing.git", from: "1.7.0"),
         .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
-        .package(url: "https://github.com/apple/swift-metrics.git", from: "2.13.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
@@ -181,10 +177,10 @@ package.targets += room(
 package.targets += room(
     "Node",
     [
-        library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", deque, logging, tracing]),
+        library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", deque, logging]),
         library("RateLimits", ["Core", "WakuCrypto", deque]),
         library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", logging]),
-        library("NodeMetrics", ["Core", "CurlClient", "RateLimits", "Waku", deque, logging, metrics, tracing]),
+        library("NodeMetrics", ["Core", "CurlClient", "RateLimits", "Waku", deque, logging]),
         library(
             "PushNode",
             [
@@ -235,7 +231,7 @@ package.targets += room(
             "SessionServer",
             [
                 "Core", "Delivery", "HTTPService", "NIOSupport", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "Storage",
-                "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets, tracing,
+                "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
             ]),
         library("SessionStandIns", ["Core", "SessionProtocol", "WakuCrypto"]),
     ])
@@ -322,7 +318,7 @@ package.targets += [
     .target(
         name: "StoreContract",
         dependencies: [
-            "Core", "Delivery", "NodeAssembly", "PushNode", "SessionProtocol", "SessionServer", "StatusProtocol",
+            "Core", "Delivery", "NodeAPI", "NodeAssembly", "PushNode", "SessionProtocol", "SessionServer", "StatusProtocol",
             "StatusServer", "StatusV01Server", "Storage", "TestSupport", "Waku", "WakuCrypto",
         ],
         path: "Tests/StoreContract", swiftSettings: testing),
@@ -415,7 +411,7 @@ package.targets += tests(
                 "Core", "CurlClient", "StatusProtocol", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto",
             ]),
         tests("RateLimits", ["Core", "WakuCrypto"]),
-        tests("NodeMetrics", ["Core", metrics]),
+        tests("NodeMetrics", ["Core"]),
         tests(
             "PushNode",
             [

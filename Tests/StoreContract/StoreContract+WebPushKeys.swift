@@ -1,3 +1,4 @@
+import NodeAPI
 import Core
 import NodeAssembly
 import SessionProtocol
@@ -29,7 +30,9 @@ extension StoreContract {
         try await store.commit(Registrations(store.sealer).store(registration, bytes: registration.encoded(), as: client.key, at: now))
     }
 
-    private static func statusCounts(_ store: any Store) throws -> [Int64: Int] { try store.read(Registrations.figures()).webPushKeys }
+    private static func statusCounts(_ store: any Store) throws -> [Int64: Int] {
+        try store.read(Registrations.figures()).devices.webPushKeys
+    }
 
     static var webPushKeys: [StoreContract] {
         [
@@ -99,7 +102,7 @@ extension StoreContract {
                 try earlier.close()
 
                 let store = try fixture.open(NodeAssembly.parts)
-                #expect(try store.read(Registrations.figures()).registered == [.webPush: 1])
+                #expect(try store.read(Registrations.figures()).devices.registered == [.webPush: 1])
                 #expect(try statusCounts(store) == [:])
                 let key = P256PrivateKey.generate().publicKey
                 try await register(client, key, version: 2, in: store)

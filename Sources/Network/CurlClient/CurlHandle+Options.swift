@@ -1,3 +1,4 @@
+import Core
 import CCurl
 
 extension CurlHandle {
@@ -97,10 +98,7 @@ extension CurlHandle {
 
     /// A byte of a token, RFC 9110.
     private static func isTokenByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
+        byte.isLetterOrDigit || "!#$%&'*+-.^_`|~".utf8.contains(byte)
     }
 
     private static func isValueByte(_ byte: UInt8) -> Bool {

@@ -26,14 +26,7 @@ package struct HostPolicy: Hashable, Sendable {
     /// Whether the text is a valid host name: up to 253 letters, digits, `-`, `_` and `.`, without a port.
     package static func isName(_ text: String) -> Bool {
         (1...253).contains(text.utf8.count) && text.utf8.first != UInt8(ascii: ".")
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-                    UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
-                    true
-                default: false
-                }
-            }
+            && text.utf8.allSatisfy { $0.isLetterOrDigit || "-_.".utf8.contains($0) }
     }
 
     /// The host without port, an IPv6 address without brackets; nil when the authority is malformed.

@@ -3,7 +3,6 @@ import NodeMetrics
 import Core
 import Storage
 import Synchronization
-import Tracing
 import Waku
 
 /// Posting a batch: load it, post it, store in one commit which notifications gorush accepted, apply its token failures, report outcomes.
@@ -44,10 +43,7 @@ extension DeliveryService {
 
     /// Posts as part of a trace.
     private func post(_ deliveries: [QueuedDelivery], to endpoint: Int, in trace: TraceContext?) async -> PostResult {
-        guard let trace else { return await post(deliveries, to: endpoint) }
-        var context = ServiceContext.topLevel
-        context.trace = trace
-        return await ServiceContext.withValue(context) { await post(deliveries, to: endpoint) }
+        await TraceContext.$current.withValue(trace) { await post(deliveries, to: endpoint) }
     }
 
     // MARK: Loading

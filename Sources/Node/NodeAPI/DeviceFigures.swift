@@ -1,32 +1,39 @@
 package import NodeMetrics
 package import Core
+package import Storage
 
-/// The number of a protocol's devices by platform, for its gauges and ``RegistrationCounts``.
-package struct DeviceFigures: Hashable, Sendable {
-    package var registered: [Platform: Int]
+/// The number of a protocol's devices by platform, for its gauges, admin and the status page.
+public struct DeviceFigures: Hashable, Sendable {
+    package var registered: [Platform: Int] = [:]
     /// The registered devices with a token in doubt.
-    package var inDoubt: [Platform: Int]
-    package var unregistered: Int
+    package var inDoubt: [Platform: Int] = [:]
+    package var unregistered = 0
     /// Registered devices of Web Push whose subscriptions name the VAPID key that they were made for, by `VAPIDKey.mark(of:)`.
-    package var webPushKeys: [Int64: Int]
+    package var webPushKeys: [Int64: Int] = [:]
 
-    package init(registered: [Platform: Int], inDoubt: [Platform: Int], unregistered: Int, webPushKeys: [Int64: Int] = [:]) {
-        self.registered = registered
-        self.inDoubt = inDoubt
-        self.unregistered = unregistered
-        self.webPushKeys = webPushKeys
+    package init() {}
+
+    /// - Parameters:
+    ///   - rows: a platform and a number each; those without a platform are unregistered.
+    ///   - inDoubt: the same of the devices with a token in doubt.
+    /// - Throws: `UnexpectedValue`
+    package init(byPlatform rows: [Row], inDoubt: [Row] = []) throws {
+        for row in rows {
+            if let platform = try Self.platform(row) {
+                registered[platform] = Int(try row.integer(1))
+            } else {
+                unregistered += Int(try row.integer(1))
+            }
+        }
+        for row in inDoubt { if let platform = try Self.platform(row) { self.inDoubt[platform] = Int(try row.integer(1)) } }
     }
 
-    package var counts: RegistrationCounts {
-        var counts = RegistrationCounts()
-        counts.apn = registered[.apn] ?? 0
-        counts.firebase = registered[.firebase] ?? 0
-        counts.webPush = registered[.webPush] ?? 0
-        counts.inDoubt = inDoubt.values.reduce(0, +)
-        counts.unregistered = unregistered
-        counts.webPushKeys = webPushKeys
-        return counts
+    private static func platform(_ row: Row) throws -> Platform? {
+        try row.optionalInteger(0).flatMap { Platform(rawValue: Int32(truncatingIfNeeded: $0)) }
     }
+
+    /// The number of all registered devices.
+    package var total: Int { registered.values.reduce(0, +) }
 }
 
 extension MetricRegistry {

@@ -80,3 +80,34 @@ public struct NodeServices: Sendable {
 package protocol ReceiverMaking: Sendable {
     func receiver(_ handler: some WakuHandler, _ node: NodeServices) -> any WakuReceiver
 }
+
+extension NodeServices {
+    private static let expiryChunk = 200
+
+    /// Ends registrations that were not renewed, as if their clients had unregistered.
+    ///
+    /// - Parameters:
+    ///   - message: for the log, if some can't be ended.
+    ///   - end: makes the command that ends a registration, unless it was renewed meanwhile.
+    ///   - expired: called after each that ended.
+    package func expire<Key: Sendable>(
+        _ old: StoreCommand<[Key]>, _ message: String, by end: (Key) -> StoreCommand<Bool>, expired: (Key) -> Void = { _ in }
+    ) async {
+        do throws(StoreError) {
+            for chunk in try await store.fetch(old).chunks(of: Self.expiryChunk) {
+                for (key, result) in zip(chunk, await store.commitEach(chunk.map(end))) {
+                    switch result {
+                    case .success(true):
+                        counters.add(.registrationExpired)
+                        expired(key)
+                    case .success(false): break
+                    // A row that fails does not stop the expiry of others.
+                    case .failure(let error): errors.log(message, reason: error.message)
+                    }
+                }
+            }
+        } catch {
+            logger.error("\(message)", metadata: ["reason": "\(error.message)"])
+        }
+    }
+}

@@ -45,7 +45,7 @@ public protocol ProtocolService: Sendable {
     /// Sets its gauges. Called when metrics are scraped.
     func updateGauges(_ counters: Counters) async
     /// Numbers of registered devices; nil if the protocol has none or they can't be read now.
-    func registrations() async -> RegistrationCounts?
+    func registrations() async -> DeviceFigures?
     /// Results of its checks at this moment: a failed one makes the node not ready; `admin status` and `doctor` list all.
     var findings: [Finding] { get }
     /// The work that its limits refuse; nil if it has no limits.
@@ -71,7 +71,7 @@ extension ProtocolService {
     public func keyShareChanged(_ share: KeyShare) {}
     public var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [] }
     public func updateGauges(_ counters: Counters) async {}
-    public func registrations() async -> RegistrationCounts? { nil }
+    public func registrations() async -> DeviceFigures? { nil }
     public var findings: [Finding] { [] }
     public var limitReport: LimitReport? { nil }
     public func facts() async -> [ProtocolFact] { [] }
@@ -109,18 +109,6 @@ public struct Retention: Sendable {
             cutoff: memories.map { now - $0.duration }.reduce(cutoff, min), rowLimit: memories.map(\.rowLimit).reduce(rowLimit, max),
             now: now)
     }
-}
-
-/// The number of registered devices by platform, for admin, page and metrics.
-public struct RegistrationCounts: Sendable {
-    package var apn = 0
-    package var firebase = 0
-    package var webPush = 0
-    /// The number of registered devices with a token in doubt.
-    package var inDoubt = 0
-    package var unregistered = 0
-    /// See ``DeviceFigures/webPushKeys``.
-    package var webPushKeys: [Int64: Int] = [:]
 }
 
 /// A line of `admin status` and of the status page.

@@ -57,11 +57,11 @@ public final class Counters: Sendable {
     package init(_ groups: [MetricGroup], protocols labels: Set<ProtocolLabel> = [.status], tracer: MessageTracer? = nil) {
         self.tracer = tracer
         let metrics = groups.flatMap(\.metrics)
-        let registry = MetricRegistry(metrics.map(\.definition))
+        let registry = MetricRegistry(metrics)
         self.registry = registry
         declared = groups.flatMap(\.counters)
         var cells = [CounterCell?](repeating: nil, count: (declared.map(\.index).max() ?? -1) + 1)
-        for counter in declared { cells[counter.index] = counter.series.map { registry.cell($0.metric, $0.labels) } ?? CounterCell() }
+        for counter in declared { cells[counter.index] = counter.series.map { registry.counter($0.metric, $0.labels) } ?? CounterCell() }
         self.cells = cells
         opened = registry.counter(.opened)
         var protocols = [ProtocolCells?](repeating: nil, count: (labels.map(\.index).max() ?? -1) + 1)
@@ -165,7 +165,7 @@ public final class Counters: Sendable {
     /// The median and the 99th percentile of the time to answer, in seconds, between two such lists; infinite beyond the last bound.
     package func percentiles(from old: [Int64], to new: [Int64]) -> (half: Double, most: Double)? {
         let counts = zip(old, new).map { $1 - $0 }
-        guard let all = counts.last, all > 0, case .histogram(let bounds) = Metric.sinceReceipt.definition.kind else { return nil }
+        guard let all = counts.last, all > 0, case .histogram(let bounds) = Metric.sinceReceipt.kind else { return nil }
         func bound(_ share: Double) -> Double {
             zip(bounds, counts).first { Double($1) >= share * Double(all) }?.0 ?? .infinity
         }
@@ -176,12 +176,12 @@ public final class Counters: Sendable {
 
     /// Adds to a series without a declared ``Counter``. Looks the series up under a lock, so use it for rare events only.
     package func increment(_ metric: Metric, _ labels: any MetricLabel..., by count: Int64 = 1) {
-        registry.cell(metric, labels).increment(by: count)
+        registry.counter(metric, labels).increment(by: count)
     }
 
     /// Records a duration in a histogram, with the same lookup.
     package func record(_ duration: Duration, in metric: Metric, _ labels: any MetricLabel...) {
-        registry.histogramCell(metric, labels).recordNanoseconds(duration.nanoseconds)
+        registry.histogram(metric, labels).recordNanoseconds(duration.nanoseconds)
     }
 }
 

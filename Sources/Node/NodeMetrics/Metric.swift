@@ -6,7 +6,18 @@
 ///         package static let posts = Metric("echo_posts_total", PostClassLabel.self, help: "Posts, by result.")
 ///     }
 package struct Metric: Hashable, Sendable, CustomStringConvertible {
-    package let definition: MetricDefinition
+    package enum Kind: Hashable, Sendable {
+        case counter
+        case gauge
+        /// - Parameter bounds: The upper bounds of the buckets in seconds, ascending, without infinity.
+        case histogram(bounds: [Double])
+    }
+
+    /// The exposed name. Names of counters end in `_total`.
+    package let name: String
+    /// A sentence that describes the value.
+    package let help: String
+    package let kind: Kind
     /// The types of its labels.
     package let labels: [any MetricLabel.Type]
 
@@ -15,15 +26,32 @@ package struct Metric: Hashable, Sendable, CustomStringConvertible {
     ///   - labels: The types of its labels, in the order of exposition.
     ///   - buckets: For a histogram: the upper bounds in seconds, ascending, without infinity. nil for a counter or a gauge, depending on the name.
     package init(_ name: String, _ labels: any MetricLabel.Type..., buckets: [Double]? = nil, help: String) {
+        self.name = name
+        self.help = help
         self.labels = labels
-        definition = MetricDefinition(
-            name: name, help: help, kind: buckets.map { .histogram(bounds: $0) } ?? (name.hasSuffix("_total") ? .counter : .gauge),
-            labels: labels.map { $0.labelName })
+        kind = buckets.map { .histogram(bounds: $0) } ?? (name.hasSuffix("_total") ? .counter : .gauge)
     }
 
-    package var name: String { definition.name }
+    /// The unit for OpenMetrics, taken from the end of the name.
+    var unit: String? {
+        ["seconds", "bytes"].first { family.hasSuffix("_" + $0) }
+    }
+
+    /// The name without `_total`.
+    var family: String {
+        kind == .counter ? String(name.dropLast("_total".count)) : name
+    }
+
+    var typeName: String {
+        switch kind {
+        case .counter: "counter"
+        case .gauge: "gauge"
+        case .histogram: "histogram"
+        }
+    }
+
     package var description: String { name }
 
-    package static func == (left: Metric, right: Metric) -> Bool { left.definition == right.definition }
+    package static func == (left: Metric, right: Metric) -> Bool { left.name == right.name }
     package func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }

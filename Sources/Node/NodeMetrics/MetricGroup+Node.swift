@@ -1,3 +1,5 @@
+import Core
+
 extension MetricGroup {
     /// The node as a whole: alarms, queues, load shedding, the database, readiness.
     package static let node = MetricGroup(
@@ -67,13 +69,7 @@ package struct VersionLabel: MetricLabel, RawRepresentable {
     /// - Returns: nil unless it is 1 to 64 letters, digits and `.+-~_`.
     package init?(rawValue: String) {
         guard (1...64).contains(rawValue.utf8.count),
-            rawValue.utf8.allSatisfy({ byte in
-                switch byte {
-                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"):
-                    true
-                default: ".+-~_".utf8.contains(byte)
-                }
-            })
+            rawValue.utf8.allSatisfy({ $0.isLetterOrDigit || ".+-~_".utf8.contains($0) })
         else { return nil }
         self.rawValue = rawValue
     }

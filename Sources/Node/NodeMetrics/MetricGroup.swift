@@ -20,8 +20,7 @@ extension Sequence<MetricGroup> {
     package var markdownTable: [String] {
         let rows = flatMap(\.metrics).map { metric in
             let labels = metric.labels.map { "`\($0.labelName)`" }.joined(separator: ", ")
-            let definition = metric.definition
-            return "| `\(metric.name)` | \(definition.typeName) | \(labels.isEmpty ? "–" : labels) | \(definition.help) |"
+            return "| `\(metric.name)` | \(metric.typeName) | \(labels.isEmpty ? "–" : labels) | \(metric.help) |"
         }
         return ["| metric | type | labels | meaning |", "|---|---|---|---|"] + rows
     }

@@ -7,10 +7,3 @@ package protocol MetricLabel: CaseIterable, Sendable {
 extension MetricLabel where Self: RawRepresentable<String> {
     package var labelValue: String { rawValue }
 }
-
-extension [any MetricLabel] {
-    /// Name and value in the form used by swift-metrics.
-    var dimensions: [(String, String)] {
-        map { label in (type(of: label).labelName, label.labelValue) }
-    }
-}

@@ -1,3 +1,4 @@
+import WakuCrypto
 public import Core
 
 /// The secret that a sender needs to notify a registrant. A UUID in one of the forms of ``isUUID``, stored as received.
@@ -11,7 +12,7 @@ public struct AccessToken: SecretText {
     public var isUUID: Bool {
         var digits = bytes[...]
         switch digits.count {
-        case 32: return digits.allSatisfy(Self.isHexDigit)
+        case 32: return digits.allSatisfy { hexNibble($0) != nil }
         case 36: break
         case 38:
             guard digits.first == UInt8(ascii: "{"), digits.last == UInt8(ascii: "}") else { return false }
@@ -24,19 +25,12 @@ public struct AccessToken: SecretText {
         }
         let hyphens = [8, 13, 18, 23]
         return digits.enumerated().allSatisfy { offset, byte in
-            hyphens.contains(offset) ? byte == UInt8(ascii: "-") : Self.isHexDigit(byte)
+            hyphens.contains(offset) ? byte == UInt8(ascii: "-") : hexNibble(byte) != nil
         }
     }
 
     /// In ASCII.
     private static func lowercased(_ byte: UInt8) -> UInt8 {
         (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
-    }
-
-    private static func isHexDigit(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"): true
-        default: false
-        }
     }
 }

@@ -12,7 +12,6 @@ import WakuCrypto
 
 /// The running Status protocol: see ``StatusPush``.
 struct StatusService: RateLimitedService {
-    private static let expiryChunk = 200
     /// Accepted notifications from which the standing of device tokens is read at the start, and devices read at once.
     private static let standingLimit = 200_000
     private static let standingChunk = 500
@@ -187,24 +186,10 @@ struct StatusService: RateLimitedService {
     func expire(at now: Timestamp) async {
         guard let lifetime = configuration.registrationLifetime else { return }
         let cutoff = now - lifetime
-        do throws(StoreError) {
-            let old = try await node.store.fetch(Registrations.registrations(unchangedSince: cutoff))
-            for chunk in old.chunks(of: Self.expiryChunk) {
-                let results = await node.store.commitEach(chunk.map { Registrations.expire($0, unchangedSince: cutoff, at: now) })
-                for (key, result) in zip(chunk, results) {
-                    switch result {
-                    case .success(true):
-                        node.counters.add(.registrationExpired)
-                        topicKeys.forget(QueryTopics(of: key.keyHash))
-                    case .success(false): break
-                    // A row that fails does not stop the expiry of others.
-                    case .failure(let error): node.errors.log("failed to expire registrations", reason: error.message)
-                    }
-                }
-            }
-        } catch {
-            node.logger.error("failed to expire registrations", metadata: ["reason": "\(error.message)"])
-        }
+        await node.expire(
+            Registrations.registrations(unchangedSince: cutoff), "failed to expire registrations",
+            by: { Registrations.expire($0, unchangedSince: cutoff, at: now) },
+            expired: { topicKeys.forget(QueryTopics(of: $0.keyHash)) })
     }
 
     func reload() async throws(StoreError) {
@@ -244,8 +229,8 @@ struct StatusService: RateLimitedService {
         if node.delivery.routing.postsWebPush { registry.set(figures.map(webPushKeyUse), of: .status) }
     }
 
-    func registrations() async -> RegistrationCounts? {
-        await figures.value()?.devices.counts
+    func registrations() async -> DeviceFigures? {
+        await figures.value()?.devices
     }
 
     /// Records the identities if there are several, and logs those that are not given any more.
@@ -272,7 +257,7 @@ struct StatusService: RateLimitedService {
         let marked = figures?.byServer.values.reduce(0, +) ?? 0
         return all.map { identity in
             let count = figures.map { figures in
-                marks.mark(of: identity).map { figures.byServer[$0] ?? 0 } ?? figures.registered.values.reduce(0, +) - marked
+                marks.mark(of: identity).map { figures.byServer[$0] ?? 0 } ?? figures.devices.total - marked
             }
             return (identity, count)
         }
@@ -296,12 +281,6 @@ struct StatusService: RateLimitedService {
 
     private func webPushKeyUse(_ figures: RegistrationFigures) -> WebPushKeyUse {
         WebPushKeyUse(
-            total: figures.registered[.webPush] ?? 0, counts: figures.webPushKeys, keys: node.delivery.routing.webPushKeys)
-    }
-}
-
-extension RegistrationFigures {
-    fileprivate var devices: DeviceFigures {
-        DeviceFigures(registered: registered, inDoubt: inDoubt, unregistered: unregistered, webPushKeys: webPushKeys)
+            total: figures.devices.registered[.webPush] ?? 0, counts: figures.devices.webPushKeys, keys: node.delivery.routing.webPushKeys)
     }
 }

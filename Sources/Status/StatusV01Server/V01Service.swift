@@ -12,7 +12,6 @@ import WakuCrypto
 
 /// The running version 0.1 protocol: see ``StatusPushV01``.
 struct V01Service: RateLimitedService {
-    private static let expiryChunk = 200
     /// How long tombstones of accounts that were never registered are kept.
     private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
     private static let unfoundedChunk = 2_000
@@ -84,20 +83,9 @@ struct V01Service: RateLimitedService {
     func expire(at now: Timestamp) async {
         guard let lifetime = configuration.registrationLifetime else { return }
         let cutoff = now - lifetime
-        do throws(StoreError) {
-            let old = try await node.store.fetch(Records.records(unchangedSince: cutoff))
-            for chunk in old.chunks(of: Self.expiryChunk) {
-                for result in await node.store.commitEach(chunk.map { Records.expire($0, unchangedSince: cutoff, at: now) }) {
-                    switch result {
-                    case .success(let isExpired): if isExpired { node.counters.add(.registrationExpired) }
-                    // A row that fails does not stop the expiry of others.
-                    case .failure(let error): node.errors.log("failed to expire v0.1 records", reason: error.message)
-                    }
-                }
-            }
-        } catch {
-            node.logger.error("failed to expire v0.1 records", metadata: ["reason": "\(error.message)"])
-        }
+        await node.expire(
+            Records.records(unchangedSince: cutoff), "failed to expire v0.1 records",
+            by: { Records.expire($0, unchangedSince: cutoff, at: now) })
     }
 
     func reload() async throws(StoreError) {
@@ -111,11 +99,11 @@ struct V01Service: RateLimitedService {
     func updateGauges(_ counters: Counters) async {
         let registry = counters.registry
         let figures = await figures.value()
-        registry.set(figures?.deviceFigures, of: .statusV01)
+        registry.set(figures?.devices, of: .statusV01)
     }
 
-    func registrations() async -> RegistrationCounts? {
-        await figures.value()?.deviceFigures.counts
+    func registrations() async -> DeviceFigures? {
+        await figures.value()?.devices
     }
 
     func facts() async -> [ProtocolFact] {
@@ -123,8 +111,4 @@ struct V01Service: RateLimitedService {
         return [ProtocolFact("topic", topic.rawValue), ProtocolFact("records", records ?? "not known")]
             + (configuration.apnsTopic.isEmpty ? [] : [ProtocolFact("APNs topic", configuration.apnsTopic)])
     }
-}
-
-extension RecordFigures {
-    fileprivate var deviceFigures: DeviceFigures { DeviceFigures(registered: devices, inDoubt: inDoubt, unregistered: tombstones) }
 }

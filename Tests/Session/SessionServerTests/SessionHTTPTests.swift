@@ -203,9 +203,9 @@ struct SessionHTTPTests {
     @Test func aDrainingNodeTakesNoSubscriptions() async throws {
         let account = try SessionAccount.sessionID()
         try await fixture.withNode { node async throws in
-            node.node.drain.isOn = true
+            node.node.base.drain.isOn = true
             #expect(try await passingCode(node, account, SessionDevice()) == 5)
-            node.node.drain.isOn = false
+            node.node.base.drain.isOn = false
             #expect(try await node.subscribe(account, SessionDevice()) == Self.added)
         }
     }

@@ -32,16 +32,7 @@ public struct NodeTreeURL: Hashable, Sendable, CustomStringConvertible {
         let labels = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         return name.utf8.count <= 220
             && labels.allSatisfy { label in
-                1...63 ~= label.count
-                    && label.allSatisfy { character in
-                        switch character {
-                        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                            UInt8(ascii: "0")...UInt8(ascii: "9"),
-                            UInt8(ascii: "-"), UInt8(ascii: "_"):
-                            true
-                        default: false
-                        }
-                    }
+                1...63 ~= label.count && label.allSatisfy { $0.isLetterOrDigit || "-_".utf8.contains($0) }
             }
     }
 

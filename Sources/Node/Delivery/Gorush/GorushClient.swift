@@ -1,7 +1,6 @@
 package import CurlClient
 package import Core
 import NodeMetrics
-import Tracing
 import Waku
 
 /// Posts notifications to a gorush server and returns the outcome.
@@ -67,16 +66,8 @@ package struct GorushClient: Sendable {
 
     private var headers: [(name: String, value: String)] {
         var headers = [(name: "Content-Type", value: "application/json")]
-        if let context = ServiceContext.current {
-            TraceContextPropagator().inject(context, into: &headers, using: HeaderInjector())
-        }
+        if let trace = TraceContext.current { headers.append((TraceContext.header, trace.traceparent)) }
         return headers
-    }
-
-    private struct HeaderInjector: Injector {
-        func inject(_ value: String, forKey key: String, into headers: inout [(name: String, value: String)]) {
-            headers.append((key, value))
-        }
     }
 
     private static let healthTimeout = Duration.seconds(2)

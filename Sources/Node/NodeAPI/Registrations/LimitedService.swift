@@ -54,7 +54,7 @@ package struct LimitedService: ProtocolService {
         counters.registry.set(await figures.value(), of: label)
     }
 
-    package func registrations() async -> RegistrationCounts? { await figures.value()?.counts }
+    package func registrations() async -> DeviceFigures? { await figures.value() }
 
     package var findings: [Finding] {
         guard let limit = limits.limiter.exhausted() else { return service.findings }
@@ -69,7 +69,7 @@ package struct LimitedService: ProtocolService {
 
     package func facts() async -> [ProtocolFact] {
         let figures = await figures.value()
-        let devices = figures.map { String($0.registered.values.reduce(0, +)) } ?? "not known"
+        let devices = figures.map { String($0.total) } ?? "not known"
         let limit = limits.limiter.limits.registrationCount.map { " of at most \($0)" } ?? ""
         return [ProtocolFact("devices", devices + limit)] + (await service.facts())
     }

@@ -95,20 +95,8 @@ extension RegistrationTable: OperatedRegistrations {
     package func figures() -> StoreCommand<DeviceFigures> {
         DeliveryStorage.doubtedDevices(of: number).then { doubted in
             .read([countByPlatform(), countAmong(ids: doubted)]) { found in
-                let (all, inDoubt) = (try Self.counts(found[0]), try Self.counts(found[1]))
-                return .done(
-                    DeviceFigures(
-                        registered: Dictionary(uniqueKeysWithValues: all.compactMap { key, count in key.map { ($0, count) } }),
-                        inDoubt: Dictionary(uniqueKeysWithValues: inDoubt.compactMap { key, count in key.map { ($0, count) } }),
-                        unregistered: all[nil] ?? 0))
+                .done(try DeviceFigures(byPlatform: found[0], inDoubt: found[1]))
             }
-        }
-    }
-
-    private static func counts(_ rows: [Row]) throws -> [Platform?: Int] {
-        try rows.reduce(into: [:]) { counts, row in
-            let platform = try row.optionalInteger(0).flatMap { Platform(rawValue: Int32(truncatingIfNeeded: $0)) }
-            counts[platform, default: 0] += Int(try row.integer(1))
         }
     }
 
@@ -116,7 +104,7 @@ extension RegistrationTable: OperatedRegistrations {
     package func storedCounts(in store: any Store, of name: String) throws(StoreError) -> [StoredCount] {
         let figures = try store.read(figures())
         return [
-            StoredCount(key: "\(name)-devices", name: "\(name) devices", count: figures.registered.values.reduce(0, +)),
+            StoredCount(key: "\(name)-devices", name: "\(name) devices", count: figures.total),
             StoredCount(key: "\(name)-ended", name: nil, count: figures.unregistered),
         ]
     }

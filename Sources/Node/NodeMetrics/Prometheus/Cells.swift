@@ -1,8 +1,7 @@
-import CoreMetrics
 import Synchronization
 
 /// A counter. Incrementing takes one atomic instruction.
-package final class CounterCell: CounterHandler {
+package final class CounterCell: Sendable {
     private let count = Atomic<Int64>(0)
 
     package init() {}
@@ -12,44 +11,21 @@ package final class CounterCell: CounterHandler {
     package func increment(by amount: Int64) {
         count.wrappingAdd(amount, ordering: .relaxed)
     }
-
-    package func reset() {
-        count.store(0, ordering: .relaxed)
-    }
 }
 
 /// A gauge. It is omitted from the exposition until it is set; setting NaN omits it again.
-package final class GaugeCell: MeterHandler {
+final class GaugeCell: Sendable {
     private let bits = Atomic<UInt64>(Double.nan.bitPattern)
 
-    package var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
+    var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
 
-    package func set(_ value: Int64) {
-        set(Double(value))
-    }
-
-    package func set(_ value: Double) {
+    func set(_ value: Double) {
         bits.store(value.bitPattern, ordering: .relaxed)
-    }
-
-    package func increment(by amount: Double) {
-        var old = bits.load(ordering: .relaxed)
-        while true {
-            let value = Double(bitPattern: old)
-            let (isDone, current) = bits.weakCompareExchange(
-                expected: old, desired: ((value.isNaN ? 0 : value) + amount).bitPattern, ordering: .relaxed)
-            if isDone { return }
-            old = current
-        }
-    }
-
-    package func decrement(by amount: Double) {
-        increment(by: -amount)
     }
 }
 
 /// A histogram of durations. Recording takes two atomic instructions and a binary search of the bounds.
-package final class HistogramCell: TimerHandler, RecorderHandler {
+package final class HistogramCell: Sendable {
     private static let nanosecondsPerSecond = 1e9
 
     /// Upper bounds of the buckets in nanoseconds, without the last one, infinity.
@@ -73,17 +49,6 @@ package final class HistogramCell: TimerHandler, RecorderHandler {
         sum.wrappingAdd(duration, ordering: .relaxed)
     }
 
-    /// In seconds.
-    package func record(_ value: Int64) {
-        record(Double(value))
-    }
-
-    /// In seconds.
-    package func record(_ value: Double) {
-        guard value.isFinite else { return }
-        recordNanoseconds(Int64(exactly: (value * Self.nanosecondsPerSecond).rounded()) ?? (value < 0 ? .min : .max))
-    }
-
     /// The number of observations up to each bound; the last is the total. Consistent even while observations are recorded concurrently.
     package var cumulativeCounts: [Int64] {
         var total: Int64 = 0
@@ -92,8 +57,6 @@ package final class HistogramCell: TimerHandler, RecorderHandler {
             return total
         }
     }
-
-    package var count: Int64 { cumulativeCounts.last ?? 0 }
 
     /// The sum of all observations.
     package var seconds: Double { Double(sum.load(ordering: .relaxed)) / Self.nanosecondsPerSecond }

@@ -51,33 +51,33 @@ struct ExpositionWriter {
     }
 
     mutating func write(_ family: MetricRegistry.Family) {
-        let definition = family.definition
+        let metric = family.metric
         let shown = family.series.filter { series in
             if case .gauge(let gauge) = series.cell { !gauge.value.isNaN } else { true }
         }
         guard !shown.isEmpty else { return }
-        let name = format == .openMetrics ? definition.family : definition.name
-        text += "# HELP \(name) \(Self.escaped(definition.help, quotes: format == .openMetrics))\n"
-        text += "# TYPE \(name) \(definition.typeName)\n"
-        if format == .openMetrics, let unit = definition.unit { text += "# UNIT \(name) \(unit)\n" }
+        let name = format == .openMetrics ? metric.family : metric.name
+        text += "# HELP \(name) \(Self.escaped(metric.help, quotes: format == .openMetrics))\n"
+        text += "# TYPE \(name) \(metric.typeName)\n"
+        if format == .openMetrics, let unit = metric.unit { text += "# UNIT \(name) \(unit)\n" }
         for series in shown {
-            let labels = zip(definition.labels, series.values).map { "\($0)=\"\(Self.escaped($1, quotes: true))\"" }
+            let labels = zip(metric.labels, series.values).map { "\($0.labelName)=\"\(Self.escaped($1, quotes: true))\"" }
             switch series.cell {
-            case .counter(let counter): sample(definition.name, labels: labels, value: "\(counter.value)")
-            case .gauge(let gauge): sample(definition.name, labels: labels, value: Self.number(gauge.value))
-            case .histogram(let histogram): write(histogram, definition: definition, labels: labels)
+            case .counter(let counter): sample(metric.name, labels: labels, value: "\(counter.value)")
+            case .gauge(let gauge): sample(metric.name, labels: labels, value: Self.number(gauge.value))
+            case .histogram(let histogram): write(histogram, of: metric, labels: labels)
             }
         }
     }
 
-    private mutating func write(_ histogram: HistogramCell, definition: MetricDefinition, labels: [String]) {
-        guard case .histogram(let bounds) = definition.kind else { return }
+    private mutating func write(_ histogram: HistogramCell, of metric: Metric, labels: [String]) {
+        guard case .histogram(let bounds) = metric.kind else { return }
         let counts = histogram.cumulativeCounts
         for (bound, count) in zip(bounds + [.infinity], counts) {
-            sample(definition.name + "_bucket", labels: labels + ["le=\"\(Self.number(bound))\""], value: "\(count)")
+            sample(metric.name + "_bucket", labels: labels + ["le=\"\(Self.number(bound))\""], value: "\(count)")
         }
-        sample(definition.name + "_sum", labels: labels, value: Self.number(histogram.seconds))
-        sample(definition.name + "_count", labels: labels, value: "\(counts.last ?? 0)")
+        sample(metric.name + "_sum", labels: labels, value: Self.number(histogram.seconds))
+        sample(metric.name + "_count", labels: labels, value: "\(counts.last ?? 0)")
     }
 
     private mutating func sample(_ name: String, labels: [String], value: String) {

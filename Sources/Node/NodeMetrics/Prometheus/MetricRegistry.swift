@@ -1,12 +1,10 @@
-package import CoreMetrics
 import Synchronization
 
-/// A swift-metrics backend for Prometheus with a fixed list of metrics: `Counter`, `Meter` and `Timer` handles that are created with this
-/// factory write to it.
+/// The series of a fixed list of metrics, for Prometheus. A series is exposed as soon as its cell was asked for.
 ///
-/// A handle for a metric that is not on the list, or with other labels than its definition, is accepted and ignored, so that no names and
-/// labels can be added at run time. A series is exposed as soon as its handle was created.
-package final class MetricRegistry: MetricsFactory {
+/// A metric that is not on the list, or with other labels than it declares, gets a cell that is not exposed, so that no names and labels can be
+/// added at run time.
+package final class MetricRegistry: Sendable {
     enum Cell: Sendable {
         case counter(CounterCell)
         /// Also holds counters whose value is read elsewhere, such as processor time.
@@ -15,80 +13,67 @@ package final class MetricRegistry: MetricsFactory {
     }
 
     struct Series: Sendable {
-        /// In the order of the definition's labels.
+        /// In the order of the metric's labels.
         let values: [String]
         let cell: Cell
     }
 
     struct Family: Sendable {
-        let definition: MetricDefinition
+        let metric: Metric
         var series: [Series] = []
     }
 
-    private let order: [String]
-    private let families: Mutex<[String: Family]>
+    private let order: [Metric]
+    private let families: Mutex<[Metric: Family]>
 
-    package init(_ definitions: [MetricDefinition]) {
-        order = definitions.map(\.name)
-        families = Mutex(Dictionary(definitions.map { ($0.name, Family(definition: $0)) }) { first, _ in first })
+    package init(_ metrics: [Metric]) {
+        order = metrics
+        families = Mutex(Dictionary(metrics.map { ($0, Family(metric: $0)) }) { first, _ in first })
     }
 
-    /// In the order of the definitions, with series in the order of their creation.
+    /// In the order of the list, with series in the order of their creation.
     var all: [Family] {
         families.withLock { families in order.compactMap { families[$0] } }
     }
 
-    // MARK: Handles
+    // MARK: Cells
 
-    package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
-        counter(label, dimensions)
-    }
+    package func counter(_ metric: Metric, _ labels: any MetricLabel...) -> CounterCell { counter(metric, labels) }
+    package func histogram(_ metric: Metric, _ labels: any MetricLabel...) -> HistogramCell { histogram(metric, labels) }
 
-    package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
-        let cell = cell(label, dimensions: dimensions) { definition in
-            if case .histogram = definition.kind { nil } else { .gauge(GaugeCell()) }
-        }
-        if case .gauge(let gauge) = cell { return gauge }
-        return GaugeCell()
-    }
-
-    package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
-        histogram(label, dimensions)
-    }
-
-    package func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
-        histogram(label, dimensions)
-    }
-
-    /// The storage of a counter, for code that also reads it.
-    package func counter(_ name: String, _ dimensions: [(String, String)]) -> CounterCell {
-        let cell = cell(name, dimensions: dimensions) { $0.kind == .counter ? .counter(CounterCell()) : nil }
+    func counter(_ metric: Metric, _ labels: [any MetricLabel]) -> CounterCell {
+        let cell = cell(metric, labels) { $0.kind == .counter ? .counter(CounterCell()) : nil }
         if case .counter(let counter) = cell { return counter }
         return CounterCell()
     }
 
-    package func histogram(_ name: String, _ dimensions: [(String, String)]) -> HistogramCell {
-        let cell = cell(name, dimensions: dimensions) { definition in
-            if case .histogram(let bounds) = definition.kind { .histogram(HistogramCell(bounds: bounds)) } else { nil }
+    func histogram(_ metric: Metric, _ labels: [any MetricLabel]) -> HistogramCell {
+        let cell = cell(metric, labels) { metric in
+            if case .histogram(let bounds) = metric.kind { .histogram(HistogramCell(bounds: bounds)) } else { nil }
         }
         if case .histogram(let histogram) = cell { return histogram }
         return HistogramCell(bounds: [])
     }
 
-    private func cell(_ name: String, dimensions: [(String, String)], make: (MetricDefinition) -> Cell?) -> Cell? {
+    /// Sets a gauge, or a counter whose value is read elsewhere.
+    ///
+    /// - Parameter value: nil omits the series from the exposition.
+    package func set(_ metric: Metric, _ labels: any MetricLabel..., to value: Double?) {
+        let cell = cell(metric, labels) { metric in
+            if case .histogram = metric.kind { nil } else { .gauge(GaugeCell()) }
+        }
+        if case .gauge(let gauge) = cell { gauge.set(value ?? .nan) }
+    }
+
+    private func cell(_ metric: Metric, _ labels: [any MetricLabel], make: (Metric) -> Cell?) -> Cell? {
         families.withLock { families in
-            guard let definition = families[name]?.definition, dimensions.map(\.0) == definition.labels else { return nil }
-            let values = dimensions.map(\.1)
-            if let known = families[name]?.series.first(where: { $0.values == values }) { return known.cell }
-            guard let cell = make(definition) else { return nil }
-            families[name]?.series.append(Series(values: values, cell: cell))
+            guard let metric = families[metric]?.metric, labels.map({ type(of: $0).labelName }) == metric.labels.map({ $0.labelName })
+            else { return nil }
+            let values = labels.map(\.labelValue)
+            if let known = families[metric]?.series.first(where: { $0.values == values }) { return known.cell }
+            guard let cell = make(metric) else { return nil }
+            families[metric]?.series.append(Series(values: values, cell: cell))
             return cell
         }
     }
-
-    // Handles are kept for the lifetime of the registry: their number is bounded.
-    package func destroyCounter(_ handler: any CounterHandler) {}
-    package func destroyMeter(_ handler: any MeterHandler) {}
-    package func destroyRecorder(_ handler: any RecorderHandler) {}
-    package func destroyTimer(_ handler: any TimerHandler) {}
 }

@@ -1,7 +1,10 @@
-package import Tracing
-
 /// The position of a span in a trace: W3C Trace Context, level 1. Ids are random and say nothing about the message.
 package struct TraceContext: Hashable, Sendable {
+    /// The trace of the current task, which the requests that it sends belong to; nil when nothing is traced.
+    @TaskLocal package static var current: TraceContext?
+    /// The header of HTTP requests that carries it.
+    package static let header = "traceparent"
+
     /// The halves of the trace's id, not both 0.
     package let high: UInt64
     package let low: UInt64
@@ -49,36 +52,5 @@ package struct TraceContext: Hashable, Sendable {
     private static func digits(_ value: UInt64) -> String {
         let digits = String(value, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
-    }
-}
-
-private enum TraceContextKey: ServiceContextKey {
-    typealias Value = TraceContext
-    static let nameOverride: String? = "traceparent"
-}
-
-extension ServiceContext {
-    /// The trace of the current task, which the requests that it sends belong to; nil when nothing is traced.
-    package var trace: TraceContext? {
-        get { self[TraceContextKey.self] }
-        set { self[TraceContextKey.self] = newValue }
-    }
-}
-
-/// Carries the trace of a `ServiceContext` in the headers of HTTP requests. Any library that knows swift-distributed-tracing can use it.
-package struct TraceContextPropagator: Instrument {
-    private static let header = "traceparent"
-
-    package init() {}
-
-    package func extract<Carrier, Extract: Extractor>(_ carrier: Carrier, into context: inout ServiceContext, using extractor: Extract)
-    where Extract.Carrier == Carrier {
-        guard let trace = extractor.extract(key: Self.header, from: carrier).flatMap({ TraceContext(traceparent: $0) }) else { return }
-        context.trace = trace
-    }
-
-    package func inject<Carrier, Inject: Injector>(_ context: ServiceContext, into carrier: inout Carrier, using injector: Inject)
-    where Inject.Carrier == Carrier {
-        if let trace = context.trace { injector.inject(trace.traceparent, forKey: Self.header, into: &carrier) }
     }
 }

@@ -15,10 +15,10 @@ extension NodeService {
     /// The results of all checks, made now.
     package var findings: [Finding] {
         [
-            NodeChecks.relay(configuration.hasRelay ? relay.state : nil), NodeChecks.silence(watch.silenceObstacle),
+            NodeChecks.relay(configuration.hasRelay ? path.relay.state : nil), NodeChecks.silence(observation.watch.silenceObstacle),
             NodeChecks.store(failure: store.failure),
             cluster.isShared ? NodeChecks.lease(failure: cluster.failure, status: cluster.status) : nil,
-            NodeChecks.standbys(cluster.status), NodeChecks.nodes(cluster.conflicts), clock.finding,
+            NodeChecks.standbys(cluster.status), NodeChecks.nodes(cluster.conflicts), base.clock.finding,
         ].compactMap(\.self) + delivery.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle, delay: $0.delay) }
             + [
                 configuration.webPush.map { endpoint in
@@ -27,15 +27,16 @@ extension NodeService {
                         unavailable: delivery.webPushFigures?.unavailableCount ?? 0, hasGorush: delivery.hasGorush)
                 },
                 NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
-                NodeChecks.drain(isOn: drain.isOn),
+                NodeChecks.drain(isOn: base.drain.isOn),
             ].compactMap(\.self) + services.flatMap(\.findings)
     }
 
-    var peers: AdminAPI.Peers { AdminAPI.Peers(addresses: relay.ownAddresses, peers: relay.peers) }
+    var peers: AdminAPI.Peers { AdminAPI.Peers(addresses: path.relay.ownAddresses, peers: path.relay.peers) }
 
     var limits: AdminAPI.Limits {
         AdminAPI.Limits(
-            [("node", shared)] + zip(protocols, services).compactMap { proto, service in service.limitReport.map { (proto.name, $0) } })
+            [("node", shared)]
+                + zip(base.protocols, services).compactMap { proto, service in service.limitReport.map { (proto.name, $0) } })
     }
 
     /// What all protocols share. Its payers are devices and messages without a standing.
@@ -50,7 +51,7 @@ extension NodeService {
                 guard total > 0 else { return nil }
                 let lastMinute = counters.reduce(0) { $0 + maintenance.lastMinute($1) }
                 return LimitReport.Refusals(limit: limit, standing: "any", total: total, lastMinute: lastMinute)
-            }, payers: refusedPeers.greatest(at: .now()), attack: nil)
+            }, payers: base.refusedPeers.greatest(at: .now()), attack: nil)
     }
 
     /// Returns even if the disk hangs; the expiry of the first notification is unknown then.
@@ -61,18 +62,18 @@ extension NodeService {
         let findings = findings
         return NodeStatus(
             version: configuration.version, processID: ProcessInfo.processInfo.processIdentifier, started: started,
-            publicKey: configuration.identity.publicKey.hex, isReady: findings.worst < .fail, isDraining: drain.isOn,
+            publicKey: configuration.identity.publicKey.hex, isReady: findings.worst < .fail, isDraining: base.drain.isOn,
             logLevel: configuration.logLevel?.current.rawValue, findings: findings,
             pubsubTopics: configuration.pubsubTopics.map(\.rawValue), queryTopics: topicCount,
             outbox: NodeStatus.Outbox(waiting: delivery.waitingCount, firstExpires: firstExpiry.map(\.date)),
             breaker: delivery.breakerState,
-            counters: Dictionary(uniqueKeysWithValues: counters.snapshot.map { ($0.key.name, $0.value) }),
+            counters: Dictionary(uniqueKeysWithValues: base.counters.snapshot.map { ($0.key.name, $0.value) }),
             protocols: protocols, cluster: cluster.status)
     }
 
     private func protocolStatus() async -> [NodeStatus.ProtocolStatus] {
         var status: [NodeStatus.ProtocolStatus] = []
-        for (proto, service) in zip(protocols, services) {
+        for (proto, service) in zip(base.protocols, services) {
             status.append(NodeStatus.ProtocolStatus(name: proto.name, facts: await service.facts()))
         }
         if cluster.isShared { status.append(NodeStatus.ProtocolStatus(name: "cluster", facts: cluster.facts)) }
@@ -82,11 +83,11 @@ extension NodeService {
     /// Turns refusing registrations and unregistrations on or off. When this returns, every change that was answered success is on disk, and no
     /// other follows while draining.
     func setDrain(_ isOn: Bool) async {
-        drain.isOn = isOn
+        base.drain.isOn = isOn
         cluster.setDraining(isOn)
         // Registrations that were accepted earlier are committed before this commit.
         await store.settle()
-        logger.notice(isOn ? "draining: registrations are refused" : "registrations are accepted again")
+        base.logger.notice(isOn ? "draining: registrations are refused" : "registrations are accepted again")
     }
 
     /// Returns the previous level; nil if the log level can't be changed.
@@ -115,7 +116,7 @@ extension NodeService {
     /// Publishes a message to the node itself, on its first pubsub topic, and waits for it.
     func selfTest() async -> AdminAPI.SelfTest {
         do throws(RelayError) {
-            let time = try await probe.run(by: relay, on: configuration.pubsubTopics[0], limit: Self.selfTestLimit)
+            let time = try await probe.run(by: path.relay, on: configuration.pubsubTopics[0], limit: Self.selfTestLimit)
             return AdminAPI.SelfTest(milliseconds: time.map { Int($0.nanoseconds / 1_000_000) }, problem: nil)
         } catch {
             return AdminAPI.SelfTest(milliseconds: nil, problem: error.message)

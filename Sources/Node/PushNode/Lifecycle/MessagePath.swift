@@ -7,13 +7,13 @@ import Storage
 import Waku
 
 /// The parts that a message passes: the relay, the sorter, the protocols' services, delivery, and the publisher of replies.
-struct MessagePath {
+struct MessagePath: Sendable {
     let relay: any Relay
     let sorter: MessageSorter
     let services: [any ProtocolService]
     let delivery: DeliveryService
     let publisher: Publisher
-    private let handled: HandledMessages
+    let handled: HandledMessages
 
     /// - Parameters:
     ///   - limits: see ``NodeService``.
@@ -76,16 +76,6 @@ struct MessagePath {
                 if case .gap = event { alarms.raise(.gap, "missed messages are looked up in the relay's store") }
                 if case .connectionRefused(let block) = event { refusedPeers.refused(block) }
             })
-    }
-
-    func maintenance(_ base: NodeFoundation) -> Maintenance {
-        let topics = base.protocols.map(\.topics)
-        return Maintenance(
-            interval: base.configuration.maintenanceInterval, handledInterval: base.configuration.handledInterval,
-            retention: base.configuration.retention, relay: relay, store: base.store, delivery: delivery, handled: handled,
-            protocols: services, cluster: base.cluster, counters: base.counters, alarms: base.alarms,
-            refusedPeers: base.refusedPeers,
-            topicCount: { topics.reduce(0) { $0 + $1.otherCount } }, logger: base.logger, errors: base.errors, now: base.now)
     }
 }
 

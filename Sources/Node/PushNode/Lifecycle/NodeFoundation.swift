@@ -7,7 +7,7 @@ import Storage
 import Waku
 
 /// The parts from which all others of a node are made: its folder, store, clocks, counters and membership.
-struct NodeFoundation {
+struct NodeFoundation: Sendable {
     let configuration: NodeConfiguration
     let protocols: [any NodeProtocol]
     let logger: Logger
@@ -56,6 +56,8 @@ struct NodeFoundation {
         Dictionary(uniqueKeysWithValues: protocols.compactMap { spoken in spoken.registrants.map { (spoken.number, $0) } })
     }
 
+    /// Number of topics besides the node's own.
+    var topicCount: Int { protocols.reduce(0) { $0 + $1.topics.otherCount } }
     /// The node's own topics, of all protocols.
     var ownTopics: [ContentTopic] { protocols.flatMap(\.topics.own) }
 }

@@ -8,17 +8,17 @@ extension NodeService {
     /// Passes other nodes' notifications and this node's share of the work to the protocols.
     var clusterDuties: ClusterDuties {
         let all = services
-        let numbered = zip(protocols, all).map { (number: $0.number, service: $1) }
+        let numbered = zip(base.protocols, all).map { (number: $0.number, service: $1) }
         @Sendable func spoken(by number: ProtocolNumber) -> [any ProtocolService] {
             numbered.filter { $0.number == number }.map(\.service)
         }
         return ClusterDuties(
-            delivery: delivery, deliver: { [sorter] in await sorter.deliver($0) },
+            delivery: delivery, deliver: path.sorter.deliver,
             registered: { number, name in for service in spoken(by: number) { service.registeredElsewhere(name) } },
             recordUsage: { number, name, cost in for service in spoken(by: number) { service.recordSharedLimitUsage(name, cost: cost) } },
             nodeCountChanged: { count in for service in all { service.nodeCountChanged(count) } },
             keyShareChanged: { share in for service in all { service.keyShareChanged(share) } },
-            reload: { [logger] in
+            reload: { [logger = base.logger] in
                 do throws(StoreError) {
                     for service in all { try await service.reload() }
                     return true

@@ -10,16 +10,18 @@ import Synchronization
 extension NodeService {
     func serveHealth() async throws {
         guard let address = configuration.httpAddress else { return }
-        let endpoint = configuration.feedbackSecret.map { FeedbackEndpoint(secret: $0, feedback: delivery.feedback, counters: counters) }
+        let endpoint = configuration.feedbackSecret.map {
+            FeedbackEndpoint(secret: $0, feedback: delivery.feedback, counters: base.counters)
+        }
         let lookup = StatusSearch(
-            store: store, protocols: protocols, ids: NotificationIDCipher(identity: configuration.identity))
+            store: store, protocols: base.protocols, ids: NotificationIDCipher(identity: configuration.identity))
         let search = SearchEndpoint { question async throws(StoreError) in try await lookup.lines(for: question) }
         let server = HealthServer(
             address: address, hostNames: configuration.httpHosts, webPushKey: configuration.webPush?.publicKey,
             feedback: endpoint, obstacles: { self.obstacles },
-            metrics: { await self.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) },
-            status: { await self.statusSource.status(self.findings) }, search: search,
-            bound: { port in self.boundPort.withLock { $0 = port } }, logger: logger)
+            metrics: { await self.observation.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) },
+            status: { await self.observation.statusSource.status(self.findings) }, search: search,
+            bound: { port in self.boundPort.withLock { $0 = port } }, logger: base.logger)
         do {
             try await server.run()
         } catch {
@@ -36,14 +38,14 @@ extension NodeService {
     func serveAdmin() async {
         guard configuration.servesAdmin else { return }
         guard let socket = AdminSocket(in: configuration.dataPath) else {
-            return logger.error("failed to serve the admin socket", metadata: ["reason": "the data folder can't be opened"])
+            return base.logger.error("failed to serve the admin socket", metadata: ["reason": "the data folder can't be opened"])
         }
         do {
             try await AdminServer(
-                node: self, socket: socket, audit: AuditLog(in: configuration.dataPath), logger: logger
+                node: self, socket: socket, audit: AuditLog(in: configuration.dataPath), logger: base.logger
             ).run()
         } catch {
-            logger.error("failed to serve the admin socket", metadata: ["reason": "it can't be made in the data folder"])
+            base.logger.error("failed to serve the admin socket", metadata: ["reason": "it can't be made in the data folder"])
         }
     }
 

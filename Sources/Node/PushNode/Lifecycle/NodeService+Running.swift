@@ -16,15 +16,12 @@ extension NodeService {
     /// How long after the beginning of the shutdown the node waits for other nodes to take over its devices.
     private static let handoverEnd = Duration.seconds(8)
 
-    /// Number of topics besides the node's own.
-    var topicCount: Int { protocols.reduce(0) { $0 + $1.topics.otherCount } }
-
     /// Runs until graceful shutdown; then stops accepting messages, finishes its work in progress, and returns.
     ///
     /// - Throws: ``NodeError`` when an address can't be listened on, the HTTP address or a protocol's.
     package func run() async throws {
         var parts: [@Sendable () async throws -> Void] = [
-            logStart, serveHealth, serveAdmin, watch.run, maintenance.run, maintenance.saveHandledMessages,
+            logStart, serveHealth, serveAdmin, observation.watch.run, maintenance.run, maintenance.saveHandledMessages,
             { await self.cluster.run(self.clusterDuties) },
         ]
         for service in services { parts.append { try await service.run() } }
@@ -43,16 +40,16 @@ extension NodeService {
             group.cancelAll()
         }
         await cluster.leave()
-        await relay.close()
+        await path.relay.close()
         await maintenance.saveCursors()
         do {
             try store.close()
         } catch {
             // SQLite's write-ahead log remains, and is applied at the next start.
-            logger.warning("failed to close the store")
+            base.logger.warning("failed to close the store")
         }
-        folder.unlock()
-        logger.info("node stopped")
+        base.folder.unlock()
+        base.logger.info("node stopped")
     }
 
     /// Logs the start once all ports are bound: its own and those of its protocols. Does nothing if the node stops before.
@@ -62,7 +59,7 @@ extension NodeService {
         }
         let port = httpPort ?? 0
         let http = configuration.httpAddress.map { SocketAddress(host: $0.host, port: port).description }
-        logger.info(
+        base.logger.info(
             "node started",
             metadata: [
                 "key": "\(configuration.identity.publicKey.hex)", "topics": .stringConvertible(topicCount),
@@ -80,7 +77,7 @@ extension NodeService {
     private func work() async {
         await withTaskGroup(of: Bool.self) { group in
             group.addTask {
-                await self.publisher.run()
+                await self.path.publisher.run()
                 return true
             }
             group.addTask {
@@ -90,19 +87,19 @@ extension NodeService {
             group.addTask {
                 await self.relayUntilShutdown()
                 let stopping = ContinuousClock.now
-                self.logger.info("stopping")
+                self.base.logger.info("stopping")
                 self.cluster.beginLeaving()
                 await self.wait(Self.answerLimit) { self.isIdle && self.delivery.awaitingCount == 0 }
                 self.delivery.stopPosting()
                 await self.wait(Self.postLimit) { !self.delivery.isPosting }
                 if self.delivery.isPosting {
-                    self.logger.warning(
+                    self.base.logger.warning(
                         "posts to gorush unanswered at shutdown; their notifications are posted again after the restart",
                         metadata: ["count": .stringConvertible(self.delivery.unansweredCount)])
                 }
                 await self.wait(max(.zero, Self.handoverEnd - (.now - stopping))) { self.cluster.hasLeft }
                 self.store.stopWaiting()
-                self.publisher.finish()
+                self.path.publisher.finish()
                 // Held replies are published when they are due. The group returns earlier if the publisher ends.
                 let end = max(.now, stopping + self.configuration.replyDelay) + Self.publishLimit
                 try? await Task.sleep(until: end, clock: .continuous)
@@ -115,7 +112,7 @@ extension NodeService {
 
     private func relayUntilShutdown() async {
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.relay.run { await self.sorter.take(self.probe.take($0)) } }
+            group.addTask { await self.path.relay.run { await self.path.sorter.take(self.probe.take($0)) } }
             group.addTask { try? await gracefulShutdown() }
             await group.next()
             group.cancelAll()

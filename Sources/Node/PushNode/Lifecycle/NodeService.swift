@@ -11,36 +11,29 @@ package import Waku
 
 /// A push notification node. Runs as a service until graceful shutdown.
 package final class NodeService: Service {
-    let configuration: NodeConfiguration
-    let relay: any Relay
-    let store: any Store
-    let folder: DataFolder
-    let protocols: [any NodeProtocol]
-    let services: [any ProtocolService]
-    let delivery: DeliveryService
-    package let cluster: any ClusterMembership
-    let clock: ClockMonitor
-    let publisher: Publisher
-    let sorter: MessageSorter
+    let base: NodeFoundation
+    let path: MessagePath
+    let observation: NodeObservation
     let maintenance: Maintenance
-    let gauges: NodeGauges
-    let watch: NodeWatch
-    let statusSource: StatusSource
-    let logger: Logger
-    package let counters: Counters
     /// The time at which the next waiting notification expires.
     let firstExpiryReading: ThrottledReading<Timestamp?>
-    let drain: Drain
-    let refusedPeers: RefusedPeers
     let probe: SelfProbe
     let started = Date()
     let boundPort = Mutex<Int?>(nil)
+    var configuration: NodeConfiguration { base.configuration }
+    var store: any Store { base.store }
+    package var counters: Counters { base.counters }
+    package var cluster: any ClusterMembership { base.cluster }
+    var topicCount: Int { base.topicCount }
+    var delivery: DeliveryService { path.delivery }
+    var services: [any ProtocolService] { path.services }
+
     /// The HTTP port once the server listens; it differs from the configured one if that is 0.
     package var httpPort: Int? { boundPort.withLock(\.self) }
 
     /// The port of a protocol's own HTTP server once that listens; nil if the node does not speak the protocol, or it has no server.
     package func httpPort(of number: ProtocolNumber) -> Int? {
-        zip(protocols, services).first { $0.0.number == number }?.1.httpPort
+        zip(base.protocols, services).first { $0.0.number == number }?.1.httpPort
     }
 
     /// The number of notifications in the outbox that this node delivers.
@@ -89,20 +82,14 @@ package final class NodeService: Service {
         makeCluster: (ClusterNeeds) throws -> any ClusterMembership = { _ in SoleMembership() },
         makeRelay: (RelayNeeds) throws -> any Relay
     ) throws {
-        let base = try NodeFoundation(
+        base = try NodeFoundation(
             configuration, protocols: protocols, knownParts: knownParts, gorush: gorush, logger: logger, now: now, openStore: openStore,
             makeCluster: makeCluster)
-        let path = try MessagePath(base, limits: limits, gorush: gorush, makeRelay: makeRelay)
-        let observation = NodeObservation(base, path)
-        self.configuration = configuration
-        self.protocols = protocols
-        self.logger = logger
-        (folder, store, counters, cluster, clock, drain) = (base.folder, base.store, base.counters, base.cluster, base.clock, base.drain)
-        refusedPeers = base.refusedPeers
-        (relay, delivery, publisher) = (path.relay, path.delivery, path.publisher)
-        (services, sorter, maintenance) = (path.services, path.sorter, path.maintenance(base))
-        (gauges, watch, statusSource) = (observation.gauges, observation.watch, observation.statusSource)
-        firstExpiryReading = ThrottledReading(pause: .zero, restFactor: 0) { [store] in try await store.fetch(DeliveryStorage.firstExpiry())
+        path = try MessagePath(base, limits: limits, gorush: gorush, makeRelay: makeRelay)
+        observation = NodeObservation(base, path)
+        maintenance = Maintenance(base: base, path: path)
+        firstExpiryReading = ThrottledReading(pause: .zero, restFactor: 0) { [store = base.store] in
+            try await store.fetch(DeliveryStorage.firstExpiry())
         }
         probe = SelfProbe(topic: base.ownTopics.first ?? ContentTopic(TopicTag(rawValue: 0)))
     }

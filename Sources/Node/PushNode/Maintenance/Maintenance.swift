@@ -72,27 +72,13 @@ struct Maintenance: Sendable {
     /// Longer than the overlap of a catch-up before the cursor, plus the error of senders' clocks.
     private static let handledMargin = Duration.seconds(180)
 
-    let interval: Duration
-    /// See ``NodeConfiguration/handledInterval``.
-    let handledInterval: Duration
-    /// How long deliveries and answers are remembered.
-    let retention: Duration
-    let relay: any Relay
-    let store: any Store
-    let delivery: DeliveryService
-    let handled: HandledMessages
-    let protocols: [any ProtocolService]
-    let cluster: any ClusterMembership
-    let counters: Counters
-    let alarms: Alarms
-    let refusedPeers: RefusedPeers
-    /// Number of topics besides the node's own.
-    let topicCount: @Sendable () -> Int
-    let logger: Logger
-    let errors: RepeatedErrors
-    let now: @Sendable () -> Timestamp
+    let base: NodeFoundation
+    let path: MessagePath
     private let growth = LastMinute()
     private let activity = Activity()
+
+    private var store: any Store { base.store }
+    private var services: [any ProtocolService] { path.services }
 
     /// The growth of a counter in the last whole minute.
     func lastMinute(_ counter: Counter) -> Int { growth[counter] }
@@ -102,65 +88,65 @@ struct Maintenance: Sendable {
         var rounds = 0
         var lastExpiry = ContinuousClock.now - Self.expiryInterval
         var last: [Counter: Int] = [:]
-        var clock = RetentionClock(retention: retention)
+        var clock = RetentionClock(retention: base.configuration.retention)
         var cursorWrites = CursorWrites()
         var line = MinuteLine()
         let started = ContinuousClock.now
         // The reference for later steps of the clock, taken before the first round, which may be slow.
-        _ = clock.cutoff(clock: now(), uptime: .zero)
+        _ = clock.cutoff(clock: base.now(), uptime: .zero)
         // Stored at once, so that a restart after an early kill catches up from here.
         await saveCursors()
-        while (try? await Task.sleep(for: interval)) != nil {
+        while (try? await Task.sleep(for: base.configuration.maintenanceInterval)) != nil {
             let hasHandled = activity.hasHandled.exchange(false, ordering: .relaxed)
             if cursorWrites.isDue(hasHandled: hasHandled, hasFailed: store.failure != nil) { await saveCursors() }
             await store.maintain()
-            let cutoff = clock.cutoff(clock: now(), uptime: .now - started)
+            let cutoff = clock.cutoff(clock: base.now(), uptime: .now - started)
             rounds += 1
             guard rounds >= Self.roundsPerMinute else { continue }
             rounds = 0
-            let counts = counters.snapshot
+            let counts = base.counters.snapshot
             growth.set(counts, since: last)
             last = counts
             summarize(&line)
             noteDisplaced(lastMinute(.registrationDisplaced))
-            for service in protocols { await service.recount() }
-            refusedPeers.endMinute(at: now())
-            var attacks = protocols.compactMap { $0.limitReport?.attack }
+            for service in services { await service.recount() }
+            base.refusedPeers.endMinute(at: base.now())
+            var attacks = services.compactMap { $0.limitReport?.attack }
             let refused = lastMinute(.connectionRefused)
             if refused >= RefusalLog.attackThreshold { attacks.append("\(refused) connections of peers refused in the last minute") }
-            alarms.set(.underAttack, attacks.isEmpty ? nil : attacks.joined(separator: "; "))
+            base.alarms.set(.underAttack, attacks.isEmpty ? nil : attacks.joined(separator: "; "))
             // For all nodes, one of them.
-            if !cluster.isMaintainer { continue }
+            if !base.cluster.isMaintainer { continue }
             // A step of the clock must not end registrations either.
-            let steadyNow = cutoff + retention
+            let steadyNow = cutoff + base.configuration.retention
             await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: steadyNow))
             if ContinuousClock.now - lastExpiry > Self.expiryInterval {
                 lastExpiry = .now
-                for service in protocols { await service.expire(at: steadyNow) }
+                for service in services { await service.expire(at: steadyNow) }
             }
         }
     }
 
     /// Stores the hashes of handled messages soon after they were handled. Runs until cancelled.
     func saveHandledMessages() async {
-        for await _ in handled.wakeUp {
+        for await _ in path.handled.wakeUp {
             // With several nodes each stores its hashes less often, so that the total rate is that of a single node.
-            guard (try? await Task.sleep(for: handledInterval * cluster.nodeCount)) != nil else { return }
-            let hashes = handled.take()
+            guard (try? await Task.sleep(for: base.configuration.handledInterval * base.cluster.nodeCount)) != nil else { return }
+            let hashes = path.handled.take()
             guard !hashes.isEmpty else { continue }
             activity.hasHandled.store(true, ordering: .relaxed)
             do throws(StoreError) {
-                try await store.commit(StoreCommand.change(NodeStorage.remember(hashes, at: now())))
+                try await store.commit(StoreCommand.change(NodeStorage.remember(hashes, at: base.now())))
             } catch {
                 // Retried with the next cursors; a failure there is logged.
-                handled.putBack(hashes)
+                path.handled.putBack(hashes)
             }
         }
     }
 
     /// Stores the cursors of the relay, up to which no message was missed, and the hashes of handled messages.
     func saveCursors() async {
-        let (seenUntil, now, handled) = (relay.seenUntil, now(), handled.take())
+        let (seenUntil, now, handled) = (path.relay.seenUntil, base.now(), path.handled.take())
         // A catch-up begins some time before the cursor.
         let forgettable = min(seenUntil.values.min() ?? now, now) - Self.handledMargin
         // Written even without changes, to detect that the store can't be written, or can again.
@@ -169,30 +155,30 @@ struct Maintenance: Sendable {
         do throws(StoreError) {
             try await store.commit(StoreCommand.change(changes).then { NodeStorage.forgetHandled(before: forgettable) })
         } catch {
-            self.handled.putBack(handled)
-            errors.log("store unavailable for writing", reason: error.message)
+            path.handled.putBack(handled)
+            base.errors.log("store unavailable for writing", reason: error.message)
         }
     }
 
     private func prune(_ retention: Retention) async {
-        let accepted = retention.covering(protocols.compactMap(\.deliveryMemory))
+        let accepted = retention.covering(services.compactMap(\.deliveryMemory))
         do throws(StoreError) {
             try await store.commit(DeliveryStorage.prune(before: accepted.cutoff, keeping: accepted.rowLimit))
         } catch {
-            logger.error("failed to prune old deliveries", metadata: ["reason": "\(error.message)"])
+            base.logger.error("failed to prune old deliveries", metadata: ["reason": "\(error.message)"])
         }
-        for service in protocols { await service.prune(retention) }
+        for service in services { await service.prune(retention) }
     }
 
     private func noteDisplaced(_ count: Int) {
         let reason = "\(count) registrations that no one had asked for made room for new devices in the last minute"
-        alarms.set(.registrationsDisplaced, count > 0 ? reason : nil)
-        if count > 0 { logger.warning("registrations displaced", metadata: ["count": .stringConvertible(count)]) }
+        base.alarms.set(.registrationsDisplaced, count > 0 ? reason : nil)
+        if count > 0 { base.logger.warning("registrations displaced", metadata: ["count": .stringConvertible(count)]) }
     }
 
     /// Logs the last minute unless it was idle.
     private func summarize(_ line: inout MinuteLine) {
-        let metadata = line.metadata(growth: growth.all, topics: topicCount(), waiting: delivery.waitingCount)
-        if let metadata { logger.info("counters of the last minute", metadata: metadata) }
+        let metadata = line.metadata(growth: growth.all, topics: base.topicCount, waiting: path.delivery.waitingCount)
+        if let metadata { base.logger.info("counters of the last minute", metadata: metadata) }
     }
 }

@@ -7,41 +7,17 @@ import Waku
 
 /// The gauges of a node's parts: read when they are scraped, not while messages are processed.
 struct NodeGauges: Sendable {
-    private let counters: Counters
-    private let relay: any Relay
-    private let store: any Store
-    private let delivery: DeliveryService
-    private let publisher: Publisher
-    private let services: [(label: ProtocolLabel, service: any ProtocolService)]
-    private let cluster: any ClusterMembership
-    private let alarms: Alarms
-    private let clock: ClockMonitor
-    private let version: VersionLabel?
-    private let now: @Sendable () -> Timestamp
+    private let base: NodeFoundation
+    private let path: MessagePath
     private let outboxReading: ThrottledReading<Duration>
 
-    init(
-        counters: Counters, relay: any Relay, store: any Store, delivery: DeliveryService, publisher: Publisher,
-        services: [(label: ProtocolLabel, service: any ProtocolService)], cluster: any ClusterMembership, alarms: Alarms,
-        clock: ClockMonitor,
-        maximumRequestAge: Duration, version: String,
-        now: @escaping @Sendable () -> Timestamp
-    ) {
-        self.counters = counters
-        self.relay = relay
-        self.store = store
-        self.delivery = delivery
-        self.publisher = publisher
-        self.services = services
-        self.cluster = cluster
-        self.alarms = alarms
-        self.clock = clock
-        self.version = VersionLabel(rawValue: version)
-        self.now = now
-        outboxReading = ThrottledReading {
+    init(_ base: NodeFoundation, _ path: MessagePath) {
+        self.base = base
+        self.path = path
+        outboxReading = ThrottledReading { [store = base.store, now = base.now, maximumAge = base.configuration.maximumRequestAge] in
             let expires = try await store.fetch(DeliveryStorage.oldestWaitingExpiry())
             // A notification expires this long after it was requested.
-            return expires.map { max(.zero, now().since($0 - maximumRequestAge)) } ?? .zero
+            return expires.map { max(.zero, now().since($0 - maximumAge)) } ?? .zero
         }
     }
 
@@ -53,32 +29,32 @@ struct NodeGauges: Sendable {
     /// The metrics in a text format, with gauges updated.
     func exposition(as format: ExpositionFormat, isReady: Bool) async -> String {
         await update(isReady: isReady)
-        return counters.registry.exposition(as: format)
+        return base.counters.registry.exposition(as: format)
     }
 
     private func update(isReady: Bool) async {
-        let registry = counters.registry
+        let registry = base.counters.registry
         registry.set(.ready, to: isReady ? 1 : 0)
-        if let version { registry.set(.buildInfo, version, to: 1) }
-        registry.set(.clockAhead, to: clock.ahead?.seconds)
-        registry.set(.storeWorks, to: store.failure == nil ? 1 : 0)
-        if cluster.isShared {
-            registry.set(.clusterLease, to: cluster.failure == nil ? 1 : 0)
-            registry.set(.clusterNodes, to: Double(cluster.nodeCount))
-            registry.set(.clusterPartitions, to: Double(cluster.share))
-            registry.set(.clusterMaintenance, to: cluster.isMaintainer ? 1 : 0)
-            let status = cluster.status
+        if let version = VersionLabel(rawValue: base.configuration.version) { registry.set(.buildInfo, version, to: 1) }
+        registry.set(.clockAhead, to: base.clock.ahead?.seconds)
+        registry.set(.storeWorks, to: base.store.failure == nil ? 1 : 0)
+        if base.cluster.isShared {
+            registry.set(.clusterLease, to: base.cluster.failure == nil ? 1 : 0)
+            registry.set(.clusterNodes, to: Double(base.cluster.nodeCount))
+            registry.set(.clusterPartitions, to: Double(base.cluster.share))
+            registry.set(.clusterMaintenance, to: base.cluster.isMaintainer ? 1 : 0)
+            let status = base.cluster.status
             registry.set(.clusterUnowned, to: status.map { Double($0.unownedPartitions) })
             registry.set(.clusterStandbys, to: status?.standbys.map { Double($0.count) })
             registry.set(.clusterStandbyLag, to: status?.standbys?.compactMap(\.lagBytes).max().map(Double.init))
             registry.set(.clusterLastFailover, to: status?.lastFailover?.time)
         }
-        registry.set(.databaseSize, to: Double(store.byteCount))
-        registry.set(.relayAttached, to: relay.state == .attached ? 1 : 0)
-        registry.set(.relaysDemoted, to: Double(relay.demotedRelays.count))
-        registry.set(.relayLastMessage, to: (now() - counters.silence).seconds)
-        registry.set(.relaySeenUntil, to: relay.seenUntil.values.min()?.seconds)
-        for (endpoint, state) in zip(EndpointLabel.allCases, delivery.endpoints) {
+        registry.set(.databaseSize, to: Double(base.store.byteCount))
+        registry.set(.relayAttached, to: path.relay.state == .attached ? 1 : 0)
+        registry.set(.relaysDemoted, to: Double(path.relay.demotedRelays.count))
+        registry.set(.relayLastMessage, to: (base.now() - base.counters.silence).seconds)
+        registry.set(.relaySeenUntil, to: path.relay.seenUntil.values.min()?.seconds)
+        for (endpoint, state) in zip(EndpointLabel.allCases, path.delivery.endpoints) {
             let breaker = BreakerLabel(state.breaker.state)
             for label in BreakerLabel.allCases { registry.set(.breaker, endpoint, label, to: label == breaker ? 1 : 0) }
             registry.set(.slow, endpoint, to: state.slowness == nil ? 0 : 1)
@@ -86,21 +62,21 @@ struct NodeGauges: Sendable {
             registry.set(.postsUnansweredAge, endpoint, to: state.unanswered.age.seconds)
             registry.set(.batchLimit, endpoint, to: Double(state.batchLimit))
         }
-        if let figures = delivery.webPushFigures {
+        if let figures = path.delivery.webPushFigures {
             registry.set(.webPushOrigins, WebPushOriginLabel.posting, to: Double(figures.postingCount))
             registry.set(.webPushOrigins, WebPushOriginLabel.unavailable, to: Double(figures.unavailableCount))
             registry.set(.webPushOrigins, WebPushOriginLabel.waiting, to: Double(figures.otherCount))
             registry.set(.webPushWaiting, to: Double(figures.waitingCount))
         }
-        registry.set(.outbox, to: Double(delivery.waitingCount))
+        registry.set(.outbox, to: Double(path.delivery.waitingCount))
         registry.set(.outboxAge, to: await outboxAge?.seconds)
-        for kind in AlarmKind.allCases { registry.set(.alarmActive, kind, to: alarms.isActive(kind) ? 1 : 0) }
+        for kind in AlarmKind.allCases { registry.set(.alarmActive, kind, to: base.alarms.isActive(kind) ? 1 : 0) }
         for (label, queue, depth, limit) in queues {
             registry.set(.queueDepth, label, queue, to: Double(depth))
             registry.set(.queueLimit, label, queue, to: limit.map(Double.init))
         }
-        update(registry, peers: relay.peers, traffic: relay.traffic)
-        for (_, service) in services { await service.updateGauges(counters) }
+        update(registry, peers: path.relay.peers, traffic: path.relay.traffic)
+        for service in path.services { await service.updateGauges(base.counters) }
         update(registry, ProcessFigures.now())
     }
 
@@ -132,10 +108,11 @@ struct NodeGauges: Sendable {
 
     /// The queues with their limits; nil for those without a limit of their own.
     private var queues: [(label: ProtocolLabel, queue: QueueLabel, depth: Int, limit: Int?)] {
-        services.flatMap { label, service in service.queues.map { (label, $0.queue, $0.depth, $0.limit) } } + [
-            (.shared, .requests, delivery.awaitingCount, nil), (.shared, .answers, publisher.waitingCount, Publisher.capacity),
-            (.shared, .confirmations, publisher.unconfirmedCount, publisher.confirmationLimit),
-            (.shared, .feedback, delivery.feedback.waitingCount, Feedback.capacity),
+        zip(base.protocols, path.services).flatMap { spoken, service in service.queues.map { (spoken.label, $0.queue, $0.depth, $0.limit) }
+        } + [
+            (.shared, .requests, path.delivery.awaitingCount, nil), (.shared, .answers, path.publisher.waitingCount, Publisher.capacity),
+            (.shared, .confirmations, path.publisher.unconfirmedCount, path.publisher.confirmationLimit),
+            (.shared, .feedback, path.delivery.feedback.waitingCount, Feedback.capacity),
         ]
     }
 }

@@ -1,5 +1,6 @@
 import Delivery
 import Logging
+import NodeAPI
 import NodeMetrics
 import Core
 import Storage
@@ -13,34 +14,16 @@ final class NodeWatch: Sendable {
     private static let interval = Duration.seconds(1)
     private static let checksPerPoint = 5
 
-    let alarms: Alarms
-    private let relay: any Relay
-    /// nil: another part compares it.
-    private let clock: ClockMonitor?
-    private let store: any Store
-    private let counters: Counters
-    private let delivery: DeliveryService
-    private let logger: Logger
-    private let now: @Sendable () -> Timestamp
+    private let base: NodeFoundation
+    private let path: MessagePath
     private let silence: Mutex<SilenceWatch>
     private let demotedRelays = Mutex<[String]>([])
     private let points = Mutex(StatusHistory())
 
-    init(
-        alarms: Alarms, relay: any Relay, clock: ClockMonitor?, store: any Store, counters: Counters, delivery: DeliveryService,
-        silenceAlarm: Duration?,
-        logger: Logger,
-        now: @escaping @Sendable () -> Timestamp
-    ) {
-        self.alarms = alarms
-        self.relay = relay
-        self.clock = clock
-        self.store = store
-        self.counters = counters
-        self.delivery = delivery
-        self.logger = logger
-        self.now = now
-        silence = Mutex(SilenceWatch(limit: silenceAlarm))
+    init(_ base: NodeFoundation, _ path: MessagePath) {
+        self.base = base
+        self.path = path
+        silence = Mutex(SilenceWatch(limit: base.configuration.silenceAlarm))
     }
 
     /// Runs until cancelled.
@@ -55,39 +38,44 @@ final class NodeWatch: Sendable {
     }
 
     func check() {
-        if case .detached(let reason) = relay.state { alarms.raise(.relayDetached, reason) } else { alarms.clear(.relayDetached) }
-        alarms.set(.storeFails, store.failure)
-        if let clock, let ahead = relay.clockAhead { clock.compared(ahead: .zero - ahead, of: "the Waku node's") }
+        if case .detached(let reason) = path.relay.state {
+            base.alarms.raise(.relayDetached, reason)
+        } else {
+            base.alarms.clear(.relayDetached)
+        }
+        base.alarms.set(.storeFails, base.store.failure)
+        // With several nodes, the database's clock is the reference.
+        if !base.cluster.isShared, let ahead = path.relay.clockAhead { base.clock.compared(ahead: .zero - ahead, of: "the Waku node's") }
         checkRelayRanks()
-        let duration = counters.silence
+        let duration = base.counters.silence
         switch silence.withLock({ $0.update(duration) }) {
         case .becameSilent:
-            logger.error("no messages received on the shard", metadata: ["seconds": .stringConvertible(duration.components.seconds)])
-        case .recovered: logger.info("messages received again")
+            base.logger.error("no messages received on the shard", metadata: ["seconds": .stringConvertible(duration.components.seconds)])
+        case .recovered: base.logger.info("messages received again")
         case nil: break
         }
-        alarms.set(.silence, silenceObstacle)
+        base.alarms.set(.silence, silenceObstacle)
     }
 
     private func checkRelayRanks() {
-        let demoted = relay.demotedRelays
+        let demoted = path.relay.demotedRelays
         let before = demotedRelays.withLock { known in
             defer { known = demoted }
             return known
         }
         for name in demoted where !before.contains(name) {
-            logger.warning("relay demoted: published answers not found in other relays' stores", metadata: ["relay": "\(name)"])
+            base.logger.warning("relay demoted: published answers not found in other relays' stores", metadata: ["relay": "\(name)"])
         }
         for name in before where !demoted.contains(name) {
-            logger.info("relay restored: published answers confirmed", metadata: ["relay": "\(name)"])
+            base.logger.info("relay restored: published answers confirmed", metadata: ["relay": "\(name)"])
         }
         let reason = "other relays' stores have none of the last answers of \(demoted.joined(separator: ", "))"
-        alarms.set(.answersUnconfirmed, demoted.isEmpty ? nil : reason)
+        base.alarms.set(.answersUnconfirmed, demoted.isEmpty ? nil : reason)
     }
 
     /// The obstacle for readiness; nil unless the silence is too long.
     var silenceObstacle: String? {
-        let duration = counters.silence
+        let duration = base.counters.silence
         guard silence.withLock({ $0.isTooLong(duration) }) else { return nil }
         return "no message for \(duration.inWords): is the Waku node on the right cluster and shard, and does it have peers there?"
     }
@@ -104,7 +92,7 @@ final class NodeWatch: Sendable {
     /// The current values.
     var currentPoint: StatusHistory.Point {
         StatusHistory.Point(
-            time: now(), counts: counters.snapshot, valid: counters.validCounts, waiting: delivery.waitingCount,
-            answerTimes: counters.answerTimes)
+            time: base.now(), counts: base.counters.snapshot, valid: base.counters.validCounts, waiting: path.delivery.waitingCount,
+            answerTimes: base.counters.answerTimes)
     }
 }

@@ -9,37 +9,25 @@ import Waku
 struct StatusSource: Sendable {
     private static let lossLimit = 12
 
-    let counters: Counters
+    let base: NodeFoundation
+    let path: MessagePath
     let gauges: NodeGauges
     let watch: NodeWatch
-    /// nil: the node is attached to no Waku network.
-    let relay: (any Relay)?
-    let store: any Store
-    let delivery: DeliveryService
-    let protocols: [any NodeProtocol]
-    let services: [any ProtocolService]
-    let cluster: any ClusterMembership
-    let now: @Sendable () -> Timestamp
-    let started: ContinuousClock.Instant
-    /// See ``NodeConfiguration/replyDelay``.
-    let replyDelay: Duration
-    let errors: RecentErrors
-    /// See ``NodeConfiguration/documentation``.
-    let documentation: String?
+    private let started = ContinuousClock.now
 
     /// - Parameter findings: of all checks. The failed ones are why the node is not ready.
     func status(_ findings: [Finding]) async -> StatusFigures {
         var status = StatusFigures()
-        status.time = now()
+        status.time = base.now()
         status.uptime = started.duration(to: .now)
         status.obstacles = findings.filter { $0.verdict == .fail }.map { StatusFigures.Obstacle($0) }
-        status.hasRelay = relay != nil
-        if case .detached(let reason)? = relay?.state { status.relayObstacle = reason }
-        status.silence = counters.silence
+        status.hasRelay = base.configuration.hasRelay
+        if base.configuration.hasRelay, case .detached(let reason) = path.relay.state { status.relayObstacle = reason }
+        status.silence = base.counters.silence
         status.isSilent = watch.silenceObstacle != nil
-        let endpoints = delivery.endpoints
-        status.hasGorush = delivery.hasGorush
-        status.breaker = BreakerLabel(delivery.breaker.state)
+        let endpoints = path.delivery.endpoints
+        status.hasGorush = path.delivery.hasGorush
+        status.breaker = BreakerLabel(path.delivery.breaker.state)
         status.gorushDelay = endpoints.lazy.compactMap { endpoint in endpoint.delay.map { "\(endpoint.name) \($0)" } }.first
         if status.breaker != .closed {
             status.gorushFailure = endpoints.first { !$0.breaker.isClosed }?.failure
@@ -51,33 +39,34 @@ struct StatusSource: Sendable {
                 StatusFigures.Endpoint(name: $0.name, breaker: BreakerLabel($0.breaker.state).rawValue, waiting: $0.waitingCount)
             }
         }
-        status.waiting = delivery.waitingCount
+        status.waiting = path.delivery.waitingCount
         status.oldestWaiting = status.waiting > 0 ? await gauges.outboxAge : nil
-        status.storeFailure = store.failure
-        status.databaseBytes = store.byteCount
-        status.topics = protocols.reduce(0) { $0 + $1.topics.otherCount }
-        for (proto, service) in zip(protocols, services) {
-            if let counts = await service.registrations() {
+        status.storeFailure = base.store.failure
+        status.databaseBytes = base.store.byteCount
+        status.topics = base.topicCount
+        for (proto, service) in zip(base.protocols, path.services) {
+            if let devices = await service.registrations() {
                 status.add(
                     StatusFigures.Registrations(
-                        apn: counts.apn, firebase: counts.firebase, webPush: counts.webPush, inDoubt: counts.inDoubt,
-                        unregistered: counts.unregistered))
+                        apn: devices.registered[.apn] ?? 0, firebase: devices.registered[.firebase] ?? 0,
+                        webPush: devices.registered[.webPush] ?? 0, inDoubt: devices.inDoubt.values.reduce(0, +),
+                        unregistered: devices.unregistered))
             }
             status.protocols.append(
                 StatusFigures.ProtocolLines(name: proto.name, lines: await service.facts().map { ($0.name, $0.value) }))
         }
-        if let figures = delivery.webPushFigures {
-            status.protocols.append(StatusFigures.ProtocolLines(name: "web push", lines: figures.lines(hasGorush: delivery.hasGorush)))
+        if let figures = path.delivery.webPushFigures {
+            status.protocols.append(StatusFigures.ProtocolLines(name: "web push", lines: figures.lines(hasGorush: path.delivery.hasGorush)))
         }
-        if cluster.isShared {
-            status.protocols.append(StatusFigures.ProtocolLines(name: "cluster", lines: cluster.facts.map { ($0.name, $0.value) }))
+        if base.cluster.isShared {
+            status.protocols.append(StatusFigures.ProtocolLines(name: "cluster", lines: base.cluster.facts.map { ($0.name, $0.value) }))
         }
-        status.cluster = cluster.status
-        status.leaseFailure = cluster.isShared ? cluster.failure : nil
-        status.replyDelay = replyDelay
-        status.alarms = watch.alarms.all
-        status.errors = errors.all
-        status.documentation = documentation
+        status.cluster = base.cluster.status
+        status.leaseFailure = base.cluster.isShared ? base.cluster.failure : nil
+        status.replyDelay = base.configuration.replyDelay
+        status.alarms = base.alarms.all
+        status.errors = base.configuration.recentErrors.all
+        status.documentation = base.configuration.documentation
         addFlow(to: &status)
         return status
     }
@@ -99,7 +88,7 @@ struct StatusSource: Sendable {
             step("Requests to this node") { $0.valid.reduce(0, +) }, step("Handled") { $0.count(handled) },
             step("Answered") { $0.count(.answerPublished) },
         ]
-        if cluster.isShared {
+        if base.cluster.isShared {
             status.elsewhere = step("Handled by other nodes") { $0.count([.clusterLeft, .clusterElsewhere]) }
         }
         status.notifications = [
@@ -112,7 +101,7 @@ struct StatusSource: Sendable {
         status.losses = losses.map { counter in step(counter.name) { $0.count(counter) } }
             .filter { $0.total > 0 }.sorted { ($0.lately, $0.total) > ($1.lately, $1.total) }
             .prefix(Self.lossLimit).map(\.self)
-        status.answerTimes = counters.percentiles(from: start.answerTimes, to: end.answerTimes)
+        status.answerTimes = base.counters.percentiles(from: start.answerTimes, to: end.answerTimes)
 
         status.chartTimes = history.points.dropFirst().map(\.time)
         func line(_ name: String, _ figure: (StatusHistory.Point) -> Int) -> StatusFigures.Line {
@@ -147,12 +136,12 @@ extension WebPushFigures {
 }
 
 extension StatusSource {
-    private var handled: [Counter] { counters.declared.filter { $0.series?.metric == .handled } }
+    private var handled: [Counter] { base.counters.declared.filter { $0.series?.metric == .handled } }
 
     /// Counters of lost messages and notifications.
     private var losses: [Counter] {
-        counters.declared.filter { $0.series?.metric == .dropped && $0 != .segment } + Counter.givenUp
-            + [.notificationUnregistered] + protocols.flatMap(\.losses) + [.answerLost, .tokenFailureLost, .feedbackShed]
+        base.counters.declared.filter { $0.series?.metric == .dropped && $0 != .segment } + Counter.givenUp
+            + [.notificationUnregistered] + base.protocols.flatMap(\.losses) + [.answerLost, .tokenFailureLost, .feedbackShed]
     }
 }
 

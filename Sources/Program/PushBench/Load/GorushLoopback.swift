@@ -1,3 +1,4 @@
+import WakuPushCommands
 import Foundation
 import HTTPService
 import Hummingbird
@@ -33,25 +34,16 @@ final class GorushLoopback: Sendable {
         _ body: @escaping @Sendable (GorushLoopback) async throws -> R
     ) async throws -> R {
         let server = GorushLoopback(latency: latency, received: received)
-        let (bound, bind) = AsyncStream.makeStream(of: Void.self)
-        return try await withThrowingTaskGroup(of: R?.self) { group in
-            group.addTask {
-                defer { bind.finish() }
-                try await server.serve {
-                    server.port.withLock { [port = $0] in $0 = port }
-                    bind.yield()
-                }
-                return nil
+        let (bound, bind) = AsyncStream.makeStream(of: Int.self)
+        return try await firstResult {
+            for await port in bound {
+                server.port.withLock { $0 = port }
+                return try await body(server)
             }
-            group.addTask {
-                for await _ in bound { return try await body(server) }
-                throw BenchError(code: .unavailable, message: "can't listen on a port of 127.0.0.1")
-            }
-            defer { group.cancelAll() }
-            while let result = try await group.next() {
-                if let result { return result }
-            }
-            throw CancellationError()
+            throw BenchError(code: .unavailable, message: "can't listen on a port of 127.0.0.1")
+        } beside: {
+            defer { bind.finish() }
+            try await server.serve { bind.yield($0) }
         }
     }
 

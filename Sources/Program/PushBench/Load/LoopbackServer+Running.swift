@@ -1,3 +1,4 @@
+import WakuPushCommands
 import LoopbackRelay
 import LoopbackServer
 
@@ -8,25 +9,16 @@ extension LoopbackServer {
     ) async throws -> R {
         let server = LoopbackServer(network: network, port: 0)
         let (ports, bind) = AsyncStream.makeStream(of: Int.self)
-        return try await withThrowingTaskGroup(of: R?.self) { group in
-            group.addTask {
-                defer { bind.finish() }
-                do throws(LoopbackServerError) {
-                    try await server.run { bind.yield($0) }
-                } catch {
-                    throw BenchError(code: .unavailable, message: error.message)
-                }
-                return nil
-            }
-            group.addTask {
-                for await port in ports { return try await body("http://127.0.0.1:\(port)") }
-                throw CancellationError()
-            }
-            defer { group.cancelAll() }
-            while let result = try await group.next() {
-                if let result { return result }
-            }
+        return try await firstResult {
+            for await port in ports { return try await body("http://127.0.0.1:\(port)") }
             throw CancellationError()
+        } beside: {
+            defer { bind.finish() }
+            do throws(LoopbackServerError) {
+                try await server.run { bind.yield($0) }
+            } catch {
+                throw BenchError(code: .unavailable, message: error.message)
+            }
         }
     }
 }

@@ -32,13 +32,13 @@ extension ClientOptions {
     }
 }
 
-/// The result of `body`; `companion` runs meanwhile, and is cancelled with it.
-func firstResult<R: Sendable>(
-    of body: @escaping @Sendable () async throws -> R, beside companion: @escaping @Sendable () async -> Void
+/// The result of `body`; `companion` runs meanwhile, and is cancelled with it. If it fails first, so does this.
+package func firstResult<R: Sendable>(
+    of body: @escaping @Sendable () async throws -> R, beside companion: @escaping @Sendable () async throws -> Void
 ) async throws -> R {
     try await withThrowingTaskGroup(of: R?.self) { group in
         group.addTask {
-            await companion()
+            try await companion()
             return nil
         }
         group.addTask { try await body() }

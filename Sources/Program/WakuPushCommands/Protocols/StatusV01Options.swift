@@ -39,7 +39,7 @@ extension StatusV01Options: OptionalProtocolOptions {
         return [
             V01Checks.stored(
                 isOn: ServeOption.isGiven(["status-v0.1"]) ? isOn : isSpoken ?? isOn, records: figures.records,
-                devices: figures.devices.values.reduce(0, +))
+                devices: figures.devices.total)
         ].compactMap(\.self)
     }
 }

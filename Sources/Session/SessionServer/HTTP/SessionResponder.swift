@@ -5,7 +5,6 @@ import NodeMetrics
 import NodeAPI
 import SessionProtocol
 import Core
-import Tracing
 import Waku
 
 /// Answers the requests of ``SessionEndpoint``, including those inside onion requests.
@@ -56,13 +55,8 @@ struct SessionResponder: HTTPResponder {
     /// Begins the trace of a request, as a part of the caller's.
     private func trace(_ body: [UInt8], caller headers: HTTPFields = [:]) -> MessageTrace? {
         guard let tracer = counters.tracer else { return nil }
-        var context = ServiceContext.topLevel
-        TraceContextPropagator().extract(headers, into: &context, using: HeaderExtractor())
-        return tracer.begin(.session, .http, caller: context.trace, byteCount: body.count)
-    }
-
-    private struct HeaderExtractor: Extractor {
-        func extract(key: String, from headers: HTTPFields) -> String? { HTTPField.Name(key).flatMap { headers[$0] } }
+        let caller = HTTPField.Name(TraceContext.header).flatMap { headers[$0] }.flatMap { TraceContext(traceparent: $0) }
+        return tracer.begin(.session, .http, caller: caller, byteCount: body.count)
     }
 
     // MARK: Subscriptions

@@ -1,4 +1,5 @@
 import Delivery
+package import NodeAPI
 package import Core
 package import StatusProtocol
 import StatusRules
@@ -51,15 +52,10 @@ package struct RegistrationStatistics: Hashable, Sendable {
     package var installations: Int { apn + firebase + webPush }
 }
 
-/// Numbers of installations, by state and platform.
+/// Numbers of installations: by state and platform, and by identity of the node.
 package struct RegistrationFigures: Hashable, Sendable {
-    package var registered: [Platform: Int] = [:]
-    /// Registered installations with a doubtful token.
-    package var inDoubt: [Platform: Int] = [:]
-    package var unregistered = 0
-    /// Registered installations whose Web Push subscriptions name a VAPID key, by `VAPIDKey.mark(of:)`.
-    package var webPushKeys: [Int64: Int] = [:]
-    /// Registered installations by identity of the node, for the identities in the question.
+    package var devices = DeviceFigures()
+    /// Registered installations of the identities in the question.
     package var byServer: [ServerMark: Int] = [:]
 }
 
@@ -176,22 +172,15 @@ extension Registrations {
         StatusStorage.registration, [.column(StatusStorage.webPushKey), .count], where: [.present(StatusStorage.webPushKey)],
         group: StatusStorage.webPushKey)
 
-    private static func counts(_ rows: [Row]) throws -> [Platform?: Int] {
-        try rows.reduce(into: [:]) { counts, row in
-            let platform = try row.optionalInteger(0).flatMap { Platform(rawValue: Int32(truncatingIfNeeded: $0)) }
-            counts[platform, default: 0] += Int(try row.integer(1))
-        }
-    }
-
     /// Reads all registrations: about one second per million.
     package static func statistics() -> StoreCommand<RegistrationStatistics> {
         .read([countByPlatform(), countRegistrants()]) { found in
-            let counts = try counts(found[0])
+            let devices = try DeviceFigures(byPlatform: found[0])
             var statistics = RegistrationStatistics()
-            statistics.apn = counts[.apn] ?? 0
-            statistics.firebase = counts[.firebase] ?? 0
-            statistics.webPush = counts[.webPush] ?? 0
-            statistics.tombstones = counts[nil] ?? 0
+            statistics.apn = devices.registered[.apn] ?? 0
+            statistics.firebase = devices.registered[.firebase] ?? 0
+            statistics.webPush = devices.registered[.webPush] ?? 0
+            statistics.tombstones = devices.unregistered
             statistics.registrants = Int(try found[1][0].integer(0))
             return .done(statistics)
         }
@@ -212,24 +201,16 @@ extension Registrations {
     /// - Parameter servers: identities whose registrations are counted, at the same cost for each.
     package static func figures(by servers: [ServerMark] = []) -> StoreCommand<RegistrationFigures> {
         counts(by: servers).then { byServer in
-            figuresOfAll().map { figures in
-                var figures = figures
-                figures.byServer = byServer
-                return figures
-            }
+            devices().map { RegistrationFigures(devices: $0, byServer: byServer) }
         }
     }
 
-    private static func figuresOfAll() -> StoreCommand<RegistrationFigures> {
+    private static func devices() -> StoreCommand<DeviceFigures> {
         DeliveryStorage.doubtedDevices(of: StatusStorage.protocolNumber).then { doubted in
             .read([countByPlatform(), countAmong(ids: doubted), countByWebPushKey()]) { found in
-                var figures = RegistrationFigures()
-                for (platform, count) in try counts(found[0]) {
-                    if let platform { figures.registered[platform] = count } else { figures.unregistered += count }
-                }
-                for case (let platform?, let count) in try counts(found[1]) { figures.inDoubt[platform] = count }
-                for row in found[2] { figures.webPushKeys[try row.integer(0)] = Int(try row.integer(1)) }
-                return .done(figures)
+                var devices = try DeviceFigures(byPlatform: found[0], inDoubt: found[1])
+                for row in found[2] { devices.webPushKeys[try row.integer(0)] = Int(try row.integer(1)) }
+                return .done(devices)
             }
         }
     }

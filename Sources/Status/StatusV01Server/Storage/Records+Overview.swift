@@ -1,4 +1,5 @@
 import Delivery
+package import NodeAPI
 package import Core
 package import StatusProtocol
 import StatusRules
@@ -31,11 +32,9 @@ package struct RecordExport: Sendable {
 
 /// Numbers of records and devices.
 package struct RecordFigures: Hashable, Sendable {
-    package var devices: [Platform: Int] = [:]
-    /// Devices with a doubtful token.
-    package var inDoubt: [Platform: Int] = [:]
+    /// Their unregistered ones are the tombstones of accounts.
+    package var devices = DeviceFigures()
     package var records = 0
-    package var tombstones = 0
 
     package init() {}
 }
@@ -147,22 +146,14 @@ extension Records {
     private static let countTombstones = Query(V01Storage.record, [.count], where: [.absent(V01Storage.sealed)])
     private static let countAllDevices = Query(V01Storage.device, [.count])
 
-    private static func counts(_ rows: [Storage.Row]) throws -> [Platform: Int] {
-        try rows.reduce(into: [:]) { counts, row in
-            guard let platform = Platform(rawValue: Int32(truncatingIfNeeded: try row.integer(0))) else { return }
-            counts[platform] = Int(try row.integer(1))
-        }
-    }
-
     /// Reads all records: about one second per million.
     package static func figures() -> StoreCommand<RecordFigures> {
         DeliveryStorage.doubtedDevices(of: V01Storage.protocolNumber).then { doubted in
             .read([countDevices(), countAmong(ids: doubted), countRecords(), countTombstones()]) { found in
                 var figures = RecordFigures()
-                figures.devices = try counts(found[0])
-                figures.inDoubt = try counts(found[1])
+                figures.devices = try DeviceFigures(byPlatform: found[0], inDoubt: found[1])
                 figures.records = Int(try found[2][0].integer(0))
-                figures.tombstones = Int(try found[3][0].integer(0))
+                figures.devices.unregistered = Int(try found[3][0].integer(0))
                 return .done(figures)
             }
         }

@@ -85,7 +85,7 @@ import WakuCrypto
                     #expect(findings.first { $0.check == "cluster" }?.text.contains("nothing is posted until it is") == true)
                     #expect(findings.filter { $0.verdict == .fail }.map(\.check) == ["store", "cluster"])
                     #expect(findings.first { $0.check == "gorush" }?.verdict == .ok)
-                    #expect(!member.fed.node.watch.alarms.isActive(.gorushSlow))
+                    #expect(!member.fed.node.base.alarms.isActive(.gorushSlow))
                 }
             }
         }

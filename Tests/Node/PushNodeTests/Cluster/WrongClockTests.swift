@@ -37,7 +37,7 @@ import WakuCrypto
             let node = members[2].fed.node
             #expect(node.cluster.share == 0)
             #expect(node.obstacles.contains { $0.hasPrefix("clock: 1200") && $0.hasSuffix("the database's") }, "\(node.obstacles)")
-            #expect(node.watch.alarms.isActive(.clock))
+            #expect(node.base.alarms.isActive(.clock))
             #expect(members[0].fed.node.obstacles.isEmpty && self.clock(members[0])?.verdict == .ok)
 
             await members.feed(clients.flatMap { fixture.registration($0) })
@@ -49,9 +49,9 @@ import WakuCrypto
 
             clock.set(.seconds(10))
             try await members.waitUntilShared()
-            #expect(node.obstacles.isEmpty && self.clock(members[2])?.verdict == .warn && node.watch.alarms.isActive(.clock))
+            #expect(node.obstacles.isEmpty && self.clock(members[2])?.verdict == .warn && node.base.alarms.isActive(.clock))
             clock.set(.zero)
-            try await members.wait { !$0[2].fed.node.watch.alarms.isActive(.clock) }
+            try await members.wait { !$0[2].fed.node.base.alarms.isActive(.clock) }
             await members.feed(clients.flatMap { fixture.registration($0, version: 2) })
             try await members.wait { $0.count(.registrationStored) == 60 }
             #expect(members[2].fed.count(.registrationStored) > 0)
@@ -80,9 +80,9 @@ import WakuCrypto
             #expect(node.node.findings.allSatisfy { $0.check != "clock" })
             relay.clockAhead = .seconds(40)
             try await node.wait { node.node.obstacles == ["clock: 40.0 s behind the Waku node's"] }
-            #expect(node.node.watch.alarms.isActive(.clock))
+            #expect(node.node.base.alarms.isActive(.clock))
             relay.clockAhead = .zero
-            try await node.wait { node.node.obstacles.isEmpty && !node.node.watch.alarms.isActive(.clock) }
+            try await node.wait { node.node.obstacles.isEmpty && !node.node.base.alarms.isActive(.clock) }
         }
     }
 }

@@ -1,3 +1,4 @@
+import Core
 import WakuCrypto
 
 /// The address of an oxenmq server.
@@ -37,14 +38,6 @@ package struct OxenAddress: Hashable, Sendable {
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else { return false }
         let host = text[..<colon]
         if host.hasPrefix("[") { return host.hasSuffix("]") && host.count > 3 }
-        return !host.isEmpty
-            && host.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-                    UInt8(ascii: "."), UInt8(ascii: "-"):
-                    true
-                default: false
-                }
-            }
+        return !host.isEmpty && host.utf8.allSatisfy { $0.isLetterOrDigit || ".-".utf8.contains($0) }
     }
 }
