@@ -138,13 +138,26 @@ final class World: @unchecked Sendable {
         return violation == nil
     }
 
-    /// A last calm period, after which everything must be in order.
+    /// A last calm period, after which everything must be in order; then a restart with a full outbox.
     private func finish() {
         isEnding = true
         endTroubles()
         scheduler.run(until: scheduler.now + Duration.seconds(300).nanoseconds)
         if violation == nil { checkEnd() }
         scheduler.run(until: scheduler.now + Duration.seconds(60).nanoseconds)
+        if violation == nil { restartWithWaitingNotifications() }
+    }
+
+    /// The notifications that wait at a restart are posted afterwards without another request: a relay's store returns none that is older than two
+    /// minutes.
+    private func restartWithWaitingNotifications() {
+        began(.gorush)
+        gorushFault = .down
+        requestAll()
+        scheduler.run(until: scheduler.now + Duration.seconds(125).nanoseconds)
+        endTroubles()
+        if chance(0.5) { crash(losesPower: chance(0.5)) } else { stopNode() }
+        scheduler.run(until: scheduler.now + Duration.seconds(125).nanoseconds)
     }
 
     /// Whether no new trouble begins.

@@ -66,7 +66,8 @@ package final class PostgreSQLModel: TransferableStore {
     private let base: any TransferableStore
     private let server: Server
     private let state = Mutex(State())
-    private let queue = DispatchQueue(label: "waku-push.store-model")
+    /// Not named like the queues of stores, which are slow when the disk is: a transaction waits for the disk of the server once.
+    private let queue = DispatchQueue(label: "waku-push.postgresql-model")
 
     /// - Parameter base: holds the rows.
     package init(_ base: any TransferableStore, _ server: Server) {
