@@ -151,12 +151,14 @@ struct StatusService: RateLimitedService {
         do throws(StoreError) {
             try await node.store.commit(AnswerStorage.prune(before: retention.cutoff, keeping: retention.rowLimit))
             let unfounded = retention.now - Self.unfoundedLifetime
-            while try await node.store.commit(Registrations.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
-                == Self.unfoundedChunk
+            while !Task.isCancelled,
+                try await node.store.commit(Registrations.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
+                    == Self.unfoundedChunk
             {}
             let kept = limits.limiter.limits.registrationCount ?? Self.neverAskedLimit
-            while try await node.store.commit(Registrations.forgetNeverAsked(keeping: kept, limit: Self.unfoundedChunk))
-                == Self.unfoundedChunk
+            while !Task.isCancelled,
+                try await node.store.commit(Registrations.forgetNeverAsked(keeping: kept, limit: Self.unfoundedChunk))
+                    == Self.unfoundedChunk
             {}
         } catch {
             node.logger.error("failed to prune old answers", metadata: ["reason": "\(error.message)"])
@@ -189,7 +191,7 @@ struct StatusService: RateLimitedService {
         let cutoff = now - lifetime
         do throws(StoreError) {
             let old = try await node.store.fetch(Registrations.registrations(unchangedSince: cutoff))
-            for chunk in old.chunks(of: Self.expiryChunk) {
+            for chunk in old.chunks(of: Self.expiryChunk) where !Task.isCancelled {
                 let results = await node.store.commitEach(chunk.map { Registrations.expire($0, unchangedSince: cutoff, at: now) })
                 for (key, result) in zip(chunk, results) {
                     switch result {

@@ -65,8 +65,9 @@ struct V01Service: RateLimitedService {
         do throws(StoreError) {
             try await node.store.commit(V01Answers.prune(before: retention.cutoff, keeping: retention.rowLimit))
             let unfounded = retention.now - Self.unfoundedLifetime
-            while try await node.store.commit(Records.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
-                == Self.unfoundedChunk
+            while !Task.isCancelled,
+                try await node.store.commit(Records.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
+                    == Self.unfoundedChunk
             {}
         } catch {
             node.logger.error("failed to prune old acknowledgements", metadata: ["reason": "\(error.message)"])
@@ -86,7 +87,7 @@ struct V01Service: RateLimitedService {
         let cutoff = now - lifetime
         do throws(StoreError) {
             let old = try await node.store.fetch(Records.records(unchangedSince: cutoff))
-            for chunk in old.chunks(of: Self.expiryChunk) {
+            for chunk in old.chunks(of: Self.expiryChunk) where !Task.isCancelled {
                 for result in await node.store.commitEach(chunk.map { Records.expire($0, unchangedSince: cutoff, at: now) }) {
                     switch result {
                     case .success(let isExpired): if isExpired { node.counters.add(.registrationExpired) }

@@ -82,7 +82,7 @@ struct Maintenance: Sendable {
     /// The growth of a counter in the last whole minute.
     func lastMinute(_ counter: Counter) -> Int { growth[counter] }
 
-    /// Runs until cancelled.
+    /// Runs until cancelled. A stop waits for one transaction, not for the rest of a round: a slow disk may take seconds for each.
     func run() async {
         var rounds = 0
         var lastExpiry = ContinuousClock.now - Self.expiryInterval
@@ -107,20 +107,20 @@ struct Maintenance: Sendable {
             last = counts
             summarize()
             noteDisplaced(lastMinute(.registrationDisplaced))
-            for service in protocols { await service.recount() }
+            for service in protocols where !Task.isCancelled { await service.recount() }
             refusedPeers.endMinute(at: now())
             var attacks = protocols.compactMap { $0.limitReport?.attack }
             let refused = lastMinute(.connectionRefused)
             if refused >= RefusalLog.attackThreshold { attacks.append("\(refused) connections of peers refused in the last minute") }
             alarms.set(.underAttack, attacks.isEmpty ? nil : attacks.joined(separator: "; "))
             // For all nodes, one of them.
-            if !cluster.isMaintainer { continue }
+            if !cluster.isMaintainer || Task.isCancelled { continue }
             // A step of the clock must not end registrations either.
             let steadyNow = cutoff + retention
             await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: steadyNow))
             if ContinuousClock.now - lastExpiry > Self.expiryInterval {
                 lastExpiry = .now
-                for service in protocols { await service.expire(at: steadyNow) }
+                for service in protocols where !Task.isCancelled { await service.expire(at: steadyNow) }
             }
         }
     }
@@ -165,7 +165,7 @@ struct Maintenance: Sendable {
         } catch {
             logger.error("failed to prune old deliveries", metadata: ["reason": "\(error.message)"])
         }
-        for service in protocols { await service.prune(retention) }
+        for service in protocols where !Task.isCancelled { await service.prune(retention) }
     }
 
     private func noteDisplaced(_ count: Int) {
