@@ -54,6 +54,22 @@ enum Mistake: String, CaseIterable {
     /// Some reports of storage servers are dropped.
     case droppedReports = "dropped-reports"
 
+    /// A node whose lease was ended by others goes on as if it had it.
+    case ignoredLease = "ignored-lease"
+    /// Nodes do not find the notifications that other nodes stored for their devices.
+    case unreadShare = "unread-share"
+    /// Leases of killed nodes do not end.
+    case endlessLeases = "endless-leases"
+
+    /// nil: any.
+    var engine: World.Engine? {
+        switch self {
+        case .lostLog: .sqlite
+        case .ignoredLease, .unreadShare, .endlessLeases: .cluster
+        default: nil
+        }
+    }
+
     func change(
         _ node: inout NodeConfiguration, _ status: inout StatusPush.Configuration, _ statusV01: inout StatusPushV01.Configuration
     ) {

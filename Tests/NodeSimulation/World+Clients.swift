@@ -285,11 +285,11 @@ extension World {
         }
     }
 
-    /// A notification that was stored is posted before it expires, once gorush works, unless the device changes; at the end of a run within 2 minutes
+    /// A notification that was stored is posted before it expires, once gorush works, unless the device changes; at the end of a run within 3 minutes
     /// of the restart.
     func expectNotification(_ key: PushKey, of device: Registrant, since start: Int64) {
         guard device.isRegistered else { return }
-        let end = start + Duration.seconds(isEnding ? 249 : 570).nanoseconds
+        let end = start + Duration.seconds(isEnding ? 289 : 570).nanoseconds
         let versions = device.operations.count
         scheduler.after(.nanoseconds(end - scheduler.now)) { [self] in
             guard device.operations.count == versions,
