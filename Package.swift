@@ -341,9 +341,9 @@ package.targets += [
     .executableTarget(
         name: "node-simulation",
         dependencies: [
-            "CSimulation", "Core", "Delivery", "NodeAPI", "NodeAssembly", "PostgreSQLModel", "PushNode", "SessionProtocol",
-            "SessionServer", "SessionStandIns", "StatusProtocol", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite",
-            "TestSupport", "Waku", "WakuCrypto", arguments, lifecycle, logging,
+            "CSimulation", "Cluster", "Core", "Delivery", "NodeAPI", "NodeAssembly", "PostgreSQLModel", "PushNode",
+            "SessionProtocol", "SessionServer", "SessionStandIns", "StatusProtocol", "StatusServer", "StatusV01Server", "Storage",
+            "StoreSQLite", "TestSupport", "Waku", "WakuCrypto", arguments, grdb, lifecycle, logging,
         ],
         path: "Tests/NodeSimulation", swiftSettings: strict),
 ]

@@ -39,6 +39,8 @@ enum Mistake: String, CaseIterable {
     case lostPublications = "lost-publications"
     /// The outbox has room for one notification.
     case tinyOutbox = "tiny-outbox"
+    /// A start finds no waiting notifications.
+    case unreadOutbox = "unread-outbox"
     /// Notifications expire after 20 s.
     case hastyExpiry = "hasty-expiry"
     /// Registrations are removed when they were not renewed for two minutes.
@@ -51,6 +53,22 @@ enum Mistake: String, CaseIterable {
     case missingEntries = "missing-entries"
     /// Some reports of storage servers are dropped.
     case droppedReports = "dropped-reports"
+
+    /// A node whose lease was ended by others goes on as if it had it.
+    case ignoredLease = "ignored-lease"
+    /// Nodes do not find the notifications that other nodes stored for their devices.
+    case unreadShare = "unread-share"
+    /// Leases of killed nodes do not end.
+    case endlessLeases = "endless-leases"
+
+    /// nil: any.
+    var engine: World.Engine? {
+        switch self {
+        case .lostLog: .sqlite
+        case .ignoredLease, .unreadShare, .endlessLeases: .cluster
+        default: nil
+        }
+    }
 
     func change(
         _ node: inout NodeConfiguration, _ status: inout StatusPush.Configuration, _ statusV01: inout StatusPushV01.Configuration
@@ -74,7 +92,7 @@ enum Mistake: String, CaseIterable {
 
     func store(_ store: any Store) -> any Store {
         switch self {
-        case .lostChanges, .lostCompletions: LossyStore(store, mistake: self)
+        case .lostChanges, .lostCompletions, .unreadOutbox: LossyStore(store, mistake: self)
         default: store
         }
     }
@@ -128,7 +146,8 @@ private struct MistakenGorush: NotificationPosting {
     func healthFailure() async -> String? { await gorush.healthFailure() }
 }
 
-/// A store that leaves out a tenth of the changes, except for insertions, whose ids the commands need; or a hundredth of the completions.
+/// A store that leaves out a tenth of the changes, except for insertions, whose ids the commands need; or a hundredth of the completions; or all waiting
+/// notifications when they are read.
 private final class LossyStore: Store {
     private let base: any Store
     private let mistake: Mistake
@@ -143,7 +162,7 @@ private final class LossyStore: Store {
         _ commands: [StoreCommand<Outcome>], completion: @escaping @Sendable ([Result<Outcome, StoreError>]) -> Void
     ) {
         if mistake == .lostChanges { return base.submit(commands.map(withoutUpdates), completion: completion) }
-        let isLost = !commands.isEmpty && Int.random(in: 0..<100) == 0
+        let isLost = mistake == .lostCompletions && !commands.isEmpty && Int.random(in: 0..<100) == 0
         base.submit(commands) { if !isLost { completion($0) } }
     }
 
@@ -160,7 +179,8 @@ private final class LossyStore: Store {
     }
 
     func readEach<Outcome>(_ commands: [StoreCommand<Outcome>]) throws(StoreError) -> [Result<Outcome, StoreError>] {
-        try base.readEach(commands)
+        if mistake == .unreadOutbox, let none = [] as [WaitingDelivery] as? Outcome { return commands.map { _ in .success(none) } }
+        return try base.readEach(commands)
     }
 
     func scan(_ read: Read, _ visit: (Row) throws -> Bool) throws(StoreError) { try base.scan(read, visit) }

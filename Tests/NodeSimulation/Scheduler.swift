@@ -9,6 +9,8 @@ import TestSupport
 ///     timer ──(time)────┘     the clock advances to the next timer when nothing is ready
 ///
 /// The blocks of a queue keep their order. A queue has a latency, so that a disk can be slow; time also passes with each step.
+///
+/// Work belongs to the run of the node in which it was made, its **life**, so that one of several nodes can be killed or suspended.
 final class Scheduler {
     private typealias Function = @convention(c) (UnsafeMutableRawPointer?) -> Void
 
@@ -22,7 +24,7 @@ final class Scheduler {
 
     private struct Entry {
         let work: Work
-        /// The run of the node that it belongs to; nil for an event.
+        /// The run of the node that it belongs to; nil for an event, and for the server that several nodes share.
         let life: Int?
         var number = 0
 
@@ -30,19 +32,28 @@ final class Scheduler {
     }
 
     /// Set by ``start(seed:)``: C functions can't capture.
-    nonisolated(unsafe) private static var current: Scheduler?
+    nonisolated(unsafe) private static var running: Scheduler?
 
     private var generator: SeededGenerator
     private var ready: [Entry] = []
     private var timers = EventQueue<Int64, Entry>()
     /// When the last block of a queue becomes ready.
     private var queueTimes: [UnsafeMutableRawPointer: Int64] = [:]
-    private var life = 0
+    private var lastLife = 0
+    /// The runs that have not ended.
+    private var lives: Set<Int> = []
+    /// The work that is ready in suspended runs.
+    private var suspended: [Int: [Entry]] = [:]
+    /// The run in which work is made at present.
+    private var current: Int?
+    private var queueLives: [UnsafeMutableRawPointer: Int] = [:]
     private var added = 0
     private(set) var stepCount = 0
 
     /// The delay of a block, by the label of its queue.
     var latency: (String) -> Int64 = { _ in 0 }
+    /// Whether the queue belongs to the server that several nodes share.
+    var isServer: (String) -> Bool = { _ in false }
     /// Called after each step.
     var stepped: () -> Void = {}
     var isStopped = false
@@ -56,14 +67,14 @@ final class Scheduler {
     /// Takes over the process.
     static func start(seed: UInt64) -> Scheduler {
         let scheduler = Scheduler(seed: seed)
-        current = scheduler
+        running = scheduler
         simulation_begin(
             seed,
             simulation_scheduler(
-                task_ready: { job in Scheduler.current?.makeReady(.job(job)) },
-                block_submitted: { queue, block in Scheduler.current?.submit(block, to: queue) },
-                timer_set: { time, function, context in Scheduler.current?.add(.function(function, context), at: time) },
-                queue_awaited: { queue in Scheduler.current?.finish(queue) }))
+                task_ready: { job in Scheduler.running?.makeReady(.job(job)) },
+                block_submitted: { queue, block in Scheduler.running?.submit(block, to: queue) },
+                timer_set: { time, function, context in Scheduler.running?.add(.function(function, context), at: time) },
+                queue_awaited: { queue in Scheduler.running?.finish(queue) }))
         return scheduler
     }
 
@@ -74,11 +85,39 @@ final class Scheduler {
         timers.add(Entry(work: .event(event), life: nil), at: now + delay.nanoseconds)
     }
 
-    /// Ends a run of the node: nothing of it runs any more. Its memory is not freed.
-    func dropNode() {
-        life += 1
-        ready.removeAll { $0.life != nil }
-        queueTimes = [:]
+    // MARK: Runs of nodes
+
+    /// - Returns: the number of a new run.
+    func beginLife() -> Int {
+        lastLife += 1
+        lives.insert(lastLife)
+        return lastLife
+    }
+
+    /// Ends a run: nothing of it happens any more. Its memory is not freed.
+    func end(_ life: Int) {
+        lives.remove(life)
+        suspended[life] = nil
+        ready.removeAll { $0.life == life }
+    }
+
+    /// Nothing of the run happens until it is resumed.
+    func suspend(_ life: Int) {
+        guard lives.contains(life), suspended[life] == nil else { return }
+        suspended[life] = ready.filter { $0.life == life }
+        ready.removeAll { $0.life == life }
+    }
+
+    func resume(_ life: Int) {
+        for entry in suspended.removeValue(forKey: life) ?? [] { ready.append(entry) }
+    }
+
+    /// Work that `body` makes ready belongs to the run.
+    func within<Result>(_ life: Int, _ body: () throws -> Result) rethrows -> Result {
+        let former = current
+        current = life
+        defer { current = former }
+        return try body()
     }
 
     /// Runs until a time, or until ``isStopped``.
@@ -97,27 +136,43 @@ final class Scheduler {
 
     // MARK: Work
 
+    /// The run to which new work belongs. With one node, the environment makes work for it alone.
+    private var owner: Int {
+        if let current { return current }
+        precondition(lives.count <= 1, "the environment made work for one of several nodes without naming it")
+        return lives.first ?? 0
+    }
+
     private func makeReady(_ work: Work) {
-        makeReady(Entry(work: work, life: life))
+        makeReady(Entry(work: work, life: owner))
     }
 
     private func makeReady(_ entry: Entry) {
-        guard entry.life == nil || entry.life == life else { return }
         var entry = entry
         entry.number = added
         added += 1
+        if let life = entry.life {
+            guard lives.contains(life) else { return }
+            if suspended[life] != nil {
+                suspended[life]?.append(entry)
+                return
+            }
+        }
         ready.append(entry)
     }
 
     private func add(_ work: Work, at time: Int64) {
-        timers.add(Entry(work: work, life: life), at: time)
+        timers.add(Entry(work: work, life: owner), at: time)
     }
 
     private func submit(_ block: UnsafeMutableRawPointer, to queue: UnsafeMutableRawPointer) {
-        let delay = latency(simulation_label(queue).map { String(cString: $0) } ?? "")
-        let time = max(now + delay, queueTimes[queue] ?? 0)
+        let label = simulation_label(queue).map { String(cString: $0) } ?? ""
+        let time = max(now + latency(label), queueTimes[queue] ?? 0)
         queueTimes[queue] = time
-        add(.block(block, queue: queue), at: time)
+        // The server's work continues at queues of the nodes.
+        let life: Int? = isServer(label) ? nil : queueLives[queue] ?? owner
+        if let life { queueLives[queue] = life }
+        timers.add(Entry(work: .block(block, queue: queue), life: life), at: time)
     }
 
     /// Runs the blocks of a queue that were submitted before.
@@ -147,7 +202,10 @@ final class Scheduler {
     }
 
     private func run(_ entry: Entry) {
-        if isTracing { print("\(now) step \(stepCount) of \(ready.count + 1): \(entry.work)") }
+        if isTracing { print("\(now) step \(stepCount) of \(ready.count + 1), life \(entry.life ?? 0): \(entry.work)") }
+        let former = current
+        current = entry.life
+        defer { current = former }
         switch entry.work {
         case .job(let job): simulation_run_job(job)
         case .block(let block, _): simulation_run_block(block)

@@ -4,9 +4,10 @@ import Delivery
 /// gorush as the node sees it. The environment decides what becomes of a post.
 struct SimulatedGorush: NotificationPosting, @unchecked Sendable {
     let world: World
+    let process: NodeProcess
 
     func post(_ notifications: [Notification]) async -> PostResult {
-        let post = world.beginPost(notifications)
+        let post = world.beginPost(notifications, from: process)
         let isAnswered = await world.pause(post.duration)
         return world.endPost(post, isAnswered: isAnswered)
     }

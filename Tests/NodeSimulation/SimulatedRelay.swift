@@ -6,21 +6,25 @@ import Waku
 /// Everything runs on one thread, so its state needs no lock.
 final class SimulatedRelay: Relay, @unchecked Sendable {
     private let world: World
+    private let process: NodeProcess
     private let life: Int
     private var feed: AsyncStream<[ReceivedMessage]>.Continuation?
 
-    init(_ world: World) {
+    init(_ world: World, of process: NodeProcess) {
         self.world = world
-        life = world.life
+        self.process = process
+        life = process.life
     }
 
+    /// Whether the node listens.
+    var isAttached: Bool { feed != nil }
     var name: String { "simulated" }
     var state: RelayState { feed == nil ? .detached("not yet running") : .attached }
 
     func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         let (stream, feed) = AsyncStream.makeStream(of: [ReceivedMessage].self)
         self.feed = feed
-        world.attached(life)
+        world.attached(process, life)
         for await batch in stream { await deliver(batch) }
         self.feed = nil
     }
@@ -28,7 +32,7 @@ final class SimulatedRelay: Relay, @unchecked Sendable {
     /// False while the node does not listen.
     func deliver(_ message: ReceivedMessage) -> Bool {
         guard let feed else { return false }
-        feed.yield([message])
+        world.scheduler.within(life) { _ = feed.yield([message]) }
         return true
     }
 

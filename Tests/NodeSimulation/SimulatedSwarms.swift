@@ -69,7 +69,7 @@ final class SimulatedSwarms: @unchecked Sendable {
         world.note("the map has \(servers.count) servers")
         connections?.mapChanged()
         writeMap()
-        world.scheduler.after(world.random(1...30)) { [world] in world.node?.reloadFiles() }
+        world.scheduler.after(world.random(1...30)) { [world] in world.first.service?.reloadFiles() }
     }
 
     /// - Returns: The reply to a request, and the accounts that are monitored from now on.
@@ -132,12 +132,12 @@ final class SimulatedConnections: OxenMQConnections, @unchecked Sendable {
         _ world: World, _ swarms: SimulatedSwarms, handler: @escaping @Sendable (ConnectionNumber, OxenMQClient.Event) -> OxenMQClient.Flow
     ) {
         (self.world, self.swarms, self.handler) = (world, swarms, handler)
-        life = world.life
+        life = world.first.life
     }
 
     private func later(_ body: @escaping () -> Void) {
         world.scheduler.after(world.random(0.001...swarms.fault.delay)) { [self] in
-            if world.life == life { body() }
+            if world.first.life == life { body() }
         }
     }
 

@@ -279,15 +279,17 @@ extension World {
                 if isCalm(since: request.time - Duration.seconds(180).nanoseconds) {
                     fail("\(device.name): an internal error in calm")
                 } else if !hasStoreTrouble(since: request.time) {
-                    expectNotification(key, of: device, before: request.time + Duration.seconds(570).nanoseconds)
+                    expectNotification(key, of: device, since: request.time)
                 }
             }
         }
     }
 
-    /// A notification that was stored is posted before it expires, once gorush works, unless the device changes.
-    func expectNotification(_ key: PushKey, of device: Registrant, before end: Int64) {
+    /// A notification that was stored is posted before it expires, once gorush works, unless the device changes; at the end of a run within 3 minutes
+    /// of the restart.
+    func expectNotification(_ key: PushKey, of device: Registrant, since start: Int64) {
         guard device.isRegistered else { return }
+        let end = start + Duration.seconds(isEnding ? 289 : 570).nanoseconds
         let versions = device.operations.count
         scheduler.after(.nanoseconds(end - scheduler.now)) { [self] in
             guard device.operations.count == versions,
@@ -355,12 +357,14 @@ extension World {
             counts.checks += 1
             if registrant.isPending { return fail("\(registrant.name): version \(registrant.operations.count) was never acknowledged") }
         }
-        for asker in askers {
-            query(by: asker)
-            request(by: asker)
-        }
+        for asker in askers { query(by: asker) }
         queryAccount()
-        requestAccounts()
+        requestAll()
         sendMessages()
+    }
+
+    func requestAll() {
+        for asker in askers { request(by: asker) }
+        requestAccounts()
     }
 }

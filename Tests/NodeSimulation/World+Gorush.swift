@@ -33,7 +33,7 @@ struct Post {
 
 /// gorush, and the record of the notifications that it accepted.
 extension World {
-    func beginPost(_ notifications: [Delivery.Notification]) -> Post {
+    func beginPost(_ notifications: [Delivery.Notification], from node: NodeProcess) -> Post {
         postCount += 1
         let keys = notifications.compactMap(key)
         let isAccepted: Bool
@@ -56,10 +56,13 @@ extension World {
             for place in keys.indices where chance(0.4) { dropped.insert(place) }
         }
         let post = Post(
-            number: postCount, life: life, keys: keys, ids: notifications.map(\.id), duration: duration, outcome: outcome,
+            number: postCount, life: node.life, keys: keys, ids: notifications.map(\.id), duration: duration, outcome: outcome,
             dropped: dropped)
-        note("post \(post.number): \(keys.map { "\(hexString($0.messageID.prefix(4))) device \($0.device)" }.joined(separator: ", "))")
+        let origin = nodes.count > 1 ? " by \(node.name)" : ""
+        let list = keys.map { "\(hexString($0.messageID.prefix(4))) device \($0.device)" }.joined(separator: ", ")
+        note("post \(post.number)\(origin): \(list)")
         inFlight[post.number] = post
+        if mayRepeat(for: node) { for key in keys { excused[key, default: 0] += 1 } }
         counts.posts += keys.count
         let accepts = isAccepted || outcome == .accepted
         scheduler.after(duration * 0.5) { [self] in
@@ -79,7 +82,7 @@ extension World {
         switch outcome {
         case .accepted:
             let time = scheduler.now
-            for (place, key) in post.keys.enumerated() where !post.dropped.contains(place) { unrecorded.append((key, time)) }
+            for (place, key) in post.keys.enumerated() where !post.dropped.contains(place) { unrecorded.append((key, post.life, time)) }
             return PostResult(
                 outcome: .accepted, status: 200, postedTokenCount: post.ids.count,
                 failures: post.dropped.sorted().map { PostResult.Failure(notificationID: post.ids[$0], reason: .queueFull) })
@@ -121,14 +124,23 @@ extension World {
         }
     }
 
-    /// The node ends: it can't know the outcome of posts in flight, nor remember what it has not stored.
-    func excusePosts() {
-        for post in inFlight.values { for key in post.keys { excused[key, default: 0] += 1 } }
-        inFlight = [:]
+    /// Whether a post that begins now may be one that another node repeats: this node was suspended between its last look at its lease and the post,
+    /// or it can't store gorush's answer.
+    private func mayRepeat(for node: NodeProcess) -> Bool {
+        guard nodes.count > 1 else { return false }
+        return node.suspensionChanged > scheduler.now - Duration.seconds(1).nanoseconds || hasStoreTrouble(since: scheduler.now)
+    }
+
+    /// The node ends or is suspended: it can't know the outcome of posts in flight, nor remember what it has not stored.
+    func excusePosts(of node: NodeProcess) {
+        for (number, post) in inFlight where post.life == node.life {
+            for key in post.keys { excused[key, default: 0] += 1 }
+            if !node.isSuspended { inFlight[number] = nil }
+        }
         let limit = scheduler.now - Duration.seconds(1).nanoseconds
         // A disk that worked badly may not have taken them for longer.
         let since = hasStoreTrouble(since: scheduler.now - Duration.seconds(30).nanoseconds) ? min(limit, storeTrouble.start) : limit
-        for (key, time) in unrecorded where time >= since { excused[key, default: 0] += 1 }
-        unrecorded = []
+        for (key, life, time) in unrecorded where life == node.life && time >= since { excused[key, default: 0] += 1 }
+        unrecorded.removeAll { $0.life == node.life }
     }
 }

@@ -23,6 +23,8 @@ extension World {
     func makeSubscribers() {
         // Session keeps deliveries in mind for a day, whatever the node's retention.
         if options.mistake == .shortMemory { return }
+        // Its connections to storage servers are simulated for one node.
+        if engine == .cluster { return }
         let kinds: [SessionClient.Kind] = [.person, .group]
         for _ in 0..<Int.random(in: 1...2, using: &generator) {
             guard let key = Ed25519PrivateKey(seed: generator.bytes(32)),
@@ -40,7 +42,7 @@ extension World {
     /// Session as the node composes it, but without sockets.
     func makeSession(ageLimit: Duration) -> SessionPush? {
         guard let swarms, let onionKey = OnionKey(SecretBytes(repeatElement(7, count: 32)), sodium: sodium) else { return nil }
-        let life = life
+        let life = first.life
         var configuration = SessionPush.Configuration(
             httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: onionKey, sodium: sodium,
             makeMonitor: { [self] entries, receiver, logger, count in
@@ -53,9 +55,9 @@ extension World {
         configuration.apnsTopic = "com.session"
         configuration.ageLimit = ageLimit
         configuration.serve = { [self] answer in
-            if self.life == life { sessionAnswer = options.mistake?.answer(answer) ?? answer }
+            if first.life == life { sessionAnswer = options.mistake?.answer(answer) ?? answer }
             while (try? await Task.sleep(for: .seconds(3_600))) != nil {}
-            if self.life == life { sessionAnswer = nil }
+            if first.life == life { sessionAnswer = nil }
         }
         return SessionPush(configuration)
     }
@@ -83,10 +85,10 @@ extension World {
             let isNewest = operation.version == subscriber.operations.count
             if isNewest { subscriber.wasClockWrong = active.contains(.clock) }
             let endpoint = operation.isRegistration ? SessionEndpoint.subscribe : .unsubscribe
-            Task.detached { [life] in
+            Task.detached { [life = first.life] in
                 let result = try? await answer(operation.envelope, endpoint)
                 if isNewest, self.active.contains(.clock) { subscriber.wasClockWrong = true }
-                guard let result, self.life == life else { return }
+                guard let result, self.first.life == life else { return }
                 self.transmit { [self] in answered(operation, of: subscriber, result.json, isUnavailable: result.isUnavailable) }
             }
         }

@@ -98,14 +98,7 @@ extension World {
         case .store:
             began(.store)
             if engine == .sqlite { breakDisk() } else { breakDatabase() }
-        case .process:
-            if chance(0.3) {
-                scheduler.after(random(0...20)) { [self] in stopNode() }
-            } else {
-                scheduler.after(random(0...20)) { [self] in
-                    crashStep = scheduler.stepCount + Int.random(in: 1...3_000, using: &generator)
-                }
-            }
+        case .process: disturb(nodes.count == 1 ? first : generator.pick(nodes))
         case .clock:
             began(.clock)
             let step = Int64.random(in: -200_000...200_000, using: &generator) * 1_000_000
@@ -121,7 +114,22 @@ extension World {
         }
     }
 
+    private func disturb(_ node: NodeProcess) {
+        if nodes.count > 1, chance(0.3) {
+            // A lease lasts for 5 s.
+            let pause = random(0.5...20)
+            scheduler.after(random(0...20)) { [self] in suspend(node, for: pause) }
+        } else if chance(0.3) {
+            scheduler.after(random(0...20)) { [self] in stop(node) }
+        } else {
+            scheduler.after(random(0...20)) { [self] in
+                node.crashStep = scheduler.stepCount + Int.random(in: 1...3_000, using: &generator)
+            }
+        }
+    }
+
     private func breakDisk() {
+        let disk = first.disk
         switch Int.random(in: 0..<4, using: &generator) {
         case 0: disk?.add(.code(13), to: .write, of: .log, permille: 300)
         case 1: disk?.add(.code(778), to: .write, permille: 300)
@@ -148,33 +156,44 @@ extension World {
     private func loseConnection() {
         guard active.contains(.store) else { return }
         databaseFault.unreachableUntil = scheduler.now + random(0.5...10).nanoseconds
+        server?.connectionsLost()
         scheduler.after(random(5...30)) { [self] in loseConnection() }
     }
 
     /// The node's database while ``databaseFault`` decides about it.
     var database: PostgreSQLModel.Server {
         PostgreSQLModel.Server { [self] in
-            guard databaseFault.isReachable(at: scheduler.now) else { return .unreachable }
-            if chance(databaseFault.unanswered) {
-                databaseFault.unreachableUntil = scheduler.now + random(databaseFault.isFailover ? 2...30 : 0.01...5).nanoseconds
-                if databaseFault.isFailover { (databaseFault.isFailover, databaseFault.unanswered) = (false, 0) }
-                return .unanswered(isCommitted: chance(0.5))
-            }
-            return chance(databaseFault.refused) ? .refused : .committed
+            decideTransaction()
         } isReachable: { [self] in
             databaseFault.isReachable(at: scheduler.now)
+        } applied: { [self] in
+            server?.notifyOfChanges()
         }
+    }
+
+    func decideTransaction() -> PostgreSQLModel.Fate {
+        guard databaseFault.isReachable(at: scheduler.now) else { return .unreachable }
+        if chance(databaseFault.unanswered) {
+            databaseFault.unreachableUntil = scheduler.now + random(databaseFault.isFailover ? 2...30 : 0.01...5).nanoseconds
+            if databaseFault.isFailover {
+                (databaseFault.isFailover, databaseFault.unanswered) = (false, 0)
+                server?.promote()
+            }
+            server?.connectionsLost()
+            return .unanswered(isCommitted: chance(0.5))
+        }
+        return chance(databaseFault.refused) ? .refused : .committed
     }
 
     func endTroubles() {
         note("troubles end")
         // A crash that was planned may come yet.
-        let kept: Set<Trouble> = relay == nil ? [.process] : []
+        let kept: Set<Trouble> = nodes.contains { !$0.isRunning || $0.isSuspended } ? [.process] : []
         for trouble in Trouble.allCases where active.contains(trouble) && !kept.contains(trouble) { ended(trouble) }
         relayFault = RelayFault()
         gorushFault = .none
         swarms?.fault = SwarmFault()
-        disk?.clear()
+        first.disk?.clear()
         diskDelay = .zero
         databaseFault = DatabaseFault()
         simulation_set_wall_offset(Self.wallStart)
@@ -182,8 +201,10 @@ extension World {
 
     /// Of blocks on the store's queues; other queues have none.
     func latency(of label: String) -> Int64 {
-        guard label.hasPrefix("waku-push.store") else { return 0 }
+        let isStore = label.hasPrefix("waku-push.store")
+        guard isStore || label.hasPrefix("waku-push.cluster") else { return 0 }
         let seconds = Double.random(in: 0.000_1...0.004, using: &generator)
+        guard isStore || label == "waku-push.cluster.heartbeat" else { return Duration.seconds(seconds).nanoseconds }
         return (Duration.seconds(seconds) + diskDelay * Double.random(in: 0...1, using: &generator)).nanoseconds
     }
 
@@ -194,8 +215,22 @@ extension World {
         let received = ReceivedMessage(message: message, pubsubTopic: .statusDefault)
         if recentMessages.count > 400 { recentMessages.removeFirst(200) }
         recentMessages.append((scheduler.now, received, delivered))
-        transmit { [self] in
-            if relay?.deliver(received) == true { delivered() }
+        transmit { [self] in arrive(received, delivered) }
+    }
+
+    /// A copy arrives at all nodes; at several nodes not at once, and only some may get it.
+    private func arrive(_ message: ReceivedMessage, _ delivered: @escaping () -> Void) {
+        guard nodes.count > 1 else {
+            if first.relay?.deliver(message) == true { delivered() }
+            return
+        }
+        var isDelivered = false
+        for node in nodes where !chance(relayFault.loss / 2) {
+            scheduler.after(random(0.001...relayFault.delay)) {
+                guard node.relay?.deliver(message) == true, !isDelivered else { return }
+                isDelivered = true
+                delivered()
+            }
         }
     }
 

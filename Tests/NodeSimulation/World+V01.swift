@@ -215,9 +215,7 @@ extension World {
         for (account, count) in zip(accounts, request.versions) where account.isRegistered && account.operations.count == count {
             guard account.currentToken.map(request.tokens.contains) == true else { continue }
             for device in account.admitted(request.chat, by: account.acknowledged) {
-                expectNotification(
-                    PushKey(messageID: request.messageID, device: device), of: account,
-                    before: request.time + Duration.seconds(570).nanoseconds)
+                expectNotification(PushKey(messageID: request.messageID, device: device), of: account, since: request.time)
             }
         }
     }

@@ -1,4 +1,5 @@
 import CSimulation
+import Cluster
 import Core
 import Delivery
 import Foundation
@@ -31,6 +32,8 @@ final class World: @unchecked Sendable {
         case sqlite
         /// A model: see `PostgreSQLModel`.
         case postgresql
+        /// Three nodes on the model of PostgreSQL: see ``SharedServer``.
+        case cluster
     }
 
     struct Options {
@@ -38,7 +41,7 @@ final class World: @unchecked Sendable {
         var duration: Duration
         var isPrinting = false
         var mistake: Mistake?
-        /// nil: drawn; two thirds of the seeds have SQLite.
+        /// nil: drawn; half of the seeds have SQLite.
         var engine: Engine?
         /// None: everything works throughout.
         var troubles = Trouble.allCases
@@ -56,23 +59,17 @@ final class World: @unchecked Sendable {
     var generator: SeededGenerator
     private(set) var log = EventLog()
     private(set) var violation: String?
+    /// By the virtual clock.
+    let startTime: Int64
 
-    // The node.
-    /// Changes when a run of the node begins or ends.
-    private(set) var life = 0
-    private(set) var startCount = 0
-    private(set) var relay: SimulatedRelay?
-    private(set) var node: NodeService?
-    /// Answers the bodies of Session's clients.
+    // The nodes.
+    let nodes: [NodeProcess]
+    /// Answers the bodies of Session's clients, at the only node.
     var sessionAnswer: AnswerSession?
-    private var services: ServiceGroup?
-    private var store: SQLiteStore?
-    private(set) var disk: StoreFaults?
-    private var isStopping = false
+    /// The database of several nodes.
+    private(set) var server: SharedServer?
     private(set) var crashCount = 0
     private(set) var stopCount = 0
-    /// The step at which the node crashes next.
-    var crashStep: Int?
 
     // Faults.
     var active: Set<Trouble> = []
@@ -106,8 +103,8 @@ final class World: @unchecked Sendable {
     var accepted: [PushKey: Int] = [:]
     var excused: [PushKey: Int] = [:]
     var inFlight: [Int: Post] = [:]
-    /// Posts whose acceptance was answered in this run of the node.
-    var unrecorded: [(key: PushKey, time: Int64)] = []
+    /// Posts whose acceptance was answered in the present runs of the nodes.
+    var unrecorded: [(key: PushKey, life: Int, time: Int64)] = []
     var postCount = 0
 
     init(_ options: Options, in folder: String, sodium: Sodium) {
@@ -116,12 +113,15 @@ final class World: @unchecked Sendable {
         self.folder = folder
         simulation_set_wall_offset(Self.wallStart)
         scheduler = Scheduler.start(seed: options.seed)
+        startTime = scheduler.now
         generator = SeededGenerator(seed: options.seed ^ 0x5EED)
-        let drawn = generator.pick([Engine.sqlite, .sqlite, .postgresql])
-        engine = options.engine ?? (options.mistake == .lostLog ? .sqlite : drawn)
+        let drawn = generator.pick([Engine.sqlite, .sqlite, .postgresql, .cluster])
+        engine = options.engine ?? options.mistake?.engine ?? drawn
+        nodes = (0..<(engine == .cluster ? 3 : 1)).map { NodeProcess(number: $0, in: folder) }
         identity = .generate()
         scheduler.latency = { [unowned self] in latency(of: $0) }
         scheduler.stepped = { [unowned self] in stepped() }
+        if engine == .cluster { scheduler.isServer = { $0 == "waku-push.store" } }
     }
 
     // MARK: Running
@@ -129,7 +129,8 @@ final class World: @unchecked Sendable {
     /// - Returns: whether all invariants held.
     func run() -> Bool {
         makeClients()
-        startNode()
+        for node in nodes { start(node) }
+        watchPartitions()
         beginActivity()
         beginTroubles()
         scheduler.run(until: scheduler.now + options.duration.nanoseconds)
@@ -138,13 +139,28 @@ final class World: @unchecked Sendable {
         return violation == nil
     }
 
-    /// A last calm period, after which everything must be in order.
+    /// A last calm period, after which everything must be in order; then a restart with a full outbox.
     private func finish() {
         isEnding = true
         endTroubles()
         scheduler.run(until: scheduler.now + Duration.seconds(300).nanoseconds)
         if violation == nil { checkEnd() }
         scheduler.run(until: scheduler.now + Duration.seconds(60).nanoseconds)
+        if violation == nil { restartWithWaitingNotifications() }
+    }
+
+    /// The notifications that wait at a restart are posted afterwards without another request: a relay's store returns none that is older than two
+    /// minutes.
+    private func restartWithWaitingNotifications() {
+        began(.gorush)
+        gorushFault = .down
+        requestAll()
+        scheduler.run(until: scheduler.now + Duration.seconds(125).nanoseconds)
+        endTroubles()
+        for node in nodes where nodes.count == 1 || chance(0.7) {
+            if chance(0.5) { crash(node, losesPower: chance(0.5)) } else { stop(node) }
+        }
+        scheduler.run(until: scheduler.now + Duration.seconds(165).nanoseconds)
     }
 
     /// Whether no new trouble begins.
@@ -174,56 +190,62 @@ final class World: @unchecked Sendable {
     func chance(_ probability: Double) -> Bool { Double.random(in: 0..<1, using: &generator) < probability }
     func random(_ range: ClosedRange<Double>) -> Duration { .seconds(Double.random(in: range, using: &generator)) }
 
-    // MARK: The node
+    // MARK: The nodes
 
-    /// Of the current run, or the last one.
-    private var lifeFolder: String { "\(folder)/\(startCount)" }
+    /// The node whose storage servers, disk and clients of Session are simulated; with several nodes the first one.
+    var first: NodeProcess { nodes[0] }
 
-    func startNode() {
+    func start(_ node: NodeProcess) {
         // Exits, and is started again.
-        if !databaseFault.isReachable(at: scheduler.now) { return scheduler.after(random(1...5)) { [self] in startNode() } }
-        let former = lifeFolder
-        life += 1
-        startCount += 1
-        isStopping = false
+        if !databaseFault.isReachable(at: scheduler.now) { return scheduler.after(random(1...5)) { [self] in start(node) } }
+        let former = node.lifeFolder
+        node.life = scheduler.beginLife()
+        node.startCount += 1
+        node.isStopping = false
         do {
-            try FileManager.default.createDirectory(atPath: lifeFolder, withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(atPath: node.lifeFolder, withIntermediateDirectories: true)
             // Another folder has other locks than the one of the crashed node, which nobody releases.
             for suffix in ["", "-wal"] {
-                let (from, to) = (DataFolder.databasePath(in: former) + suffix, DataFolder.databasePath(in: lifeFolder) + suffix)
+                let (from, to) = (DataFolder.databasePath(in: former) + suffix, DataFolder.databasePath(in: node.lifeFolder) + suffix)
                 if FileManager.default.fileExists(atPath: from) { try FileManager.default.moveItem(atPath: from, toPath: to) }
             }
-            if startCount > 1 { try? FileManager.default.removeItem(atPath: former) }
-            let disk = StoreFaults(in: lifeFolder)
-            disk.seed(generator.next())
-            disk.trackSyncs()
-            self.disk = disk
-            let relay = SimulatedRelay(self)
-            self.relay = relay
-            let service = try makeNode(relay)
-            node = service
-            let group = ServiceGroup(services: [service], logger: logger)
-            services = group
-            note("node starts: number \(startCount)")
-            // Sometimes the next start does not get far either.
-            if startCount > 1, options.troubles.contains(.process), !isEnding, chance(0.15) {
-                crashStep = scheduler.stepCount + Int.random(in: 1...300, using: &generator)
+            if node.startCount > 1 { try? FileManager.default.removeItem(atPath: former) }
+            if engine != .cluster {
+                let disk = StoreFaults(in: node.lifeFolder)
+                disk.seed(generator.next())
+                disk.trackSyncs()
+                node.disk = disk
             }
-            Task.detached { [life] in
-                do {
-                    try await group.run()
-                    self.ended(life, nil)
-                } catch {
-                    self.ended(life, "\(error)")
-                }
+            try scheduler.within(node.life) { try run(node) }
+            note("\(node.name) starts: number \(node.startCount)")
+            // Sometimes the next start does not get far either.
+            if node.startCount > 1, options.troubles.contains(.process), !isEnding, chance(0.15) {
+                node.crashStep = scheduler.stepCount + Int.random(in: 1...300, using: &generator)
             }
         } catch {
-            fail("the node did not start: \(error)")
+            fail("\(node.name) did not start: \(error)")
         }
     }
 
-    private func makeNode(_ relay: SimulatedRelay) throws -> NodeService {
-        var configuration = NodeConfiguration(identity: identity, dataPath: lifeFolder)
+    private func run(_ node: NodeProcess) throws {
+        let relay = SimulatedRelay(self, of: node)
+        node.relay = relay
+        let service = try makeNode(node, relay)
+        node.service = service
+        let group = ServiceGroup(services: [service], logger: logger)
+        node.services = group
+        Task.detached { [life = node.life] in
+            do {
+                try await group.run()
+                self.ended(node, life, nil)
+            } catch {
+                self.ended(node, life, "\(error)")
+            }
+        }
+    }
+
+    private func makeNode(_ node: NodeProcess, _ relay: SimulatedRelay) throws -> NodeService {
+        var configuration = NodeConfiguration(identity: identity, dataPath: node.lifeFolder)
         var status = StatusPush.Configuration()
         // On a thread of its own, which is not simulated.
         status.deriveAheadLimit = nil
@@ -231,7 +253,8 @@ final class World: @unchecked Sendable {
         var statusV01 = StatusPushV01.Configuration()
         statusV01.requestAgeLimit = configuration.maximumRequestAge
         options.mistake?.change(&configuration, &status, &statusV01)
-        let posting: any NotificationPosting = options.mistake?.posting(SimulatedGorush(world: self)) ?? SimulatedGorush(world: self)
+        let gorush = SimulatedGorush(world: self, process: node)
+        let posting: any NotificationPosting = options.mistake?.posting(gorush) ?? gorush
         let session: [any NodeProtocol] = makeSession(ageLimit: configuration.maximumRequestAge).map { [$0] } ?? []
         return try NodeService(
             configuration,
@@ -239,15 +262,36 @@ final class World: @unchecked Sendable {
             knownParts: NodeAssembly.protocols.map(\.part),
             gorush: [GorushEndpoint(posting)], logger: logger, now: options.mistake?.clock ?? Timestamp.now,
             openStore: { parts in
-                let store = try SQLiteStore(folder: lifeFolder, storageKey: Sealer.storageKey(of: identity), parts: parts)
-                self.store = store
-                let engine: any Store = engine == .sqlite ? store : PostgreSQLModel(store, database)
+                let engine = try openStore(parts, of: node)
                 return options.mistake?.store(engine) ?? engine
+            },
+            makeCluster: { needs in
+                guard let server else { return SoleMembership() }
+                var configuration = ClusterNode.Configuration(name: node.name)
+                configuration.times.gorushTimeout = needs.gorushTimeout
+                let database: any SharedDatabase = SharedServer.Connection(server, life: node.life, configuration.times)
+                return try ClusterNode(configuration, on: options.mistake?.database(database) ?? database, for: needs)
             },
             makeRelay: { _ in relay })
     }
 
-    /// Warnings and errors of the node are a part of the log, without metadata that name the folder.
+    private func openStore(_ parts: [StorePart], of node: NodeProcess) throws -> any Store {
+        func open(_ folder: String, _ parts: [StorePart]) throws -> SQLiteStore {
+            try SQLiteStore(folder: folder, storageKey: Sealer.storageKey(of: identity), parts: parts)
+        }
+        switch engine {
+        case .sqlite, .postgresql:
+            let store = try open(node.lifeFolder, parts)
+            node.store = store
+            return engine == .sqlite ? store : PostgreSQLModel(store, database)
+        case .cluster:
+            let server = try server ?? SharedServer(self, in: "\(folder)/server") { try open($0, parts + [SharedServer.part]) }
+            self.server = server
+            return PostgreSQLModel(server.store, database, isShared: true)
+        }
+    }
+
+    /// Warnings and errors of the nodes are a part of the log, without metadata that name the folder.
     private var logger: Logger {
         var logger = Logger(label: "node") { _ in NodeLog(world: self) }
         logger.logLevel = .warning
@@ -255,71 +299,99 @@ final class World: @unchecked Sendable {
     }
 
     /// The node listens to the relay.
-    func attached(_ life: Int) {
-        note("node runs")
-        ended(.process)
+    func attached(_ node: NodeProcess, _ life: Int) {
+        note("\(node.name) runs")
+        endProcessTrouble()
         let missed = recentMessages.filter { $0.time > scheduler.now - Duration.seconds(120).nanoseconds }
         // Caught up from the relay's store.
         for entry in missed where chance(0.8) {
-            scheduler.after(random(0.01...2)) { [self] in
-                if relay?.deliver(entry.message) == true { entry.delivered() }
+            scheduler.after(random(0.01...2)) {
+                if node.relay?.deliver(entry.message) == true { entry.delivered() }
             }
         }
     }
 
-    /// Ends the process in the midst of things. The power may fail too: then unsynced writes are lost, wholly or in part.
-    func crash(losesPower: Bool) {
-        guard relay != nil else { return }
-        crashCount += 1
-        note("node \(losesPower ? "loses power" : "is killed")")
-        began(.process)
-        scheduler.dropNode()
-        life += 1
-        excusePosts()
-        // The server of PostgreSQL goes on.
-        if engine == .sqlite { disk?.kill() }
-        try? store?.close()
-        disk?.clear()
-        if losesPower, engine == .sqlite { disk?.cutPower() }
-        disk?.revive()
-        options.mistake?.restore(DataFolder.databasePath(in: lifeFolder))
-        forgetNode()
-        scheduler.after(random(0.05...15)) { [self] in startNode() }
+    private func endProcessTrouble() {
+        if nodes.allSatisfy({ $0.relay?.isAttached == true && !$0.isSuspended }) { ended(.process) }
     }
 
-    /// Stops the node as a restart of the service does.
-    func stopNode() {
-        guard relay != nil, !isStopping, let services else { return }
-        note("node stops")
-        stopCount += 1
-        isStopping = true
+    /// Ends the process in the midst of things. The power may fail too: then unsynced writes are lost, wholly or in part.
+    func crash(_ node: NodeProcess, losesPower: Bool) {
+        guard node.isRunning else { return }
+        crashCount += 1
+        note("\(node.name) \(losesPower ? "loses power" : "is killed")")
         began(.process)
-        Task.detached { await services.triggerGracefulShutdown() }
-        let stopped = life
+        scheduler.end(node.life)
+        server?.forget(node.life)
+        excusePosts(of: node)
+        // The server of PostgreSQL goes on.
+        if engine == .sqlite { node.disk?.kill() }
+        try? node.store?.close()
+        node.disk?.clear()
+        if losesPower, engine == .sqlite { node.disk?.cutPower() }
+        node.disk?.revive()
+        options.mistake?.restore(DataFolder.databasePath(in: node.lifeFolder))
+        forget(node)
+        scheduler.after(random(0.05...15)) { [self] in start(node) }
+    }
+
+    /// Stops a node as a restart of the service does.
+    func stop(_ node: NodeProcess) {
+        guard node.isRunning, !node.isStopping, let services = node.services else { return }
+        note("\(node.name) stops")
+        stopCount += 1
+        node.isStopping = true
+        began(.process)
+        scheduler.within(node.life) { _ = Task.detached { await services.triggerGracefulShutdown() } }
+        let stopped = node.life
         scheduler.after(.seconds(15)) { [self] in
-            if life == stopped, isStopping, relay != nil { fail("the node did not stop within 15 s") }
+            guard node.life == stopped, node.isStopping, node.isRunning else { return }
+            let wasSuspended = node.suspensionChanged >= scheduler.now - Duration.seconds(15).nanoseconds
+            if !wasSuspended { fail("\(node.name) did not stop within 15 s") }
         }
     }
 
-    private func ended(_ life: Int, _ error: String?) {
-        guard life == self.life, relay != nil else { return }
-        note("node ended: \(error ?? "as it was told")")
-        guard isStopping, error == nil else { return fail("the node ended by itself: \(error ?? "without an error")") }
-        excusePosts()
-        self.life += 1
-        forgetNode()
-        scheduler.after(random(0.05...15)) { [self] in startNode() }
+    /// Suspends a node, as SIGSTOP does, and resumes it.
+    func suspend(_ node: NodeProcess, for duration: Duration) {
+        guard node.isRunning, !node.isSuspended else { return }
+        note("\(node.name) is suspended for \(duration)")
+        began(.process)
+        (node.isSuspended, node.suspensionChanged) = (true, scheduler.now)
+        scheduler.suspend(node.life)
+        excusePosts(of: node)
+        let suspended = node.life
+        scheduler.after(duration) { [self] in
+            guard node.life == suspended, node.isRunning else { return }
+            note("\(node.name) resumes")
+            (node.isSuspended, node.suspensionChanged) = (false, scheduler.now)
+            scheduler.resume(suspended)
+            endProcessTrouble()
+        }
     }
 
-    private func forgetNode() {
-        (relay, services, node, store, disk, sessionAnswer) = (nil, nil, nil, nil, nil, nil)
+    private func ended(_ node: NodeProcess, _ life: Int, _ error: String?) {
+        guard life == node.life, node.isRunning else { return }
+        note("\(node.name) ended: \(error ?? "as it was told")")
+        guard node.isStopping, error == nil else { return fail("\(node.name) ended by itself: \(error ?? "without an error")") }
+        excusePosts(of: node)
+        scheduler.end(life)
+        server?.forget(life)
+        forget(node)
+        scheduler.after(random(0.05...15)) { [self] in start(node) }
+    }
+
+    private func forget(_ node: NodeProcess) {
+        node.forget()
+        sessionAnswer = nil
         swarms?.connections = nil
     }
 
     private func stepped() {
-        guard let step = crashStep, scheduler.stepCount >= step else { return }
-        crashStep = nil
-        crash(losesPower: chance(0.5))
+        for node in nodes {
+            guard let step = node.crashStep, scheduler.stepCount >= step else { continue }
+            node.crashStep = nil
+            crash(node, losesPower: chance(0.5))
+        }
     }
 }
 

@@ -3,7 +3,7 @@ import Dispatch
 package import Storage
 import Synchronization
 
-/// A model of PostgreSQL as the store of a single node: a server that keeps all that it has committed, behind a connection that fails. Another
+/// A model of PostgreSQL as the store of a node: a server that keeps all that it has committed, behind a connection that fails. Another
 /// engine, which works throughout, stands for the server; this type does what `StorePostgreSQL` does about failures.
 ///
 ///     group ──▶ COMMIT ──(reply)──▶ complete
@@ -29,9 +29,13 @@ package final class PostgreSQLModel: TransferableStore {
     package struct Server: Sendable {
         let fate: @Sendable () -> Fate
         let isReachable: @Sendable () -> Bool
+        /// Called after each transaction that was applied.
+        let applied: @Sendable () -> Void
 
-        package init(fate: @escaping @Sendable () -> Fate, isReachable: @escaping @Sendable () -> Bool) {
-            (self.fate, self.isReachable) = (fate, isReachable)
+        package init(
+            fate: @escaping @Sendable () -> Fate, isReachable: @escaping @Sendable () -> Bool, applied: @escaping @Sendable () -> Void = {}
+        ) {
+            (self.fate, self.isReachable, self.applied) = (fate, isReachable, applied)
         }
     }
 
@@ -65,12 +69,17 @@ package final class PostgreSQLModel: TransferableStore {
 
     private let base: any TransferableStore
     private let server: Server
+    private let isShared: Bool
+    private let readers = ReaderThreads()
     private let state = Mutex(State())
-    private let queue = DispatchQueue(label: "waku-push.store-model")
+    /// Not named like the queues of stores, which are slow when the disk is: a transaction waits for the disk of the server once.
+    private let queue = DispatchQueue(label: "waku-push.postgresql-model")
 
-    /// - Parameter base: holds the rows.
-    package init(_ base: any TransferableStore, _ server: Server) {
-        (self.base, self.server) = (base, server)
+    /// - Parameters:
+    ///   - base: holds the rows.
+    ///   - isShared: whether other nodes use it too, each by a model of its own.
+    package init(_ base: any TransferableStore, _ server: Server, isShared: Bool = false) {
+        (self.base, self.server, self.isShared) = (base, server, isShared)
     }
 
     // MARK: Commands
@@ -180,7 +189,9 @@ package final class PostgreSQLModel: TransferableStore {
                     open -= 1
                     return open == 0
                 }
-                if isLast { self.queue.async(execute: then) }
+                guard isLast else { return }
+                self.server.applied()
+                self.queue.async(execute: then)
             }
         }
     }
@@ -222,7 +233,7 @@ package final class PostgreSQLModel: TransferableStore {
         try base.scan(read, visit)
     }
 
-    package func onReader(_ body: @escaping @Sendable () -> Void) { base.onReader(body) }
+    package func onReader(_ body: @escaping @Sendable () -> Void) { readers.run(body) }
 
     // MARK: Life
 
@@ -236,7 +247,7 @@ package final class PostgreSQLModel: TransferableStore {
     package func maintain() async {
         try? reach()
         _ = await commitEach([StoreCommand<Void>.done(())])
-        await base.maintain()
+        if !isShared { await base.maintain() }
     }
 
     package func stopWaiting() { state.withLock { $0.isStopping = true } }
@@ -252,7 +263,7 @@ package final class PostgreSQLModel: TransferableStore {
             if let (group, isCommitted) = retried { end(group, isCommitted: isCommitted) }
             while let group = nextGroup() { end(group, isCommitted: false) }
         }
-        try base.close()
+        if !isShared { try base.close() }
     }
 
     private func end(_ group: Group, isCommitted: Bool) {
@@ -261,7 +272,11 @@ package final class PostgreSQLModel: TransferableStore {
                 if !isCommitted { part.fail(Self.unknown) }
                 part.complete()
             } else {
-                part.apply(to: base) { part.complete() }
+                part.apply(to: base) { [self] in
+                    server.applied()
+                    // The threads of a shared server complete nothing of a node.
+                    if isShared { queue.async { part.complete() } } else { part.complete() }
+                }
             }
         }
     }

@@ -84,7 +84,7 @@ package protocol ReceiverMaking: Sendable {
 extension NodeServices {
     private static let expiryChunk = 200
 
-    /// Ends registrations that were not renewed, as if their clients had unregistered.
+    /// Ends registrations that were not renewed, as if their clients had unregistered, until the task is cancelled.
     ///
     /// - Parameters:
     ///   - message: for the log, if some can't be ended.
@@ -94,7 +94,7 @@ extension NodeServices {
         _ old: StoreCommand<[Key]>, _ message: String, by end: (Key) -> StoreCommand<Bool>, expired: (Key) -> Void = { _ in }
     ) async {
         do throws(StoreError) {
-            for chunk in try await store.fetch(old).chunks(of: Self.expiryChunk) {
+            for chunk in try await store.fetch(old).chunks(of: Self.expiryChunk) where !Task.isCancelled {
                 for (key, result) in zip(chunk, await store.commitEach(chunk.map(end))) {
                     switch result {
                     case .success(true):

@@ -313,13 +313,15 @@ final class SessionService: RateLimitedService {
     func prune(_ retention: Retention) async {
         let now = retention.now
         do throws(StoreError) {
-            while true {
+            while !Task.isCancelled {
                 let expired = try await node.store.commit(Subscriptions.expire(at: now.seconds, limit: Self.expiryChunk))
                 for id in expired { monitor.remove(id) }
                 node.counters.add(.registrationExpired, expired.count)
                 if expired.count < Self.expiryChunk { break }
             }
+            if Task.isCancelled { return }
             try await node.store.commit(Subscriptions.forgetNames(at: now.seconds))
+            if Task.isCancelled { return }
             try await node.store.commit(
                 Subscriptions.forgetSeen(
                     before: now - max(SubscriptionRetention.deliveries, configuration.ageLimit),

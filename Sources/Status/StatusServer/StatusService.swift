@@ -150,12 +150,14 @@ struct StatusService: RateLimitedService {
         do throws(StoreError) {
             try await node.store.commit(AnswerStorage.prune(before: retention.cutoff, keeping: retention.rowLimit))
             let unfounded = retention.now - Self.unfoundedLifetime
-            while try await node.store.commit(Registrations.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
-                == Self.unfoundedChunk
+            while !Task.isCancelled,
+                try await node.store.commit(Registrations.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
+                    == Self.unfoundedChunk
             {}
             let kept = limits.limiter.limits.registrationCount ?? Self.neverAskedLimit
-            while try await node.store.commit(Registrations.forgetNeverAsked(keeping: kept, limit: Self.unfoundedChunk))
-                == Self.unfoundedChunk
+            while !Task.isCancelled,
+                try await node.store.commit(Registrations.forgetNeverAsked(keeping: kept, limit: Self.unfoundedChunk))
+                    == Self.unfoundedChunk
             {}
         } catch {
             node.logger.error("failed to prune old answers", metadata: ["reason": "\(error.message)"])

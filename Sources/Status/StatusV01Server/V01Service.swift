@@ -64,8 +64,9 @@ struct V01Service: RateLimitedService {
         do throws(StoreError) {
             try await node.store.commit(V01Answers.prune(before: retention.cutoff, keeping: retention.rowLimit))
             let unfounded = retention.now - Self.unfoundedLifetime
-            while try await node.store.commit(Records.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
-                == Self.unfoundedChunk
+            while !Task.isCancelled,
+                try await node.store.commit(Records.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
+                    == Self.unfoundedChunk
             {}
         } catch {
             node.logger.error("failed to prune old acknowledgements", metadata: ["reason": "\(error.message)"])

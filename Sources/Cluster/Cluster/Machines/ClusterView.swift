@@ -36,6 +36,10 @@ package struct PartitionRow: Hashable, Sendable {
     package var owner: NodeID?
     /// The number of owner changes. It never decreases, so it identifies one ownership.
     package var epoch: UInt64 = 0
+
+    package init(owner: NodeID? = nil, epoch: UInt64 = 0) {
+        (self.owner, self.epoch) = (owner, epoch)
+    }
 }
 
 /// The number of a partition: 0 ..< ``ClusterConfiguration/partitionCount`` for devices, and one more for maintenance.
@@ -67,12 +71,21 @@ package struct ClusterView: Hashable, Sendable {
     /// The timeline of the database's write-ahead log: a promoted standby starts the next one. 0 when it was not read.
     package var timeline: UInt32 = 0
 
+    package init(isMember: Bool, leases: [LeaseRow], partitions: [PartitionRow], clock: Clock? = nil, timeline: UInt32 = 0) {
+        (self.isMember, self.leases, self.partitions) = (isMember, leases, partitions)
+        (self.clock, self.timeline) = (clock, timeline)
+    }
+
     /// A reading of the database's clock.
     package struct Clock: Hashable, Sendable {
         /// Since 1970.
         package let time: Duration
         package let askedAt: Instant
         package let receivedAt: Instant
+
+        package init(time: Duration, askedAt: Instant, receivedAt: Instant) {
+            (self.time, self.askedAt, self.receivedAt) = (time, askedAt, receivedAt)
+        }
     }
 }
 

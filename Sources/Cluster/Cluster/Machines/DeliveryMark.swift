@@ -9,6 +9,10 @@
 package struct DeliveryMark: Hashable, Sendable {
     package let owner: NodeID
     package let epoch: UInt64
+
+    package init(owner: NodeID, epoch: UInt64) {
+        (self.owner, self.epoch) = (owner, epoch)
+    }
 }
 
 /// Whether a row of the outbox may be posted.

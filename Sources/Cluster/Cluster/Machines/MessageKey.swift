@@ -41,4 +41,8 @@ package struct Claim: Hashable, Sendable {
 
     package let node: NodeID
     package let kind: Kind
+
+    package init(node: NodeID, kind: Kind) {
+        (self.node, self.kind) = (node, kind)
+    }
 }

@@ -33,8 +33,7 @@ package final class ClusterNode: ClusterMembership {
         delivery: DeliveryStorage.deliveryColumn, markedAt: DeliveryStorage.markedAtColumn)
 
     let configuration: Configuration
-    let database: ClusterDatabase
-    let address: PostgreSQLAddress
+    let database: any SharedDatabase
     let counters: Counters
     let logger: Logger
     let errors: RepeatedErrors
@@ -63,11 +62,19 @@ package final class ClusterNode: ClusterMembership {
     /// - Parameters:
     ///   - configuration: this node's name, and the times, which must be the same on all nodes.
     ///   - address: the address of the database, in which the store has already created its tables.
-    package init(_ configuration: Configuration, _ address: PostgreSQLAddress, for needs: ClusterNeeds) throws(StoreError) {
+    package convenience init(_ configuration: Configuration, _ address: PostgreSQLAddress, for needs: ClusterNeeds) throws(StoreError) {
+        var times = configuration.times
+        times.gorushTimeout = needs.gorushTimeout
+        let database = ClusterDatabase(address, configuration: times, outbox: Self.outbox, version: configuration.version)
+        try self.init(configuration, on: database, for: needs)
+    }
+
+    /// As ``init(_:_:for:)``, on another database.
+    package init(_ configuration: Configuration, on database: any SharedDatabase, for needs: ClusterNeeds) throws(StoreError) {
         var configuration = configuration
         configuration.times.gorushTimeout = needs.gorushTimeout
         self.configuration = configuration
-        self.address = address
+        self.database = database
         errors = RepeatedErrors(needs.logger)
         clockCompared = needs.clockCompared
         now = needs.now
@@ -75,8 +82,6 @@ package final class ClusterNode: ClusterMembership {
         logger = needs.logger
         waitingLimit = needs.waitingLimit
         store = needs.store
-        database = ClusterDatabase(
-            address, configuration: configuration.times, outbox: Self.outbox, version: configuration.version)
         notices = Self.notices(needs.registrants)
         try database.prepare(notices: notices)
         try database.requireFreeName(configuration.name)
@@ -126,7 +131,7 @@ package final class ClusterNode: ClusterMembership {
     }
 
     func onThread<Outcome: Sendable>(
-        _ thread: DispatchQueue, _ body: @escaping @Sendable (ClusterDatabase) throws(StoreError) -> Outcome
+        _ thread: DispatchQueue, _ body: @escaping @Sendable (any SharedDatabase) throws(StoreError) -> Outcome
     ) async -> Result<Outcome, StoreError> {
         await withCheckedContinuation { continuation in
             thread.async { continuation.resume(returning: Result { () throws(StoreError) in try body(self.database) }) }

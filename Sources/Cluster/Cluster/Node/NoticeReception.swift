@@ -19,13 +19,10 @@ struct NoticeReception: Sendable {
 
     /// Receives other nodes' notifications. Runs until cancelled.
     func listen() async {
-        let listener = node.database.listener(on: node.notices.map(\.channel) + [ClusterNode.limitsChannel])
+        let listener = node.database.noticeListener(on: node.notices.map(\.channel) + [ClusterNode.limitsChannel])
         await withTaskCancellationHandler {
             while !Task.isCancelled {
-                let result = await node.onThread(node.listenerThread) { _ throws(StoreError) in
-                    try listener.next(timeout: Self.listenTimeout)
-                }
-                switch result {
+                switch await listener.next(timeout: Self.listenTimeout, on: node.listenerThread) {
                 case .success(.reconnected):
                     // Notifications may have been missed without a connection: scan all partitions, and load all registrants again.
                     node.state.withLock { $0.toScan = Set(0..<node.configuration.times.partitionCount) }
@@ -60,7 +57,7 @@ struct NoticeReception: Sendable {
         var readAt: Int64?
         for _ in 0..<Self.changePages {
             let result = await node.onThread(node.maintenanceThread) { [place] database throws(StoreError) in
-                try database.changes(since: start, after: place)
+                try database.changes(since: start, after: place, limit: ClusterDatabase.changeLimit)
             }
             guard case .success(let changes) = result else { return nil }
             take(changes.payloads)

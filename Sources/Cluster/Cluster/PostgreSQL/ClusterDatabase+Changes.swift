@@ -14,6 +14,10 @@ package struct LoggedChanges: Hashable, Sendable {
         let channel: String
         let payload: String
     }
+
+    package init(payloads: [String: [String]], readAt: Int64, next: Place?) {
+        (self.payloads, self.readAt, self.next) = (payloads, readAt, next)
+    }
 }
 
 extension ClusterDatabase {

@@ -6,6 +6,10 @@ package struct FinishedRow: Hashable, Sendable {
     package let node: NodeID
     package let sequence: Int64
     package let prefixes: [UInt64]
+
+    package init(node: NodeID, sequence: Int64, prefixes: [UInt64]) {
+        (self.node, self.sequence, self.prefixes) = (node, sequence, prefixes)
+    }
 }
 
 extension ClusterDatabase {

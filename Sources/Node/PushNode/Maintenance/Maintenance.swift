@@ -83,7 +83,7 @@ struct Maintenance: Sendable {
     /// The growth of a counter in the last whole minute.
     func lastMinute(_ counter: Counter) -> Int { growth[counter] }
 
-    /// Runs until cancelled.
+    /// Runs until cancelled. A stop waits for one transaction, not for the rest of a round: a slow disk may take seconds for each.
     func run() async {
         var rounds = 0
         var lastExpiry = ContinuousClock.now - Self.expiryInterval
@@ -109,20 +109,20 @@ struct Maintenance: Sendable {
             last = counts
             summarize(&line)
             noteDisplaced(lastMinute(.registrationDisplaced))
-            for service in services { await service.recount() }
+            for service in services where !Task.isCancelled { await service.recount() }
             base.refusedPeers.endMinute(at: base.now())
             var attacks = services.compactMap { $0.limitReport?.attack }
             let refused = lastMinute(.connectionRefused)
             if refused >= RefusalLog.attackThreshold { attacks.append("\(refused) connections of peers refused in the last minute") }
             base.alarms.set(.underAttack, attacks.isEmpty ? nil : attacks.joined(separator: "; "))
             // For all nodes, one of them.
-            if !base.cluster.isMaintainer { continue }
+            if !base.cluster.isMaintainer || Task.isCancelled { continue }
             // A step of the clock must not end registrations either.
             let steadyNow = cutoff + base.configuration.retention
             await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: steadyNow))
             if ContinuousClock.now - lastExpiry > Self.expiryInterval {
                 lastExpiry = .now
-                for service in services { await service.expire(at: steadyNow) }
+                for service in services where !Task.isCancelled { await service.expire(at: steadyNow) }
             }
         }
     }
@@ -167,7 +167,7 @@ struct Maintenance: Sendable {
         } catch {
             base.logger.error("failed to prune old deliveries", metadata: ["reason": "\(error.message)"])
         }
-        for service in services { await service.prune(retention) }
+        for service in services where !Task.isCancelled { await service.prune(retention) }
     }
 
     private func noteDisplaced(_ count: Int) {

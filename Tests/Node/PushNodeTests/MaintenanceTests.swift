@@ -1,0 +1,58 @@
+import Core
+import Delivery
+import Logging
+import NodeAPI
+import NodeAssembly
+import PushNode
+import ServiceLifecycle
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@Suite("Maintenance", .timeLimit(.minutes(2)))
+struct MaintenanceTests {
+    /// The calls of maintenance.
+    private final class Calls: Sendable {
+        let isPruning = Atomic(false)
+        let hasExpired = Atomic(false)
+    }
+
+    /// A protocol that prunes until the node stops.
+    private struct PruningProtocol: NodeProtocol, ProtocolService {
+        static let description = EchoProtocol.description
+        let calls: Calls
+        var number: ProtocolNumber { Self.description.number }
+        var topics: any WakuTopics { EchoProtocol() }
+
+        func makeService(_ node: NodeServices) throws -> any ProtocolService { self }
+
+        func prune(_ retention: Retention) async {
+            calls.isPruning.store(true, ordering: .relaxed)
+            while (try? await Task.sleep(for: .seconds(3600))) != nil {}
+        }
+
+        func expire(at now: Timestamp) async { calls.hasExpired.store(true, ordering: .relaxed) }
+    }
+
+    @Test("A stop waits for the operation in progress, and not for the rest of a round")
+    func stopDuringRound() async throws {
+        let (calls, relay, folder) = (Calls(), FeedRelay(), try TemporaryFolder())
+        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        var configuration = NodeConfiguration(identity: .generate(), dataPath: folder.path)
+        configuration.maintenanceInterval = .milliseconds(1)
+        let node = try NodeService(
+            configuration, protocols: [PruningProtocol(calls: calls)], gorush: [GorushEndpoint(ScriptedGorush())], logger: quiet
+        ) { _ in relay }
+        let services = ServiceGroup(services: [node], logger: quiet)
+        async let run: Void = services.run()
+        try await node.wait { calls.isPruning.load(ordering: .relaxed) }
+        await services.triggerGracefulShutdown()
+        try await run
+        let hasExpired = calls.hasExpired.load(ordering: .relaxed)
+        #expect(!hasExpired)
+        withExtendedLifetime(folder) {}
+    }
+}
