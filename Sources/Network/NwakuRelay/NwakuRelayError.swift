@@ -1,6 +1,6 @@
 /// Why a relay's configuration is invalid. The message includes the remedy.
 public struct NwakuRelayError: Error, Hashable, CustomStringConvertible {
-    /// What is invalid.
+    /// The kinds of invalid settings.
     public enum Code: Hashable, Sendable {
         /// Not an http or https URL with a host, or one with a query or fragment.
         case invalidAddress
@@ -12,7 +12,7 @@ public struct NwakuRelayError: Error, Hashable, CustomStringConvertible {
         case invalidSetting
     }
 
-    /// What is invalid.
+    /// Distinguishes the settings in code; ``message`` is for people.
     public let code: Code
     /// The cause and the remedy, for an operator.
     public let message: String

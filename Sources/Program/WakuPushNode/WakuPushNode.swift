@@ -1,4 +1,4 @@
-// The one module that a protocol of another package imports: what the declarations of `NodeAPI` name, and the program that runs it.
+// The one module that a protocol of another package imports: `NodeAPI`, the modules whose types it names, and the program that runs the protocol.
 @_exported public import Core
 @_exported public import Delivery
 @_exported public import NodeAPI

@@ -3,7 +3,7 @@ package import StatusProtocol
 import Synchronization
 package import WakuCrypto
 
-/// What an identity has computed for clients that registered lately: the shared key and the proof of the latest grant, about 48 µs each. A client
+/// Values computed for clients that registered lately with an identity: the shared key and the proof of the latest grant, about 48 µs each. A client
 /// that changes its settings registers several times, with the same keys and mostly the same grant.
 ///
 /// Bounded: at most twice `capacity` clients. A client that does not register again is dropped after one to two times ``lifetime``, and its key is

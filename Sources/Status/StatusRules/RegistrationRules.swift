@@ -130,7 +130,7 @@ package struct RegistrationClaim: Sendable {
         case register(RegistrationKey, PushNotificationRegistration, bytes: [UInt8], check: ContentCheck)
     }
 
-    /// What is known of a registration's content: token, grant and service.
+    /// The result of checking a registration's content: token, grant and service.
     package enum ContentCheck: Sendable {
         case passed
         case flawed(PushNotificationRegistrationResponse.ErrorType)

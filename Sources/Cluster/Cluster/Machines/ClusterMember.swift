@@ -111,7 +111,7 @@ package struct ClusterMember: Sendable {
         hashingRules = HashingRules.common(
             to: view.leases.lazy.filter { $0.state != .ended }.map(\.hashingVersion), among: configuration.hashingRules)
         let changes = updateOwnership(view) + stopSurplus(view, at: now)
-        // Nobody posts for what is free: no need to wait a second.
+        // No node posts for free partitions, so they are taken without waiting for the next second.
         if !takes(view, ending: []).isEmpty { nextHeartbeat = min(nextHeartbeat, now + configuration.takeoverDelay) }
         return changes
     }

@@ -16,7 +16,7 @@ package import Core
 /// - Queries take part like all others. An earlier design let only rank 0 answer, and rank 1 after a lease: queries that rank 0 did not receive
 ///   stayed unanswered, as did all of its queries for a lease after it died.
 /// - A transaction with unknown outcome (COMMIT without a reply, a warning of cancelled replication) is resolved by running it again, with the
-///   same claim: the insert waits for the first one if that is still running, and says whose claim is there. A read would not wait.
+///   same claim: the insert waits for the first one if that is still running, and returns the claim that exists. A read would not wait.
 /// - The database may hang at any step: a message with a waiting client (``expectAnswer(_:at:)``) is answered with an error at the deadline,
 ///   in every stage. Its effect may still be committed; then it is finished.
 /// - A message is answered with an error only by a node that tried to store it. Another node may have stored it meanwhile: see the article.

@@ -6,7 +6,7 @@ public import WakuCrypto
 ///
 ///     {"endpoint": "https://…", "expirationTime": null, "keys": {"p256dh": base64url, "auth": base64url}, "vapid": base64url}
 ///
-/// This is what browsers make of it (W3C Push API, `PushSubscription.toJSON`), and the device token of Status' token type 3. `vapid`, which browsers do
+/// Browsers write this form (W3C Push API, `PushSubscription.toJSON`); it is also the device token of Status' token type 3. `vapid`, which browsers do
 /// not write, names the server's key that the subscription was made for: push services accept messages of no other server, RFC 8292.
 public struct PushSubscription: Hashable, Sendable, Redacted {
     /// The maximum length of the JSON in bytes.

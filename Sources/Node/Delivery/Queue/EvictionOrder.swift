@@ -6,8 +6,8 @@ import Waku
 ///     full ──▶ strangers, while they have more than a quarter of the places; else known recipients
 ///                 └──▶ the recipient with most deliveries; if none has two, the first to expire
 ///
-/// Payers of places are recipients, not devices: one device token under a thousand keys is one. A recipient is known once gorush has accepted a
-/// notification for it. So many devices with few deliveries each, registered for a flood, displace one another and not those that are in use.
+/// Places are counted by recipient, not by device: a device token that is registered under a thousand keys is one recipient. A recipient is known once
+/// gorush has accepted a notification for it. So devices that were registered for a flood displace one another, and not devices in use.
 struct EvictionOrder: Sendable {
     private struct Recipients {
         /// The deliveries, in flight or not.

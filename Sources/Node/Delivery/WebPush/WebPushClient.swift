@@ -10,7 +10,7 @@ package import WakuCrypto
 package final class WebPushClient: Sendable {
     package static let standardTimeout = Duration.seconds(15)
     private static let connectTimeout = Duration.seconds(5)
-    /// Push services answer with next to nothing; what is longer is not read.
+    /// Push services answer with a few bytes; the rest of a longer body is not read.
     package static let maximumReplyByteCount = 16 << 10
     /// The pause of a push service that has to wait because of others at its address.
     private static let busyAddressPause = Duration.seconds(5)

@@ -3,8 +3,8 @@ package import NodeMetrics
 import RateLimits
 package import Storage
 
-/// The service of a protocol whose devices are in a ``RegistrationTable``, with what the node does for all of them: it counts and limits devices, and shows
-/// them to operators.
+/// The service of a protocol whose devices are in a ``RegistrationTable``. Adds the work that is the same for all such protocols: counting and limiting
+/// devices, and showing them to operators.
 package struct LimitedService: ProtocolService {
     private let service: any ProtocolService
     private let registrations: any OperatedRegistrations

@@ -50,7 +50,7 @@ public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
 
     /// - Parameters:
     ///   - name: the name of the table, which is also its name in `admin check`.
-    ///   - rows: the rows of other tables, replaced together with the registration, whoever changes that.
+    ///   - rows: the rows of other tables, replaced with each change of the registration, also by operators and expiry.
     public init(_ name: String, of number: ProtocolNumber, rows: @escaping Rows = { _, _, _ in [] }) {
         self.number = number
         self.rows = rows

@@ -39,7 +39,7 @@ extension NodeService {
                 + zip(base.protocols, services).compactMap { proto, service in service.limitReport.map { (proto.name, $0) } })
     }
 
-    /// What all protocols share. Its payers are devices and messages without a standing.
+    /// Refusals by the limits that all protocols share. Their payers have no standing.
     private var shared: LimitReport {
         let bounded: [(limit: String, counters: [Counter])] = [
             ("outbox", [.notificationEvicted]), ("work_queue", [.shedQuery, .shedRequest]), ("answers", [.answerLost]),

@@ -3,7 +3,7 @@ import Core
 import Synchronization
 import Waku
 
-/// What is awaited, such as answers by their topics, and the latency of each.
+/// Awaited events, such as answers by their topics, and the latency of each.
 final class LatencyLog<Key: Hashable & Sendable>: Sendable {
     private struct State {
         var matcher = AnswerMatcher<Key>()

@@ -29,7 +29,7 @@ enum ProcessMemory {
     }
 }
 
-/// What the threads of a process have used since it started; threads that have ended are not counted.
+/// CPU time and context switches of a process since its start, without those of threads that have ended.
 struct ProcessUsage {
     var cpuNanoseconds: UInt64 = 0
     var contextSwitches = 0

@@ -127,7 +127,7 @@ extension Client {
     }
 }
 
-/// What to notify about.
+/// The message to notify devices of.
 struct MessageOptions: ParsableArguments {
     @Option(help: "The chat's id: devices get its hash.") var chat = "waku-push"
     @Option(help: "The encrypted message, in hex.") var message = ""

@@ -30,7 +30,7 @@ extension Client {
                 "The push server's public key, full or compressed; for --web-push with the server's VAPID key: KEY,vapid=BASE64URL. With --state repeat it for several; without any, the servers of before."
         )
         var servers: [ServerArgument] = []
-        @OptionGroup var wishes: DeviceWishesOptions
+        @OptionGroup var preferences: DevicePreferencesOptions
         @OptionGroup(title: "Without --state") var owner: OneShotOptions
         @OptionGroup(title: "Without --state") var oneShot: OneShotRegistrationOptions
 
@@ -67,23 +67,24 @@ extension Client {
         }
 
         private func registration(_ version: UInt64) throws(CommandFailure) -> DeviceRegistration {
-            let wanted = try wishes.device()
+            let wanted = try preferences.device()
             var device = DeviceRegistration(
                 platform: wanted.platform, deviceToken: wanted.deviceToken, apnTopic: wanted.apnTopic,
                 installationID: InstallationID(oneShot.installation ?? UUID().uuidString.lowercased()),
                 accessToken: AccessToken(oneShot.accessToken ?? UUID().uuidString.lowercased()), version: version)
-            device.contacts = (oneShot.allowed + wishes.contact).map(\.key)
-            device.enabled = !wishes.disabled
-            device.allowFromContactsOnly = wishes.contactsOnly
-            device.blockedChatList = wishes.blockChat.map(StatusHashes.chat) + wishes.blockAuthor.map { StatusHashes.author($0.key) }
-            device.mutedChatList = wishes.muteChat.map(StatusHashes.chat)
-            device.blockMentions = wishes.noMentions
-            device.allowedMentionsChatList = wishes.mentionsIn.map(StatusHashes.chat)
+            device.contacts = (oneShot.allowed + preferences.contact).map(\.key)
+            device.enabled = !preferences.disabled
+            device.allowFromContactsOnly = preferences.contactsOnly
+            device.blockedChatList =
+                preferences.blockChat.map(StatusHashes.chat) + preferences.blockAuthor.map { StatusHashes.author($0.key) }
+            device.mutedChatList = preferences.muteChat.map(StatusHashes.chat)
+            device.blockMentions = preferences.noMentions
+            device.allowedMentionsChatList = preferences.mentionsIn.map(StatusHashes.chat)
             return device
         }
 
         private func register(_ folder: ClientFolder) async throws {
-            let profile = try wishes.profile()
+            let profile = try preferences.profile()
             try await ClientSession.changeRegistrations(of: folder, client, runCommand: "client run") { [servers] client, timeout in
                 let named = servers.isEmpty ? client.namedServers : servers.map(\.server)
                 guard !named.isEmpty else { throw CommandFailure.noServer }

@@ -77,7 +77,7 @@ extension NodeChecks {
             return Finding("daemon", .warn, "\(text); \(reasons)", remedy: warnings.compactMap(\.remedy).first)
         }
         let reasons = failing.map { "\($0.check): \($0.text)" }.joined(separator: "; ")
-        // That of gorush is to run this very command, whose other rows say more.
+        // The remedy for gorush is to run doctor, which is running.
         let remedy = failing.compactMap(\.remedy).first { !$0.hasPrefix("run waku-push doctor") }
         return Finding("daemon", .fail, "not ready: \(reasons)", remedy: remedy)
     }

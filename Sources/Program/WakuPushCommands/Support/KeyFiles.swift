@@ -10,8 +10,8 @@ extension PrivateFile {
     /// - Parameters:
     ///   - limit: the maximum number of bytes read.
     ///   - remedy: how to create such a file.
-    ///   - problem: what is wrong with a content from which `parse` makes no key, as after "the file".
-    ///   - repair: the remedy for such a content.
+    ///   - problem: the defect of content from which `parse` makes no key, to follow "the file".
+    ///   - repair: the remedy for such content.
     fileprivate func key<Key>(
         upTo limit: Int = 1024, remedy: String, else problem: String, repair: String, _ parse: ([UInt8]) -> Key?
     ) throws(CommandFailure) -> Key {

@@ -60,7 +60,7 @@ package enum Output {
     }
 }
 
-/// What commands print as names and values, or as JSON.
+/// A report that a command prints as names and values, or as JSON.
 protocol FieldsReport: Encodable {
     var fields: [(String, String)] { get }
 }

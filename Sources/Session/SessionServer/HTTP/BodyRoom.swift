@@ -2,8 +2,8 @@ import DequeModule
 
 /// The room for large request bodies, in bytes, divided by the networks of the clients. A value without I/O.
 ///
-/// A network may hold as much as remains free: one network alone half of the room, and with k networks each of them, and the remainder, the same
-/// part. So a further network finds room for its first bodies at any time, and no list of networks is needed to divide it.
+/// A network may hold at most as much as remains free: half of the room if it is the only one, and 1/(k + 1) of it with k networks. So a further
+/// network finds room for its first bodies at any time.
 ///
 ///     body ──(room)────────────────────────▶ held ──▶ released
 ///      ├──(no room)──▶ waiting ──(room)──────▲

@@ -4,7 +4,7 @@ import Core
 import WakuCrypto
 
 /// A device and its user's preferences for notifications.
-struct DeviceWishesOptions: ParsableArguments {
+struct DevicePreferencesOptions: ParsableArguments {
     @Option(help: "apn or firebase.") var platform: PlatformArgument = .apn
     @Option(help: "The device token of APNs or Firebase.") var deviceToken: String?
     @Option(
