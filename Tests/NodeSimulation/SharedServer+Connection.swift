@@ -23,10 +23,10 @@ extension SharedServer {
 
         let server: SharedServer
         let life: Int
-        let times: ClusterConfiguration
+        private var times: ClusterConfiguration { SharedServer.times }
 
-        init(_ server: SharedServer, life: Int, _ times: ClusterConfiguration) {
-            (self.server, self.life, self.times) = (server, life, times)
+        init(_ server: SharedServer, life: Int) {
+            (self.server, self.life) = (server, life)
         }
 
         private func read<Result>(_ body: () -> Result) throws(StoreError) -> Result {
@@ -56,7 +56,7 @@ extension SharedServer {
 
         func heartbeat(_ heartbeat: Heartbeat) throws(StoreError) -> ClusterView {
             let asked = Instant.now
-            return try transaction { server.execute(heartbeat, askedAt: asked, times) }
+            return try transaction { server.execute(heartbeat, askedAt: asked) }
         }
 
         func leave(_ node: NodeID) throws(StoreError) {
@@ -204,7 +204,7 @@ extension SharedServer {
     }
 
     /// See `Heartbeat` for its parts.
-    fileprivate func execute(_ heartbeat: Heartbeat, askedAt: Instant, _ times: ClusterConfiguration) -> ClusterView {
+    fileprivate func execute(_ heartbeat: Heartbeat, askedAt: Instant) -> ClusterView {
         let own = heartbeat.lease.node
         var lease = heartbeat.lease
         let former = leases[own]?.row
@@ -218,7 +218,7 @@ extension SharedServer {
         }
         for release in heartbeat.releases
         where partitions[release.partition] == PartitionRow(owner: own, epoch: release.epoch) {
-            if release.isSettled { removeMarks(of: own, release, times) }
+            if release.isSettled { removeMarks(of: own, release) }
             partitions[release.partition].owner = nil
         }
         for take in heartbeat.takes where partitions[take.partition].epoch == take.observedEpoch {
@@ -230,7 +230,7 @@ extension SharedServer {
             clock: .init(time: .nanoseconds(now), askedAt: askedAt, receivedAt: .now), timeline: timeline)
     }
 
-    private func removeMarks(of node: NodeID, _ release: Heartbeat.Release, _ times: ClusterConfiguration) {
+    private func removeMarks(of node: NodeID, _ release: Heartbeat.Release) {
         let outbox = ClusterNode.outbox
         do {
             try rows.write { db in
@@ -240,7 +240,8 @@ extension SharedServer {
                         (SELECT id FROM "\(outbox.table.name)" WHERE "\(outbox.device.name)" & ? = ?)
                         """,
                     arguments: [
-                        Int64(bitPattern: node.rawValue), Int64(bitPattern: release.epoch), times.partitionCount - 1, release.partition,
+                        Int64(bitPattern: node.rawValue), Int64(bitPattern: release.epoch), Self.times.partitionCount - 1,
+                        release.partition,
                     ])
             }
         } catch {

@@ -21,6 +21,12 @@ private typealias Table = Storage.Table
 /// Everything runs on one thread, so its state needs no lock.
 final class SharedServer: @unchecked Sendable {
     static let part = StorePart("cluster", tables: [ClaimTable.table, MarkTable.table])
+    /// Fewer than a daemon's 256: each heartbeat looks at all, which would take half of a run.
+    static let times: ClusterConfiguration = {
+        var times = ClusterConfiguration()
+        times.partitionCount = 16
+        return times
+    }()
 
     struct Lease {
         var row: LeaseRow
@@ -39,7 +45,7 @@ final class SharedServer: @unchecked Sendable {
     let rows: DatabaseQueue
 
     var leases: [NodeID: Lease] = [:]
-    var partitions = Array(repeating: PartitionRow(), count: ClusterConfiguration().partitionRowCount)
+    var partitions = Array(repeating: PartitionRow(), count: times.partitionRowCount)
     var finished: [NodeID: [(row: FinishedRow, time: Int64)]] = [:]
     var changes: [Change] = []
     var window: ClaimWindow

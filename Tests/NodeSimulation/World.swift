@@ -41,7 +41,7 @@ final class World: @unchecked Sendable {
         var duration: Duration
         var isPrinting = false
         var mistake: Mistake?
-        /// nil: drawn; half of the seeds have SQLite.
+        /// nil: drawn; half of the seeds have SQLite, a third PostgreSQL, and a sixth three nodes, but only for mistakes that need them.
         var engine: Engine?
         /// None: everything works throughout.
         var troubles = Trouble.allCases
@@ -115,7 +115,8 @@ final class World: @unchecked Sendable {
         scheduler = Scheduler.start(seed: options.seed)
         startTime = scheduler.now
         generator = SeededGenerator(seed: options.seed ^ 0x5EED)
-        let drawn = generator.pick([Engine.sqlite, .sqlite, .postgresql, .cluster])
+        let single = [Engine.sqlite, .sqlite, .sqlite, .postgresql, .postgresql]
+        let drawn = generator.pick(single + [options.mistake == nil ? .cluster : .sqlite])
         engine = options.engine ?? options.mistake?.engine ?? drawn
         nodes = (0..<(engine == .cluster ? 3 : 1)).map { NodeProcess(number: $0, in: folder) }
         identity = .generate()
@@ -268,8 +269,8 @@ final class World: @unchecked Sendable {
             makeCluster: { needs in
                 guard let server else { return SoleMembership() }
                 var configuration = ClusterNode.Configuration(name: node.name)
-                configuration.times.gorushTimeout = needs.gorushTimeout
-                let database: any SharedDatabase = SharedServer.Connection(server, life: node.life, configuration.times)
+                configuration.times = SharedServer.times
+                let database: any SharedDatabase = SharedServer.Connection(server, life: node.life)
                 return try ClusterNode(configuration, on: options.mistake?.database(database) ?? database, for: needs)
             },
             makeRelay: { _ in relay })
