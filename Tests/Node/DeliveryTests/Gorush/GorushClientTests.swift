@@ -86,7 +86,7 @@ struct GorushClientTests {
 
     /// A notification may have broken the connection, but not delayed the answer or made it another server's.
     @Test(arguments: [
-        (RawHTTPServer.Reply.hang, PostOutcome.failed(retryAfter: nil)), (.reset([]), .serverError),
+        (RawHTTPServer.Reply.hang, PostOutcome.failed(retryAfter: nil)), (.reset([]), .unclear(retryAfter: nil)),
         (.last(Array("gorush?\r\n".utf8)), .failed(retryAfter: nil)),
     ])
     func withoutAResponse(reply: RawHTTPServer.Reply, outcome: PostOutcome) async throws {
