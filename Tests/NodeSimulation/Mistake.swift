@@ -179,7 +179,10 @@ private final class LossyStore: Store {
     }
 
     func readEach<Outcome>(_ commands: [StoreCommand<Outcome>]) throws(StoreError) -> [Result<Outcome, StoreError>] {
-        if mistake == .unreadOutbox, let none = [] as [WaitingDelivery] as? Outcome { return commands.map { _ in .success(none) } }
+        // Compared first: an empty array can be cast to an array of anything.
+        if mistake == .unreadOutbox, Outcome.self == [WaitingDelivery].self, let none = [WaitingDelivery]() as? Outcome {
+            return commands.map { _ in .success(none) }
+        }
         return try base.readEach(commands)
     }
 

@@ -115,7 +115,8 @@ extension World {
     }
 
     private func disturb(_ node: NodeProcess) {
-        if nodes.count > 1, chance(0.3) {
+        // The mistake about leases takes effect after a suspension only: its runs are to be short.
+        if nodes.count > 1, chance(options.mistake == .ignoredLease ? 1 : 0.3) {
             // A lease lasts for 5 s.
             let pause = random(0.5...20)
             scheduler.after(random(0...20)) { [self] in suspend(node, for: pause) }
