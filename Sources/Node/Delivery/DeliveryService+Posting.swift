@@ -55,8 +55,6 @@ extension DeliveryService {
         /// In the outbox though their devices are not registered: another node enqueued them while this one removed the device, or the registration
         /// has expired and is not removed yet.
         var orphaned: [Int64] = []
-        /// For apps without a configured gorush.
-        var unroutable: [Int64] = []
         var gone: [(id: Int64, outcome: DeliveryOutcome)] = []
         var replaced: [(id: Int64, by: WaitingDelivery)] = []
     }
@@ -132,11 +130,11 @@ extension DeliveryService {
                 loaded.orphaned.append(id)
                 continue
             }
-            switch routing.destination(of: postable.address) {
-            case destination: loaded.postable.append(postable)
-            case nil: loaded.unroutable.append(id)
-            // The device registered anew, for another app.
-            default: loaded.replaced.append((id, by: postable.waiting))
+            if routing.destination(of: postable.address) == destination {
+                loaded.postable.append(postable)
+            } else {
+                // The device registered anew, for another app.
+                loaded.replaced.append((id, by: postable.waiting))
             }
         }
         return loaded
@@ -180,19 +178,10 @@ extension DeliveryService {
         }
         if !loaded.unreadable.isEmpty {
             logger.error("dropped unreadable notifications", metadata: ["count": .stringConvertible(loaded.unreadable.count)])
-            await giveUp(loaded.unreadable, .notificationUnreadable, endpoint)
-        }
-        if !loaded.unroutable.isEmpty {
-            logger.error(
-                "dropped notifications: no gorush endpoint for the app", metadata: ["count": .stringConvertible(loaded.unroutable.count)])
-            await giveUp(loaded.unroutable, .notificationUnroutable, endpoint)
+            table.withLock { $0.remove(loaded.unreadable, from: endpoint) }
+            await drop(loaded.unreadable, .notificationUnreadable)
         }
         return loaded.postable
-    }
-
-    private func giveUp(_ ids: [Int64], _ counter: Counter, _ endpoint: Int) async {
-        table.withLock { $0.remove(ids, from: endpoint) }
-        await drop(ids, counter)
     }
 
     // MARK: Results

@@ -122,7 +122,7 @@ package final class DeliveryService: Sendable {
         add(
             queued.map {
                 DeliveryTable.Arrival(
-                    waiting: $0.waiting, queued: $0, destination: routing.destination(of: $0.address) ?? .gorush(0),
+                    waiting: $0.waiting, queued: $0, destination: routing.destination(of: $0.address),
                     recipient: PushRecipient($0.address))
             }, isAwaited: true)
     }
@@ -136,7 +136,7 @@ package final class DeliveryService: Sendable {
             waiting.map {
                 let address = addresses[$0.device]
                 return DeliveryTable.Arrival(
-                    waiting: $0, destination: address.flatMap(routing.destination) ?? .gorush(0),
+                    waiting: $0, destination: destination(of: $0.device, at: address),
                     recipient: address.map(PushRecipient.init), heldUntil: heldUntil[$0.id])
             }, isAwaited: isAwaited)
     }
@@ -154,20 +154,32 @@ package final class DeliveryService: Sendable {
     private func add(_ arrivals: [DeliveryTable.Arrival], isAwaited: Bool) {
         let own = share.map { share in arrivals.filter { share.owns($0.waiting.device) } } ?? arrivals
         let (now, clock) = (steadyNow, now())
-        table.withLock { table in
+        let unroutable = table.withLock { table in
+            let isFirst = table.unroutableCount == 0
             if isAwaited, own.count < arrivals.count {
                 let ids = Set(own.lazy.map(\.waiting.id))
                 table.markRemote(arrivals.lazy.filter { !ids.contains($0.waiting.id) }.map(\.waiting.delivery))
             }
             table.add(own, isAwaited: isAwaited, clock: clock, now: now)
+            return isFirst ? table.unroutableCount : 0
+        }
+        if unroutable > 0 {
+            logger.warning(
+                "notifications wait because this node has no endpoint for them", metadata: ["count": .stringConvertible(unroutable)])
         }
         if !own.isEmpty { wakeUp.signal() }
     }
 
     private static let addressChunk = 500
 
-    /// The addresses of the devices of notifications in the outbox. A notification without an endpoint is assigned to the first by the caller, and
-    /// given up when it is about to be posted.
+    /// The destination of a notification in the outbox. One whose device can't be read is assigned to the first endpoint, and read again when it is
+    /// about to be posted.
+    private func destination(of device: DeviceID, at address: DeviceAddress?) -> Destination? {
+        guard let address else { return sources[device.protocol] == nil ? nil : .gorush(0) }
+        return routing.destination(of: address)
+    }
+
+    /// The addresses of the devices of notifications in the outbox.
     private func addresses(of waiting: [WaitingDelivery]) -> [DeviceID: DeviceAddress] {
         var found: [DeviceID: DeviceAddress] = [:]
         for chunk in waiting.chunks(of: Self.addressChunk) {
@@ -276,7 +288,8 @@ package final class DeliveryService: Sendable {
                 self.wakeUp.signal()
             }
         case .expire(let ids):
-            group.addTask { await self.drop(ids, .notificationExpired) }
+            let counter = table.withLock { endpoint == $0.unroutablePlace } ? Counter.notificationUnroutable : .notificationExpired
+            group.addTask { await self.drop(ids, counter) }
         case .evict(let ids):
             group.addTask { await self.drop(ids, .notificationEvicted) }
         }
@@ -344,4 +357,7 @@ package final class DeliveryService: Sendable {
     package var breaker: CircuitBreaker { endpoints.map(\.breaker).max { $0.severity < $1.severity } ?? CircuitBreaker() }
 
     package var waitingCount: Int { table.withLock { $0.count } }
+
+    /// The number of waiting notifications that this node has no endpoint for, or whose protocol it does not serve.
+    package var unroutableCount: Int { table.withLock { $0.unroutableCount } }
 }

@@ -30,15 +30,19 @@ struct DeliveryTable {
         var hasAnswered = false
         /// See ``EndpointState/healthFailure``.
         var healthFailure: String?
+        /// false for the place of deliveries that no endpoint takes.
+        var canPost = true
         /// For a push service: see `DeliveryTable+Origins.swift`. nil for a gorush, and for a place that is free.
         var origin: Origin?
         /// The number of deliveries in ``DeliveryTable/deliveries``.
         var referenceCount = 0
     }
 
-    /// Each gorush, then a place for each push service with deliveries.
+    /// Each gorush, the place of deliveries that no endpoint takes, then a place for each push service with deliveries.
     var endpoints: [Endpoint]
     let gorushCount: Int
+    /// Its queue posts nothing. A delivery stays until it expires, its device registers for something that is served, or another node owns the device.
+    var unroutablePlace: Int { gorushCount }
     var origins: Origins
     private var isDraining = false
     /// Whether any delivery had a trace since the start.
@@ -63,6 +67,10 @@ struct DeliveryTable {
         endpoints = queues.map { Endpoint(queue: $0) }
         gorushCount = queues.count
         origins = Origins(webPush)
+        var unroutable = Endpoint(queue: DeliveryQueue(configuration: webPush.queue))
+        unroutable.canPost = false
+        unroutable.queue.drain()
+        endpoints.append(unroutable)
     }
 
     // MARK: Arrivals
@@ -71,7 +79,8 @@ struct DeliveryTable {
         let waiting: WaitingDelivery
         /// nil: it is read from the outbox when it is posted.
         var queued: QueuedDelivery?
-        let destination: Destination
+        /// nil when no endpoint of this node takes it, or the node does not serve its protocol.
+        let destination: Destination?
         /// nil if the address of the device is unknown.
         var recipient: PushRecipient?
         /// Set when a post by an earlier run or another node has an unknown outcome: the delivery is not posted again before this time, by the
@@ -86,20 +95,41 @@ struct DeliveryTable {
         for arrival in arrivals where endpointByDelivery[arrival.waiting.delivery] == nil {
             let waiting = arrival.waiting
             let endpoint = place(of: arrival.destination, now: now)
+            let isKnown = arrival.recipient.map { known.contains($0) } ?? false
+            if endpoint != unroutablePlace {
+                moveUnroutable(of: waiting.device, to: endpoint, arrival.recipient, isKnown: isKnown, now: now)
+            }
             endpointByDelivery[waiting.delivery] = endpoint
             endpoints[endpoint].referenceCount += 1
             deliveries[waiting.id] = Queued(
                 delivery: waiting.delivery, endpoint: endpoint, heldUntil: arrival.heldUntil, trace: arrival.queued?.trace)
             if arrival.queued?.trace != nil { isTraced = true }
             times[waiting.id] = arrival.queued?.times
-            if postable.count < Self.postableLimit { postable[waiting.id] = arrival.queued }
+            if endpoint != unroutablePlace, postable.count < Self.postableLimit { postable[waiting.id] = arrival.queued }
             endpoints[endpoint].queue.add(
-                waiting.id, device: waiting.device, recipient: arrival.recipient,
-                isKnown: arrival.recipient.map { known.contains($0) } ?? false, expires: now + waiting.expires.since(clock),
+                waiting.id, device: waiting.device, recipient: arrival.recipient, isKnown: isKnown,
+                expires: now + waiting.expires.since(clock),
                 isAwaited: isAwaited, group: arrival.queued?.group, now: now)
             changed(endpoint)
         }
         evictBeyondLimit()
+    }
+
+    /// Moves deliveries that no endpoint took to the one that their device has registered for since, before a later delivery of the device.
+    private mutating func moveUnroutable(
+        of device: DeviceID, to endpoint: Int, _ recipient: PushRecipient?, isKnown: Bool, now: Timestamp
+    ) {
+        var next = endpoints[unroutablePlace].queue.lines[device]?.first
+        while let id = next, let waiting = endpoints[unroutablePlace].queue.deliveries[id], let queued = deliveries[id] {
+            next = waiting.next
+            endpoints[unroutablePlace].queue.remove(id)
+            endpoints[unroutablePlace].referenceCount -= 1
+            deliveries[id] = Queued(delivery: queued.delivery, endpoint: endpoint, heldUntil: queued.heldUntil, trace: queued.trace)
+            endpointByDelivery[queued.delivery] = endpoint
+            endpoints[endpoint].referenceCount += 1
+            endpoints[endpoint].queue.add(
+                id, device: device, recipient: recipient, isKnown: isKnown, expires: waiting.expires, isAwaited: false, now: now)
+        }
     }
 
     /// The result of ``await(_:deadline:now:)``.
@@ -138,7 +168,7 @@ struct DeliveryTable {
 
     mutating func step(now: Timestamp) -> Step {
         var step = Step(completed: awaited.end(before: now))
-        for index in 0..<gorushCount {
+        for index in 0...unroutablePlace {
             step.actions += endpoints[index].queue.actions(now: now).map { (index, $0) }
             step.next = [step.next, endpoints[index].queue.nextWake(now: now)].compactMap(\.self).min()
         }
@@ -375,6 +405,7 @@ struct DeliveryTable {
     // MARK: Figures
 
     var count: Int { deliveries.count }
+    var unroutableCount: Int { endpoints[unroutablePlace].queue.count }
     var awaitingCount: Int { awaited.count }
     /// The number of notifications in unanswered posts.
     var unansweredCount: Int { endpoints.reduce(0) { $0 + $1.queue.deliveriesInFlight.count(where: { _ in true }) } }

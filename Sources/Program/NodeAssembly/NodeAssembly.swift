@@ -173,6 +173,7 @@ package struct Server: Sendable {
         var cluster = configuration.cluster
         cluster?.settings = settings.sharedSettings(of: configuration.node.identity, gorushTimeout: gorush.map(\.timeout).max())
             .merging(Self.sharedSettings(of: configuration.addedOptions)) { $1 }
+            .merging(configuration.sharedEndpoints(gorush.map(\.rule))) { $1 }
         let others: [(any NodeProtocol)?] = [statusV01, session]
         let protocols: [any NodeProtocol] = [status] + others.compactMap(\.self) + spoken
         node = try NodeService(

@@ -1,5 +1,7 @@
 import RateLimits
 import Cluster
+import Core
+import Delivery
 import PushNode
 import StatusProtocol
 import StatusRules
@@ -22,6 +24,31 @@ enum SharedSettings {
     static func gorushTimeout(_ longest: Duration) -> [String: String] { ["--gorush-timeout": "\(longest.components.seconds) s"] }
 }
 
+extension ServerConfiguration {
+    /// Which notifications a node can post: a node without an endpoint for a device keeps the notifications of its partitions.
+    func sharedEndpoints(_ gorush: [EndpointRule]) -> [String: String] {
+        [
+            "--gorush": EndpointRule.summary(gorush), "--web-push": node.webPush.map { Limits.summary(Set($0.keys.map(\.bytes))) } ?? "off",
+            "--status-v0.1": statusV01 == nil ? "off" : "on", "--session-http": session == nil ? "off" : "on",
+        ]
+    }
+}
+
+extension EndpointRule {
+    /// Tells apart which notifications endpoints accept; their names and URLs may differ.
+    fileprivate static func summary(_ rules: [EndpointRule]) -> String {
+        guard !rules.allSatisfy(\.acceptsNothing) else { return "none" }
+        let accepted = rules.map { rule in
+            let lists: [[String]?] = [
+                rule.platforms?.map { String($0.rawValue) }, rule.apnTopics.map(Array.init), Array(rule.sandboxTopics),
+                rule.services?.map(\.rawValue),
+            ]
+            return lists.map { $0?.sorted().joined(separator: ",") ?? "all" }.joined(separator: " ")
+        }
+        return "\(rules.count) endpoints (\(Limits.digest(Array(accepted.joined(separator: "\n").utf8))))"
+    }
+}
+
 extension Limits {
     var sharedSettings: [String: String] {
         var shared = Dictionary(uniqueKeysWithValues: settings.map { ("--limit \($0.name)", $0.value) })
@@ -33,7 +60,10 @@ extension Limits {
     /// Tells two lists apart without naming keys.
     fileprivate static func summary(_ keys: Set<[UInt8]>) -> String {
         let sorted = keys.sorted { $0.lexicographicallyPrecedes($1) }.flatMap(\.self)
-        let digest = SHA256.hash(sorted).prefix(4).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        return keys.isEmpty ? "empty" : "\(keys.count) keys (\(digest))"
+        return keys.isEmpty ? "empty" : "\(keys.count) keys (\(digest(sorted)))"
+    }
+
+    fileprivate static func digest(_ bytes: [UInt8]) -> String {
+        SHA256.hash(bytes).prefix(4).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 }

@@ -25,4 +25,45 @@ struct DeliveryTableTests {
         // By the same request when it comes again, whose delivery may have ended long ago.
         #expect(lookedUp(at: 10) == [delivery])
     }
+
+    private mutating func add(_ id: Int64, to destination: Destination?, at second: Int64) {
+        let waiting = WaitingDelivery(
+            id: id, delivery: DeliveryID(hashing: [UInt8(id)]), device: DeviceID(ProtocolNumber(rawValue: 1), row: 7), expires: time(100))
+        let arrival = DeliveryTable.Arrival(waiting: waiting, destination: destination)
+        table.add([arrival], isAwaited: false, clock: time(second), now: time(second))
+    }
+
+    @Test("A delivery without an endpoint fails its request at once, is never posted, and expires")
+    mutating func unroutable() {
+        add(1, to: nil, at: 1)
+        #expect(table.unroutableCount == 1)
+        let awaited = AwaitedDeliveries([DeliveryID(hashing: [1])]) { _ in }
+        guard case .refused(let completed) = table.await(awaited, deadline: time(3), now: time(1)) else {
+            Issue.record("the request waits")
+            return
+        }
+        #expect(completed.outcomes == [DeliveryID(hashing: [1]): .failed])
+        let step = table.step(now: time(50))
+        #expect(step.actions.isEmpty)
+        #expect(step.next == time(100))
+        let last = table.step(now: time(100)).actions
+        #expect(last.map(\.action) == [.expire([1])])
+        #expect(last.map(\.endpoint) == [table.unroutablePlace])
+    }
+
+    @Test("When its device registers for an endpoint, a delivery without one is posted before later ones")
+    mutating func registeredAnew() {
+        add(1, to: nil, at: 1)
+        add(2, to: nil, at: 2)
+        add(3, to: .gorush(0), at: 3)
+        #expect(table.unroutableCount == 0)
+        guard case .post(let batch)? = table.step(now: time(3)).actions.first?.action else {
+            Issue.record("nothing is posted")
+            return
+        }
+        #expect(batch.deliveries == [1])
+        #expect(table.count == 3)
+        table.leave { _ in true }
+        #expect(table.count == 1)
+    }
 }

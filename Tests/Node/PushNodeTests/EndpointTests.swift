@@ -95,7 +95,7 @@ struct EndpointTests {
         }
     }
 
-    @Test("Waiting notifications for an app that no longer has an endpoint are dropped and counted")
+    @Test("Waiting notifications for an app without an endpoint stay in the outbox until there is one")
     func unroutable() async throws {
         apple.answer(.failed(retryAfter: nil))
         try await fixture.withNode(endpoints: endpoints()) { [self] node async throws in
@@ -104,9 +104,14 @@ struct EndpointTests {
         }
         apple.answer(.accepted)
         try await fixture.withNode(endpoints: endpoints(apps: ["app.new"])) { [self] node async throws in
-            try await node.wait { node.count(.notificationUnroutable) == 1 }
+            #expect(node.node.findings.first { $0.check == "outbox" }?.text.hasPrefix("1 notifications wait") == true)
             #expect(try await node.notify(phone) == .internalError)
+            #expect(node.node.findings.first { $0.check == "outbox" }?.text.hasPrefix("2 notifications wait") == true)
             #expect(apple.accepted.isEmpty)
+        }
+        try await fixture.withNode(endpoints: endpoints()) { [self] node async throws in
+            try await node.wait { apple.accepted.count == 2 }
+            #expect(node.node.findings.allSatisfy { $0.check != "outbox" })
         }
     }
 }

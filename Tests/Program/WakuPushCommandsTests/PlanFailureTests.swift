@@ -157,6 +157,8 @@ struct PlanFailureTests {
         expect(try await check("--gorush-ca", folder.path), 65, "certificates \(folder.path) can't be read: give --gorush-ca a PEM file")
         try "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n".write(toFile: file, atomically: true, encoding: .utf8)
         expect(try await check("--gorush-ca", file), 65, "certificates \(file) has no certificate in PEM format")
+        let webPush = try await check("--web-push", "--web-push-ca", file)
+        #expect(webPush.errors.contains("certificates \(file) has no certificate in PEM format: give --web-push-ca a PEM file"))
     }
 
     @Test func secretsThatAreMissing() async throws {

@@ -91,8 +91,9 @@ extension DeliveryTable {
 
     // MARK: Places
 
-    mutating func place(of destination: Destination, now: Timestamp) -> Int {
+    mutating func place(of destination: Destination?, now: Timestamp) -> Int {
         switch destination {
+        case nil: return unroutablePlace
         case .gorush(let index): return index
         case .webPush(let origin):
             if let place = origins.places[origin] { return place }
@@ -318,9 +319,9 @@ extension DeliveryTable {
 }
 
 extension DeliveryTable.Endpoint {
-    /// Whether nothing is posted now: the breaker is open, or the push service is paused.
+    /// Whether nothing is posted now: no endpoint takes the deliveries, the breaker is open, or the push service is paused.
     func isUnavailable(at now: Timestamp) -> Bool {
-        queue.breaker.isOpen(at: now) || origin?.standing.isPaused(at: now) ?? false
+        !canPost || queue.breaker.isOpen(at: now) || origin?.standing.isPaused(at: now) ?? false
     }
 }
 

@@ -26,7 +26,8 @@ extension NodeService {
                         key: endpoint.publicKey, waiting: delivery.webPushFigures?.waitingCount ?? 0,
                         unavailable: delivery.webPushFigures?.unavailableCount ?? 0, hasGorush: delivery.hasGorush)
                 },
-                NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
+                NodeChecks.unroutable(delivery.unroutableCount), NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)),
+                NodeChecks.openFiles(OpenFiles.now()),
                 NodeChecks.drain(isOn: base.drain.isOn),
             ].compactMap(\.self) + services.flatMap(\.findings)
     }

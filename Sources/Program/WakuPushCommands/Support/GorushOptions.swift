@@ -229,22 +229,7 @@ struct GorushSettings {
 
     private func trust() throws(CommandFailure) -> CurlConfiguration.Trust {
         guard let ca else { return .system }
-        guard let content = FileManager.default.contents(atPath: ca) else {
-            throw CommandFailure(.data, "certificates \(ca) can't be read: give --gorush-ca a PEM file")
-        }
-        guard Self.hasCertificate(String(decoding: content, as: UTF8.self)) else {
-            throw CommandFailure(.data, "certificates \(ca) has no certificate in PEM format: give --gorush-ca a PEM file")
-        }
-        return .file(path: ca)
-    }
-
-    /// Whether a text has a PEM block of a DER structure. libcurl reads the certificates themselves, at the first connection.
-    private static func hasCertificate(_ text: String) -> Bool {
-        guard let start = text.firstRange(of: "-----BEGIN CERTIFICATE-----"),
-            let end = text[start.upperBound...].firstRange(of: "-----END CERTIFICATE-----"),
-            let der = Data(base64Encoded: String(text[start.upperBound..<end.lowerBound]), options: .ignoreUnknownCharacters)
-        else { return false }
-        return der.first == 0x30 && der.count > 64
+        return try CertificateFile.trust(ca, option: "--gorush-ca")
     }
 
     private static func header(_ text: String, of name: String) throws(CommandFailure) -> (String, String) {

@@ -110,10 +110,7 @@ struct WebPushOptions: ParsableArguments {
 
     private func trust() throws(CommandFailure) -> CurlConfiguration.Trust {
         guard let authorities else { return .system }
-        guard FileManager.default.isReadableFile(atPath: authorities) else {
-            throw CommandFailure(.data, "certificates \(authorities) can't be read: give --web-push-ca a PEM file")
-        }
-        return .file(path: authorities)
+        return try CertificateFile.trust(authorities, option: "--web-push-ca")
     }
 }
 

@@ -180,6 +180,28 @@ struct V01ProtocolTests {
         }
     }
 
+    @Test("Waiting notifications stay while the protocol is off, and are posted once it is on again")
+    func waitsWhileOff() async throws {
+        let (account, ackKey) = (account(), randomBytes(32))
+        gorush.answer(.failed(retryAfter: nil))
+        try await withNode {
+            $0.answerDeadline = .milliseconds(50)
+        } _: { node, relay in
+            try await register(account, node, relay)
+            let failed = try await acknowledgement(of: request([account.entry()], ackKey: ackKey), under: ackKey, node, relay)
+            #expect(failed == .internalError)
+        }
+        gorush.answer(.accepted)
+        try await withNode(isOn: false) { node, _ in
+            #expect(node.node.findings.first { $0.check == "outbox" }?.text.hasPrefix("1 notifications wait") == true)
+        }
+        #expect(gorush.accepted.isEmpty)
+        try await withNode { node, _ in
+            try await node.wait { node.count(.notificationAccepted) == 1 }
+            #expect(gorush.accepted.count == 1)
+        }
+    }
+
     @Test("What gorush does not take in time is INTERNAL_ERROR, and a success once it was delivered")
     func gorushFails() async throws {
         let (account, ackKey) = (account(), randomBytes(32))
