@@ -62,6 +62,16 @@ struct DoctorFacts: Sendable {
     var daemon: NodeStatus?
     var pubsubTopics: [String]
     var relays: [Relay]
+    /// Whether messages come by gossip only: peers don't return one to its publisher.
+    var isGossipOnly: Bool {
+        !relays.isEmpty
+            && relays.allSatisfy { relay in
+                switch relay {
+                case .peer, .fleet: true
+                case .none, .loopback, .unreachable, .node: false
+                }
+            }
+    }
     var selfTest: SelfTest
     var gorushes: [AdminAPI.InspectedGorush]
     /// Whether this node serves `/feedback`.

@@ -11,7 +11,7 @@ extension NodeChecks {
     static func doctor(_ facts: DoctorFacts) -> [Finding] {
         [key(problem: facts.keyProblem), folder(facts.folder)] + [freeDisk(bytes: facts.freeBytes), files(facts)]
             + [database(facts.database)] + facts.protocols + [daemon(facts.daemon)] + cluster(facts.daemon)
-            + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts.daemon) + [selfTest(facts.selfTest)]
+            + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts) + [selfTest(facts)]
             + facts.gorushes.flatMap { gorush($0, facts) } + webPush(facts.daemon) + facts.webPush
             + clocks(facts)
     }
@@ -89,9 +89,11 @@ extension NodeChecks {
         (status?.findings ?? []).filter { clusterChecks.contains($0.check) }
     }
 
-    static func selfTest(_ test: DoctorFacts.SelfTest) -> Finding {
-        switch test {
+    private static func selfTest(_ facts: DoctorFacts) -> Finding {
+        switch facts.selfTest {
         case .seen(let milliseconds, let how): Finding("message", .ok, "to itself received after \(milliseconds) ms, \(how)")
+        case .notSeen where facts.isGossipOnly:
+            Finding("message", .ok, "to itself published; peers do not return a message to its publisher")
         case .notSeen(let how):
             Finding(
                 "message", .fail, "to itself not received within 5 s, \(how)",

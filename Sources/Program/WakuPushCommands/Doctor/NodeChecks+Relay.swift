@@ -114,11 +114,19 @@ extension NodeChecks {
     }
 
     /// The REST API does not expose the capacity of the message cache; gaps show that it is too small.
-    static func gaps(_ status: NodeStatus?) -> [Finding] {
-        guard let status, let count = status.counters[Counter.gapFound.name], count > 0 else { return [] }
+    static func gaps(_ facts: DoctorFacts) -> [Finding] {
+        guard let count = facts.daemon?.counters[Counter.gapFound.name], count > 0 else { return [] }
+        let text = "\(count) \(count == 1 ? "gap" : "gaps") since the start: messages may have been lost "
+        if facts.isGossipOnly {
+            return [
+                Finding(
+                    "cache", .warn, text + "while no peer delivered messages, and no peer's store has them",
+                    remedy: "connect the node to several peers, one of them with a store")
+            ]
+        }
         return [
             Finding(
-                "cache", .warn, "\(count) gaps since the start: messages may have been lost between two polls",
+                "cache", .warn, text + "between two polls",
                 remedy: "run the Waku node with --rest-relay-cache-capacity=10000, and let no other program poll it")
         ]
     }

@@ -133,6 +133,10 @@ struct NodeChecksTests {
         try expect("cache", .warn, "7 gaps") {
             $0.daemon = Self.status(counters: ["gap: messages may have been lost on a pubsub topic": 7])
         }
+        try expect("cache", .warn, "1 gap since the start: messages may have been lost while no peer delivered messages") {
+            $0.relays = [.peer(address: "/ip4/10.0.0.5/tcp/60000/p2p/16Uiu2HA", .connected(meshCount: 1))]
+            $0.daemon = Self.status(counters: ["gap: messages may have been lost on a pubsub topic": 1])
+        }
     }
 
     @Test func theRelay() throws {
@@ -175,6 +179,14 @@ struct NodeChecksTests {
 
     @Test func theMessage() throws {
         try expect("message", .fail, "not received within 5 s") { $0.selfTest = .notSeen(how: "by the running daemon") }
+        let peer = DoctorFacts.Relay.peer(address: "/ip4/10.0.0.5/tcp/60000/p2p/16Uiu2HA", .connected(meshCount: 1))
+        // Gossip does not return a message to its publisher.
+        let seen = NodeChecks.doctor(
+            facts {
+                $0.relays = [peer]
+                $0.selfTest = .notSeen(how: "by the running daemon")
+            })
+        #expect(seen.first { $0.check == "message" }?.verdict == .ok)
         try expect("message", .fail, "not published: no peers") { $0.selfTest = .notPublished("no peers") }
         try expect("message", .warn, "no store") { $0.selfTest = .notDone("there is no store") }
     }
