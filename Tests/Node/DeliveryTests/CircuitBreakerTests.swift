@@ -63,9 +63,9 @@ struct CircuitBreakerTests {
         breaker.failed(number, latest: number, suspects: suspects, at: now, using: &generator)
     }
 
-    @Test("A recipient whose notifications make gorush fail opens the breaker only after ten failures with nothing that worked")
+    @Test("A recipient whose notifications make gorush fail opens the breaker only after five failures with nothing that worked")
     mutating func oneSuspect() {
-        for count in 1...9 {
+        for count in 1...4 {
             fail([known(1)], at: start)
             #expect(breaker.state == .closed(failures: count))
         }
@@ -95,9 +95,9 @@ struct CircuitBreakerTests {
 
     @Test("Strangers count as one suspect: anybody can register many devices")
     mutating func strangersAreOneSuspect() {
-        for _ in 0..<5 { fail([.strangers], at: start) }
+        for _ in 0..<3 { fail([.strangers], at: start) }
         fail([known(1)], at: start)
-        #expect(breaker.state == .closed(failures: 6))
+        #expect(breaker.state == .closed(failures: 4))
     }
 
     @Test("A failure without suspects counts beside those with")

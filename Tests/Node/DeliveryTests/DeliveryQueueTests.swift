@@ -495,8 +495,8 @@ struct DeliveryQueueTests {
             }
         }
         #expect(queue.contains(1) && arrivals.count <= 1)
-        // Only on a node without other notifications the breaker opens: after ten failures in a row. Then the first other closes it.
-        #expect(longest <= (pause < .seconds(10) ? .milliseconds(300) : .seconds(5)))
+        // Only on a node without other notifications the breaker opens: after five failures in a row. Then the first other closes it.
+        #expect(longest <= (pause < .seconds(1) ? .milliseconds(300) : .seconds(5)))
     }
 
     @Test("While new notifications wait, at most every second post is of one that may have made gorush fail")

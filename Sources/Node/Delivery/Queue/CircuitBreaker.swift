@@ -21,8 +21,9 @@ package struct CircuitBreaker: Sendable {
     package struct Configuration: Sendable {
         /// The number of failures in a row that opens the breaker.
         package var failureLimit = 3
-        /// The number of failures in a row that opens the breaker even if a few suspects explain them: nothing has worked meanwhile.
-        package var suspectFailureLimit = 10
+        /// The number of failures in a row that opens the breaker even if a few suspects explain them: nothing has worked meanwhile. On a node with
+        /// a single notification it is reached after 4 s, so that a gorush that is down is reported soon.
+        package var suspectFailureLimit = 5
         /// The number of recipients to remember for which a post worked.
         package var recipientLimit = 0
         /// The maximum time between two failures in a row.
