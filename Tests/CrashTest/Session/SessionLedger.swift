@@ -154,7 +154,7 @@ struct SessionLedger {
                 continue
             }
             let key = NoticeKey(device: device, hash: received.hash)
-            check(received, key, sealedFor: attempt, at: signedAt, by: daemon)
+            check(received, key, sealedAt: signedAt, by: daemon)
             return key
         }
         breaks("\(name(device)): the notification is sealed with a key that it never had")
@@ -162,16 +162,20 @@ struct SessionLedger {
     }
 
     private mutating func check(
-        _ received: ReceivedNotification, _ key: NoticeKey, sealedFor attempt: Attempt, at signedAt: Int64, by daemon: Int
+        _ received: ReceivedNotification, _ key: NoticeKey, sealedAt signedAt: Int64, by daemon: Int
     ) {
         guard var notice = notices[key], let message = messages[key.hash], message.account == received.account else {
             return breaks("\(name(key)): posted, but nobody reported it")
         }
-        if received.namespace != Int(message.namespace) || !attempt.namespaces.contains(message.namespace) {
+        // What waits while its device subscribes again is sealed for the new key, with the content that the subscription before asked for.
+        let since = min(notice.firstFloor, signedAt)
+        let asked = devices[key.device].attempts.filter { (since...signedAt).contains($0.key) }.compactMap(\.value)
+        let wanted = asked.filter { $0.namespaces.contains(message.namespace) }
+        if received.namespace != Int(message.namespace) || wanted.isEmpty {
             breaks("\(name(key)): posted for a namespace that the device does not want")
+        } else if !wanted.contains(where: { received.data == Self.data(of: message, for: $0) }) {
+            breaks("\(name(key)): the data is not the message's")
         }
-        let isDataSent = attempt.wantsData && (message.data?.count ?? 0) <= NotificationPayload.maximumDataByteCount
-        if received.data != (isDataSent ? message.data.map { Array($0) } : nil) { breaks("\(name(key)): the data is not the message's") }
         if signedAt < notice.firstFloor { breaks("\(name(key)): sealed for request \(signedAt - epoch), which was replaced before") }
         let ends = daemons[daemon].ends
         if signedAt < max(notice.firstEnd, key.device < ends.count ? ends[key.device] : 0) {
@@ -185,6 +189,11 @@ struct SessionLedger {
         case .wrong(let complaint): breaks("\(name(key)): \(complaint)")
         }
         notices[key] = notice
+    }
+
+    private static func data(of message: NotifyMessage, for attempt: Attempt) -> [UInt8]? {
+        guard attempt.wantsData, let data = message.data, data.count <= NotificationPayload.maximumDataByteCount else { return nil }
+        return Array(data)
     }
 
     /// Records that gorush's reply is sent.
