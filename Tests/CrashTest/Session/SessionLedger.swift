@@ -120,7 +120,8 @@ struct SessionLedger {
         }
         figures.add(isSubscription ? .sessionSubscribed : .sessionUnsubscribed)
         devices[part.device].floor = max(devices[part.device].floor, part.signedAt)
-        if !isSubscription { devices[part.device].lastEnd = max(devices[part.device].lastEnd, part.signedAt) }
+        // Where nothing was stored nothing is remembered: a subscription that was lost with a killed daemon may still be taken.
+        if answer == .removed(true) { devices[part.device].lastEnd = max(devices[part.device].lastEnd, part.signedAt) }
     }
 
     // MARK: Messages
