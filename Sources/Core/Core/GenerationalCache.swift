@@ -5,10 +5,13 @@
 ///
 /// Entries are in two generations of at most `capacity` keys. When the young generation is full, it becomes the old one, and the old one is
 /// dropped. So the last `capacity` keys that were set are always found, and at most twice as many entries are kept.
+///
+/// Keys are kept as 64-bit hashes, seeded anew in each process: most are used once, and a public key or a digest takes ten times as much memory. Of a
+/// million keys, two have the same hash with a probability below 10⁻⁷, and nobody outside the process can choose them.
 public struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let capacity: Int
-    @usableFromInline var young: [Key: Value] = [:]
-    @usableFromInline var old: [Key: Value] = [:]
+    @usableFromInline var young: [Int: Value] = [:]
+    @usableFromInline var old: [Int: Value] = [:]
 
     /// - Parameter capacity: Keys per generation, at least 1.
     @inlinable
@@ -22,20 +25,23 @@ public struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Send
     /// Whether there is a value of the key. Does not make the entry younger.
     @inlinable
     public func contains(_ key: Key) -> Bool {
-        young.index(forKey: key) != nil || old.index(forKey: key) != nil
+        let hash = key.hashValue
+        return young.index(forKey: hash) != nil || old.index(forKey: hash) != nil
     }
 
     /// Reading does not make an entry younger.
     @inlinable
     public func value(of key: Key) -> Value? {
-        young[key] ?? old[key]
+        let hash = key.hashValue
+        return young[hash] ?? old[hash]
     }
 
     /// Reads an entry and makes it young, so that entries in use stay.
     @inlinable
     public mutating func refreshedValue(of key: Key) -> Value? {
-        if let value = young[key] { return value }
-        guard let value = old[key] else { return nil }
+        let hash = key.hashValue
+        if let value = young[hash] { return value }
+        guard let value = old[hash] else { return nil }
         set(value, of: key)
         return value
     }
@@ -43,8 +49,9 @@ public struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Send
     /// Sets a value and makes the entry young. When the young generation is full, the old one is dropped.
     @inlinable
     public mutating func set(_ value: Value, of key: Key) {
-        if young.count >= capacity, young.index(forKey: key) == nil { endGeneration() }
-        young[key] = value
+        let hash = key.hashValue
+        if young.count >= capacity, young.index(forKey: hash) == nil { endGeneration() }
+        young[hash] = value
     }
 
     /// Makes the young generation the old one, and drops the old one. Called at intervals, it drops the entries that are not in use.
@@ -56,8 +63,9 @@ public struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Send
     /// Removes the key from both generations.
     @inlinable
     public mutating func remove(_ key: Key) {
-        young[key] = nil
-        old[key] = nil
+        let hash = key.hashValue
+        young[hash] = nil
+        old[hash] = nil
     }
 
     /// Removes all entries and releases their memory.

@@ -3,8 +3,7 @@ package import Core
 /// A token bucket for each key. Time is an input.
 ///
 /// Stores for each bucket only the time at which it is full again (generic cell rate algorithm). Unknown keys have a full bucket.
-/// Bounded to two generations of `capacity` keys each (`GenerationalCache`): a sender with more keys than that is not limited per key. Keys are kept as
-/// 64-bit hashes, seeded anew in each process: most senders use a key once, and a stored public key takes ten times as much memory.
+/// Bounded to two generations of `capacity` keys each (`GenerationalCache`): a sender with more keys than that is not limited per key.
 package struct RateLimiter<Key: Hashable & Sendable>: Sendable {
     /// Callers read the clock before they get the lock, so times may arrive out of order. A time that is older than the last one by more than this
     /// means that the clock was set back.
@@ -14,7 +13,7 @@ package struct RateLimiter<Key: Hashable & Sendable>: Sendable {
     private let depth: Int64
     private let burst: Int
     /// The time at which a bucket is full again.
-    private var fullTimes: GenerationalCache<Int, Timestamp>
+    private var fullTimes: GenerationalCache<Key, Timestamp>
     private var latest = Timestamp(rawValue: .min)
 
     package init(_ limit: RateLimit, capacity: Int = 50_000) {
@@ -28,24 +27,23 @@ package struct RateLimiter<Key: Hashable & Sendable>: Sendable {
     /// bucket.
     package mutating func admits(_ key: Key, cost: Int = 1, at time: Timestamp) -> Bool {
         if time > latest || latest.since(time) > Self.greatestDelay { latest = time }
-        let (now, hash) = (latest, key.hashValue)
-        var full = max(fullTimes.value(of: hash) ?? now, now)
+        let now = latest
+        var full = max(fullTimes.value(of: key) ?? now, now)
         // After a step back of the clock the wait is limited to the refill of a whole bucket.
         if full.since(now).nanoseconds > depth { full = now }
         // At most the depth, so the sum can't overflow.
         let next = full + .nanoseconds(cost == 1 ? interval : min(Int64(min(cost, burst)) * interval, depth))
         guard next.since(now).nanoseconds <= depth else { return false }
-        fullTimes.set(next, of: hash)
+        fullTimes.set(next, of: key)
         return true
     }
 
     /// Takes `cost` tokens that another node has admitted, even if the bucket has fewer.
     package mutating func note(_ key: Key, cost: Int, at time: Timestamp) {
         latest = max(latest, time)
-        let hash = key.hashValue
-        let full = max(fullTimes.value(of: hash) ?? latest, latest)
+        let full = max(fullTimes.value(of: key) ?? latest, latest)
         let left = max(.zero, .nanoseconds(depth) - full.since(latest))
-        fullTimes.set(full + min(.nanoseconds(Int64(min(max(cost, 0), burst)) * interval), left), of: hash)
+        fullTimes.set(full + min(.nanoseconds(Int64(min(max(cost, 0), burst)) * interval), left), of: key)
     }
 
     /// Number of stored keys.

@@ -4,9 +4,9 @@ import Waku
 
 /// The hashes of messages that were handled already: relays deliver messages more than once, and return messages that were published through them.
 ///
-/// Bounded: at least the last `capacity` hashes are kept, at most twice as many, each as a 64-bit hash that is seeded anew in each process.
+/// Bounded: at least the last `capacity` hashes are kept, at most twice as many.
 final class SeenMessages: Sendable {
-    private let hashes: Mutex<GenerationalCache<Int, Void>>
+    private let hashes: Mutex<GenerationalCache<MessageHash, Void>>
 
     init(capacity: Int = 100_000) {
         hashes = Mutex(GenerationalCache(capacity: capacity))
@@ -14,6 +14,6 @@ final class SeenMessages: Sendable {
 
     /// - Returns: false if it was present already.
     func insert(_ hash: MessageHash) -> Bool {
-        hashes.withLock { $0.insert(hash.hashValue) }
+        hashes.withLock { $0.insert(hash) }
     }
 }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The latest rows of subscriptions whose first delivery was noted, so that further deliveries write nothing.
 final class DeliveredRows: Sendable {
-    /// About 50 bytes per entry; at most twice as many entries are kept.
+    /// About 20 bytes per entry; at most twice as many entries are kept.
     private static let capacity = 100_000
 
     private let rows = Mutex(GenerationalCache<Int64, Void>(capacity: capacity))

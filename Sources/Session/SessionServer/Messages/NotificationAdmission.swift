@@ -6,7 +6,7 @@ import Synchronization
 /// Applies the rate limit of a device to its notifications. An admitted notification counts once, even if the store decides on it several
 /// times: when rows have changed since they were read, after a failure, and for each storage server that reports the message.
 final class NotificationAdmission: Sendable {
-    /// About 100 bytes per entry; at most twice as many entries are kept.
+    /// About 20 bytes per entry; at most twice as many entries are kept.
     private static let capacity = 20_000
 
     private let limits: SessionLimits

@@ -4,7 +4,7 @@ import Synchronization
 /// A cache of the latest durable deliveries. The other servers of a swarm report the same message within seconds; a delivery in this cache is
 /// neither looked up nor encrypted again. A delivery that is not in the cache may still have been made: the store decides.
 final class RecentDeliveries: Sendable {
-    /// About 200 bytes per entry; at most twice as many entries are kept.
+    /// About 30 bytes per entry; at most twice as many entries are kept.
     private static let capacity = 20_000
 
     private let made = Mutex(GenerationalCache<DeliveryID, Timestamp>(capacity: capacity))
