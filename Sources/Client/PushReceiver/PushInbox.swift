@@ -74,7 +74,7 @@ public struct PushInbox: Sendable {
     public enum Outcome: Sendable {
         case received(ReceivedNotification)
         /// A message with the same id was received before.
-        case repeated
+        case repeated(ReceivedNotification)
         case refused(Refusal)
     }
 
@@ -132,8 +132,13 @@ public struct PushInbox: Sendable {
         if let key = subscription.vapidKey { try check(request.authorization, key, of: subscription, at: now) }
         guard let content = try? subscription.open(body) else { throw .notDecrypted }
         let notification = ReceivedNotification(content, subscription: token)
-        if let fields = notification.fields, !received.insert("\(token)/\(fields.protocolName)/\(fields.id)") { return .repeated }
+        if let id = notification.id, !received.insert(id) { return .repeated(notification) }
         return .received(notification)
+    }
+
+    /// Makes the next message with the same id a received one: call it for a notification that could not be stored, and refuse its request.
+    public mutating func forget(_ notification: ReceivedNotification) {
+        if let id = notification.id { received.remove(id) }
     }
 
     private mutating func check(

@@ -15,6 +15,9 @@ public struct ReceivedNotification: Sendable {
         fields = (try? JSONDecoder().decode(Fields.self, from: Data(content))).flatMap { $0.version == 1 ? $0 : nil }
     }
 
+    /// The same when a notification arrives again, and different for each subscription and protocol; nil if there are no ``fields``.
+    package var id: String? { fields.map { "\(subscription)/\($0.protocolName)/\($0.id)" } }
+
     /// The members of a notification for a device of Status or Session. Byte strings are hexadecimal with `0x` (Status) or base64 (Session), as in
     /// the message.
     public struct Fields: Hashable, Sendable, Codable {

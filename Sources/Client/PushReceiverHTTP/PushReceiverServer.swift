@@ -17,18 +17,19 @@ public struct PushReceiverServer: Sendable {
     }
 
     private let listener: HTTPListener
-    private let inbox: InboxBox
+    private let reception: Reception
     private let bodyByteLimit: Int
-    private let handle: @Sendable (Event) async -> Void
+    private let handle: @Sendable (Event) async throws -> Void
 
     /// - Parameters:
     ///   - port: 0 for any free port.
     ///   - certificate: with its key, PEM; nil for plain HTTP behind a proxy.
-    ///   - handle: receives the result of each request; called concurrently.
+    ///   - handle: receives the result of each request; called concurrently. If it throws for a notification, the answer is 503, and the server
+    ///     that sent it tries again.
     /// - Returns: nil for a certificate that is not valid.
     public init?(
         _ inbox: PushInbox, host: String, port: Int, certificate: (chain: [UInt8], key: [UInt8])?,
-        limits: PushInbox.Limits = PushInbox.Limits(), handle: @escaping @Sendable (Event) async -> Void
+        limits: PushInbox.Limits = PushInbox.Limits(), handle: @escaping @Sendable (Event) async throws -> Void
     ) {
         var identity: TLSIdentity?
         if let certificate {
@@ -39,19 +40,19 @@ public struct PushReceiverServer: Sendable {
         listener = HTTPListener(
             .hostname(host, port: port), limits: HTTPLimits(.status), hosts: nil, tls: identity,
             logger: Logger(label: "push receiver") { _ in SwiftLogNoOpLogHandler() })
-        self.inbox = InboxBox(inbox)
+        reception = Reception(inbox)
         bodyByteLimit = limits.bodyByteCount
         self.handle = handle
     }
 
     /// Receives for another subscription, too.
     public func add(_ subscription: ReceiverSubscription) {
-        inbox.state.withLock { $0.add(subscription) }
+        reception.state.withLock { $0.inbox.add(subscription) }
     }
 
     /// Ends a subscription: see `PushInbox.remove(_:)`.
     public func remove(_ subscription: ReceiverSubscription) {
-        inbox.state.withLock { $0.remove(subscription) }
+        reception.state.withLock { $0.inbox.remove(subscription) }
     }
 
     /// Serves until the task is cancelled.
@@ -75,14 +76,20 @@ public struct PushReceiverServer: Sendable {
             // Throws for a body that is longer without saying so, and for one that breaks off.
             pushed.body = (try? await request.body.collect(upTo: bodyByteLimit)).map { Array($0.readableBytesView) }
         }
-        switch inbox.state.withLock({ $0.receive(pushed, at: .now()) }) {
+        switch reception.begin(pushed, at: .now()) {
         case .received(let notification):
-            await handle(.received(notification))
+            do {
+                try await handle(.received(notification))
+            } catch {
+                reception.end(notification, isStored: false)
+                return Self.unavailable
+            }
+            reception.end(notification, isStored: true)
             return Self.created
-        case .repeated:
-            return Self.created
+        case .repeated(let notification):
+            return reception.isUnderWay(notification) ? Self.unavailable : Self.created
         case .refused(let refusal):
-            await handle(.refused(refusal))
+            try? await handle(.refused(refusal))
             var response = Response(status: HTTPResponse.Status(code: refusal.status))
             if case .tooMany(let seconds) = refusal { response.headers[.retryAfter] = "\(seconds)" }
             return response
@@ -96,13 +103,40 @@ public struct PushReceiverServer: Sendable {
         return response
     }
 
+    /// The message is not stored, or not yet.
+    private static var unavailable: Response {
+        Response(status: .serviceUnavailable, headers: [.retryAfter: "1"])
+    }
+
     private static let ttl = HTTPField.Name("TTL")
 }
 
-private final class InboxBox: Sendable {
-    let state: Mutex<PushInbox>
+/// The inbox, and the notifications that the handler has not finished.
+private final class Reception: Sendable {
+    let state: Mutex<(inbox: PushInbox, underWay: Set<String>)>
 
     init(_ inbox: PushInbox) {
-        state = Mutex(inbox)
+        state = Mutex((inbox, []))
+    }
+
+    func begin(_ request: PushInbox.Request, at now: Timestamp) -> PushInbox.Outcome {
+        state.withLock { state in
+            let outcome = state.inbox.receive(request, at: now)
+            if case .received(let notification) = outcome, let id = notification.id { state.underWay.insert(id) }
+            return outcome
+        }
+    }
+
+    func end(_ notification: ReceivedNotification, isStored: Bool) {
+        guard let id = notification.id else { return }
+        state.withLock { state in
+            state.underWay.remove(id)
+            if !isStored { state.inbox.forget(notification) }
+        }
+    }
+
+    func isUnderWay(_ notification: ReceivedNotification) -> Bool {
+        guard let id = notification.id else { return false }
+        return state.withLock { $0.underWay.contains(id) }
     }
 }

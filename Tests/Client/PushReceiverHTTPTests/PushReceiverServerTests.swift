@@ -39,6 +39,7 @@ struct PushReceiverServerTests {
 
     private func withServer(
         tls: Bool = true, limits: PushInbox.Limits = PushInbox.Limits(),
+        handle: (@Sendable (PushReceiverServer.Event) async throws -> Void)? = nil,
         _ body: (_ own: ReceiverSubscription, _ server: PushReceiverServer, _ port: UInt16) async throws -> Void
     ) async throws {
         let port = try freePort()
@@ -47,7 +48,7 @@ struct PushReceiverServerTests {
         let server = try #require(
             PushReceiverServer(
                 PushInbox([own], limits: limits), host: "127.0.0.1", port: Int(port), certificate: tls ? chain : nil, limits: limits,
-                handle: events.add))
+                handle: handle ?? events.add))
         let (ready, isReady) = AsyncStream.makeStream(of: Int.self)
         let running = Task { try await server.run { isReady.yield($0) } }
         for await _ in ready { break }
@@ -97,6 +98,28 @@ struct PushReceiverServerTests {
                 }
             }
             #expect(Set(events.received) == Set((0..<100).map { Array("\($0)".utf8) }) && events.received.count == 100)
+        }
+    }
+
+    @Test("What the handler could not store, and a repetition while it is at work, is refused; the next message with this id is received")
+    func notStored() async throws {
+        let (arrivals, arrived) = AsyncStream.makeStream(of: CheckedContinuation<Void, any Error>.self)
+        let handle = { @Sendable (_: PushReceiverServer.Event) in
+            try await withCheckedThrowingContinuation { arrived.yield($0) }
+        }
+        try await withServer(handle: handle) { own, _, _ in
+            let node = node
+            let message = message(own.subscription, Array(#"{"v":1,"protocol":"status","id":"1"}"#.utf8))
+            var waiting = arrivals.makeAsyncIterator()
+            let first = Task { await node.post(message) }
+            let handled = try #require(await waiting.next())
+            #expect(await node.post(message).status == 503)
+            handled.resume(throwing: CancellationError())
+            #expect(await first.value.status == 503)
+            let again = Task { await node.post(message) }
+            try #require(await waiting.next()).resume()
+            #expect(await again.value.status == 201)
+            #expect(await node.post(message).status == 201)
         }
     }
 

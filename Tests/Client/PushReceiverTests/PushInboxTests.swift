@@ -66,6 +66,19 @@ final class PushInboxTests {
         }
     }
 
+    @Test("A message that was forgotten is received again")
+    func forgotten() throws {
+        guard case .received(let notification) = inbox.receive(try request(), at: now) else {
+            Issue.record("not received")
+            return
+        }
+        inbox.forget(notification)
+        guard case .received = inbox.receive(try request(), at: now) else {
+            Issue.record("a message that was not stored counts as received")
+            return
+        }
+    }
+
     @Test("Content that is not waku-push's is received, without fields")
     func foreignContent() throws {
         var request = try request()

@@ -89,6 +89,26 @@ struct ListenTests {
             "client", "notify", "--relay", daemon.relayURL, "--timeout", "60s", "--server", server.publicKey, "--registrant", bob.publicKey)
     }
 
+    /// A kill between two files leaves such folders.
+    @Test func anUnfinishedFolderIsMadeWholeAtTheNextStart() async throws {
+        let vapid = try await run("identity", "new-vapid", "--out", vapidFile, "--public-key").output.trimmingCharacters(in: .newlines)
+        #expect(try await prepare(vapid).status == 0)
+        let files = FileManager.default
+        let registered = try #require(files.contents(atPath: desktop + "/subscription.json"))
+        let certificate = try #require(files.contents(atPath: desktop + "/certificate.pem"))
+        #expect(try await prepare(vapid).status == 0)
+        #expect(files.contents(atPath: desktop + "/certificate.pem") == certificate)
+        try Data("{}".utf8).write(to: URL(filePath: desktop + "/subscription.json"))
+        #expect(try await prepare(vapid).status == 0)
+        #expect(files.contents(atPath: desktop + "/subscription.json") == registered)
+        try files.removeItem(atPath: desktop + "/subscription.json")
+        try files.removeItem(atPath: desktop + "/authority.pem")
+        #expect(try await prepare(vapid).status == 0)
+        #expect(files.contents(atPath: desktop + "/subscription.json") == registered)
+        #expect(files.fileExists(atPath: desktop + "/authority.pem"))
+        #expect(files.contents(atPath: desktop + "/certificate.pem") != certificate)
+    }
+
     @Test func receivesNotificationsOfANodeWithoutGorush() async throws {
         let vapid = try await run("identity", "new-vapid", "--out", vapidFile, "--public-key").output.trimmingCharacters(in: .newlines)
         let prepared = try await prepare(vapid, "--json")

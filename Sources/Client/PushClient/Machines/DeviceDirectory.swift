@@ -65,8 +65,11 @@ extension DeviceDirectory {
     /// Registrants for which the look-up of the latest advertisement ended in this run, with or without a result.
     var lookUpsEnded: Set<PublicKey> { book.lookUpsEnded }
 
-    /// Begins a run.
-    mutating func resetLookUps() { book.lookUpsEnded = [] }
+    /// Begins a run. A registrant of whom nothing was found may have advertised since.
+    mutating func resetLookUps() {
+        book.lookUpsEnded = []
+        for registrant in watched where rows(of: registrant).isEmpty { book.update(registrant) { $0.wasLookedUp = false } }
+    }
 
     /// - Parameter isNew: Whether the registrant was not watched before.
     /// - Returns: Whether a look-up is to begin: not after a successful one, and not while one is under way.

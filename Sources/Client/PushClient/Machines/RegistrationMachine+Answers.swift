@@ -106,8 +106,9 @@ extension RegistrationMachine {
         _ server: PublicKey, row: (version: UInt64, grant: [UInt8])?, _ own: OwnRecord, at now: Timestamp, jitter: inout Jitter
     ) {
         guard let record = servers[server], var attempt = record.attempt, case .checking = attempt.state else { return }
-        if let row, !attempt.isUnregistration, row.version == attempt.version, row.grant == attempt.grant {
-            // The server had accepted the registration, and its answer was lost.
+        if let row, attempt.tries > 0, !attempt.isUnregistration, row.version == attempt.version, row.grant == attempt.grant {
+            // The server had accepted an earlier try, and its answer was lost. On the first try it has another registration of this version, as of
+            // a client that was restored from a backup: the grant does not depend on the settings.
             succeeded(server, attempt)
             return reconcile(server, own)
         }

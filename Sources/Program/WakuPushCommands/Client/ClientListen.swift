@@ -1,6 +1,7 @@
 import NIOSupport
 import ArgumentParser
 import Core
+import Dispatch
 import Foundation
 import NodeAPI
 import PushReceiver
@@ -116,7 +117,7 @@ extension Client {
             let address = listen.address
             guard
                 let server = PushReceiverServer(
-                    inbox, host: address.host, port: address.port, certificate: certificate, handle: { printed.print($0) })
+                    inbox, host: address.host, port: address.port, certificate: certificate, handle: { try await printed.print($0) })
             else { throw CommandFailure(.data, "the certificate in \(folder) can't be used: delete certificate.pem, and start again") }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
@@ -134,6 +135,7 @@ extension Client {
                     for await _ in ends {}
                 }
                 try await group.next()
+                printed.stop()
                 // The server finishes the responses in progress.
                 group.cancelAll()
                 try await group.waitForAll()
@@ -149,12 +151,22 @@ extension ReceiverSubscription {
     }
 }
 
-/// Prints events whole, one after the other, and counts notifications.
+/// Prints events whole, one after the other, and counts notifications. A reader that takes nothing blocks only the printer's own thread.
 private final class EventPrinter: Sendable {
+    private struct State {
+        var count = 0
+        /// The events that are not printed yet, by their numbers.
+        var waiting: [Int: CheckedContinuation<Void, any Error>] = [:]
+        var lastNumber = 0
+        var isStopped = false
+    }
+
     private let asJSON: Bool
     private let limit: Int?
     private let reachedLimit: @Sendable () -> Void
-    private let count = Mutex(0)
+    private let invocation = Invocation.current
+    private let thread = DispatchQueue(label: "client listen")
+    private let state = Mutex(State())
 
     init(asJSON: Bool, limit: Int?, reachedLimit: @escaping @Sendable () -> Void) {
         self.asJSON = asJSON
@@ -162,18 +174,48 @@ private final class EventPrinter: Sendable {
         self.reachedLimit = reachedLimit
     }
 
-    func print(_ event: PushReceiverServer.Event) {
-        let isLast = count.withLock { count in
-            switch event {
-            // Strangers can ask for any path.
-            case .refused(.unknownPath): return false
-            case .refused(let refusal): ReceiverEventLine.refused(refusal).print(asJSON: asJSON)
-            case .received(let notification):
-                ReceiverEventLine.notification(notification, at: Date()).print(asJSON: asJSON)
-                count += 1
+    /// Returns once the event is printed.
+    ///
+    /// - Throws: `CancellationError` if the printer stopped before.
+    func print(_ event: PushReceiverServer.Event) async throws {
+        switch event {
+        // Strangers can ask for any path.
+        case .refused(.unknownPath): return
+        case .refused(let refusal): try await print(ReceiverEventLine.refused(refusal))
+        case .received(let notification):
+            try await print(ReceiverEventLine.notification(notification, at: Date()))
+            let count = state.withLock { state in
+                state.count += 1
+                return state.count
             }
-            return count == limit
+            if count == limit { reachedLimit() }
         }
-        if isLast { reachedLimit() }
+    }
+
+    private func print(_ line: ReceiverEventLine) async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            let number = state.withLock { state -> Int? in
+                guard !state.isStopped else { return nil }
+                state.lastNumber += 1
+                state.waiting[state.lastNumber] = continuation
+                return state.lastNumber
+            }
+            guard let number else { return continuation.resume(throwing: CancellationError()) }
+            thread.async { [self] in
+                guard state.withLock({ $0.waiting[number] != nil }) else { return }
+                Invocation.$current.withValue(invocation) { line.print(asJSON: asJSON) }
+                state.withLock { $0.waiting.removeValue(forKey: number) }?.resume()
+            }
+        }
+    }
+
+    /// Ends the waits for a reader that takes nothing: their requests are refused, and repeated later.
+    func stop() {
+        let waiting = state.withLock { state in
+            state.isStopped = true
+            defer { state.waiting = [:] }
+            return state.waiting
+        }
+        for continuation in waiting.values { continuation.resume(throwing: CancellationError()) }
     }
 }

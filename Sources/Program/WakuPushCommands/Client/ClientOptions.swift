@@ -30,15 +30,14 @@ struct ClientOptions: ParsableArguments {
 
     var topic: PubsubTopic { PubsubTopic(rawValue: pubsubTopic) }
 
-    /// - Parameter lookBack: The maximum age of messages fetched from a node's store, for late answers to a client that was offline.
     /// - Throws: ``CommandFailure``, `NwakuRelayError`
-    func makeRelays(lookBack: Duration) throws -> ClientRelays {
+    func makeRelays() throws -> ClientRelays {
         let names = relays.isEmpty && network.fleet.isEmpty ? [Self.defaultRelay] : relays
         let targets = try RelayTargets(names, network)
         guard targets.hasPeers || !targets.isFilterClient else {
             throw CommandFailure(.usage, "--attach filter is for a --relay that is a multiaddr, or a --fleet")
         }
-        return try ClientRelays(targets, topic: topic, names: names + network.fleet, lookBack: lookBack)
+        return try ClientRelays(targets, topic: topic, names: names + network.fleet)
     }
 }
 
@@ -49,8 +48,12 @@ struct ClientRelays: Sendable {
     private let isFilterClient: Bool
     private let names: [String]
 
+    /// The maximum age of messages that are fetched from a node's store: registrations are repeated with growing pauses, so that answers to earlier ones
+    /// are still useful, and the clock of this machine may be ahead of the servers'.
+    private static let lookBack = Duration.seconds(600)
+
     /// Does not connect yet.
-    fileprivate init(_ targets: RelayTargets, topic: PubsubTopic, names: [String], lookBack: Duration) throws {
+    fileprivate init(_ targets: RelayTargets, topic: PubsubTopic, names: [String]) throws {
         let logger = Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: .warning) }
         self.names = names
         isFilterClient = targets.isFilterClient
@@ -66,7 +69,7 @@ struct ClientRelays: Sendable {
         let client = CurlClient()
         let watches = targets.urls.map { url in
             NwakuStoreWatch(
-                configuration: NwakuStoreWatch.Configuration(address: url, pubsubTopics: [topic], startTime: .now() - lookBack),
+                configuration: NwakuStoreWatch.Configuration(address: url, pubsubTopics: [topic], startTime: .now() - Self.lookBack),
                 client: client, logger: logger)
         }
         all = (libp2p.map { [$0] } ?? []) + watches

@@ -9,7 +9,7 @@ extension ClientOptions {
     func withClient<R: Sendable>(
         _ identity: PrivateKey, _ body: @Sendable @escaping (StatusPushClient) async throws -> R
     ) async throws -> R {
-        let relays = try makeRelays(lookBack: .seconds(2))
+        let relays = try makeRelays()
         let client = StatusPushClient(identity: identity, relay: relays.relay, pubsubTopic: topic)
         return try await running(client, on: relays) {
             try await relays.waitUntilAttached(timeout: timeout.duration)

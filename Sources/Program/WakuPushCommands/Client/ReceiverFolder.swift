@@ -47,6 +47,10 @@ struct ReceiverFolder {
         guard let subscription = ReceiverSubscription(json: content) else {
             throw CommandFailure(.data, "receiver key file \(keyFile) is damaged: make a new subscription with --renew")
         }
+        // Missing or of the former subscription after a kill.
+        if FileManager.default.contents(atPath: subscriptionFile).map(Array.init) != subscription.subscription.json {
+            try writeRegistered(subscription)
+        }
         return subscription
     }
 
@@ -63,6 +67,10 @@ struct ReceiverFolder {
             try write(removed.joined(separator: "\n"), to: removedFile)
         }
         try write(String(decoding: subscription.json, as: UTF8.self), to: keyFile)
+        try writeRegistered(subscription)
+    }
+
+    private func writeRegistered(_ subscription: ReceiverSubscription) throws(CommandFailure) {
         try write(String(decoding: subscription.subscription.json, as: UTF8.self), to: subscriptionFile)
     }
 
@@ -71,7 +79,7 @@ struct ReceiverFolder {
     ///
     /// - Parameter hosts: names and addresses of the listener.
     func certificate(for hosts: [String]) throws(CommandFailure) -> (chain: [UInt8], key: [UInt8]) {
-        if FileManager.default.fileExists(atPath: certificateFile), FileManager.default.fileExists(atPath: certificateKeyFile) {
+        if [certificateFile, certificateKeyFile, authorityFile].allSatisfy(FileManager.default.fileExists) {
             let chain = try read("certificate", certificateFile)
             let key = try read("key file", certificateKeyFile)
             if let identity = TLSIdentity(certificate: chain, key: key), identity.daysLeft >= Self.daysBeforeRenewal,
@@ -83,9 +91,10 @@ struct ReceiverFolder {
         guard let made = TrialCertificate(hosts: hosts) else {
             throw CommandFailure(.usage, "no certificate can be made for \(hosts.joined(separator: ", "))")
         }
-        try write(made.certificate, to: certificateFile)
-        try write(made.key, to: certificateKeyFile)
+        // The certificate is the last: after a kill in between, all of them are made again.
         try write(made.authority, to: authorityFile, mode: 0o644)
+        try write(made.key, to: certificateKeyFile)
+        try write(made.certificate, to: certificateFile)
         return (Array(made.certificate.utf8), Array(made.key.utf8))
     }
 

@@ -86,8 +86,7 @@ struct RunningClient<Client: RunnableClient>: Sendable {
     static func run<R: Sendable>(
         _ folder: ClientFolder, _ options: ClientOptions, body: @Sendable @escaping (RunningClient) async throws -> R
     ) async throws -> R {
-        // Registrations are repeated with growing pauses; answers to the last ones are still useful.
-        let relays = try options.makeRelays(lookBack: .seconds(600))
+        let relays = try options.makeRelays()
         let client = try await folder.open(as: Client.self, relays.all, topic: options.topic)
         return try await RunningClient(client: client, relays: relays).run(options, body)
     }
@@ -98,7 +97,7 @@ struct RunningClient<Client: RunnableClient>: Sendable {
     static func run<R: Sendable>(
         forgetting identity: PrivateKey, _ options: ClientOptions, body: @Sendable @escaping (RunningClient) async throws -> R
     ) async throws -> R {
-        let relays = try options.makeRelays(lookBack: .seconds(2))
+        let relays = try options.makeRelays()
         let client: Client
         do throws(ClientStoreError) {
             client = try await Client.open(identity: identity, relays: relays.all, store: MemoryClientStore(), topic: options.topic)

@@ -82,6 +82,19 @@ import WakuCrypto
         #expect(bench.publishAll().lookUps.count == 1)
     }
 
+    /// The registrant may have advertised since the look-up that found nothing.
+    @Test(arguments: [true, false]) func aLookUpThatFoundNothingIsRepeatedAfterAStart(isFound: Bool) {
+        var bench = watching()
+        if isFound { hear(&bench, [friend.row(at: server)]) }
+        bench.take(bench.machine.lookUpEnded([friend.key], isDone: true, at: bench.now))
+        #expect(bench.machine.isServerless(friend.key) == !isFound)
+        bench.restart()
+        #expect(bench.actions.lookUps == [[friend.key]])
+        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        #expect(!bench.machine.isServerless(friend.key))
+        #expect(bench.machine.directory.lookUpsEnded.contains(friend.key) == isFound)
+    }
+
     @Test func advertisedRowsAreTaken() {
         var bench = watching()
         hear(&bench, [friend.row(at: server)])

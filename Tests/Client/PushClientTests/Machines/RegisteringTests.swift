@@ -159,9 +159,15 @@ import WakuCrypto
 
     // MARK: VERSION_MISMATCH
 
-    private func mismatched(_ bench: inout MachineBench) throws -> (sent: SentRegistration, query: SentQuery) {
+    private func mismatched(
+        _ bench: inout MachineBench, isRepeated: Bool = false
+    ) throws -> (sent: SentRegistration, query: SentQuery) {
         bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
         let sent = try #require(bench.publishAll().registrations.first)
+        if isRepeated {
+            bench.pass(.seconds(60))
+            #expect(bench.publishAll().registrations == [sent])
+        }
         bench.answer(sent, .versionMismatch)
         return (sent, try #require(bench.publishAll().queries.first))
     }
@@ -203,12 +209,25 @@ import WakuCrypto
 
     @Test func versionMismatchOfARepetitionIsSuccessWhenTheQueryShowsThisVersionAndGrant() throws {
         var bench = MachineBench()
-        let (sent, query) = try mismatched(&bench)
+        let (sent, query) = try mismatched(&bench, isRepeated: true)
         let registration = try bench.registration(sent.sealed)
         let row = ownRow(bench, version: registration.version, grant: registration.grant)
         bench.take(bench.machine.queryAnswered(query.ticket, by: servers[0], rows: [row], at: bench.now))
         let actions = bench.publishAll()
         #expect(actions.events.contains(.registered(with: servers[0], version: 1)) && actions.registrations.isEmpty)
+    }
+
+    /// The server has what another copy of the client's store registered: the version and the grant are the same, the settings are not.
+    @Test func versionMismatchOfAFirstTryGoesOnAlthoughTheQueryShowsThisVersionAndGrant() throws {
+        var bench = MachineBench()
+        let (sent, query) = try mismatched(&bench)
+        let registration = try bench.registration(sent.sealed)
+        let row = ownRow(bench, version: registration.version, grant: registration.grant)
+        bench.take(bench.machine.queryAnswered(query.ticket, by: servers[0], rows: [row], at: bench.now))
+        let second = try #require(bench.publishAll().registrations.first)
+        #expect(try bench.registration(second.sealed).version == registration.version + 1)
+        bench.answer(second)
+        #expect(bench.publishAll().events.contains(.registered(with: servers[0], version: registration.version + 1)))
     }
 
     @Test func queryAfterVersionMismatchBelievesThatServerOnly() throws {
