@@ -124,6 +124,8 @@ package final class NwakuStoreWatch: Relay {
         let start = max(configuration.startTime, (sweptUntil ?? configuration.startTime) - Self.overlap)
         let queries = StoreQuery.queries(
             pubsubTopics: configuration.pubsubTopics, contentTopics: topics, from: start, to: now + Self.overlap)
+        // Without topics there is nothing to query: whether the node answers is known by its health.
+        if queries.isEmpty, state != .attached { _ = try await api.health() }
         for var query in queries {
             for _ in 0..<Self.pageLimit {
                 query.pageSize = sweep.withLock(\.pageSize.value)
@@ -141,8 +143,7 @@ package final class NwakuStoreWatch: Relay {
         }
         sweep.withLock { watch in
             watch.failures = 0
-            // Without topics there were no queries.
-            if !queries.isEmpty { watch.state = .attached }
+            watch.state = .attached
             // Topics added during the queries were not part of them, and messages on topics dropped meanwhile were skipped.
             if watch.additionCount == additionCount { watch.sweptUntil = now }
         }

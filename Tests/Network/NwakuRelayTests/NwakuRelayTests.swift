@@ -147,6 +147,26 @@ import Waku
         }
     }
 
+    /// As a client does that only publishes.
+    @Test func watchOfNoTopicsIsAttachedAndPublishes() async throws {
+        let network = LoopbackNetwork()
+        try await withLoopback(network) { port in
+            let poller = try makeRelay(port: port)
+            let api = try makeAPI(port: port)
+            let watch = NwakuStoreWatch(
+                configuration: NwakuStoreWatch.Configuration(address: api.address, interval: .milliseconds(10)), client: client,
+                logger: quiet)
+            let polled = Inbox()
+            try await during({ await poller.run { polled.deliver($0) } }) {
+                try await during({ await watch.run { _ in } }) {
+                    try await eventually { poller.state == .attached && watch.state == .attached }
+                    try await watch.publish(message(1), on: .statusDefault)
+                    await polled.wait { $0.payloads == payloads([1]) }
+                }
+            }
+        }
+    }
+
     /// Each page of a query skips messages on dropped topics; they are queried again when the topic is added.
     @Test func topicThatIsDroppedAndAddedWhileTheStoreIsAskedMissesNothing() async throws {
         let network = LoopbackNetwork()

@@ -60,17 +60,19 @@ extension StatusPushClient {
     ///   - servers: The complete list; at least one. For a Web Push subscription, each with its ``PushServer/vapidKey``.
     ///   - enablesReceiving: Whether to enable receiving as ``setReceiving(_:)`` does. Calling ``setReceiving(_:)`` first would register the
     ///     previous profile before this one.
+    ///   - again: Whether to send the registration also when nothing changed, as for a server that lost it.
     ///   - timeout: How long to wait for the servers.
     /// - Returns: The state at each server, once all answered or the timeout passed.
     /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`
     @discardableResult
     public func register(
-        _ profile: DeviceProfile, with servers: [PushServer], enablesReceiving: Bool = false, timeout: Duration = .seconds(30)
+        _ profile: DeviceProfile, with servers: [PushServer], enablesReceiving: Bool = false, again: Bool = false,
+        timeout: Duration = .seconds(30)
     ) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
         guard profile.platform != .webPush || servers.allSatisfy({ $0.vapidKey != nil }) else { throw .notForWebPush }
         if let flaw = profile.flaw { throw PushClientError(code: .invalid, message: "the device can't be registered: \(flaw)") }
         return try await register(with: servers.map(\.key), enablesReceiving: enablesReceiving, timeout: timeout) {
-            $0.register(profile, with: servers, at: $1)
+            $0.register(profile, with: servers, again: again, at: $1)
         }
     }
 

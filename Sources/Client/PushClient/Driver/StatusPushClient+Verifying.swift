@@ -35,6 +35,15 @@ public struct RegistrationCheck: Hashable, Sendable {
         case failed(PushClientError)
     }
 
+    /// Whether the server does not have what it accepted.
+    var isLost: Bool {
+        switch finding {
+        case .notRegistered, .otherToken: true
+        case .otherVersion(let version, let expected): version < expected
+        case .matches, .noAnswer: false
+        }
+    }
+
     /// Whether contacts can notify the device through this server, as far as a client can tell.
     public var isHealthy: Bool {
         guard case .matches = finding else { return false }
@@ -43,7 +52,8 @@ public struct RegistrationCheck: Hashable, Sendable {
 }
 
 extension StatusPushClient {
-    /// Queries each server of the client for the client's own registration, and compares the answers with its state.
+    /// Queries each server of the client for the client's own registration, and compares the answers with its state. The client registers again with
+    /// servers that answered without the registration, or with an older one.
     ///
     /// - Parameters:
     ///   - ping: whether to request a notification for this device from each server, about a random message id.
@@ -62,6 +72,7 @@ extension StatusPushClient {
             return await group.reduce(into: []) { $0.append($1) }
         }
         if Task.isCancelled { throw .cancelled }
+        for check in checks where check.isLost { turn { $0.lost(by: check.server, at: $1) } }
         return checks.sorted { $0.server.uncompressed.lexicographicallyPrecedes($1.server.uncompressed) }
     }
 

@@ -4,8 +4,8 @@ import WakuCrypto
 
 /// Requests of the application.
 extension ClientMachine {
-    /// Sets the profile and the servers to register with. Sends nothing when nothing changed.
-    mutating func register(_ profile: DeviceProfile, with servers: [PushServer], at now: Timestamp) -> ClientOutput {
+    /// Sets the profile and the servers to register with. Sends nothing when nothing changed, unless it is to be sent again.
+    mutating func register(_ profile: DeviceProfile, with servers: [PushServer], again: Bool = false, at now: Timestamp) -> ClientOutput {
         let old = own.profile
         own.isReceiving = true
         own.profile = profile
@@ -18,8 +18,16 @@ extension ClientMachine {
             own.content = content(for: profile, after: old)
         }
         isOwnChanged = true
+        if again { for server in servers { registrations.forgetAcceptance(by: server.key) } }
         registrations.reconcile(own, at: now)
         actions.append(.watch([publicKey]))
+        return settle(at: now)
+    }
+
+    /// Registers again with a server that answered that it does not have the registration.
+    mutating func lost(by server: PublicKey, at now: Timestamp) -> ClientOutput {
+        registrations.forgetAcceptance(by: server)
+        registrations.reconcile(own, at: now)
         return settle(at: now)
     }
 

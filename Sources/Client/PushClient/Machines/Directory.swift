@@ -108,6 +108,9 @@ struct Directory: DeviceDirectory {
             record.rows[index] = row
         } else if record.rows.count < rowLimit {
             record.rows.append(row)
+        } else if row.accessToken != nil, let unproven = record.rows.lastIndex(where: { $0.accessToken == nil }) {
+            // Without its token a row's grant can't be checked: a server may have invented it.
+            record.rows[unproven] = row
         }
     }
 

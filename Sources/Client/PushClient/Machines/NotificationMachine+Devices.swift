@@ -62,17 +62,20 @@ extension NotificationMachine {
     ///   - directory: The directory, including the servers' answers.
     ///   - begun: When the query began; rows learned earlier do not count.
     func knowsAll(of registrant: PublicKey, _ directory: some DeviceDirectory, since begun: Timestamp) -> Bool {
+        var isAwaited = false
         for id in active {
             guard let record = messages[id] else { continue }
             if record.recipients.contains(where: { $0.registrant == registrant && $0.search != nil }) { return false }
             for device in record.devices where device.registrant == registrant && device.state == .querying {
+                isAwaited = true
                 let isKnown = directory.rows(of: registrant).contains { row in
                     row.installationID == device.installationID && row.learnedAt >= begun
                 }
                 if !isKnown { return false }
             }
         }
-        return true
+        // No message waits: the application looks for any device. An empty answer may come from a server that the registrant does not use.
+        return isAwaited || directory.rows(of: registrant).contains { $0.accessToken != nil && $0.learnedAt >= begun }
     }
 
     func isQuerying(_ registrant: PublicKey) -> Bool { queried.contains(registrant) }

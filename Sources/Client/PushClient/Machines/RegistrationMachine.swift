@@ -73,6 +73,12 @@ struct RegistrationMachine: RegistrationStates {
         for key in order { reconcile(key, own) }
     }
 
+    /// Forgets that a server accepted the registration, which it lost or may have lost: the next ``reconcile(_:at:)`` registers again.
+    mutating func forgetAcceptance(by key: PublicKey) {
+        guard let record = servers[key], record.phase == .idle, record.accepted != nil else { return }
+        update(key) { $0.accepted = nil }
+    }
+
     mutating func reconcile(_ key: PublicKey, _ own: OwnRecord) {
         guard let record = servers[key] else { return }
         // One registration at a time: the next one begins after the answer or the deadline of this one.

@@ -98,18 +98,20 @@ public final class StatusV01PushClient: Sendable {
     ///   - servers: The complete list; at least one.
     ///   - enablesReceiving: Whether to enable receiving as ``setReceiving(_:)`` does. Calling ``setReceiving(_:)`` first would register the
     ///     previous profile before this one.
+    ///   - again: Whether to send the record also when nothing changed, as for a server that lost it.
     ///   - timeout: How long to wait for the servers.
     /// - Returns: The state at each of these servers, once all answered or the timeout passed.
     /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`
     @discardableResult
     public func register(
-        _ profile: V01DeviceProfile, with servers: [PublicKey], enablesReceiving: Bool = false, timeout: Duration = .seconds(30)
+        _ profile: V01DeviceProfile, with servers: [PublicKey], enablesReceiving: Bool = false, again: Bool = false,
+        timeout: Duration = .seconds(30)
     ) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
         guard !profile.deviceToken.isEmpty else {
             throw PushClientError(code: .invalid, message: "the device can't be registered: the device token is empty")
         }
         return try await register(with: servers, enablesReceiving: enablesReceiving, timeout: timeout) {
-            $0.register(profile, with: servers, at: $1)
+            $0.register(profile, with: servers, again: again, at: $1)
         }
     }
 

@@ -153,7 +153,7 @@ extension [DeviceOutcome] {
     func report(_ messageID: [UInt8], asJSON: Bool, _ obstacle: String?, _ timeout: DurationArgument) throws {
         for outcome in self { try ClientEventLine(messageID, outcome).print(asJSON: asJSON) }
         guard !isEmpty else {
-            let reason = obstacle ?? "none is advertised, and no server answered"
+            let reason = obstacle ?? "none is advertised, and no server that answered has one"
             throw CommandFailure(.unavailable, "nobody was notified: no device is known: \(reason)")
         }
         var isForOthers = false

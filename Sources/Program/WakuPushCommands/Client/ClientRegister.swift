@@ -11,7 +11,7 @@ extension Client {
             abstract: "Registers a device.",
             discussion: """
                 With --state it is registered with these servers and unregistered from any others, then advertised; receiving is switched on by \
-                that. Nothing is sent when nothing changed. The client keeps installation id, access token and version itself: a contact who lost \
+                that. Nothing is sent when nothing changed, unless --again is given. The client keeps installation id, access token and version itself: a contact who lost \
                 the right to notify gets no new token. Servers that don't answer in time are tried on by client run.
 
                 EXAMPLES
@@ -31,6 +31,7 @@ extension Client {
         )
         var servers: [ServerArgument] = []
         @OptionGroup var preferences: DevicePreferencesOptions
+        @Flag(help: "Send the registration although nothing changed: a server may have lost it. With --state only.") var again = false
         @OptionGroup(title: "Without --state") var owner: OneShotOptions
         @OptionGroup(title: "Without --state") var oneShot: OneShotRegistrationOptions
 
@@ -46,6 +47,7 @@ extension Client {
 
         func validate() throws {
             guard state.folder != nil else {
+                guard !again else { throw ValidationError("--again is for --state: without it every registration is sent") }
                 _ = try servers.single()
                 return
             }
@@ -85,10 +87,10 @@ extension Client {
 
         private func register(_ folder: ClientFolder) async throws {
             let profile = try preferences.profile()
-            try await ClientSession.changeRegistrations(of: folder, client, runCommand: "client run") { [servers] client, timeout in
+            try await ClientSession.changeRegistrations(of: folder, client, runCommand: "client run") { [servers, again] client, timeout in
                 let named = servers.isEmpty ? client.namedServers : servers.map(\.server)
                 guard !named.isEmpty else { throw CommandFailure.noServer }
-                return try await client.register(profile, with: named, enablesReceiving: true, timeout: timeout)
+                return try await client.register(profile, with: named, enablesReceiving: true, again: again, timeout: timeout)
             }
         }
     }
@@ -127,7 +129,7 @@ extension CommandFailure {
     /// The failure of a command that found no device.
     static func noDevice(_ flaw: AdvertisementFlaw?, _ obstacle: String?) -> CommandFailure {
         if let flaw { return CommandFailure(.data, "no device is known: the registrant's advertisement \(flaw.explanation)") }
-        return CommandFailure(.unavailable, "no device is known: \(obstacle ?? "none is advertised, and no server answered")")
+        return CommandFailure(.unavailable, "no device is known: \(obstacle ?? "none is advertised, and no server that answered has one")")
     }
 
     /// Returns nil when every server answered.

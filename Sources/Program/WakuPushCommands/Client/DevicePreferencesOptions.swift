@@ -24,6 +24,7 @@ struct DevicePreferencesOptions: ParsableArguments {
 
     func validate() throws {
         guard (deviceToken == nil) != (webPush == nil) else { throw ValidationError("Give one of --device-token and --web-push") }
+        try contact.validate(contactsOnly: contactsOnly)
         guard webPush == nil || apnTopic.isEmpty else { throw ValidationError("--apn-topic is for APNs, not for --web-push") }
     }
 
@@ -46,5 +47,12 @@ struct DevicePreferencesOptions: ParsableArguments {
         profile.mentionChats = Set(mentionsIn)
         profile.blockMentions = noMentions
         return profile
+    }
+}
+
+extension [PublicKeyArgument] {
+    /// - Throws: `ValidationError` for contacts that would be ignored.
+    func validate(contactsOnly: Bool) throws {
+        guard isEmpty || contactsOnly else { throw ValidationError("--contact is for --contacts-only: without it everybody may notify") }
     }
 }

@@ -320,6 +320,43 @@ import WakuCrypto
         #expect(bench.machine.directory.rows(of: friend.key).map(\.installationID.string) == ["friends-phone"])
     }
 
+    /// Servers that don't know a registrant may answer with nothing, and sooner than the one that does.
+    @Test func discoveringEndsWithADeviceAndNotWithAnEmptyAnswer() throws {
+        var bench = MachineBench()
+        bench.machine.contactServers = servers.prefix(3).map { PushServer(key: $0) }
+        bench.take(bench.machine.refresh(friend.key, at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, [], by: servers[0])
+        #expect(bench.machine.queries.isUnderWay(about: friend.key))
+        let invented = friend.row(at: servers[0], "invented", grant: [1])
+        answer(&bench, query, [invented], by: servers[0])
+        #expect(bench.machine.queries.isUnderWay(about: friend.key))
+        answer(&bench, query, [friend.row(at: servers[1])], by: servers[1])
+        #expect(!bench.machine.queries.isUnderWay(about: friend.key))
+        #expect(bench.machine.directory.servers(of: friend.key) == [servers[1]])
+    }
+
+    /// The grant of a row whose token is for others can't be checked.
+    @Test func inventedRowsLeaveRoomForADeviceWithAGrant() throws {
+        var bench = MachineBench()
+        bench.machine.contactServers = servers.prefix(2).map { PushServer(key: $0) }
+        bench.take(bench.machine.refresh(friend.key, at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        let invented = (0..<Directory.rowLimit).map { number in
+            var row = friend.row(at: servers[0], "invented-\(number)", grant: [1], allowedKeyList: [[1]])
+            row.accessToken = AccessToken("")
+            return row
+        }
+        answer(&bench, query, invented, by: servers[0])
+        #expect(bench.machine.directory.rows(of: friend.key).count == Directory.rowLimit)
+        answer(&bench, query, [friend.row(at: servers[1])], by: servers[1])
+        let rows = bench.machine.directory.rows(of: friend.key)
+        #expect(rows.count == Directory.rowLimit && rows.last?.installationID.string == "friends-phone")
+        notify(&bench)
+        let sent = try #require(bench.publishAll().requests.first)
+        #expect(sent.server == servers[1] && sent.request.requests.map(\.installationID.string) == ["friends-phone"])
+    }
+
     @Test func actsAsSoonAsEveryInstallationAskedForIsKnown() throws {
         var bench = knowing(2)
         bench.pass(.seconds(24 * 3600))

@@ -80,6 +80,25 @@ import WakuCrypto
         #expect(bench.publishAll().registrations.isEmpty)
     }
 
+    @Test(arguments: [true, false]) func aServerThatLostTheRegistrationGetsItAgain(byRequest: Bool) throws {
+        var bench = registered(2)
+        _ = bench.takeActions()
+        if byRequest {
+            bench.take(bench.machine.register(.phone, with: list(2), again: true, at: bench.now))
+        } else {
+            bench.take(bench.machine.lost(by: servers[1], at: bench.now))
+        }
+        let sent = bench.publishAll().registrations
+        #expect(Set(sent.map(\.server)) == (byRequest ? Set(servers.prefix(2)) : [servers[1]]))
+        for sent in sent {
+            #expect(try bench.registration(sent.sealed).version == 2)
+            bench.answer(sent)
+        }
+        _ = bench.publishAll()
+        bench.take(bench.machine.register(.phone, with: list(2), at: bench.now))
+        #expect(bench.publishAll().registrations.isEmpty)
+    }
+
     @Test func oneRegistrationIsOnItsWayUntilItWasAnswered() throws {
         var bench = MachineBench()
         bench.take(bench.machine.register(.phone, with: list(), at: bench.now))

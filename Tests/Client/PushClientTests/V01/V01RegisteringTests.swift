@@ -54,6 +54,14 @@ import WakuCrypto
         #expect(bench.publishAll().registers.isEmpty)
     }
 
+    @Test func aRecordIsSentAgainWithAHigherVersion() throws {
+        var bench = registered(2)
+        bench.take(bench.machine.register(.phone, with: Array(servers.prefix(2)), again: true, at: bench.now))
+        let sent = bench.publishAll().registers
+        #expect(sent.count == 2)
+        for sent in sent { #expect(try preferences(bench, sent).version == 2) }
+    }
+
     @Test func eachChangeHasAHigherVersion() throws {
         var bench = registered(2)
         var profile = V01DeviceProfile.phone

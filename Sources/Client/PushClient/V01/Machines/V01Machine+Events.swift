@@ -4,9 +4,9 @@ import WakuCrypto
 
 /// Requests of the application.
 extension V01Machine {
-    /// Sets the profile and the servers to register with. Sends nothing when nothing changed.
-    mutating func register(_ profile: V01DeviceProfile, with servers: [PublicKey], at now: Timestamp) -> V01Output {
-        registrations.register(profile, with: servers)
+    /// Sets the profile and the servers to register with. Sends nothing when nothing changed, unless it is to be sent again.
+    mutating func register(_ profile: V01DeviceProfile, with servers: [PublicKey], again: Bool = false, at now: Timestamp) -> V01Output {
+        registrations.register(profile, with: servers, again: again)
         return settle(at: now)
     }
 

@@ -44,8 +44,8 @@ struct V01RegistrationMachine: RegistrationStates {
 
     // MARK: Settings
 
-    /// Sets the profile and the servers to register with. Sends nothing when nothing changed.
-    mutating func register(_ profile: V01DeviceProfile, with wanted: [PublicKey]) {
+    /// Sets the profile and the servers to register with. Sends nothing when nothing changed, unless it is to be sent again.
+    mutating func register(_ profile: V01DeviceProfile, with wanted: [PublicKey], again: Bool = false) {
         let old = own.isReceiving ? own.profile : nil
         let revokesToken = own.profile.map { profile.common.revokesToken(of: $0.common) } ?? false
         let isSame = own.content != nil && !revokesToken && old.map { profile.common.isRegisteredAs($0.common) } ?? false
@@ -68,7 +68,7 @@ struct V01RegistrationMachine: RegistrationStates {
             case .pending, .refused: false
             }
         }
-        if !isSame || isOutdated {
+        if !isSame || isOutdated || again {
             changeContent()
         } else if order.contains(where: { !own.servers.contains($0) && servers[$0]?.isWanted == true }) {
             renewFarewell()

@@ -38,6 +38,8 @@ struct V01DeviceOptions: ParsableArguments {
     @Option(help: "The public key of a contact, for --contacts-only; repeat it for several.") var contact: [PublicKeyArgument] = []
     @Flag(help: "Register, but want no notifications.") var disabled = false
 
+    func validate() throws { try contact.validate(contactsOnly: contactsOnly) }
+
     var profile: V01DeviceProfile {
         var profile = V01DeviceProfile(platform: platform.platform, deviceToken: DeviceToken(deviceToken))
         profile.isEnabled = !disabled
@@ -54,7 +56,7 @@ extension ClientV01 {
             abstract: "Registers a device as a part of its account's record.",
             discussion: """
                 The record is the same at each of these servers; from any others the device is removed. Then it is advertised; receiving is switched \
-                on by that. Nothing is sent when nothing changed. The account's other devices stay in the record, as the servers return them. \
+                on by that. Nothing is sent when nothing changed, unless --again is given. The account's other devices stay in the record, as the servers return them. \
                 Servers that don't answer in time are tried on by client v0.1 run.
 
                 EXAMPLE
@@ -69,12 +71,13 @@ extension ClientV01 {
             help: "A push server's public key, full or compressed; repeat it for several. Without any, the servers of before.")
         var servers: [PublicKeyArgument] = []
         @OptionGroup var device: V01DeviceOptions
+        @Flag(help: "Send the record although nothing changed: a server may have lost it.") var again = false
 
         func execute() async throws {
-            try await V01ClientSession.changeRegistrations(of: state.folder, client, runCommand: runCommand) { [servers, device] in
+            try await V01ClientSession.changeRegistrations(of: state.folder, client, runCommand: runCommand) { [servers, device, again] in
                 let keys = servers.isEmpty ? $0.wantedServers : servers.map(\.key)
                 guard !keys.isEmpty else { throw CommandFailure.noServer }
-                return try await $0.register(device.profile, with: keys, enablesReceiving: true, timeout: $1)
+                return try await $0.register(device.profile, with: keys, enablesReceiving: true, again: again, timeout: $1)
             }
         }
     }
