@@ -23,7 +23,8 @@ struct RegistrationCheckRow: Encodable {
                 "the server has version \(version), newer than \(expected): is a copy of this client's folder in use elsewhere?"
             case .otherToken: "the server has another access token; the client registers again"
             case .noAnswer(let error):
-                error.code == .noAnswer ? "no answer: the server is unreachable, or has no registration of this key (register --again)" : error.message
+                error.code == .noAnswer
+                    ? "no answer: the server is unreachable, or has no registration of this key (register --again)" : error.message
             }
         ping = check.ping.map { ping in
             switch ping {
