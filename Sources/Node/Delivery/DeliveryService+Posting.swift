@@ -199,7 +199,7 @@ extension DeliveryService {
         let failures = result.failures.compactMap { failure in
             byID[failure.notificationID].map { TokenFailure($0, failure.reason) }
         }
-        let complaints = feedback.judge(failures, of: taken, at: time)
+        let complaints = await feedback.judge(failures, of: taken, at: time)
         let shared = result.sharedIDs.compactMapValues { byID[$0]?.waiting.delivery }
         let changes = taken.flatMap { delivery in
             DeliveryStorage.accept(

@@ -266,6 +266,23 @@ struct FeedbackTests {
         }
     }
 
+    @Test("Dead tokens of one registrant, however many, do not protect those of others")
+    func deadTokensOfOneRegistrant() async throws {
+        let stranger = PrivateKey.generate()
+        let devices = (1...12).map { number in
+            TestClient(of: fixture.identity.publicKey, identity: stranger, installationID: InstallationID("device-\(number)"))
+        }
+        try await fixture.withNode { [bob] node async throws in
+            node.gorush.answer(.accepted, verdict: .dead)
+            for client in devices + [bob] {
+                #expect(try await node.register(client) == nil)
+                _ = try await node.notify(client)
+            }
+            #expect(node.count(.tokenRemoved) == 13 && node.count(.tokenHeldOff) == 0)
+            for client in devices + [bob] { #expect(try await node.notify(client) == .notRegistered) }
+        }
+    }
+
     /// A gorush that retries reports each attempt.
     @Test("Repeated failures of one token do not protect others")
     func repeatedByTheHook() async throws {

@@ -131,7 +131,7 @@ package final class Feedback: Sendable {
                 return (news, found.count - news.count)
             }
             counters.add(.tokenFailureRepeated, repeatedCount)
-            await settle(judge(found, of: nil, at: time), at: time)
+            await settle(await judge(found, of: nil, at: time), at: time)
         } catch {
             lose(failures.count, error)
         }
@@ -180,13 +180,19 @@ package final class Feedback: Sendable {
     /// - Parameters:
     ///   - failures: at most one for each delivery.
     ///   - deliveries: the accepted deliveries of their batch; nil when the hook reported the failures.
-    func judge(_ failures: [TokenFailure], of deliveries: [QueuedDelivery]?, at now: Timestamp) -> [TokenFailure] {
+    func judge(_ failures: [TokenFailure], of deliveries: [QueuedDelivery]?, at now: Timestamp) async -> [TokenFailure] {
+        let owners = await findOwners(of: failures)
         var posted: [FailureGuard.CredentialScope: Int] = [:]
         for delivery in deliveries ?? [] { posted[delivery.credentialScope, default: 0] += 1 }
-        let found = failures.map { FailureGuard.Failure(credentialScope: $0.credentialScope, reason: $0.reason) }
+        let found = failures.map { failure in
+            let device = failure.posted.device
+            return FailureGuard.Failure(
+                credentialScope: failure.credentialScope, reason: failure.reason,
+                owner: owners[device]?.keyHash.hashValue ?? device.hashValue)
+        }
         let counts = state.withLock { state in
             // A batch is for one endpoint, and so for one kind.
-            guard (posted.keys.first ?? found.first?.credentialScope)?.platform == .webPush else {
+            guard (posted.keys.first ?? failures.first?.credentialScope)?.platform == .webPush else {
                 state.failureGuard.posted(posted, at: now)
                 return state.failureGuard.judge(found, of: posted, at: now)
             }
@@ -214,6 +220,13 @@ package final class Feedback: Sendable {
                 "too many tokens fail alike, so none of them is removed: are gorush's certificate, topic and environment right?", metadata)
             return nil
         }
+    }
+
+    /// Empty when they can't be read: then each device counts as an owner.
+    private func findOwners(of failures: [TokenFailure]) async -> [DeviceID: DeviceOwner] {
+        guard !failures.isEmpty else { return [:] }
+        let command = sources.owners(of: failures.map(\.posted.device))
+        return (try? await store.onReader { store throws(StoreError) in try store.read(command) }) ?? [:]
     }
 
     /// Applies failures to their tokens, in one group of commits. Returns when the result is durable, or has failed.
