@@ -131,7 +131,7 @@ package final class Feedback: Sendable {
                 return (news, found.count - news.count)
             }
             counters.add(.tokenFailureRepeated, repeatedCount)
-            await settle(await judge(found, of: nil, at: time), at: time)
+            await settle(judge(found, of: nil, at: time), at: time)
         } catch {
             lose(failures.count, error)
         }
@@ -234,18 +234,24 @@ package final class Feedback: Sendable {
     /// - Parameters:
     ///   - failures: the failures that count against their tokens.
     ///   - deliveries: accepted deliveries, each of which may end a doubt.
-    func settle(_ failures: [TokenFailure], besides deliveries: [QueuedDelivery] = [], at now: Timestamp) async {
-        guard !failures.isEmpty || !deliveries.isEmpty else { return }
+    /// - Returns: the failed deliveries whose devices were unregistered.
+    @discardableResult
+    func settle(_ failures: [TokenFailure], besides deliveries: [QueuedDelivery] = [], at now: Timestamp) async -> Set<DeliveryID> {
+        guard !failures.isEmpty || !deliveries.isEmpty else { return [] }
         // One command each: a command sees the changes of earlier commands, but not those of its own other parts.
         let acceptances = deliveries.map {
             DeliveryStorage.noteAcceptance(by: $0.waiting.device, version: $0.address.version, at: now).map { TokenFailure.Effect?.none }
         }
         let results = await store.commitEach(acceptances + failures.map { $0.takeEffect(sources, at: now).map(TokenFailure.Effect?.some) })
+        var ended: Set<DeliveryID> = []
         var lostCount = 0
         var error: StoreError?
         for (index, result) in results.enumerated() {
             switch result {
-            case .success(let effect): if let effect { count(effect) }
+            case .success(let effect?):
+                count(effect)
+                if effect == .removed || effect == .disabled { ended.insert(failures[index - acceptances.count].posted.delivery) }
+            case .success(nil): break
             case .failure(let failure):
                 error = failure
                 // A failed acceptance loses only the end of a doubt, which the next acceptance makes up for.
@@ -253,6 +259,7 @@ package final class Feedback: Sendable {
             }
         }
         if let error { lose(lostCount, error) }
+        return ended
     }
 
     private func count(_ effect: TokenFailure.Effect) {
