@@ -10,6 +10,10 @@ package enum DeliveryOutcome: Hashable, Sendable {
     case failed
     /// The device is no longer registered.
     case unregistered
+    /// gorush accepted the notification and called the device's token dead, so the device is no longer registered.
+    case ended
+
+    package var isAccepted: Bool { self == .accepted || self == .ended }
 }
 
 /// The deliveries that one request waits for; their outcomes are reported together.

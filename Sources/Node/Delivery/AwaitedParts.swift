@@ -27,7 +27,7 @@ package final class AwaitedParts: Sendable {
                 state.openCount -= 1
                 state.isImmediate = state.isImmediate && results.isImmediate
                 // An outcome of an earlier part may have been a failure only because it was not waited for any longer.
-                state.outcomes.merge(results.outcomes) { former, latest in former == .accepted ? former : latest }
+                state.outcomes.merge(results.outcomes) { former, latest in former.isAccepted ? former : latest }
             }
         }
     }

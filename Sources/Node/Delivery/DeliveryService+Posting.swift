@@ -21,13 +21,13 @@ extension DeliveryService {
         let answered = steadyNow
         // The answer may let other posts go out before its result is stored.
         if table.withLock({ $0.answered(batch, result.outcome, by: endpoint, now: answered) }) { wakeUp.signal() }
-        var notAccepted: Set<Int64> = []
+        var acceptance = Acceptance()
         if case .accepted = result.outcome {
-            guard let left = await keepAcceptance(of: deliveries, result) else { return }
-            notAccepted = left
+            guard let kept = await keepAcceptance(of: deliveries, result) else { return }
+            acceptance = kept
         }
         feedback.ended(postID)
-        await finished(batch, of: endpoint, result.outcome, except: notAccepted)
+        await finished(batch, of: endpoint, result.outcome, acceptance)
     }
 
     /// Posts to a gorush or a push service, and counts the result.
@@ -186,9 +186,16 @@ extension DeliveryService {
 
     // MARK: Results
 
-    /// Stores the acceptance of a batch and applies its token failures. Returns the deliveries that gorush had no room for; nil if the node stops
-    /// before the acceptance is stored.
-    private func keepAcceptance(of deliveries: [QueuedDelivery], _ result: PostResult) async -> Set<Int64>? {
+    /// What gorush's reply says about an accepted batch.
+    private struct Acceptance {
+        /// Deliveries that gorush had no room for.
+        var notAccepted: Set<Int64> = []
+        /// Those whose tokens failed, so that their devices were unregistered.
+        var ended: Set<DeliveryID> = []
+    }
+
+    /// Stores the acceptance of a batch and applies its token failures. nil if the node stops before the acceptance is stored.
+    private func keepAcceptance(of deliveries: [QueuedDelivery], _ result: PostResult) async -> Acceptance? {
         let time = now()
         let notAccepted = result.notAccepted
         let byID =
@@ -199,7 +206,7 @@ extension DeliveryService {
         let failures = result.failures.compactMap { failure in
             byID[failure.notificationID].map { TokenFailure($0, failure.reason) }
         }
-        let complaints = feedback.judge(failures, of: taken, at: time)
+        let complaints = await feedback.judge(failures, of: taken, at: time)
         let shared = result.sharedIDs.compactMapValues { byID[$0]?.waiting.delivery }
         let changes = taken.flatMap { delivery in
             DeliveryStorage.accept(
@@ -213,8 +220,8 @@ extension DeliveryService {
         let delivered = taken.filter { $0.address.gorushDevice != nil && !failed.contains($0.waiting.delivery) }
         table.withLock { $0.becameKnown(delivered.lazy.map { PushRecipient($0.address) }) }
         // Separate from the acceptance, which must be stored even if a row about tokens is invalid.
-        await feedback.settle(complaints, besides: hasDoubts ? taken : [], at: time)
-        return left
+        let ended = await feedback.settle(complaints, besides: hasDoubts ? taken : [], at: time)
+        return Acceptance(notAccepted: left, ended: ended)
     }
 
     private func note(_ result: PostResult, _ count: Int, _ endpoint: Int) {
@@ -270,12 +277,13 @@ extension DeliveryService {
     }
 
     private func finished(
-        _ batch: DeliveryQueue.Batch, of endpoint: Int, _ outcome: PostOutcome, except notAccepted: Set<Int64> = []
+        _ batch: DeliveryQueue.Batch, of endpoint: Int, _ outcome: PostOutcome, _ acceptance: Acceptance = Acceptance()
     ) async {
         let now = steadyNow
         // Alarms change within the lock, so that the breaker changes of two batches are reported in order.
         let finished = table.withLock { table in
-            let finished = table.finished(batch, outcome, by: endpoint, except: notAccepted, now: now)
+            let finished = table.finished(
+                batch, outcome, by: endpoint, except: acceptance.notAccepted, ended: acceptance.ended, now: now)
             guard endpoint < gorush.count else { return finished }
             switch finished.breakerChange {
             case .opened: feedback.alarms.raise(.gorushGivenUp, finished.failure)

@@ -258,9 +258,12 @@ struct DeliveryTable {
         var failure = ""
     }
 
-    /// - Parameter notAccepted: deliveries that gorush had no room for, though it accepted the post.
+    /// - Parameters:
+    ///   - notAccepted: deliveries that gorush had no room for, though it accepted the post.
+    ///   - ended: accepted deliveries whose devices were unregistered because gorush called their tokens dead.
     mutating func finished(
-        _ batch: DeliveryQueue.Batch, _ outcome: PostOutcome, by endpoint: Int, except notAccepted: Set<Int64>, now: Timestamp
+        _ batch: DeliveryQueue.Batch, _ outcome: PostOutcome, by endpoint: Int, except notAccepted: Set<Int64> = [],
+        ended: Set<DeliveryID> = [], now: Timestamp
     ) -> Finished {
         var finished = Finished()
         let before = endpoints[endpoint].queue.breaker
@@ -269,7 +272,8 @@ struct DeliveryTable {
             case .accepted(let id):
                 finished.accepted.append(times[id])
                 if isTraced { deliveries[id]?.trace?.mark(.posted) }
-                finished.completed += end(id, as: .accepted)
+                let isEnded = delivery(id).map(ended.contains) ?? false
+                finished.completed += end(id, as: isEnded ? .ended : .accepted)
             case .dropped(let id): finished.refused.append(id)
             case .retrying: finished.retriedCount += 1
             }

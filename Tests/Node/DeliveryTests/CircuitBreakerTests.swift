@@ -100,6 +100,95 @@ struct CircuitBreakerTests {
         #expect(breaker.state == .closed(failures: 4))
     }
 
+    @Test("While one or two suspects explain the failures, a probe for another recipient does not wait")
+    mutating func earlyProbes() throws {
+        for _ in 0..<5 { fail([known(1)], at: start) }
+        let until = try #require(breaker.opensAgainAt)
+        #expect(breaker.admission(at: start) == .nothing && !breaker.isOpen(at: start))
+        #expect(breaker.admitsEarlyProbe(for: known(2)) && breaker.admitsEarlyProbe(for: .strangers))
+        #expect(!breaker.admitsEarlyProbe(for: known(1)))
+        // One at a time.
+        breaker.began(probe: 6)
+        #expect(!breaker.admitsEarlyProbe(for: known(2)))
+        fail([known(2)], at: start)
+        #expect(breaker.admitsEarlyProbe(for: known(3)) && !breaker.admitsEarlyProbe(for: known(2)))
+        // The third suspect: it is gorush.
+        breaker.began(probe: 7)
+        fail([known(3)], at: start)
+        #expect(!breaker.admitsEarlyProbe(for: known(4)) && breaker.isOpen(at: start))
+        #expect(breaker.opensAgainAt.map { $0 > until } == true)
+        breaker.worked()
+        #expect(breaker.admission(at: start) == .posts && !breaker.admitsEarlyProbe(for: known(4)))
+    }
+
+    @Test("A failure that no recipient explains, or a pause that gorush asks for, ends early probes", arguments: [nil, 20])
+    mutating func noEarlyProbes(retryAfter: Int?) {
+        for _ in 0..<5 { fail([known(1)], at: start) }
+        #expect(breaker.admitsEarlyProbe(for: known(2)))
+        breaker.began(probe: 6)
+        fail(at: start, retryAfter: retryAfter.map { .seconds($0) })
+        #expect(!breaker.admitsEarlyProbe(for: known(2)) && breaker.isOpen(at: start))
+    }
+
+    @Test("A pause that gorush asks for in a post from before the last failure holds for all recipients")
+    mutating func retryAfterOfAnEarlierPost() {
+        breaker.failed(1, latest: 2, suspects: [known(1)], at: start, using: &generator)
+        breaker.failed(2, latest: 2, retryAfter: .seconds(20), at: start, using: &generator)
+        #expect(breaker.isOpen(at: start + .seconds(19)) && !breaker.admitsEarlyProbe(for: known(2)))
+    }
+
+    @Test("One or two recipients that make gorush fail delay no others, whenever those come", arguments: UInt64(1)...50)
+    func othersAreNotDelayed(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var breaker = CircuitBreaker()
+        let suspects = [Suspect.strangers, known(1), known(2)].shuffled(using: &generator).prefix(Int.random(in: 1...2, using: &generator))
+        var (now, number, openCount) = (start, UInt64(0), 0)
+        for _ in 0..<300 {
+            now = now + .milliseconds(Int.random(in: 0...2000, using: &generator))
+            let other = known(Int64.random(in: 10...20, using: &generator))
+            #expect(breaker.admission(at: now) != .nothing || breaker.admitsEarlyProbe(for: other))
+            if !breaker.isClosed { openCount += 1 }
+            number += 1
+            if Int.random(in: 1...20, using: &generator) == 1 {
+                breaker.began(probe: number)
+                breaker.worked()
+            } else if breaker.admission(at: now) != .nothing, let suspect = suspects.randomElement(using: &generator) {
+                breaker.began(probe: number)
+                breaker.failed(number, latest: number, suspects: [suspect], at: now, using: &generator)
+            }
+        }
+        #expect(openCount > 0)
+    }
+
+    @Test("A gorush that fails for all gets two early probes at most", arguments: UInt64(1)...50)
+    func earlyProbesOfAGorushThatFails(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var breaker = CircuitBreaker()
+        var (now, number, earlyCount) = (start, UInt64(0), 0)
+        for step in 0..<500 {
+            now = now + .milliseconds(Int.random(in: 0...100, using: &generator))
+            // Until the breaker opens, a single one.
+            let recipient = breaker.isClosed ? known(1) : known(Int64.random(in: 1...1000, using: &generator))
+            let isEarly = breaker.admission(at: now) == .nothing
+            guard !isEarly || breaker.admitsEarlyProbe(for: recipient) else { continue }
+            if isEarly { earlyCount += 1 }
+            number += 1
+            breaker.began(probe: number)
+            breaker.failed(number, latest: number, suspects: [recipient], at: now, using: &generator)
+            #expect(!breaker.isClosed || step < 10)
+        }
+        #expect((1...2).contains(earlyCount))
+    }
+
+    @Test("Failures of posts from before the breaker closed do not open it again")
+    mutating func failuresFromBeforeTheClosing() {
+        for _ in 0..<3 { fail(at: start) }
+        breaker.began(probe: 4)
+        breaker.worked()
+        breaker.failed(2, latest: 4, at: start, using: &generator)
+        #expect(breaker.state == .closed(failures: 0))
+    }
+
     @Test("A failure without suspects counts beside those with")
     mutating func unexplainedFailuresCount() {
         fail(at: start)

@@ -64,6 +64,9 @@ struct DeliveryQueueSimulationTests {
         /// The number of posts that may begin while posts are overdue.
         var allowance: Int?
         var slowSpells = 0
+        /// The posts that went out while the breaker was open, and how many of them failed since it was closed.
+        var earlyProbes: Set<UInt64> = []
+        var earlyFailureCount = 0
         /// The highest id that was posted for each device.
         var lastPosted: [Int64: Int64] = [:]
         var nextID: Int64 = 1
@@ -100,11 +103,14 @@ struct DeliveryQueueSimulationTests {
             lines[device, default: []].append(id)
             if chance(50) { poisoned.insert(id) }
             if chance(400) { deadly.insert(id) }
-            queue.add(id, device: device, expires: expires, isAwaited: !chance(5), now: now)
+            queue.add(id, device: device, isKnown: Self.isKnown(device), expires: expires, isAwaited: !chance(5), now: now)
             // Adding it again changes nothing.
             if chance(20), queue.contains(id) { queue.add(id, device: 99, expires: now, now: now) }
             try checkBound()
         }
+
+        /// Whether gorush has accepted a notification for the device before.
+        static func isKnown(_ device: Int64) -> Bool { device > 20 }
 
         mutating func removeOne() {
             let id = Int64.random(in: 1..<max(2, nextID), using: &generator)
@@ -125,6 +131,7 @@ struct DeliveryQueueSimulationTests {
 
         mutating func act() throws {
             let wasAdmitted = queue.breaker.admission(at: now)
+            let isHalfOpen = if case .halfOpen = queue.breaker.state { true } else { false }
             if allowance == nil, hasOverdue {
                 allowance = 1
                 slowSpells += 1
@@ -155,7 +162,7 @@ struct DeliveryQueueSimulationTests {
                 try check(batchCount <= left, "\(batchCount) posts while one is overdue, of \(left) that gorush proved to take")
                 allowance = left - batchCount
             }
-            if wasAdmitted != .posts { try check(batchCount <= (wasAdmitted == .probe ? 1 : 0), "\(batchCount) posts when \(wasAdmitted)") }
+            if wasAdmitted != .posts { try check(batchCount <= (isHalfOpen ? 0 : 1), "\(batchCount) posts when \(wasAdmitted)") }
             try check(queue.actions(now: now).isEmpty, "it has more to do at the same moment")
             try check(posted.count <= 8, "\(posted.count) posts at once")
             try check(queue.batchesInFlight == posted.count, "it counts \(queue.batchesInFlight) posts, not \(posted.count)")
@@ -163,6 +170,10 @@ struct DeliveryQueueSimulationTests {
         }
 
         mutating func begin(_ batch: DeliveryQueue.Batch, _ admission: CircuitBreaker.Admission) throws {
+            if admission == .nothing {
+                try check(batch.deliveries.count == 1, "an early probe of \(batch.deliveries.count)")
+                earlyProbes.insert(batch.id)
+            }
             try check((1...(admission == .probe ? 10 : 100)).contains(batch.deliveries.count), "a batch of \(batch.deliveries.count)")
             let answerTime: Duration = weather == .slow ? .milliseconds(Int.random(in: 0...9_000, using: &generator)) : .zero
             let post = Outstanding(batch: batch, began: now, due: now + answerTime)
@@ -213,7 +224,19 @@ struct DeliveryQueueSimulationTests {
             }
             try check(!known.values.contains { $0.place == .inFlight(id) }, "batch \(id) ended, and says nothing of some in it")
             if queue.breaker.isOpen(at: now), !wasOpen { openings += 1 }
+            try noteEarlyProbe(batch, outcome)
             if outcome == .accepted || outcome == .refused { try check(queue.breaker.isClosed, "open, but gorush works") }
+        }
+
+        /// A gorush that fails for all gets two early probes. The queue forgets a recipient with its last notification.
+        mutating func noteEarlyProbe(_ batch: DeliveryQueue.Batch, _ outcome: PostOutcome) throws {
+            let isEarly = earlyProbes.remove(batch.id) != nil && removed.isDisjoint(with: batch.deliveries)
+            switch outcome {
+            case .failed, .unclear: if isEarly { earlyFailureCount += 1 }
+            case .accepted, .refused, .notPosted: break
+            }
+            if queue.breaker.isClosed { earlyFailureCount = 0 }
+            try check(earlyFailureCount <= 2, "\(earlyFailureCount) early probes failed")
         }
 
         /// How a post ends now; nil if it does not.

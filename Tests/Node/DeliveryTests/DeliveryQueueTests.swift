@@ -467,8 +467,10 @@ struct DeliveryQueueTests {
     }
 
     /// A stranger's notification makes gorush fail. Others come every five minutes, or several a second.
-    @Test("A notification that makes gorush fail delays no others", arguments: [Duration.milliseconds(100), .seconds(5), .seconds(300)])
-    func aPoisonousNotificationDelaysNoOthers(pause: Duration) throws {
+    @Test(
+        "A notification that makes gorush fail delays no others",
+        arguments: [Duration.milliseconds(100), .seconds(5), .seconds(300)], [true, false])
+    func aPoisonousNotificationDelaysNoOthers(pause: Duration, isKnown: Bool) throws {
         var queue = queue([])
         var now = start
         queue.add(1, device: 1, expires: late, now: now)
@@ -490,13 +492,39 @@ struct DeliveryQueueTests {
             if now >= next {
                 last += 1
                 arrivals[last] = now
-                queue.add(last, device: last, isKnown: true, expires: late, now: now)
+                queue.add(last, device: last, isKnown: isKnown, expires: late, now: now)
                 next = next + pause
             }
         }
         #expect(queue.contains(1) && arrivals.count <= 1)
-        // Only on a node without other notifications the breaker opens: after five failures in a row. Then the first other closes it.
-        #expect(longest <= (pause < .seconds(1) ? .milliseconds(300) : .seconds(5)))
+        // Only on a node without other notifications the breaker opens: after five failures in a row. Then the first other closes it: at once if gorush
+        // has accepted notifications for it.
+        #expect(longest <= (isKnown ? .milliseconds(300) : .seconds(5)))
+    }
+
+    @Test("While the breaker is open because of one recipient, a new notification of another goes out at once, alone")
+    func earlyProbe() throws {
+        var queue = queue([])
+        queue.add(1, device: 1, isKnown: true, expires: late, now: start)
+        var now = start
+        while queue.breaker.isClosed {
+            let batch = try onlyBatch(&queue, now)
+            _ = queue.finished(batch.id, outcome: .unclear(retryAfter: nil), now: now)
+            now = try #require(queue.nextWake(now: now))
+        }
+        let until = try #require(queue.breaker.opensAgainAt)
+        now = until - .nanoseconds(1)
+        // Another of the same recipient.
+        queue.add(2, device: 1, isKnown: true, expires: late, now: now)
+        #expect(batches(queue.actions(now: now)).isEmpty)
+        for id in Int64(3)...4 { queue.add(id, device: id, isKnown: true, expires: late, now: now) }
+        #expect(queue.nextWake(now: now) == now)
+        let probe = try onlyBatch(&queue, now)
+        #expect(probe.deliveries == [3])
+        #expect(queue.actions(now: now).isEmpty)
+        #expect(queue.finished(probe.id, outcome: .accepted, now: now) == [.accepted(3)])
+        #expect(queue.breaker.isClosed)
+        #expect(try onlyBatch(&queue, now).deliveries.contains(4))
     }
 
     @Test("While new notifications wait, at most every second post is of one that may have made gorush fail")

@@ -33,6 +33,21 @@ struct DeliveryTableTests {
         table.add([arrival], isAwaited: false, clock: time(second), now: time(second))
     }
 
+    @Test("The request of an accepted delivery is told that its device was unregistered because of it", arguments: [true, false])
+    mutating func deadToken(isDead: Bool) {
+        add(1, to: .gorush(0), at: 1)
+        guard case .waits = table.await(AwaitedDeliveries([delivery]) { _ in }, deadline: time(3), now: time(1)),
+            case .post(let batch)? = table.step(now: time(1)).actions.first?.action
+        else {
+            Issue.record("nothing is posted")
+            return
+        }
+        let finished = table.finished(batch, .accepted, by: 0, ended: isDead ? [delivery] : [], now: time(1))
+        #expect(finished.accepted.count == 1)
+        #expect(finished.completed.map(\.outcomes) == [[delivery: isDead ? .ended : .accepted]])
+        #expect(table.count == 0)
+    }
+
     @Test("A delivery without an endpoint fails its request at once, is never posted, and expires")
     mutating func unroutable() {
         add(1, to: nil, at: 1)

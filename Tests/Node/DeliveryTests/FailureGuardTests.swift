@@ -1,5 +1,6 @@
 import Delivery
 import Core
+import TestSupport
 import Testing
 
 struct FailureGuardTests {
@@ -15,17 +16,17 @@ struct FailureGuardTests {
         failureGuard.judge(failures, of: batch, at: now)
     }
 
-    private func failures(_ count: Int, _ credentialScope: FailureGuard.CredentialScope, _ reason: FailureReason = .badDeviceToken)
-        -> [FailureGuard
-        .Failure]
-    {
-        Array(repeating: FailureGuard.Failure(credentialScope: credentialScope, reason: reason), count: count)
+    /// Failures of this number of owners, numbered from `first`.
+    private func failures(
+        _ count: Int, _ credentialScope: FailureGuard.CredentialScope, _ reason: FailureReason = .badDeviceToken, from first: Int = 0
+    ) -> [FailureGuard.Failure] {
+        (first..<first + count).map { FailureGuard.Failure(credentialScope: credentialScope, reason: reason, owner: $0) }
     }
 
     @Test mutating func oneDeadTokenInABatchOfOneIsRemoved() {
         for second in 0..<9 {
             failureGuard.posted([app: 1], at: start + .seconds(second))
-            let isHeld = judge(failures(1, app, .unregistered), of: [app: 1], at: start + .seconds(second))
+            let isHeld = judge(failures(1, app, .unregistered, from: second), of: [app: 1], at: start + .seconds(second))
             #expect(isHeld == [true])
         }
     }
@@ -43,11 +44,64 @@ struct FailureGuardTests {
     @Test mutating func singleFailuresAreJudgedByTheLastHour() {
         failureGuard.posted([app: 40], at: start)
         var isHeld: [Bool] = []
-        for second in 0..<20 { isHeld += judge(failures(1, app), at: start + .seconds(second)) }
+        for second in 0..<20 { isHeld += judge(failures(1, app, from: second), at: start + .seconds(second)) }
         #expect(isHeld == Array(repeating: true, count: 9) + Array(repeating: false, count: 11))
         // Successful posts reduce the share.
         failureGuard.posted([app: 1000], at: start + .seconds(30))
         #expect(judge(failures(1, app), at: start + .seconds(31)) == [true])
+    }
+
+    /// One can register any number of dead tokens.
+    @Test("Failures of fewer than ten owners never protect a token, however many they are")
+    mutating func failuresOfOneOwner() {
+        failureGuard.posted([app: 100], at: start)
+        let many = Array(repeating: failures(1, app), count: 90).flatMap(\.self)
+        #expect(judge(many, of: [app: 90], at: start) == Array(repeating: true, count: 90))
+        #expect(judge(failures(8, app, from: 1), at: start) == Array(repeating: true, count: 8))
+        #expect(judge(failures(1, app), at: start) == [true])
+        #expect(judge(failures(1, app, from: 9), at: start) == [false])
+        #expect(judge(failures(1, app), at: start) == [false])
+    }
+
+    private struct Event {
+        let slot: Int64
+        let scope: CredentialScope
+        let reason: FailureReason
+        /// nil for an accepted token.
+        let owner: Int?
+    }
+
+    @Test("Random failures against a list of all events", arguments: UInt64(1)...20)
+    mutating func modelOfTheLastHour(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let scopes = [app, CredentialScope(platform: .firebase, topic: "")]
+        let owners = Int.random(in: 8...14, using: &generator)
+        var events: [Event] = []
+        var now = start
+        var (heldCount, countedCount) = (0, 0)
+        for _ in 0..<1500 {
+            now = now + .seconds(Int.random(in: 0...60, using: &generator))
+            let slot = now.rawValue / 300_000_000_000
+            let scope = generator.pick(scopes)
+            if Int.random(in: 1...4, using: &generator) == 1 {
+                let count = Int.random(in: 1...8, using: &generator)
+                failureGuard.posted([scope: count], at: now)
+                events += Array(repeating: Event(slot: slot, scope: scope, reason: .other, owner: nil), count: count)
+                continue
+            }
+            let failed = Event(
+                slot: slot, scope: scope, reason: generator.pick([.unregistered, .badDeviceToken]),
+                owner: Int.random(in: 0..<owners, using: &generator))
+            events.append(failed)
+            events.removeAll { $0.slot <= slot - 12 }
+            let lately = events.filter { $0.scope == scope }
+            let alike = lately.filter { $0.owner != nil && $0.reason == failed.reason }
+            let postedCount = lately.count { $0.owner == nil }
+            let isHeld = Set(alike.map(\.owner)).count >= 10 && alike.count * 5 > postedCount
+            if isHeld { heldCount += 1 } else { countedCount += 1 }
+            #expect(judge(failures(1, scope, failed.reason, from: failed.owner ?? 0), at: now) == [!isHeld])
+        }
+        #expect(countedCount > 0 && (owners < 10) == (heldCount == 0))
     }
 
     @Test mutating func failuresAreForgottenAfterAnHour() {
@@ -74,7 +128,7 @@ struct FailureGuardTests {
         #expect(judge(failures(20, app), at: start).allSatisfy { !$0 })
         // Topics beyond the first hundred are counted together.
         let rest = (0..<2000).map {
-            FailureGuard.Failure(credentialScope: CredentialScope(platform: .apn, topic: "\(3000 + $0)"), reason: .badTopic)
+            FailureGuard.Failure(credentialScope: CredentialScope(platform: .apn, topic: "\(3000 + $0)"), reason: .badTopic, owner: $0)
         }
         #expect(judge(rest, at: start).allSatisfy { !$0 })
         // An hour later there is room for others.

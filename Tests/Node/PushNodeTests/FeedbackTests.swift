@@ -225,7 +225,9 @@ struct FeedbackTests {
         try await withServed { served async throws in
             for client in clients { #expect(try await served.node.register(client) == nil) }
             served.node.gorush.answer(.accepted, verdict: verdict)
-            for client in clients { #expect(try await served.node.notify(client) == nil) }
+            for (index, client) in clients.enumerated() {
+                #expect(try await served.node.notify(client) == (verdict == .dead && index < 9 ? .notRegistered : nil))
+            }
             served.node.gorush.answer(.accepted)
             var refused = 0
             for client in clients where try await served.node.notify(client) == .notRegistered { refused += 1 }
@@ -263,6 +265,23 @@ struct FeedbackTests {
             #expect(node.count(.tokenHeldOff) == 12)
             node.gorush.answer(.accepted)
             for client in clients { #expect(try await node.notify(client) == nil) }
+        }
+    }
+
+    @Test("Dead tokens of one registrant, however many, do not protect those of others")
+    func deadTokensOfOneRegistrant() async throws {
+        let stranger = PrivateKey.generate()
+        let devices = (1...12).map { number in
+            TestClient(of: fixture.identity.publicKey, identity: stranger, installationID: InstallationID("device-\(number)"))
+        }
+        try await fixture.withNode { [bob] node async throws in
+            node.gorush.answer(.accepted, verdict: .dead)
+            for client in devices + [bob] {
+                #expect(try await node.register(client) == nil)
+                #expect(try await node.notify(client) == .notRegistered)
+            }
+            #expect(node.count(.tokenRemoved) == 13 && node.count(.tokenHeldOff) == 0)
+            for client in devices + [bob] { #expect(try await node.notify(client) == .notRegistered) }
         }
     }
 

@@ -124,13 +124,16 @@ struct PushNodeTests {
         }
     }
 
-    @Test("A dead token ends the registration: the next request gets NOT_REGISTERED")
+    @Test("A dead token ends the registration: the request that shows it and the next get NOT_REGISTERED")
     func deadToken() async throws {
         try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob, version: 4) == nil)
             node.gorush.answer(.accepted, verdict: .dead)
-            #expect(try await node.notify(bob) == nil)
+            let messageID = randomBytes(32)
+            #expect(try await node.notify(bob, messageID: messageID) == .notRegistered)
+            #expect(node.count(.notificationAccepted) == 1 && node.count(.tokenRemoved) == 1)
             node.gorush.answer(.accepted)
+            #expect(try await node.notify(bob, messageID: messageID) == .notRegistered)
             #expect(try await node.notify(bob) == .notRegistered)
             #expect(try await node.register(bob, version: 4) == .versionMismatch)
             #expect(try await node.register(bob, version: 5) == nil)

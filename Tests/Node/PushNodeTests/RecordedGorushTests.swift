@@ -54,7 +54,8 @@ struct RecordedGorushTests {
     }
 
     private func withNode(
-        _ platform: Platform, _ error: String, isNamed: Bool = false, _ body: @escaping @Sendable (RunningNode) async throws -> Void
+        _ platform: Platform, _ error: String, isNamed: Bool = false, isDead: Bool = false,
+        _ body: @escaping @Sendable (RunningNode) async throws -> Void
     ) async throws {
         let server = try RawHTTPServer { request in
             Self.reply(platform == .apn ? "ios" : "android", error, id: isNamed ? Self.id(of: request) : nil)
@@ -63,7 +64,7 @@ struct RecordedGorushTests {
         let gorush = try GorushClient(client: CurlClient(), url: server.url)
         try await fixture.withNode(posting: gorush) { [bob] node async throws in
             #expect(try await node.register(bob, token: Self.token, platform: platform) == nil)
-            #expect(try await node.notify(bob) == nil)
+            #expect(try await node.notify(bob) == (isDead ? .notRegistered : nil))
             try await body(node)
         }
     }
@@ -72,7 +73,7 @@ struct RecordedGorushTests {
         "A dead token ends the registration, by the failure's notif_id and by the masked token",
         arguments: [(Platform.apn, "Unregistered"), (.firebase, "unregistered device")], [true, false])
     func deadTokens(reply: (platform: Platform, error: String), isNamed: Bool) async throws {
-        try await withNode(reply.platform, reply.error, isNamed: isNamed) { [bob] node async throws in
+        try await withNode(reply.platform, reply.error, isNamed: isNamed, isDead: true) { [bob] node async throws in
             try await node.wait { node.count(.tokenRemoved) == 1 }
             #expect(node.count(.tokenDead) == 1)
             #expect(try await node.notify(bob) == .notRegistered)

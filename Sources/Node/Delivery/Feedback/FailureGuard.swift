@@ -6,12 +6,13 @@ package import Core
 /// are compared with the posts to the same platform, APNs topic and service in the last hour. Failures for the same reason do not count when there
 /// are
 ///
-/// - at least ten of them, and
-/// - more than a fifth of the posted tokens, either in the hour or in their batch.
+/// - at least ten owners of failed tokens, and
+/// - failures of more than a fifth of the posted tokens, either in the hour or in their batch.
 ///
 /// Ten, because one dead token is all of a batch of one, and ordinary: apps are uninstalled singly, and each token is removed at its first failure,
-/// so that their share stays at a few percent. In an hour, a mistake can thus cost at most the tokens removed before the tenth failure for the same
-/// reason. An hour, because a hook reports failures singly, and a small node posts few notifications.
+/// so that their share stays at a few percent. Owners, because a mistake of the operator concerns all of them, and one can register many dead tokens.
+/// In an hour, a mistake can thus cost at most the tokens that are removed before those of a tenth owner fail for the same reason. An hour, because a
+/// hook reports failures singly, and a small node posts few notifications.
 ///
 /// Clients choose the topics, so only a hundred are counted separately and the others together. Topics without posts for an hour are forgotten.
 package struct FailureGuard: Sendable {
@@ -19,8 +20,8 @@ package struct FailureGuard: Sendable {
         /// The counted time, in ``slotCount`` slots; the oldest slot is dropped as a whole.
         package var window: Duration = .seconds(3600)
         package var slotCount = 12
-        /// The number of failures for the same reason from which they may be ignored.
-        package var minimumFailureCount = 10
+        /// The number of owners whose tokens fail for the same reason from which these failures may be ignored.
+        package var minimumOwnerCount = 10
         /// The share of posted tokens above which failures are ignored.
         package var failureShare = 0.2
         package var scopeLimit = 100
@@ -52,19 +53,42 @@ package struct FailureGuard: Sendable {
     }
 
     /// A failure of one token.
-    package struct Failure: Hashable, Sendable {
-        package let credentialScope: CredentialScope
-        package let reason: FailureReason
+    package struct Failure: Sendable {
+        fileprivate let kind: Kind
+        /// A hash of whoever registered the token.
+        fileprivate let owner: Int
 
-        package init(credentialScope: CredentialScope, reason: FailureReason) {
-            self.credentialScope = credentialScope
-            self.reason = reason
+        package init(credentialScope: CredentialScope, reason: FailureReason, owner: Int) {
+            kind = Kind(credentialScope: credentialScope, reason: reason)
+            self.owner = owner
+        }
+    }
+
+    /// Failures that are compared with each other.
+    fileprivate struct Kind: Hashable, Sendable {
+        let credentialScope: CredentialScope
+        let reason: FailureReason
+    }
+
+    private struct Failures {
+        var count = 0
+        /// At most ``Configuration/minimumOwnerCount``.
+        var owners: Set<Int> = []
+
+        mutating func add(_ failure: Failure, ownerLimit: Int) {
+            count += 1
+            if owners.count < ownerLimit { owners.insert(failure.owner) }
+        }
+
+        mutating func add(_ other: Failures) {
+            count += other.count
+            owners.formUnion(other.owners)
         }
     }
 
     private struct Tally {
         var posted = 0
-        var failed: [FailureReason: Int] = [:]
+        var failed: [FailureReason: Failures] = [:]
     }
 
     private struct Slot {
@@ -91,23 +115,28 @@ package struct FailureGuard: Sendable {
     ///   - failures: all failures of a batch, or all that a hook reported together.
     ///   - batch: the number of tokens posted in their batch, already counted by ``posted(_:at:)``; empty when a hook reported them.
     package mutating func judge(_ failures: [Failure], of batch: [CredentialScope: Int] = [:], at now: Timestamp) -> [Bool] {
-        for failure in failures { change(failure.credentialScope, now) { $0.failed[failure.reason, default: 0] += 1 } }
-        var alike: [Failure: Int] = [:]
-        for failure in failures { alike[failure, default: 0] += 1 }
-        let isHeldOff = alike.map { failure, count in
-            let lately = tally(of: failure.credentialScope, now)
+        let ownerLimit = configuration.minimumOwnerCount
+        var alike: [Kind: Failures] = [:]
+        for failure in failures {
+            alike[failure.kind, default: Failures()].add(failure, ownerLimit: ownerLimit)
+            change(failure.kind.credentialScope, now) {
+                $0.failed[failure.kind.reason, default: Failures()].add(failure, ownerLimit: ownerLimit)
+            }
+        }
+        let isHeldOff = alike.map { kind, failures in
+            let lately = tally(of: kind.credentialScope, now)
             return (
-                failure,
-                isTooMany(lately.failed[failure.reason, default: 0], of: lately.posted)
-                    || batch[failure.credentialScope].map { isTooMany(count, of: $0) } ?? false
+                kind,
+                isTooMany(lately.failed[kind.reason, default: Failures()], of: lately.posted)
+                    || batch[kind.credentialScope].map { isTooMany(failures, of: $0) } ?? false
             )
         }
         let verdicts = Dictionary(uniqueKeysWithValues: isHeldOff)
-        return failures.map { verdicts[$0] == false }
+        return failures.map { verdicts[$0.kind] == false }
     }
 
-    private func isTooMany(_ failed: Int, of posted: Int) -> Bool {
-        failed >= configuration.minimumFailureCount && Double(failed) > configuration.failureShare * Double(posted)
+    private func isTooMany(_ failed: Failures, of posted: Int) -> Bool {
+        failed.owners.count >= configuration.minimumOwnerCount && Double(failed.count) > configuration.failureShare * Double(posted)
     }
 
     private func number(at now: Timestamp) -> Int64 {
@@ -119,7 +148,7 @@ package struct FailureGuard: Sendable {
         var sum = Tally()
         for slot in slots[known(credentialScope)] ?? [] where slot.number > oldest {
             sum.posted += slot.tally.posted
-            sum.failed.merge(slot.tally.failed, uniquingKeysWith: +)
+            for (reason, failures) in slot.tally.failed { sum.failed[reason, default: Failures()].add(failures) }
         }
         return sum
     }

@@ -180,13 +180,19 @@ package final class Feedback: Sendable {
     /// - Parameters:
     ///   - failures: at most one for each delivery.
     ///   - deliveries: the accepted deliveries of their batch; nil when the hook reported the failures.
-    func judge(_ failures: [TokenFailure], of deliveries: [QueuedDelivery]?, at now: Timestamp) -> [TokenFailure] {
+    func judge(_ failures: [TokenFailure], of deliveries: [QueuedDelivery]?, at now: Timestamp) async -> [TokenFailure] {
+        let owners = await findOwners(of: failures)
         var posted: [FailureGuard.CredentialScope: Int] = [:]
         for delivery in deliveries ?? [] { posted[delivery.credentialScope, default: 0] += 1 }
-        let found = failures.map { FailureGuard.Failure(credentialScope: $0.credentialScope, reason: $0.reason) }
+        let found = failures.map { failure in
+            let device = failure.posted.device
+            return FailureGuard.Failure(
+                credentialScope: failure.credentialScope, reason: failure.reason,
+                owner: owners[device]?.keyHash.hashValue ?? device.hashValue)
+        }
         let counts = state.withLock { state in
             // A batch is for one endpoint, and so for one kind.
-            guard (posted.keys.first ?? found.first?.credentialScope)?.platform == .webPush else {
+            guard (posted.keys.first ?? failures.first?.credentialScope)?.platform == .webPush else {
                 state.failureGuard.posted(posted, at: now)
                 return state.failureGuard.judge(found, of: posted, at: now)
             }
@@ -216,23 +222,36 @@ package final class Feedback: Sendable {
         }
     }
 
+    /// Empty when they can't be read: then each device counts as an owner.
+    private func findOwners(of failures: [TokenFailure]) async -> [DeviceID: DeviceOwner] {
+        guard !failures.isEmpty else { return [:] }
+        let command = sources.owners(of: failures.map(\.posted.device))
+        return (try? await store.onReader { store throws(StoreError) in try store.read(command) }) ?? [:]
+    }
+
     /// Applies failures to their tokens, in one group of commits. Returns when the result is durable, or has failed.
     ///
     /// - Parameters:
     ///   - failures: the failures that count against their tokens.
     ///   - deliveries: accepted deliveries, each of which may end a doubt.
-    func settle(_ failures: [TokenFailure], besides deliveries: [QueuedDelivery] = [], at now: Timestamp) async {
-        guard !failures.isEmpty || !deliveries.isEmpty else { return }
+    /// - Returns: the failed deliveries whose devices were unregistered.
+    @discardableResult
+    func settle(_ failures: [TokenFailure], besides deliveries: [QueuedDelivery] = [], at now: Timestamp) async -> Set<DeliveryID> {
+        guard !failures.isEmpty || !deliveries.isEmpty else { return [] }
         // One command each: a command sees the changes of earlier commands, but not those of its own other parts.
         let acceptances = deliveries.map {
             DeliveryStorage.noteAcceptance(by: $0.waiting.device, version: $0.address.version, at: now).map { TokenFailure.Effect?.none }
         }
         let results = await store.commitEach(acceptances + failures.map { $0.takeEffect(sources, at: now).map(TokenFailure.Effect?.some) })
+        var ended: Set<DeliveryID> = []
         var lostCount = 0
         var error: StoreError?
         for (index, result) in results.enumerated() {
             switch result {
-            case .success(let effect): if let effect { count(effect) }
+            case .success(let effect?):
+                count(effect)
+                if effect == .removed || effect == .disabled { ended.insert(failures[index - acceptances.count].posted.delivery) }
+            case .success(nil): break
             case .failure(let failure):
                 error = failure
                 // A failed acceptance loses only the end of a doubt, which the next acceptance makes up for.
@@ -240,6 +259,7 @@ package final class Feedback: Sendable {
             }
         }
         if let error { lose(lostCount, error) }
+        return ended
     }
 
     private func count(_ effect: TokenFailure.Effect) {

@@ -55,7 +55,7 @@ package struct GorushClient: Sendable {
         guard !notifications.isEmpty else { return PostResult(outcome: .accepted, postedTokenCount: 0, countedTokenCount: 0) }
         let push = PushRequest(notifications, format: format)
         let request = HTTPRequest(
-            method: "POST", url: url, headers: headers, body: push.encoded(at: now()), timeout: timeout)
+            method: "POST", url: url, headers: headers, body: push.encoded(at: now()), timeout: timeout, cutsLongResponses: true)
         do throws(HTTPError) {
             return result(of: try await client.send(request), to: push)
         } catch {
@@ -103,6 +103,9 @@ package struct GorushClient: Sendable {
     ///
     /// A *refused* batch is split in halves until the refused notification is alone, which is dropped. *Failed* notifications are retried until
     /// they expire, those of a *server error* each alone.
+    ///
+    /// The status counts although the body breaks off, does not end or is too long: posting an accepted batch again would notify its devices again.
+    /// Token failures in the lost part are reported again with the next notification.
     private func result(of response: HTTPResponse, to push: PushRequest) -> PostResult {
         let tokenCount = push.members.reduce(0) { $0 + $1.count }
         var reason = "status \(response.status)"

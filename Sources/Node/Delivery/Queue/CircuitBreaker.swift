@@ -16,13 +16,15 @@ package import Core
 /// - A single broken connection does not open the breaker; three failures in a row do, each within a minute of the one before. When connections are
 ///   refused, this takes less than a second.
 /// - While it is open, nothing is posted. The pause doubles with each failed probe that not only strangers explain, and is at least as long as gorush asks for (Retry-After).
+/// - While fewer suspects than the limit explain all failures, a probe for another recipient does not wait for the end of the pause. If gorush is down,
+///   two such probes fail at most, and the next ones wait.
 /// - While it is half-open, only one small post is in flight.
 package struct CircuitBreaker: Sendable {
     package struct Configuration: Sendable {
         /// The number of failures in a row that opens the breaker.
         package var failureLimit = 3
         /// The number of failures in a row that opens the breaker even if a few suspects explain them: nothing has worked meanwhile. On a node with
-        /// a single notification it is reached after 4 s, so that a gorush that is down is reported soon.
+        /// a single notification it is reached after 4 s, so that a gorush that is down is reported soon; other recipients may be posted to.
         package var suspectFailureLimit = 5
         /// The number of recipients to remember for which a post worked.
         package var recipientLimit = 0
@@ -78,7 +80,15 @@ package struct CircuitBreaker: Sendable {
 
     /// Whether no post can go out now, so that waiting for one is futile.
     package func isOpen(at now: Timestamp) -> Bool {
-        if case .open(let until, _) = state { now < until } else { false }
+        if case .open(let until, _) = state { now < until && !isExplained } else { false }
+    }
+
+    /// Whether fewer suspects than the limit explain all failures in a row.
+    private var isExplained: Bool { unexplainedCount == 0 && suspicions.count < configuration.failureLimit }
+
+    /// Whether a post for this recipient may be the probe before the pause is over.
+    package func admitsEarlyProbe(for recipient: Suspect) -> Bool {
+        if case .open = state { isExplained && !suspicions.contains(recipient) } else { false }
     }
 
     /// The time from which a probe may go out, while the breaker is open.
@@ -141,16 +151,24 @@ package struct CircuitBreaker: Sendable {
     ) {
         let asked = min(retryAfter ?? .zero, configuration.longestRetryAfter)
         let isNews = number > lastRound
-        if isNews { lastRound = latest }
+        let isInARow = lastFailure.map { now.since($0) <= configuration.failureMemory } ?? false
+        if isNews {
+            lastRound = latest
+            lastFailure = now
+        }
+        if case .closed(let failures) = state, failures == 0 || isNews && !isInARow {
+            state = .closed(failures: 0)
+            unexplainedCount = 0
+            suspicions = Suspicions()
+        }
+        if suspects.isEmpty {
+            if isNews || asked > .zero { unexplainedCount += 1 }
+        } else if isNews {
+            suspicions.add(suspects)
+        }
         switch state {
         case .closed(let failures):
-            let isInARow = lastFailure.map { now.since($0) <= configuration.failureMemory } ?? false
-            let count = isNews ? (isInARow ? failures : 0) + 1 : failures
-            if isNews {
-                lastFailure = now
-                if count == 1 { forgetFailures() }
-                if suspects.isEmpty { unexplainedCount += 1 } else { suspicions.add(suspects) }
-            }
+            let count = isNews ? failures + 1 : failures
             let isGorushs = unexplainedCount + suspicions.count >= configuration.failureLimit || count >= configuration.suspectFailureLimit
             if isGorushs || asked > .zero {
                 state = .open(until: now + max(asked, pause(attempt: 0, using: &generator)), attempt: 0)
@@ -165,11 +183,6 @@ package struct CircuitBreaker: Sendable {
         case .halfOpen:
             break
         }
-    }
-
-    private mutating func forgetFailures() {
-        unexplainedCount = 0
-        suspicions = Suspicions()
     }
 
     private func pause(attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {

@@ -36,6 +36,21 @@ extension DeliveryQueue {
         return ids
     }
 
+    /// The first new delivery, if it may be a probe although the breaker is open.
+    var earlyProbe: Int64? {
+        guard let id = fresh.first?.id, let device = deliveries[id]?.device else { return nil }
+        return breaker.admitsEarlyProbe(for: suspect(device)) ? id : nil
+    }
+
+    /// Removes ``earlyProbe`` from the places where it waits.
+    mutating func takeEarlyProbe() -> [Int64] {
+        guard let id = earlyProbe else { return [] }
+        fresh.remove(id)
+        expiring.remove(id)
+        isSuspectPosted = false
+        return [id]
+    }
+
     /// Returns deliveries from a batch that is not sent yet to the backlog, at the head of their device's line. This does not count as a failure.
     ///
     /// - Parameter due: the time until which each delivery waits.

@@ -195,14 +195,16 @@ package struct DeliveryQueue: Sendable {
         var actions: [Action] = []
         pace.advance(to: now)
         while mayPost, isBatchReady(now: now) {
-            let admission = breaker.admission(at: now)
-            guard admission != .nothing else { break }
             let limit = pace.batchLimit(at: now)
-            let isProbe = admission == .probe
-            let ids = nextIDs(limit: isProbe ? min(limit, configuration.probeBatchCount) : limit, isProbe: isProbe, now, &expired)
+            let ids =
+                switch breaker.admission(at: now) {
+                case .posts: nextIDs(limit: limit, isProbe: false, now, &expired)
+                case .probe: nextIDs(limit: min(limit, configuration.probeBatchCount), isProbe: true, now, &expired)
+                case .nothing: takeEarlyProbe()
+                }
             guard !ids.isEmpty else { break }
             let batch = post(ids, now)
-            if admission == .probe { breaker.began(probe: batch.id) }
+            breaker.began(probe: batch.id)
             actions.append(.post(batch))
         }
         if !expired.isEmpty { actions.insert(.expire(expired), at: 0) }
@@ -222,7 +224,7 @@ package struct DeliveryQueue: Sendable {
             let resume: Timestamp? =
                 switch breaker.state {
                 case .closed: ripe
-                case .open(let until, _): max(ripe, until)
+                case .open(let until, _): earlyProbe == nil ? max(ripe, until) : ripe
                 case .halfOpen: nil
                 }
             wake = [wake, resume].compactMap(\.self).min()
@@ -309,13 +311,14 @@ package struct DeliveryQueue: Sendable {
 
     /// Recipients for which nothing was ever accepted count as one: anybody can register them.
     private func suspects(in post: Post) -> Set<Suspect> {
-        Set(
-            post.devices.map { device in
-                guard let recipient = lines[device]?.recipient, expiring.isKnown(recipient) || breaker.hasWorked(for: recipient) else {
-                    return .strangers
-                }
-                return .known(recipient)
-            })
+        Set(post.devices.map(suspect))
+    }
+
+    func suspect(_ device: DeviceID) -> Suspect {
+        guard let recipient = lines[device]?.recipient, expiring.isKnown(recipient) || breaker.hasWorked(for: recipient) else {
+            return .strangers
+        }
+        return .known(recipient)
     }
 
     // MARK: Batches

@@ -12,6 +12,8 @@ struct Suspicions: Sendable {
     /// At least so many suspects must be guilty if gorush is not.
     var count: Int { posts.count }
 
+    func contains(_ suspect: Suspect) -> Bool { posts.contains { $0.contains(suspect) } }
+
     /// - Parameter suspects: those of a failed post.
     mutating func add(_ suspects: Set<Suspect>) {
         let related = posts.indices.filter { !posts[$0].isDisjoint(with: suspects) }

@@ -121,7 +121,7 @@ struct PendingRequest: Sendable {
             case .waiting(let delivery):
                 switch outcomes[delivery] {
                 case .accepted: nil
-                case .unregistered: .notRegistered
+                case .unregistered, .ended: .notRegistered
                 case .failed, nil: .internalError
                 }
             }

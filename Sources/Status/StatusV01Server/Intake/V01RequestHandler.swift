@@ -46,7 +46,7 @@ struct V01PendingRequest: Sendable {
         switch state {
         case .known(let error): return (error, false)
         case .awaiting(let deliveries, let hasBadToken, let isRefused):
-            let areAllTaken = !isRefused && deliveries.allSatisfy { outcomes[$0] == .accepted }
+            let areAllTaken = !isRefused && deliveries.allSatisfy { outcomes[$0]?.isAccepted ?? false }
             return (V01.RequestDecision.error(hasBadToken: hasBadToken, areAllTaken: areAllTaken), areAllTaken)
         }
     }

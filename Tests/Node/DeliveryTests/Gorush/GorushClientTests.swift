@@ -113,6 +113,22 @@ struct GorushClientTests {
         #expect(result.ignoredTokenCount == 0)
     }
 
+    @Test(
+        "The status counts although the reply breaks off, does not end or is too long",
+        arguments: [("200 OK", PostOutcome.accepted), ("400 Bad Request", .refused), ("503 Unavailable", .unclear(retryAfter: nil))])
+    func repliesThatAreCut(status: String, outcome: PostOutcome) async throws {
+        let reply = #"{"counts": 1, "logs": [{"notif_id": "a", "platform": "ios", "token": "*", "error": "Unregistered"}"#
+        let head = Array("HTTP/1.1 \(status)\r\nContent-Length: 99999999\r\n\r\n\(reply)".utf8)
+        let chunks = Array("HTTP/1.1 \(status)\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nno chunk\r\n".utf8)
+        let tooLong = head + Array(repeating: UInt8(ascii: " "), count: 2 << 20)
+        let replies: [RawHTTPServer.Reply] = [.last(head), .reset(head), .bytes(head), .last(tooLong), .last(chunks)]
+        for reply in replies {
+            let result = try await post([Sample.notification("a")], reply, timeout: .seconds(1))
+            #expect(result.outcome == outcome)
+            #expect(result.failures.isEmpty && result.ignoredTokenCount == 0)
+        }
+    }
+
     @Test func failuresAreMatchedByID() async throws {
         let notifications = [
             try Sample.notification("a"), try Sample.notification("b", platform: .firebase), try Sample.notification("c"),

@@ -114,7 +114,9 @@ extension EchoProtocol: WakuHandler {
         guard !message.command.isRegistration else { return reply("registered", to: message) }
         guard let delivery = try? result.get()?.delivery else { return reply("failed", to: message) }
         node?.delivery.await(
-            AwaitedDeliveries([delivery]) { results in reply(results.outcomes[delivery] == .accepted ? "accepted" : "failed", to: message) }
+            AwaitedDeliveries([delivery]) { results in
+                reply(results.outcomes[delivery]?.isAccepted == true ? "accepted" : "failed", to: message)
+            }
         )
     }
 

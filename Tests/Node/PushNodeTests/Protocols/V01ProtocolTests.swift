@@ -227,7 +227,8 @@ struct V01ProtocolTests {
         try await withNode { node, relay in
             try await register(account, version: 7, node, relay)
             let ackKey = randomBytes(32)
-            _ = try await acknowledgement(of: request([account.entry()], ackKey: ackKey), under: ackKey, node, relay)
+            // gorush accepted the notification, and version 0.1 has no answer for what it says about tokens.
+            #expect(try await acknowledgement(of: request([account.entry()], ackKey: ackKey), under: ackKey, node, relay) == nil)
             try await node.wait { node.count(.tokenRemoved) > 0 }
             try await register(account, version: 8, node, relay)
         }
