@@ -173,7 +173,7 @@ struct StatusService: RateLimitedService {
         if topics.isGrown { try? await loadTopics() }
     }
 
-    var findings: [Finding] { [roomFinding, webPushFinding].compactMap(\.self) }
+    var findings: [Finding] { [roomFinding, webPushFinding, unservedFinding].compactMap(\.self) }
 
     /// Whether a limit of rows is reached.
     private var roomFinding: Finding? {
@@ -229,6 +229,12 @@ struct StatusService: RateLimitedService {
             registry.set(.identityRegistrations, label, to: count.map(Double.init))
         }
         if node.delivery.routing.postsWebPush { registry.set(figures.map(webPushKeyUse), of: .status) }
+    }
+
+    func countDevices() async { _ = await figures.value(within: .countOfDevices) }
+
+    private var unservedFinding: Finding? {
+        figures.latest.flatMap { NodeChecks.unserved("Status", $0.devices.registered, serves: node.delivery.routing.serves) }
     }
 
     func registrations() async -> DeviceFigures? {
