@@ -56,6 +56,7 @@ final class SessionService: RateLimitedService {
         services = SessionChecks.services(of: routing, apnsTopic: configuration.apnsTopic)
         preparation = RequestPreparation(
             SignatureVerifier(sodium: configuration.sodium), services: services, webPushKeys: routing.webPushKeys,
+            isWebPushChanging: { [cluster = node.cluster] in cluster.isDisputed("--web-push") },
             threadCount: configuration.serve == nil ? RequestPreparation.threadCount : 0, timeout: configuration.storeTimeout)
         limits.attach(to: node, as: SessionStorage.protocolNumber)
         let store = node.store

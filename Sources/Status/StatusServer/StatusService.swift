@@ -76,7 +76,8 @@ struct StatusService: RateLimitedService {
             let mark = marks.mark(of: key.publicKey)
             let rules = RegistrationRules(
                 identity: key, server: mark, isIdempotent: configuration.idempotentRegistrations,
-                webPushKeys: node.delivery.routing.webPushKeys, clients: clients,
+                webPushKeys: node.delivery.routing.webPushKeys,
+                isWebPushChanging: { [cluster = node.cluster] in cluster.isDisputed("--web-push") }, clients: clients,
                 serves: { [routing = node.delivery.routing] in routing.endpoint(for: $0, apnTopic: $1) != nil })
             let requestRules = RequestRules(maximumAge: configuration.requestAgeLimit, server: mark)
             return ServedIdentity(
