@@ -110,7 +110,8 @@ extension AdminCommand {
         let database = ClusterDatabase(address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox)
         defer { database.close() }
         let own = nodes.first(where: \.isSelf)?.name
-        return try database.waitingCounts(among: ids).filter { $0.key != own }
+        // This user may have no access to the database, which the command itself does not need.
+        return (try? database.waitingCounts(among: ids))?.filter { $0.key != own } ?? [:]
     }
 }
 
