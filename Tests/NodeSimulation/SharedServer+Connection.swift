@@ -200,6 +200,7 @@ extension SharedServer {
     func end(_ node: NodeID) {
         guard leases[node]?.row.state != .ended else { return }
         leases[node]?.row.state = .ended
+        leases[node]?.row.renewals += 1
         leases[node]?.endedAt = now
     }
 

@@ -66,4 +66,24 @@ package struct HTTPListener: Sendable {
             }, logger: quiet)
         try await application.runUntilCancelled(logger: quiet)
     }
+
+    /// Listens on an address, and closes it at once.
+    ///
+    /// - Returns: why it cannot be listened on, as ``ListenFailure/reason(_:)``; nil if it can.
+    package static func obstacle(host: String, port: Int) async -> String? {
+        let quiet = Logger(label: "http") { _ in SwiftLogNoOpLogHandler() }
+        let listener = HTTPListener(.hostname(host, port: port), limits: HTTPLimits(.status), hosts: nil, logger: quiet)
+        let (opened, isOpen) = AsyncStream<Void>.makeStream()
+        do {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await listener.run(Routes().responder) { _ in isOpen.finish() } }
+                group.addTask { for await _ in opened {} }
+                try await group.next()
+                group.cancelAll()
+            }
+            return nil
+        } catch {
+            return ListenFailure.reason(error)
+        }
+    }
 }

@@ -71,6 +71,12 @@ package struct EndpointRouting: Sendable {
         }
     }
 
+    /// Whether devices of this platform have an endpoint, for some app at least. Session's devices may need another: see ``EndpointRule/services``.
+    package func serves(_ platform: Platform) -> Bool {
+        guard platform != .webPush else { return postsWebPush }
+        return rules.contains { $0.services == nil && $0.platforms?.contains(platform) ?? true }
+    }
+
     /// Whether this node posts to Web Push services.
     package var postsWebPush: Bool { !webPushKeys.isEmpty }
 

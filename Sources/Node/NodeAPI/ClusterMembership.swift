@@ -89,6 +89,8 @@ package protocol ClusterMembership: Sendable {
     var failure: String? { get }
     /// Settings that must be the same at all nodes and differ, one line each.
     var conflicts: [String] { get }
+    /// Whether another node has another value of a setting, by the option's name: the nodes may be restarted one after the other with a new value.
+    func isDisputed(_ setting: String) -> Bool
     /// The number of nodes that share the messages.
     var nodeCount: Int { get }
     /// The number of device partitions that this node posts for.

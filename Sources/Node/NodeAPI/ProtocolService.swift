@@ -46,6 +46,8 @@ public protocol ProtocolService: Sendable {
     func updateGauges(_ counters: Counters) async
     /// Numbers of registered devices; nil if the protocol has none or they can't be read now.
     func registrations() async -> DeviceFigures?
+    /// Called once after the start: reads the numbers of devices on which ``findings`` depend, which may take a second per million.
+    func countDevices() async
     /// Results of its checks at this moment: a failed one makes the node not ready; `admin status` and `doctor` list all.
     var findings: [Finding] { get }
     /// The work that its limits refuse; nil if it has no limits.
@@ -72,6 +74,7 @@ extension ProtocolService {
     public var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [] }
     public func updateGauges(_ counters: Counters) async {}
     public func registrations() async -> DeviceFigures? { nil }
+    public func countDevices() async {}
     public var findings: [Finding] { [] }
     public var limitReport: LimitReport? { nil }
     public func facts() async -> [ProtocolFact] { [] }

@@ -12,8 +12,6 @@ package final class ThrottledReading<Value: Sendable>: Sendable {
 
     /// A caller waits for a reading only if the previous one took at most this long; otherwise it gets the previous value.
     private static var shortCost: Duration { .milliseconds(100) }
-    /// Limit of a caller's wait, because the disk may hang.
-    private static var waitLimit: Duration { .seconds(1) }
 
     private let state = Mutex(State())
     private let pause: Duration
@@ -33,13 +31,15 @@ package final class ThrottledReading<Value: Sendable>: Sendable {
     package var latest: Value? { state.withLock(\.value) }
 
     /// The value; nil if it could not be read yet.
-    package func value() async -> Value? {
+    ///
+    /// - Parameter limit: how long a caller waits for a reading, because the disk may hang.
+    package func value(within limit: Duration = .seconds(1)) async -> Value? {
         let (isReading, last) = state.withLock { state -> (Bool, Value?) in
             if state.reading == nil, ContinuousClock.now >= state.due { state.reading = Task { await self.readNow() } }
             return (state.reading != nil, state.cost > Self.shortCost ? state.value : nil)
         }
         if let last { return last }
-        let deadline = ContinuousClock.now + Self.waitLimit
+        let deadline = ContinuousClock.now + limit
         while isReading, state.withLock({ $0.reading != nil }), ContinuousClock.now < deadline {
             guard (try? await Task.sleep(for: .milliseconds(2))) != nil else { break }
         }

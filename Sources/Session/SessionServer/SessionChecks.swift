@@ -1,3 +1,4 @@
+package import Delivery
 package import NodeAPI
 package import Core
 package import SessionProtocol
@@ -42,6 +43,18 @@ package enum SessionChecks {
                 : Finding(
                     "session oxend", .warn, "not connected: the list of storage servers is not renewed", remedy: "check --session-oxend")
         }
+    }
+
+    /// The push services with an endpoint.
+    ///
+    /// - Parameter apnsTopic: the topic of iOS apps; empty if there is none.
+    package static func services(of routing: EndpointRouting, apnsTopic: String) -> Set<PushService> {
+        Set(
+            PushService.allCases.filter { service in
+                if service == .webPush { return routing.postsWebPush }
+                return (!service.isApple || !apnsTopic.isEmpty)
+                    && routing.endpoint(for: service.platform, apnTopic: service.isApple ? apnsTopic : "", service: service) != nil
+            })
     }
 
     private static func services(_ unserved: Set<PushService>) -> Finding {

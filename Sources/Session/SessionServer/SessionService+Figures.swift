@@ -13,7 +13,10 @@ extension SessionService {
             monitor.figures, unserved: Set(PushService.ofGorush).subtracting(services), isListening: httpPort != nil)
             + (proxyWatch.withLock(\.finding).map { [$0] } ?? [])
             + (figures.latest.flatMap(webPushKeyUse)?.finding("Session").map { [$0] } ?? [])
+            + (figures.latest.flatMap { NodeChecks.unserved("Session", $0.services, serves: services.contains) }.map { [$0] } ?? [])
     }
+
+    func countDevices() async { _ = await figures.value(within: .countOfDevices) }
 
     /// nil for a node without Web Push.
     private func webPushKeyUse(_ figures: SubscriptionFigures) -> WebPushKeyUse? {

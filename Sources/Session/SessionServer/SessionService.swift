@@ -53,15 +53,10 @@ final class SessionService: RateLimitedService {
         self.limits = limits
         self.node = node
         let routing = node.delivery.routing
-        services = Set(
-            PushService.allCases.filter { service in
-                if service == .webPush { return routing.postsWebPush }
-                return (!service.isApple || !configuration.apnsTopic.isEmpty)
-                    && routing.endpoint(
-                        for: service.platform, apnTopic: service.isApple ? configuration.apnsTopic : "", service: service) != nil
-            })
+        services = SessionChecks.services(of: routing, apnsTopic: configuration.apnsTopic)
         preparation = RequestPreparation(
             SignatureVerifier(sodium: configuration.sodium), services: services, webPushKeys: routing.webPushKeys,
+            isWebPushChanging: { [cluster = node.cluster] in cluster.isDisputed("--web-push") },
             threadCount: configuration.serve == nil ? RequestPreparation.threadCount : 0, timeout: configuration.storeTimeout)
         limits.attach(to: node, as: SessionStorage.protocolNumber)
         let store = node.store

@@ -1,3 +1,4 @@
+package import Core
 package import NodeAPI
 
 /// The setup of Session's push server as `doctor` finds it: its files, and its rows in the database.
@@ -15,14 +16,19 @@ package struct SessionSetup: Hashable, Sendable {
     package let keyProblem: String?
     /// The source of the list of storage servers.
     package let servers: Servers
-    /// Subscriptions in the database.
-    package let subscriptions: Int
+    /// Subscriptions in the database, by service.
+    package let subscriptions: [PushService: Int]
+    /// The services with an endpoint; nil if the daemon checks them.
+    package let services: Set<PushService>?
 
-    package init(isOn: Bool, keyProblem: String?, servers: Servers, subscriptions: Int) {
+    package init(
+        isOn: Bool, keyProblem: String?, servers: Servers, subscriptions: [PushService: Int], services: Set<PushService>? = nil
+    ) {
         self.isOn = isOn
         self.keyProblem = keyProblem
         self.servers = servers
         self.subscriptions = subscriptions
+        self.services = services
     }
 }
 
@@ -33,14 +39,17 @@ extension SessionChecks {
     package static func doctor(_ setup: SessionSetup, daemon: [Finding]) -> [Finding] {
         let name = SessionPush.protocolName
         guard setup.isOn else {
-            guard setup.subscriptions > 0 else { return [] }
+            let count = setup.subscriptions.values.reduce(0, +)
+            guard count > 0 else { return [] }
             return [
                 Finding(
-                    name, .warn, "off, but \(setup.subscriptions) subscriptions are stored: nobody is notified",
+                    name, .warn, "off, but \(count) subscriptions are stored: nobody is notified",
                     remedy: "start the daemon with --session-http; without it they expire after 14 days")
             ]
         }
-        return [onionKey(setup.keyProblem), servers(setup.servers)] + daemon.filter { $0.check.hasPrefix(name) }
+        let unserved = setup.services.flatMap { NodeChecks.unserved("Session", setup.subscriptions, serves: $0.contains) }
+        return [onionKey(setup.keyProblem), servers(setup.servers)] + (unserved.map { [$0] } ?? [])
+            + daemon.filter { $0.check.hasPrefix(name) }
     }
 
     private static func onionKey(_ problem: String?) -> Finding {

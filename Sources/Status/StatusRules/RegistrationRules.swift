@@ -13,23 +13,26 @@ package struct RegistrationRules: Sendable {
     private let isIdempotent: Bool
     private let serves: @Sendable (Platform, _ apnTopic: String) -> Bool
     private let webPushKeys: [P256PublicKey]
+    private let isWebPushChanging: @Sendable () -> Bool
     private let clients: RecentClients
 
     /// - Parameters:
     ///   - identity: the identity to which registrations are sent.
     ///   - isIdempotent: whether a repeated, identical registration succeeds instead of VERSION_MISMATCH.
     ///   - webPushKeys: the VAPID keys of a node that posts to Web Push services; empty for others.
+    ///   - isWebPushChanging: whether other nodes of the cluster have other VAPID keys at present: another node may accept what this one refuses.
     ///   - clients: of this identity alone.
     ///   - serves: whether there is a gorush endpoint for an app.
     package init(
         identity: PrivateKey, server: ServerMark? = nil, isIdempotent: Bool = false, webPushKeys: [P256PublicKey] = [],
-        clients: RecentClients = RecentClients(),
+        isWebPushChanging: @escaping @Sendable () -> Bool = { false }, clients: RecentClients = RecentClients(),
         serves: @escaping @Sendable (Platform, _ apnTopic: String) -> Bool = { _, _ in true }
     ) {
         self.identity = identity
         self.server = server
         self.isIdempotent = isIdempotent
         self.webPushKeys = webPushKeys
+        self.isWebPushChanging = isWebPushChanging
         self.clients = clients
         self.serves = serves
     }
@@ -66,7 +69,9 @@ package struct RegistrationRules: Sendable {
     private func flaw(
         in registration: PushNotificationRegistration, from sender: PublicKey, _ known: inout Grant.Proof?
     ) -> PushNotificationRegistrationResponse.ErrorType? {
-        guard let platform = registration.platform, platform != .webPush || !webPushKeys.isEmpty else { return .unsupportedTokenType }
+        guard let platform = registration.platform, platform != .webPush || !webPushKeys.isEmpty else {
+            return registration.platform == .webPush && isWebPushChanging() ? .internalError : .unsupportedTokenType
+        }
         guard !registration.deviceToken.isEmpty, registration.accessToken.isUUID, platform != .apn || !registration.apnTopic.isEmpty,
             let proof = Grant.proof(
                 of: registration.grant, client: sender, server: identity.publicKey, accessToken: registration.accessToken, known: known)
@@ -74,8 +79,9 @@ package struct RegistrationRules: Sendable {
         known = proof
         if platform == .webPush {
             // A push service would refuse each message for a subscription that is bound to another server's key.
-            guard let subscription = registration.subscription, subscription.vapidKey.map(webPushKeys.contains) ?? true else {
-                return .malformedMessage
+            guard let subscription = registration.subscription else { return .malformedMessage }
+            guard subscription.vapidKey.map(webPushKeys.contains) ?? true else {
+                return isWebPushChanging() ? .internalError : .malformedMessage
             }
             return nil
         }

@@ -76,7 +76,8 @@ struct StatusService: RateLimitedService {
             let mark = marks.mark(of: key.publicKey)
             let rules = RegistrationRules(
                 identity: key, server: mark, isIdempotent: configuration.idempotentRegistrations,
-                webPushKeys: node.delivery.routing.webPushKeys, clients: clients,
+                webPushKeys: node.delivery.routing.webPushKeys,
+                isWebPushChanging: { [cluster = node.cluster] in cluster.isDisputed("--web-push") }, clients: clients,
                 serves: { [routing = node.delivery.routing] in routing.endpoint(for: $0, apnTopic: $1) != nil })
             let requestRules = RequestRules(maximumAge: configuration.requestAgeLimit, server: mark)
             return ServedIdentity(
@@ -173,7 +174,7 @@ struct StatusService: RateLimitedService {
         if topics.isGrown { try? await loadTopics() }
     }
 
-    var findings: [Finding] { [roomFinding, webPushFinding].compactMap(\.self) }
+    var findings: [Finding] { [roomFinding, webPushFinding, unservedFinding].compactMap(\.self) }
 
     /// Whether a limit of rows is reached.
     private var roomFinding: Finding? {
@@ -229,6 +230,12 @@ struct StatusService: RateLimitedService {
             registry.set(.identityRegistrations, label, to: count.map(Double.init))
         }
         if node.delivery.routing.postsWebPush { registry.set(figures.map(webPushKeyUse), of: .status) }
+    }
+
+    func countDevices() async { _ = await figures.value(within: .countOfDevices) }
+
+    private var unservedFinding: Finding? {
+        figures.latest.flatMap { NodeChecks.unserved("Status", $0.devices.registered, serves: node.delivery.routing.serves) }
     }
 
     func registrations() async -> DeviceFigures? {

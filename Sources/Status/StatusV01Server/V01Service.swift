@@ -103,6 +103,14 @@ struct V01Service: RateLimitedService {
         registry.set(figures?.devices, of: .statusV01)
     }
 
+    func countDevices() async { _ = await figures.value(within: .countOfDevices) }
+
+    var findings: [Finding] {
+        figures.latest.flatMap {
+            V01Checks.unserved($0.devices, routing: node.delivery.routing, apnsTopic: configuration.apnsTopic)
+        }.map { [$0] } ?? []
+    }
+
     func registrations() async -> DeviceFigures? {
         await figures.value()?.devices
     }

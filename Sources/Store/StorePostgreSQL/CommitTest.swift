@@ -32,6 +32,19 @@ package enum CommitTest {
         }
     }
 
+    /// Tests whether a node could open the database now, or others exclude it. Blocks.
+    ///
+    /// - Parameter isShared: whether it would be one of several nodes.
+    /// - Throws: `StoreError`, with `locked` if others exclude it.
+    package static func lock(at address: PostgreSQLAddress, isShared: Bool) throws(StoreError) {
+        let connection = try PostgreSQLConnection.open(address, name: "waku-push lock test")
+        do {
+            try Writer.checkLock(connection, at: address, isShared: isShared)
+        } catch {
+            throw StoreError(explaining: error, at: address)
+        }
+    }
+
     /// The server does not notice that nobody waits any more: the session would stay for as long as the standby is away.
     private static func end(_ backendID: Int32, at address: PostgreSQLAddress) {
         let end = Statement("SELECT pg_terminate_backend(\(backendID))", isPrepared: false)

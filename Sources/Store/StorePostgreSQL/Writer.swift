@@ -25,6 +25,7 @@ final class Writer {
     private static let repetitionLimit = 10
     /// The advisory lock of exclusive writers, combined with the schema's id. A server may notice late that the previous holder was killed.
     private static let lockKey = 0x7761_6b75
+    private static let lockArguments = "(\(lockKey), quote_ident(current_schema())::regnamespace::oid::integer)"
     private static let lockTimeout = "3s"
     private static let retryPause = ExponentialBackoff(initial: .milliseconds(200), maximum: .seconds(2))
 
@@ -253,16 +254,27 @@ final class Writer {
         case .shared: function = "pg_advisory_lock_shared"
         case .exclusive: function = "pg_advisory_lock"
         }
-        let lock = [
-            "SET lock_timeout = '\(lockTimeout)'",
-            "SELECT \(function)(\(lockKey), quote_ident(current_schema())::regnamespace::oid::integer)", "SET lock_timeout = 0",
-        ]
+        let lock = ["SET lock_timeout = '\(lockTimeout)'", "SELECT \(function)\(lockArguments)", "SET lock_timeout = 0"]
         do {
             _ = try connection.run(lock.map { Statement($0, isPrepared: false) })
         } catch {
             guard error.state?.description == "55P03" else { throw error }
-            throw StoreError(code: .locked, message: "PostgreSQL (\(address)) is in use by \(access.others)")
+            throw locked(address, access)
         }
+    }
+
+    /// Whether ``lock(_:at:_:)`` would succeed now. Neither waits nor keeps the lock.
+    ///
+    /// - Throws: as ``lock(_:at:_:)``.
+    static func checkLock(_ connection: PostgreSQLConnection, at address: PostgreSQLAddress, isShared: Bool) throws {
+        // Outside a transaction the lock ends with the statement.
+        let function = isShared ? "pg_try_advisory_xact_lock_shared" : "pg_try_advisory_xact_lock"
+        let rows = try connection.run(Statement("SELECT \(function)\(lockArguments)::integer::bigint", isPrepared: false)).rows
+        guard try rows.first?.integer(0) == 1 else { throw locked(address, isShared ? .shared : .exclusive) }
+    }
+
+    private static func locked(_ address: PostgreSQLAddress, _ access: PostgreSQLStore.Access) -> StoreError {
+        StoreError(code: .locked, message: "PostgreSQL (\(address)) is in use by \(access.others)")
     }
 
     /// Creates the row of `store_writer`, once the table exists. A previous owner of the row can't commit any more.

@@ -1,6 +1,7 @@
 import Delivery
 import Core
 import Testing
+import WakuCrypto
 
 @Suite("Routing to gorush servers")
 struct EndpointRoutingTests {
@@ -32,6 +33,16 @@ struct EndpointRoutingTests {
     @Test("may leave a platform without an endpoint")
     func none() {
         #expect(EndpointRouting([EndpointRule(platforms: [.firebase])]).endpoint(for: .apn, apnTopic: "im.status") == nil)
+    }
+
+    @Test("tells which platforms have an endpoint for some app")
+    func platforms() {
+        let apple = EndpointRouting([EndpointRule(platforms: [.apn], apnTopics: ["im.status"])])
+        #expect(Platform.allCases.filter(apple.serves) == [.apn])
+        #expect(Platform.allCases.filter(EndpointRouting([EndpointRule()]).serves) == Platform.ofGorush)
+        #expect(Platform.allCases.filter(EndpointRouting([EndpointRule(services: [.firebase])]).serves).isEmpty)
+        let webPush = EndpointRouting([GorushEndpoint.none.rule], webPushKeys: [P256PrivateKey.generate().publicKey])
+        #expect(Platform.allCases.filter(webPush.serves) == [.webPush])
     }
 
     @Test("sends Session's services to the endpoints that name them, and other devices to the others")

@@ -2,7 +2,7 @@ import Delivery
 import NodeAPI
 import NodeMetrics
 import PushClient
-import PushNode
+@testable import PushNode
 import Core
 import StatusProtocol
 import TestSupport
@@ -112,6 +112,23 @@ struct EndpointTests {
         try await fixture.withNode(endpoints: endpoints()) { [self] node async throws in
             try await node.wait { apple.accepted.count == 2 }
             #expect(node.node.findings.allSatisfy { $0.check != "outbox" })
+        }
+    }
+
+    @Test("Registered devices of a platform without an endpoint are counted in a finding")
+    func unserved() async throws {
+        try await fixture.withNode(endpoints: endpoints()) { [self] node async throws in
+            #expect(try await node.register(phone) == nil)
+            #expect(try await node.register(pixel, platform: .firebase) == nil)
+            _ = await node.node.status()
+            #expect(node.node.findings.allSatisfy { $0.check != "devices" })
+        }
+        // Devices are counted after the start, though nobody asks for figures.
+        try await fixture.withNode(endpoints: [endpoints()[1]]) { node async throws in
+            try await node.wait { node.node.findings.contains { $0.check == "devices" } }
+            let finding = node.node.findings.first { $0.check == "devices" }
+            #expect(finding?.verdict == .warn)
+            #expect(finding?.text == "Status: no endpoint for registered devices (1 apn): they are not notified")
         }
     }
 }

@@ -137,6 +137,8 @@ struct AdminMigrateTests {
         let findings = try doctor.json([DoctorFinding].self)
         let finding = try #require(findings.first { $0.check == "database" })
         #expect(finding.verdict == "fail" && finding.text.hasPrefix("this store was moved to"), "\(finding)")
+        let status = try await fixture.admin("status")
+        #expect(status.errors.contains("warning: this store was moved to"), "\(status.errors)")
         let backup = fixture.folder.path + "/backup"
         let backedUp = try await fixture.admin("backup", backup)
         #expect(backedUp.status == 0 && backedUp.failure?.contains("this store was moved to") == true, "\(backedUp.errors)")

@@ -2,6 +2,7 @@ import Core
 import SessionProtocol
 import TestSupport
 import Testing
+import WakuCrypto
 
 @testable import SessionServer
 
@@ -52,6 +53,30 @@ import Testing
         #expect(turns.popFirst(at: now + .seconds(9))?.isLate == false)
         #expect(turns.popFirst(at: now + .seconds(10))?.isLate == true)
         #expect(turns.popFirst(at: now) == nil && turns.count == 0)
+    }
+
+    /// While nodes of a cluster have other VAPID keys, another node may accept what this one refuses: the client tries again.
+    @Test(arguments: [false, true])
+    func aSubscriptionForAVAPIDKeyOfAnotherNodeIsRefusedForNow(isChanging: Bool) throws {
+        let account = try SessionAccount.sessionID()
+        let receiver = WebPushReceiver()
+        let keys = try #require(WebPushKeys(publicKey: receiver.key.publicKey, secret: receiver.secret))
+        let named = P256PrivateKey.generate().publicKey
+        let subscription = try #require(PushSubscription(endpoint: "https://push.example/a", keys: keys, vapidKey: named))
+        let device = SessionDevice(.webPush, token: String(decoding: subscription.json, as: UTF8.self))
+        let body = Array(account.json(account.subscription(device)).utf8)
+        func refusal(_ services: Set<PushService>, _ own: [P256PublicKey]) throws -> RequestError? {
+            let preparation = RequestPreparation(
+                SignatureVerifier(sodium: try Sodium.load()), services: services, webPushKeys: own, isWebPushChanging: { isChanging },
+                timeout: .seconds(10))
+            guard case .failure(let error)? = preparation.prepare(body, isSubscription: true, at: .now).entries.first else { return nil }
+            return error
+        }
+        #expect(try refusal([.webPush], [named]) == nil)
+        for error in [try refusal([.webPush], [P256PrivateKey.generate().publicKey]), try refusal([.firebase], [])] {
+            #expect(try #require(error).retryAfter == (isChanging ? 60 : nil))
+            #expect((error == .webPushChanging) == isChanging)
+        }
     }
 
     @Test func anArrayIsGivenUpAfterItsThirdInvalidSignature() throws {

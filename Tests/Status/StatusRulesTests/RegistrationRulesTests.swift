@@ -56,6 +56,32 @@ import WakuCrypto
         #expect(try claim(sealed: [1, 2, 3]) == nil)
     }
 
+    /// While nodes of a cluster have other VAPID keys, another node may accept what this one refuses: the client tries again.
+    @Test(arguments: [false, true])
+    func webPushForAKeyOfAnotherNodeIsRefusedForNow(isChanging: Bool) throws {
+        let receiver = WebPushReceiver()
+        let keys = try #require(WebPushKeys(publicKey: receiver.key.publicKey, secret: receiver.secret))
+        let key = P256PrivateKey.generate().publicKey
+        func refusal(of named: P256PublicKey?, by own: [P256PublicKey]) throws -> ErrorType? {
+            let subscription = try #require(PushSubscription(endpoint: "https://push.example/a", keys: keys, vapidKey: named))
+            let registration = Self.client.registration {
+                $0.tokenType = UInt32(Platform.webPush.rawValue)
+                $0.deviceToken = DeviceToken(bytes: subscription.json)
+            }
+            let rules = RegistrationRules(identity: Self.server, webPushKeys: own, isWebPushChanging: { isChanging })
+            let sealed = Self.client.sealed(registration.encoded())
+            let bytes = MetadataEnvelope.encode(.registration, payload: sealed, signedBy: Self.client.identity).bytes
+            let envelope = try MetadataEnvelope(parsing: bytes, wakuSigner: Self.client.identity.publicKey)
+            let claim = try #require(rules.claim(in: envelope))
+            guard case .refuse(let error) = rules.decide(claim, storedVersion: nil, registered: { nil }) else { return nil }
+            return error
+        }
+        #expect(try refusal(of: key, by: [key]) == nil)
+        #expect(try refusal(of: nil, by: [key]) == nil)
+        #expect(try refusal(of: P256PrivateKey.generate().publicKey, by: [key]) == (isChanging ? .internalError : .malformedMessage))
+        #expect(try refusal(of: key, by: []) == (isChanging ? .internalError : .unsupportedTokenType))
+    }
+
     @Test func theRequestIDIsTheHashOfWhatWasSealed() throws {
         for plain in [Self.client.registration().encoded(), [0xFF]] {
             let sealed = Self.client.sealed(plain)

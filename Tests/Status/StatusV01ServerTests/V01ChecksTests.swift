@@ -1,3 +1,5 @@
+import Core
+import Delivery
 import NodeAPI
 import Testing
 
@@ -17,5 +19,14 @@ struct V01ChecksTests {
     @Test func storedRecordsOfAProtocolThatIsOffAreAWarning() {
         let finding = V01Checks.stored(isOn: false, records: 3, devices: 6)
         #expect(finding?.verdict == .warn && finding?.text.hasPrefix("off, but 3 records") == true)
+    }
+
+    @Test func devicesWithoutAnEndpointAreAWarning() {
+        var devices = DeviceFigures()
+        devices.registered = [.apn: 2, .firebase: 3]
+        let routing = EndpointRouting([EndpointRule(apnTopics: ["im.status.ethereum"])])
+        #expect(V01Checks.unserved(devices, routing: routing, apnsTopic: "im.status.ethereum") == nil)
+        let finding = V01Checks.unserved(devices, routing: routing, apnsTopic: "")
+        #expect(finding?.text == "Status 0.1: no endpoint for registered devices (2 apn): they are not notified")
     }
 }

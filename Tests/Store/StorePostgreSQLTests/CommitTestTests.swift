@@ -1,7 +1,8 @@
 import Storage
-import StorePostgreSQL
 import TestSupport
 import Testing
+
+@testable import StorePostgreSQL
 
 @Suite struct CommitTestTests {
     @Test("A commit succeeds, and one that the standby does not confirm fails in time and leaves no session")
@@ -16,6 +17,19 @@ import Testing
         #expect(error?.message.contains("has not committed within 1 s") == true)
         #expect(start.duration(to: .now) < .seconds(10))
         try await eventually { (try? sessions(address)) == 0 }
+    }
+
+    @Test("A database that others exclude is reported at once, and the test excludes nobody")
+    func lock() async throws {
+        let server = try PostgreSQLServer()
+        let address = try PostgreSQLAddress("host=\(server.folder) dbname=postgres user=postgres")
+        let node = try PostgreSQLConnection.open(address, name: "test")
+        try CommitTest.lock(at: address, isShared: false)
+        try Writer.lock(node, at: address, .shared)
+        try CommitTest.lock(at: address, isShared: true)
+        let error = #expect(throws: StoreError.self) { try CommitTest.lock(at: address, isShared: false) }
+        #expect(error?.code == .locked && error?.message.contains("give --cluster to all nodes") == true)
+        withExtendedLifetime(node) {}
     }
 
     private func setting(_ address: PostgreSQLAddress) throws -> String? {

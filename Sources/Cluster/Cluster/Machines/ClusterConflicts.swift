@@ -21,6 +21,13 @@ package enum ClusterConflicts {
         }
         return conflicts
     }
+
+    /// The names of the settings of which another live node has another value.
+    package static func settings(in view: ClusterView, of own: NodeID) -> Set<String> {
+        let live = view.leases.filter { $0.state != .ended }
+        let settings = live.first { $0.node == own }?.settings ?? [:]
+        return Set(settings.filter { option, value in live.contains { $0.settings?[option].map { $0 != value } == true } }.keys)
+    }
 }
 
 extension LeaseRow {

@@ -29,6 +29,20 @@ package struct LeaseRow: Hashable, Sendable {
     package var settings: [String: String]?
 }
 
+extension LeaseRow {
+    /// Among the ``settings`` of a node whose clock is wrong. Not a state of its own, which other releases could not read; others lack it, so it is
+    /// no conflict.
+    static let wrongClock = ["clock": "off"]
+
+    /// The state for operators.
+    package var stateName: String { Self.stateName(state, settings) }
+
+    static func stateName(_ state: State, _ settings: [String: String]?) -> String {
+        let isClockWrong = wrongClock.allSatisfy { settings?[$0.key] == $0.value }
+        return state == .draining && isClockWrong ? "clock off" : state.rawValue
+    }
+}
+
 /// A partition's row: the node that may post for the devices in it.
 ///
 ///     partition(2, key) · owner(8, null without owner) · epoch(8)

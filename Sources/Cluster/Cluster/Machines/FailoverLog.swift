@@ -1,4 +1,4 @@
-/// Notices failovers in the views that heartbeats read: nodes whose lease ended although they had not handed over their partitions first, and a
+/// Notices failovers in the views that heartbeats read: nodes whose lease others ended, and a
 /// database whose standby was promoted.
 package struct FailoverLog: Hashable, Sendable {
     package enum Event: Hashable, Sendable {
@@ -8,7 +8,7 @@ package struct FailoverLog: Hashable, Sendable {
         case databasePromoted(timeline: UInt32)
     }
 
-    private var states: [NodeID: LeaseRow.State] = [:]
+    private var leases: [NodeID: LeaseRow] = [:]
     private var timeline: UInt32?
 
     /// - Parameter view: the view of this node's heartbeat. One that did not renew its lease is ignored.
@@ -17,9 +17,11 @@ package struct FailoverLog: Hashable, Sendable {
         guard view.isMember else { return [] }
         var events: [Event] = []
         for lease in view.leases {
-            if lease.state == .ended, states[lease.node] == .live { events.append(.nodeLost(name: lease.name)) }
+            guard lease.state == .ended, let known = leases[lease.node], known.state == .live else { continue }
+            // A node that ends its own lease renews it with that.
+            if known.renewals == lease.renewals { events.append(.nodeLost(name: lease.name)) }
         }
-        states = Dictionary(uniqueKeysWithValues: view.leases.map { ($0.node, $0.state) })
+        leases = Dictionary(uniqueKeysWithValues: view.leases.map { ($0.node, $0) })
         if let known = timeline, view.timeline > known { events.append(.databasePromoted(timeline: view.timeline)) }
         timeline = max(timeline ?? 0, view.timeline)
         return events

@@ -25,7 +25,7 @@ extension ClusterNode {
             return ClusterStatus(
                 nodes: live.sorted { ($0.name, $0.node) < ($1.name, $1.node) }.map { lease in
                     ClusterStatus.Node(
-                        name: lease.name, state: lease.state.rawValue, isSelf: lease.node == state.member.id,
+                        name: lease.name, state: lease.stateName, isSelf: lease.node == state.member.id,
                         secondsSinceRenewal: state.member.silence(of: lease.node, at: now)?.seconds,
                         partitions: counts[lease.node] ?? 0, isMaintainer: lease.node == maintainer)
                 }, partitionCount: times.partitionCount, unownedPartitions: devices.count - owned, standbys: state.standbys,

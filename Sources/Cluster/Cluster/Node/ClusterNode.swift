@@ -93,7 +93,7 @@ package final class ClusterNode: ClusterMembership {
         // Compared before the first heartbeat, so that a node with a wrong clock starts without a share.
         let isClockWrong = clockCompared(Self.difference(toSecond: time, from: asked, until: received))
         var member = ClusterMember(first, name: configuration.name, configuration: configuration.times, at: .now)
-        member.isDraining = isClockWrong
+        (member.isDraining, member.isClockWrong) = (isClockWrong, isClockWrong)
         member.settings = configuration.settings
         state = Mutex(
             ClusterState(
@@ -150,6 +150,7 @@ package final class ClusterNode: ClusterMembership {
 
     /// Conflicts between the nodes, such as different settings: see `ClusterConflicts`.
     package var conflicts: [String] { state.withLock(\.conflicts) }
+    package func isDisputed(_ setting: String) -> Bool { state.withLock { $0.disputedSettings.contains(setting) } }
 
     /// Announces in the next heartbeat that this node serves a share of the keys.
     package func offerKeys() {

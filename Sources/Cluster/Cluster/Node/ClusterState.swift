@@ -30,6 +30,7 @@ struct ClusterState: Sendable {
     var heartbeatFailure: String?
     /// See `ClusterConflicts`.
     var conflicts: [String] = []
+    var disputedSettings: Set<String> = []
     var failovers = FailoverLog()
     var lastFailover: ClusterStatus.Failover?
     /// nil before they were read, and when that failed.
@@ -45,5 +46,6 @@ struct ClusterState: Sendable {
     /// A node takes no share while others can if it stops, if it is drained, or if its clock is wrong.
     mutating func updateDraining() {
         member.isDraining = isLeaving || isDrainRequested || isClockWrong
+        member.isClockWrong = isClockWrong
     }
 }

@@ -66,6 +66,7 @@ struct LeaseRenewal: Sendable {
         let new = node.state.withLock { state in
             let conflicts = ClusterConflicts.find(in: view, of: state.member.id)
             defer { state.conflicts = conflicts }
+            state.disputedSettings = ClusterConflicts.settings(in: view, of: state.member.id)
             return conflicts.filter { !state.conflicts.contains($0) }
         }
         for conflict in new { node.logger.warning("conflicting node settings", metadata: ["reason": "\(conflict)"]) }
@@ -128,7 +129,7 @@ struct LeaseRenewal: Sendable {
         let former = state.member
         defer {
             (state.member.isDraining, state.member.offersKeys) = (former.isDraining, former.offersKeys)
-            state.member.settings = former.settings
+            (state.member.isClockWrong, state.member.settings) = (former.isClockWrong, former.settings)
         }
         state.member = ClusterMember(
             NodeID(using: &generator), name: node.configuration.name, configuration: node.configuration.times,

@@ -49,11 +49,12 @@ extension ClusterDatabase {
         return try !connection.run(select).rows.isEmpty
     }
 
-    /// Ends a lease before it expires. The node must have stopped all work that needs the lease.
+    /// Ends a lease before it expires. The node must have stopped all work that needs the lease. Counts as a renewal, so that other nodes do not take it
+    /// for one that expired: ``FailoverLog``.
     package func leave(_ node: NodeID) throws(StoreError) {
         try heartbeats.transaction { connection in
             let end = Statement(
-                "UPDATE cluster_node SET state = 'ended', ended_at = clock_timestamp() WHERE node = $1 AND state <> 'ended'",
+                "UPDATE cluster_node SET state = 'ended', renewals = renewals + 1, ended_at = clock_timestamp() WHERE node = $1 AND state <> 'ended'",
                 [.integer(node.stored)])
             _ = try connection.run(end)
         }

@@ -7,6 +7,8 @@ package struct ClusterOverview: Hashable, Sendable {
         package let id: NodeID
         package let name: String
         package let state: LeaseRow.State
+        /// See ``LeaseRow/stateName``.
+        package let stateName: String
         package let version: String
         package let hashingVersion: Int
         /// The time since the last renewal, by the database's clock.
@@ -36,7 +38,7 @@ extension ClusterDatabase {
             SELECT node, name, state, version, hashing_version, \
             floor(extract(epoch FROM clock_timestamp() - renewed_at))::bigint, \
             (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node AND p.partition <> $1), \
-            (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node AND p.partition = $1) \
+            (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node AND p.partition = $1), coalesce(settings, '') \
             FROM cluster_node n ORDER BY name, node
             """, [maintenance])
         let unowned = Statement(
@@ -51,13 +53,29 @@ extension ClusterDatabase {
                 hasMaintainer: try count.integer(1) == 0)
         }
     }
+
+    /// How many rows of the outbox the nodes have, by their names. Rows of partitions without an owner are not counted.
+    ///
+    /// - Parameter rows: the counted rows; nil: all.
+    package func waitingCounts(among rows: [Int64]?) throws(StoreError) -> [String: Int] {
+        let count = Statement(
+            """
+            SELECT n.name, count(*) FROM \(outbox.table.quoted) o \
+            JOIN cluster_partition p ON p.partition = \(partition(of: outbox.device, in: "o")) JOIN cluster_node n ON n.node = p.owner \
+            WHERE n.state <> 'ended' \(rows == nil ? "" : "AND o.id = ANY($1) ")GROUP BY n.name
+            """, rows.map { [.integers($0)] } ?? [])
+        return try deliveries.read([count]) { found in
+            Dictionary(try found[0].map { (try $0.text(0), Int(try $0.integer(1))) }, uniquingKeysWith: +)
+        }
+    }
 }
 
 extension ClusterOverview.Node {
     fileprivate init(stored row: Row) throws {
         guard let state = LeaseRow.State(rawValue: try row.text(2)) else { throw UnexpectedValue() }
         self.init(
-            id: NodeID(stored: try row.integer(0)), name: try row.text(1), state: state, version: try row.text(3),
+            id: NodeID(stored: try row.integer(0)), name: try row.text(1), state: state,
+            stateName: LeaseRow.stateName(state, LeaseRow.settings(parsing: try row.text(8))), version: try row.text(3),
             hashingVersion: Int(try row.integer(4)), secondsSinceRenewal: try row.integer(5), partitionCount: Int(try row.integer(6)),
             isMaintainer: try row.integer(7) > 0)
     }

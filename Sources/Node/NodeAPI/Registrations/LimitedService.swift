@@ -1,4 +1,5 @@
 package import Core
+import Delivery
 package import NodeMetrics
 import RateLimits
 package import Storage
@@ -56,13 +57,24 @@ package struct LimitedService: ProtocolService {
 
     package func registrations() async -> DeviceFigures? { await figures.value() }
 
+    package func countDevices() async {
+        await service.countDevices()
+        _ = await figures.value(within: .countOfDevices)
+    }
+
     package var findings: [Finding] {
-        guard let limit = limits.limiter.exhausted() else { return service.findings }
+        let unserved = figures.latest.flatMap {
+            NodeChecks.unserved(label.rawValue, $0.registered, serves: node.delivery.routing.serves)
+        }
+        return service.findings + [exhaustedLimit, unserved].compactMap(\.self)
+    }
+
+    private var exhaustedLimit: Finding? {
+        guard let limit = limits.limiter.exhausted() else { return nil }
         let name = limit == .storeMiB ? "store-mib" : "registration-count"
-        let finding = Finding(
+        return Finding(
             "registrations of \(label.rawValue)", .warn, "\(name) is reached: a new device displaces one that was never notified",
             remedy: "raise the limit, or see admin limits for the cause")
-        return service.findings + [finding]
     }
 
     package var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.hasher, at: node.now()) }

@@ -66,6 +66,10 @@ extension NodeService {
                 "waiting": .stringConvertible(delivery.waitingCount), "http": "\(http ?? "off")",
                 "silence-alarm": "\(configuration.silenceAlarm?.inWords ?? "off")",
             ])
+        for service in services { await service.countDevices() }
+        for finding in services.flatMap(\.findings) where finding.check == NodeChecks.devicesCheck {
+            base.logger.warning("devices without endpoint", metadata: ["reason": "\(finding.text)", "remedy": "\(finding.remedy ?? "")"])
+        }
     }
 
     private var isListening: Bool {

@@ -57,7 +57,7 @@ extension Admin {
             init(_ node: ClusterOverview.Node) {
                 name = node.name
                 id = node.id.description
-                state = node.state.rawValue
+                state = node.stateName
                 version = node.version
                 secondsSinceRenewal = Int(node.secondsSinceRenewal)
                 partitions = node.partitionCount

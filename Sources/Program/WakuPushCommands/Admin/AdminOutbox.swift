@@ -1,10 +1,12 @@
 import PushNode
 import ArgumentParser
+import Cluster
 import Delivery
 import NodeAPI
 import NodeAssembly
 import StatusServer
 import Storage
+import StorePostgreSQL
 import StatusProtocol
 import Core
 import Waku
@@ -64,11 +66,19 @@ struct OutboxSelection: ParsableArguments {
 
     private static let namedCount = 10
 
-    /// Reports ids that were not found: those of notifications that have ended, or are being posted.
+    /// Reports ids that were not found: those of notifications that have ended, are being posted, or wait at other nodes.
     ///
-    /// - Throws: ``CommandFailure`` if no notification was found.
-    func report(_ found: AdminAPI.Count) throws(CommandFailure) {
-        let count = Set(ids).count - found.count
+    /// - Parameter elsewhere: how many of the selected notifications wait at other nodes of the cluster, by their names.
+    /// - Throws: ``CommandFailure`` if ids are selected, and no notification was found.
+    func report(_ found: AdminAPI.Count, elsewhere: [String: Int] = [:]) throws(CommandFailure) {
+        let elsewhereCount = elsewhere.values.reduce(0, +)
+        if elsewhereCount > 0 {
+            let places = elsewhere.sorted { $0.key < $1.key }.map { "\($0.value) at \($0.key)" }.joined(separator: ", ")
+            let message = "notifications wait at other nodes of the cluster (\(places)): run the command there"
+            guard all || found.count > 0 else { throw CommandFailure(.data, message) }
+            CommandFailure.report("warning: \(message)")
+        }
+        let count = Set(ids).count - found.count - elsewhereCount
         guard !all, count > 0 else { return }
         let reason = "not waiting: see waku-push admin outbox list"
         guard found.count > 0 else { throw CommandFailure(.data, "\(count == 1 ? "this id is" : "these ids are") \(reason)") }
@@ -86,6 +96,22 @@ struct OutboxSelection: ParsableArguments {
     func selected() throws(CommandFailure) -> AdminAPI.Selection {
         guard all == ids.isEmpty else { throw CommandFailure(.usage, "give ids, as printed by outbox list, or --all") }
         return AdminAPI.Selection(ids: all ? nil : ids)
+    }
+}
+
+extension AdminCommand {
+    /// How many of the selected notifications other nodes of the daemon's cluster have, by their names: a node retries and drops its own.
+    fileprivate func waitingElsewhere(_ selection: AdminAPI.Selection, except found: AdminAPI.Count) async throws -> [String: Int] {
+        let ids = found.missing ?? selection.ids
+        let client = try client()
+        guard ids?.isEmpty != true, let nodes = try await client.status()?.cluster?.nodes, nodes.count > 1 else { return [:] }
+        let setup: AdminAPI.Setup = try await client.get("/setup")
+        guard case .postgreSQL(let address) = try StoreLocation(option: admin.store ?? setup.store) else { return [:] }
+        let database = ClusterDatabase(address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox)
+        defer { database.close() }
+        let own = nodes.first(where: \.isSelf)?.name
+        // This user may have no access to the database, which the command itself does not need.
+        return (try? database.waitingCounts(among: ids))?.filter { $0.key != own } ?? [:]
     }
 }
 
@@ -107,7 +133,7 @@ extension Admin.Outbox {
             } else {
                 Output.line("\(count.count) notifications are retried now.")
             }
-            try selection.report(count)
+            try selection.report(count, elsewhere: try await waitingElsewhere(selected, except: count))
         }
     }
 
@@ -130,7 +156,7 @@ extension Admin.Outbox {
                 let count = found.count
                 Output.line(yes ? "\(count) notifications dropped." : "\(count) notifications would be dropped: repeat with --yes.")
             }
-            try selection.report(found)
+            try selection.report(found, elsewhere: yes ? try await waitingElsewhere(selected, except: found) : [:])
         }
 
         private struct Report: Encodable {

@@ -28,6 +28,7 @@ extension Admin {
             let store = try openStore()
             let overview = Overview(live: live, registrations: try StoredNumbers(of: store))
             if admin.json { try Output.json(overview) } else { overview.print() }
+            if let obstacle = try store.read(StoreTransfer.obstacle()) { CommandFailure.report("warning: \(obstacle)") }
             guard let live else {
                 CommandFailure.report(client.noDaemon.message)
                 throw ExitCode(client.noDaemon.code.rawValue)

@@ -150,7 +150,6 @@ extension Serve {
             warn(ServeOption.place(of: "data"), "data folder \(data) can't be made by this user: make it for the daemon's user")
         }
         let names = plan.configuration.httpHosts
-        let listeners = [("http", http.address)] + (servesLoopback ? [("loopback-listen", loopbackListen.address)] : [])
         for (option, address) in listeners where !Self.isLoopback(address.host) && names.isEmpty {
             warn(
                 ServeOption.place(of: option),
@@ -217,6 +216,11 @@ extension Serve {
         return [
             "for a new installation choose --payload-profile private, with which Apple and Google see a constant text and a random id; apps must fetch their messages themselves (article Privacy). The default is combined, for deployed apps"
         ]
+    }
+
+    /// The HTTP addresses of the node and its loopback relay, by option.
+    var listeners: [(option: String, address: SocketAddress)] {
+        [("http", http.address)] + (servesLoopback ? [("loopback-listen", loopbackListen.address)] : [])
     }
 
     private var servesLoopback: Bool { hasRelay && (relay.isEmpty && network.fleet.isEmpty || relay.contains("loopback")) }

@@ -1,6 +1,7 @@
 import PushNode
 import CurlClient
 import Foundation
+import HTTPService
 import Delivery
 import NodeAPI
 import LibP2P
@@ -56,11 +57,57 @@ struct DoctorExamination {
             database: try database(identity, setup), daemon: daemon, pubsubTopics: topics, relays: relays,
             selfTest: await selfTest(daemon, identity: identity, nodes: nodes, topics: topics), gorushes: try await gorushes(setup),
             takesFeedback: isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
+        let store = existingStore(setup)
+        let routing = daemon == nil ? try? routing() : nil
         let examination = ProtocolExamination(
-            daemon: setup?.protocols, daemonFindings: daemon?.findings ?? [], store: existingStore(setup))
+            daemon: setup?.protocols, daemonFindings: daemon?.findings ?? [], store: store, routing: routing)
         facts.webPush = try await webPush(isDaemonRunning: daemon != nil)
-        facts.protocols = options.protocols.all.flatMap { $0.findings(examination) }
+        for protocolOptions in options.protocols.all { facts.protocols += await protocolOptions.findings(examination) }
+        if daemon == nil { facts.obstacles = try await obstacles() }
+        facts.unserved = unserved(store, routing) + (daemon?.findings.filter { $0.check == NodeChecks.devicesCheck } ?? [])
         return facts
+    }
+
+    /// - Throws: ``CommandFailure`` for options that are a finding of their own.
+    private func routing() throws(CommandFailure) -> EndpointRouting {
+        let rules = try options.gorush.settings().map(\.rule)
+        return EndpointRouting(rules.isEmpty ? [GorushEndpoint.none.rule] : rules, webPushKeys: try options.webPush.endpoint()?.keys ?? [])
+    }
+
+    /// What serve would refuse, by its own checks; a daemon that runs has passed them.
+    private func obstacles() async throws -> [Finding] {
+        var found: [Finding] = []
+        do {
+            _ = try options.plan()
+        } catch let invalid as InvalidConfiguration {
+            found += invalid.failures.map { Finding("configuration", .fail, $0.message) }
+        }
+        let session = (try? options.session.address()).flatMap { $0 }.map { [(option: "session-http", address: $0)] } ?? []
+        for (option, address) in options.listeners + session {
+            guard let reason = await HTTPListener.obstacle(host: address.host, port: address.port) else { continue }
+            found.append(Finding(option, .fail, "can't listen on \(address): \(reason)", remedy: "choose another with --\(option)"))
+        }
+        if case .postgreSQL(let address) = try location(nil) {
+            do throws(StoreError) {
+                try CommitTest.lock(at: address, isShared: (options.cluster ?? Environment.string("cluster")) != nil)
+            } catch {
+                // Others are findings on the database.
+                if error.code == .locked { found.append(Finding("database", .fail, error.message)) }
+            }
+        }
+        return found
+    }
+
+    /// Devices of Status and of added protocols without an endpoint; nothing if a daemon runs.
+    private func unserved(_ store: (any Store)?, _ routing: EndpointRouting?) -> [Finding] {
+        guard let store, let routing else { return [] }
+        var devices = [("Status", try? store.read(Registrations.figures()).devices)]
+        for added in NodeAssembly.added {
+            devices.append((added.name, added.registrations.flatMap { try? store.read($0.figures()) }))
+        }
+        return devices.compactMap { name, figures in
+            figures.flatMap { NodeChecks.unserved(name, $0.registered, serves: routing.serves) }
+        }
     }
 
     /// nil when there is none, or it can't be read.

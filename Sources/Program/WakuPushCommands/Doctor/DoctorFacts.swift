@@ -56,6 +56,8 @@ struct DoctorFacts: Sendable {
     var keyProblem: String?
     var folder: Folder
     var freeBytes: Int64?
+    /// What serve would refuse; empty if a daemon runs. Other findings may say the same.
+    var obstacles: [Finding] = []
     var files: OpenFiles?
     var database: Database
     /// nil if no daemon answers.
@@ -78,6 +80,8 @@ struct DoctorFacts: Sendable {
     var takesFeedback: Bool
     /// Findings on the protocols, of their own checks.
     var protocols: [Finding] = []
+    /// Registered devices that no endpoint of the node accepts.
+    var unserved: [Finding] = []
     /// Findings on the options of Web Push, and on a test notification.
     var webPush: [Finding] = []
 }

@@ -9,9 +9,12 @@ import Storage
 extension NodeChecks {
     /// All findings, ordered from causes to consequences.
     static func doctor(_ facts: DoctorFacts) -> [Finding] {
-        [key(problem: facts.keyProblem), folder(facts.folder)] + [freeDisk(bytes: facts.freeBytes), files(facts)]
-            + [database(facts.database)] + facts.protocols + [daemon(facts.daemon)] + cluster(facts.daemon)
-            + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts) + [selfTest(facts)]
+        let machine = [key(problem: facts.keyProblem), folder(facts.folder), freeDisk(bytes: facts.freeBytes), files(facts)]
+        let known = (machine + facts.protocols + facts.webPush).filter { $0.verdict == .fail }.map(\.text)
+        // Failures of options may name file and line first.
+        let obstacles = facts.obstacles.filter { obstacle in !known.contains { obstacle.text.hasSuffix($0) } }
+        return machine + [database(facts.database)] + obstacles + facts.protocols + facts.unserved + [daemon(facts.daemon)]
+            + cluster(facts.daemon) + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts) + [selfTest(facts)]
             + facts.gorushes.flatMap { gorush($0, facts) } + webPush(facts.daemon) + facts.webPush
             + clocks(facts)
     }
@@ -68,18 +71,18 @@ extension NodeChecks {
             return Finding("daemon", .warn, "no daemon answers on the data folder", remedy: "start it, if it should run: waku-push serve")
         }
         let failing = status.findings.filter { $0.verdict == .fail }
-        if failing.isEmpty {
-            let text = "ready, version \(status.version), process \(status.processID)"
-            // The doctor checks disk and files itself, and lists the cluster's findings.
-            let warnings = status.findings.filter { $0.verdict == .warn && !(["disk", "files"] + clusterChecks).contains($0.check) }
-            guard !warnings.isEmpty else { return Finding("daemon", .ok, text) }
-            let reasons = warnings.map { "\($0.check): \($0.text)" }.joined(separator: "; ")
-            return Finding("daemon", .warn, "\(text); \(reasons)", remedy: warnings.compactMap(\.remedy).first)
+        // The doctor checks disk and files itself, and lists the others.
+        let listed = ["disk", "files", devicesCheck] + clusterChecks
+        let warnings = status.findings.filter { $0.verdict == .warn && !listed.contains($0.check) }
+        let reasons = (failing + warnings).map { "\($0.check): \($0.text)" }.joined(separator: "; ")
+        guard failing.isEmpty else {
+            // The remedy for gorush is to run doctor, which is running.
+            let remedy = (failing + warnings).compactMap(\.remedy).first { !$0.hasPrefix("run waku-push doctor") }
+            return Finding("daemon", .fail, "not ready: \(reasons)", remedy: remedy)
         }
-        let reasons = failing.map { "\($0.check): \($0.text)" }.joined(separator: "; ")
-        // The remedy for gorush is to run doctor, which is running.
-        let remedy = failing.compactMap(\.remedy).first { !$0.hasPrefix("run waku-push doctor") }
-        return Finding("daemon", .fail, "not ready: \(reasons)", remedy: remedy)
+        let text = "ready, version \(status.version), process \(status.processID)"
+        guard !warnings.isEmpty else { return Finding("daemon", .ok, text) }
+        return Finding("daemon", .warn, "\(text); \(reasons)", remedy: warnings.compactMap(\.remedy).first)
     }
 
     private static let clusterChecks = ["cluster", "standbys", "nodes"]

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Delivery
 import Foundation
 import NodeAPI
 import NodeAssembly
@@ -40,7 +41,7 @@ protocol OptionalProtocolOptions: ParsableArguments {
     func apply(to configuration: inout ServerConfiguration) throws
     /// Checks the options one by one, before ``apply(to:)`` checks all of them.
     func check(_ failures: ConfigurationFailures)
-    func findings(_ examination: ProtocolExamination) -> [Finding]
+    func findings(_ examination: ProtocolExamination) async -> [Finding]
 }
 
 /// The facts from which `doctor` derives findings on a protocol.
@@ -51,6 +52,8 @@ struct ProtocolExamination {
     let daemonFindings: [Finding]
     /// nil if there is no database, or it can't be read, which is a separate finding.
     let store: (any Store)?
+    /// The endpoints that the options give; nil if a daemon runs, which checks its own.
+    let routing: EndpointRouting?
 }
 
 /// The absolute path, so that `doctor` can find a file from another folder.

@@ -15,6 +15,8 @@ extension SessionOptions: OptionalProtocolOptions {
         static let oxend = "oxend"
     }
 
+    private static let oxendLimit = Duration.seconds(5)
+
     static let protocolName = ProtocolDescription.session.name
 
     var isServedWithoutRelay: Bool { true }
@@ -40,15 +42,15 @@ extension SessionOptions: OptionalProtocolOptions {
         failures.check("session-onion-key") { try OnionKeyFile.read(try keyPath(), try Sodium.load()) }
     }
 
-    func findings(_ examination: ProtocolExamination) -> [Finding] {
+    func findings(_ examination: ProtocolExamination) async -> [Finding] {
         let isGiven = ServeOption.isGiven(["session-http"])
         let isSpoken = examination.daemon?[Self.protocolName] != nil
         let settings = isGiven || examination.daemon == nil ? settings : examination.daemon?[Self.protocolName] ?? [:]
         let setup = SessionSetup(
             isOn: isGiven || isSpoken, keyProblem: onionKeyProblem(settings[Setting.onionKey], isRead: !isGiven && isSpoken),
-            servers: settings[Setting.nodes].map(servers) ?? settings[Setting.oxend].map { .oxend($0) }
-                ?? .unusable("--session-nodes or --session-oxend is missing"),
-            subscriptions: (try? examination.store?.read(Subscriptions.figures(at: Int64(Date().timeIntervalSince1970))))?.total ?? 0)
+            servers: await servers(settings, isDaemonRunning: examination.daemon != nil),
+            subscriptions: (try? examination.store?.read(Subscriptions.figures(at: Int64(Date().timeIntervalSince1970))))?.services ?? [:],
+            services: examination.routing.map { SessionChecks.services(of: $0, apnsTopic: apnsTopic) })
         return SessionChecks.doctor(setup, daemon: examination.daemonFindings)
     }
 
@@ -62,6 +64,15 @@ extension SessionOptions: OptionalProtocolOptions {
         } catch {
             return CommandFailure(explaining: error)?.message ?? "the onion key can't be read"
         }
+    }
+
+    /// - Parameter isDaemonRunning: it has a finding on the oxend.
+    private func servers(_ settings: [String: String], isDaemonRunning: Bool) async -> SessionSetup.Servers {
+        if let path = settings[Setting.nodes] { return servers(path) }
+        guard let text = settings[Setting.oxend] else { return .unusable("--session-nodes or --session-oxend is missing") }
+        guard !isDaemonRunning, let address = OxenAddress(text), let library = try? ZeroMQLibrary.load() else { return .oxend(text) }
+        guard let reason = await OxenMQClient.check(address, library: library, within: Self.oxendLimit) else { return .oxend(text) }
+        return .unusable("the oxend at \(text) does not answer: \(reason): start it, or check --session-oxend")
     }
 
     private func servers(_ path: String) -> SessionSetup.Servers {

@@ -22,7 +22,7 @@ struct SessionOptions: ParsableArguments {
     var nodesFile: String? { sessionNodes ?? Environment.string("session-nodes") }
     var oxend: String? { sessionOxend ?? Environment.string("session-oxend") }
     var onionKeyFile: String? { sessionOnionKey ?? Environment.string("session-onion-key") }
-    private var apnsTopic: String { sessionApnsTopic ?? Environment.string("session-apns-topic") ?? "" }
+    var apnsTopic: String { sessionApnsTopic ?? Environment.string("session-apns-topic") ?? "" }
 
     /// nil when Session's push server is off.
     ///

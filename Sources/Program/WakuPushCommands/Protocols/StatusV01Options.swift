@@ -17,8 +17,9 @@ extension StatusV01Options: OptionalProtocolOptions {
     var isServedWithoutRelay: Bool { false }
     var settings: [String: String] { [:] }
 
+    private var topic: String { v01APNsTopic ?? Environment.string("v0.1-apns-topic") ?? "" }
+
     func apply(to configuration: inout ServerConfiguration) throws {
-        let topic = v01APNsTopic ?? Environment.string("v0.1-apns-topic") ?? ""
         guard topic.utf8.count <= 256, !topic.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
             throw CommandFailure(.usage, "--v0.1-apns-topic is not a bundle id: give one such as im.status.ethereum")
         }
@@ -36,10 +37,10 @@ extension StatusV01Options: OptionalProtocolOptions {
     func findings(_ examination: ProtocolExamination) -> [Finding] {
         let isSpoken = examination.daemon.map { $0[Self.protocolName] != nil }
         let figures = (try? examination.store?.read(Records.figures())) ?? RecordFigures()
+        let isOn = ServeOption.isGiven(["status-v0.1"]) ? isOn : isSpoken ?? isOn
         return [
-            V01Checks.stored(
-                isOn: ServeOption.isGiven(["status-v0.1"]) ? isOn : isSpoken ?? isOn, records: figures.records,
-                devices: figures.devices.total)
+            V01Checks.stored(isOn: isOn, records: figures.records, devices: figures.devices.total),
+            isOn ? examination.routing.flatMap { V01Checks.unserved(figures.devices, routing: $0, apnsTopic: topic) } : nil,
         ].compactMap(\.self)
     }
 }

@@ -37,6 +37,8 @@ extension RequestError {
     static let storeTimeout = RequestError(.serviceTimeout, "the store did not answer in time", retryAfter: 30)
     static let draining = RequestError(
         .internalError, "the server is draining and accepts no subscriptions", retryAfter: 60)
+    /// Nodes of a cluster are restarted one after the other with another VAPID key, or with Web Push.
+    static let webPushChanging = RequestError(.internalError, "the server's VAPID keys are being changed", retryAfter: 60)
     static let busy = RequestError(.serviceTimeout, "too many large requests at present", retryAfter: 10)
     /// Too many requests wait, or this one has waited for too long.
     static let overloaded = RequestError(.serviceTimeout, "too many requests at present", retryAfter: 10)
@@ -58,16 +60,19 @@ struct RequestPreparation: Sendable {
     let services: Set<PushService>
     /// The node's VAPID keys.
     private let webPushKeys: [P256PublicKey]
+    private let isWebPushChanging: @Sendable () -> Bool
     private let workers: FairWorkers
 
     /// - Parameters:
+    ///   - isWebPushChanging: whether other nodes of the cluster have other VAPID keys at present: another node may accept what this one refuses.
     ///   - threadCount: see ``FairWorkers/init(threadCount:timeout:)``.
     ///   - timeout: a request that has waited for this long is not begun.
     init(
-        _ verifier: SignatureVerifier, services: Set<PushService>, webPushKeys: [P256PublicKey] = [], threadCount: Int = Self.threadCount,
-        timeout: Duration
+        _ verifier: SignatureVerifier, services: Set<PushService>, webPushKeys: [P256PublicKey] = [],
+        isWebPushChanging: @escaping @Sendable () -> Bool = { false }, threadCount: Int = Self.threadCount, timeout: Duration
     ) {
         self.webPushKeys = webPushKeys
+        self.isWebPushChanging = isWebPushChanging
         self.verifier = verifier
         self.services = services
         workers = FairWorkers(threadCount: threadCount, timeout: timeout)
@@ -127,9 +132,11 @@ struct RequestPreparation: Sendable {
         do throws(RequestError) {
             if isSubscription {
                 let form = try SubscriptionForm(value)
+                if form.device.service == .webPush, !services.contains(.webPush), isWebPushChanging() { throw .webPushChanging }
                 try rules.admit(form, at: now)
                 if let key = form.device.webPushKey, !webPushKeys.contains(key) {
-                    throw RequestError(.badInput, "service_info: vapid is not a key of this server")
+                    throw isWebPushChanging()
+                        ? .webPushChanging : RequestError(.badInput, "service_info: vapid is not a key of this server")
                 }
                 request = .subscribe(form)
             } else {

@@ -1,4 +1,5 @@
 @testable import Cluster
+import Core
 import Testing
 
 @Suite struct ClusterConflictsTests {
@@ -22,6 +23,16 @@ import Testing
                 == ["--limit queries is off here and 5/s at b"])
     }
 
+    @Test func disputedSettingsAreThoseThatALiveNodeHasOtherwise() {
+        let other = ["--limit queries": "5/s", "--max-request-age": "600 s", "--new": "on"]
+        func disputed(_ state: LeaseRow.State) -> Set<String> {
+            let leases = [lease(1, "a", settings), lease(2, "b", other, state), lease(3, "c", nil)]
+            return ClusterConflicts.settings(in: ClusterView(isMember: true, leases: leases, partitions: []), of: .number(1))
+        }
+        #expect(disputed(.draining) == ["--limit queries"])
+        #expect(disputed(.ended).isEmpty)
+    }
+
     @Test func twoLiveNodesOfOneNameAreNamed() {
         #expect(find(lease(1, "a", settings), lease(2, "a", settings)).count == 1)
         #expect(find(lease(1, "a", settings), lease(2, "a", settings, .ended)) == [])
@@ -31,6 +42,19 @@ import Testing
     @Test func optionsThatANodeDoesNotTellAreNotCompared() {
         #expect(find(lease(1, "a", settings), lease(2, "b", nil), lease(3, "c", ["--new": "on"])) == [])
         #expect(find(lease(1, "a", nil), lease(2, "b", settings)) == [])
+    }
+
+    /// Its own settings stay comparable, and only the node that is off has the mark.
+    @Test func aNodeWhoseClockIsWrongSaysSo() throws {
+        var member = ClusterMember(.number(2), name: "b", configuration: ClusterConfiguration(), at: Instant(sinceEpoch: .zero))
+        (member.settings, member.isDraining, member.isClockWrong) = (settings, true, true)
+        let heartbeat = member.heartbeat(at: Instant(sinceEpoch: .zero))
+        let row = try #require(heartbeat).lease
+        #expect(row.state == .draining && row.stateName == "clock off")
+        #expect(lease(3, "c", settings, .draining).stateName == "draining")
+        #expect(find(lease(1, "a", settings), row) == [])
+        #expect(find(lease(1, "a", settings.merging(LeaseRow.wrongClock) { $1 }), lease(3, "c", settings), row) == [])
+        #expect(find(lease(1, "a", ["--max-request-age": "1 s"]), row) == ["--max-request-age is 1 s here and 600 s at b"])
     }
 
     @Test func settingsAreKeptAsText() {

@@ -18,6 +18,16 @@ struct FailoverLogTests {
         #expect(log.observed(view([(1, .live), (2, .ended)])) == [])
     }
 
+    /// Others may not have seen that it was draining.
+    @Test func aNodeThatEndsItsOwnLeaseIsNotLost() {
+        var log = FailoverLog()
+        var view = view([(1, .live), (2, .live)])
+        #expect(log.observed(view) == [])
+        view.leases[1].state = .ended
+        view.leases[1].renewals += 1
+        #expect(log.observed(view) == [])
+    }
+
     @Test func aNodeThatHandsOverIsNotLost() {
         var log = FailoverLog()
         for state in [LeaseRow.State.live, .draining, .ended] { #expect(log.observed(view([(1, .live), (2, state)])) == []) }

@@ -46,6 +46,22 @@ import Testing
         #expect(found.map(\.mark) == [nil, DeliveryMark(owner: NodeID(rawValue: .max), epoch: 3)])
     }
 
+    @Test("Waiting rows are counted by the node that has them")
+    func waitingCounts() async throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        defer { database.close() }
+        let ids = try await fixture.enqueue(7, 7, 8, 9)
+        let takes = [7, 8].map { Heartbeat.Take(partition: $0, observedEpoch: 0) }
+        let lease = LeaseRow(node: NodeID(rawValue: 1), name: "node-1")
+        _ = try database.heartbeat(Heartbeat(lease: lease, isFirst: true, ends: [], releases: [], takes: takes))
+        #expect(try database.waitingCounts(among: nil) == ["node-1": 3])
+        #expect(try database.waitingCounts(among: [ids[0], ids[3]]) == ["node-1": 1])
+        #expect(try database.waitingCounts(among: []).isEmpty)
+        try fixture.run("UPDATE cluster_node SET state = 'ended'")
+        #expect(try database.waitingCounts(among: nil).isEmpty)
+    }
+
     @Test("The time of the first mark stays: when another owner marks the row, and when one node has the database for itself in between")
     func firstMarks() async throws {
         let fixture = try ClusterFixture()

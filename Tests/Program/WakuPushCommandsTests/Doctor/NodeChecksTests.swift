@@ -112,6 +112,17 @@ struct NodeChecksTests {
         try expect("daemon", .fail, "not ready: gorush: unavailable") {
             $0.daemon = Self.status(findings: [Finding("gorush", .fail, "unavailable, 1 waiting: status 503")])
         }
+        // Warnings are listed beside the reason why it is not ready.
+        let unroutable = try #require(NodeChecks.unroutable(2))
+        try expect("daemon", .fail, "not ready: gorush: unavailable; outbox: 2 notifications wait") {
+            $0.daemon = Self.status(findings: [Finding("gorush", .fail, "unavailable"), unroutable, Finding("disk", .warn, "full")])
+        }
+        // The daemon's finding on devices has a row of its own.
+        let unserved = try #require(NodeChecks.unserved("Status", [.webPush: 4, .apn: 2]) { $0 == .apn })
+        try expect("devices", .warn, "Status: no endpoint for registered devices (4 webpush)") {
+            $0.unserved = [unserved]
+            $0.daemon = Self.status(findings: [unserved])
+        }
         try expect("daemon", .warn, "gorush: is slow: 3 posts unanswered for 12 s") {
             let slow = NodeChecks.gorush(obstacle: nil, delay: "is slow: 3 posts unanswered for 12 s, 40 notifications wait")
             $0.daemon = Self.status(findings: [slow])

@@ -125,6 +125,38 @@ package final class OxenMQClient: Sendable {
     }
 }
 
+extension OxenMQClient {
+    /// Connects to a server, waits for its HELLO, and disconnects.
+    ///
+    /// - Returns: why there was none; nil if the server answered.
+    package static func check(_ address: OxenAddress, library: ZeroMQLibrary, within limit: Duration) async -> String? {
+        let (events, received) = AsyncStream<Event>.makeStream()
+        let client = OxenMQClient(library: library) { _, event in
+            received.yield(event)
+            return .proceed
+        }
+        client.connect(ConnectionNumber(rawValue: 1), to: address)
+        let problem = await withTaskGroup(of: String?.self) { group in
+            group.addTask {
+                for await event in events {
+                    if event == .hello { return nil }
+                    if case .closed(let reason) = event { return reason.description }
+                }
+                return "cancelled"
+            }
+            group.addTask {
+                try? await Task.sleep(for: limit)
+                return "no answer within \(limit.components.seconds) s"
+            }
+            let first = await group.next() ?? nil
+            group.cancelAll()
+            return first
+        }
+        await client.shutDown()
+        return problem
+    }
+}
+
 /// Connections to oxenmq servers: those of an ``OxenMQClient``, or simulated ones. Calls do not block, and events follow on another thread.
 package protocol OxenMQConnections: AnyObject, Sendable {
     func connect(_ connection: ConnectionNumber, to address: OxenAddress)

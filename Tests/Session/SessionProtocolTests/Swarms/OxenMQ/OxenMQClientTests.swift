@@ -153,6 +153,14 @@ struct OxenMQClientTests {
         await client.shutDown()
     }
 
+    @Test func checkTellsWhetherAServerAnswers() async throws {
+        let library = try ZeroMQLibrary.load()
+        let router = try PythonRouter()
+        #expect(await OxenMQClient.check(try await router.address, library: library, within: .seconds(60)) == nil)
+        let nowhere = OxenAddress(endpoint: "tcp://nowhere", serverKey: nil)
+        #expect(await OxenMQClient.check(nowhere, library: library, within: .seconds(60)) == "Invalid argument")
+    }
+
     @Test func endpointThatIsNoneIsAnEvent() async throws {
         let connection = ConnectionNumber(rawValue: 1)
         client.connect(connection, to: OxenAddress(endpoint: "tcp://nowhere", serverKey: nil))
