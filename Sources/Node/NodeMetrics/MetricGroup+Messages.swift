@@ -61,31 +61,30 @@ extension Counter {
     package static let foreign = Counter("foreign", .foreign)
     package static let ours = Counter("ours", .ours)
     package static let duplicate = Counter("duplicate", .duplicates)
-    package static let droppedOversized = Counter("dropped: over 1 MiB", .dropped, LossStageLabel.opening, LossReasonLabel.oversized)
-    package static let droppedVersion = Counter("dropped: not version 1", .dropped, LossStageLabel.opening, LossReasonLabel.version)
-    package static let droppedUndecryptable = Counter(
-        "dropped: undecryptable", .dropped, LossStageLabel.opening, LossReasonLabel.undecryptable)
-    package static let droppedMalformedEnvelope = Counter(
-        "dropped: malformed envelope", .dropped, LossStageLabel.reading, LossReasonLabel.malformedEnvelope)
-    package static let droppedOtherKind = Counter("dropped: other kind", .dropped, LossStageLabel.reading, LossReasonLabel.otherKind)
-    package static let droppedEmpty = Counter("dropped: empty envelope", .dropped, LossStageLabel.reading, LossReasonLabel.empty)
-    package static let droppedBadSignature = Counter(
-        "dropped: bad signature", .dropped, LossStageLabel.reading, LossReasonLabel.badSignature)
-    package static let droppedUnsealable = Counter(
-        "dropped: registration that can't be unsealed", .dropped, LossStageLabel.reading, LossReasonLabel.unsealable)
+    package static let droppedOversized = dropped("dropped: over 1 MiB", .opening, .oversized)
+    package static let droppedVersion = dropped("dropped: not version 1", .opening, .version)
+    package static let droppedUndecryptable = dropped("dropped: undecryptable", .opening, .undecryptable)
+    package static let droppedMalformedEnvelope = dropped("dropped: malformed envelope", .reading, .malformedEnvelope)
+    package static let droppedOtherKind = dropped("dropped: other kind", .reading, .otherKind)
+    package static let droppedEmpty = dropped("dropped: empty envelope", .reading, .empty)
+    package static let droppedBadSignature = dropped("dropped: bad signature", .reading, .badSignature)
+    package static let droppedUnsealable = dropped("dropped: registration that can't be unsealed", .reading, .unsealable)
     /// A message that its protocol cannot parse.
-    public static let droppedMalformedMessage = Counter(
-        "dropped: malformed message", .dropped, LossStageLabel.reading, LossReasonLabel.malformedMessage)
-    package static let droppedTooMany = Counter("dropped: too many entries", .dropped, LossStageLabel.reading, LossReasonLabel.tooMany)
+    public static let droppedMalformedMessage = dropped("dropped: malformed message", .reading, .malformedMessage)
+    package static let droppedTooMany = dropped("dropped: too many entries", .reading, .tooMany)
     /// A request that is older than the operator allows.
-    public static let droppedOldRequest = Counter("dropped: request too old", .dropped, LossStageLabel.reading, LossReasonLabel.tooOld)
-    package static let droppedNoMessageID = Counter(
-        "dropped: request without message id", .dropped, LossStageLabel.reading, LossReasonLabel.noMessageID)
-    package static let droppedLimited = Counter("dropped: over a limit", .dropped, LossStageLabel.reading, LossReasonLabel.limited)
-    package static let segment = Counter(
-        "segment that completes nothing yet, or never will", .dropped, LossStageLabel.reading, LossReasonLabel.segment)
-    package static let droppedMalformedPayload = Counter(
-        "dropped: malformed Waku payload", .dropped, LossStageLabel.opening, LossReasonLabel.malformedPayload)
-    package static let droppedUnsigned = Counter(
-        "dropped: unsigned Waku payload", .dropped, LossStageLabel.opening, LossReasonLabel.unsigned)
+    public static let droppedOldRequest = dropped("dropped: request too old", .reading, .tooOld)
+    package static let droppedNoMessageID = dropped("dropped: request without message id", .reading, .noMessageID)
+    package static let droppedLimited = dropped("dropped: over a limit", .reading, .limited)
+    package static let segment = dropped("segment that completes nothing yet, or never will", .reading, .segment)
+    package static let droppedMalformedPayload = dropped("dropped: malformed Waku payload", .opening, .malformedPayload)
+    package static let droppedUnsigned = dropped("dropped: unsigned Waku payload", .opening, .unsigned)
+
+    static func dropped(_ name: String, _ stage: LossStageLabel, _ reason: LossReasonLabel) -> Counter {
+        Counter(name, .dropped, stage, reason)
+    }
+
+    package static func handled(_ name: String, _ protocol: ProtocolLabel, _ kind: KindLabel, _ outcome: OutcomeLabel) -> Counter {
+        Counter(name, .handled, `protocol`, kind, outcome)
+    }
 }

@@ -32,15 +32,11 @@ extension Metric {
 }
 
 extension Counter {
-    package static let shedWaitingQuery = Counter(
-        "shed: query while too much waits for topic keys", .dropped, LossStageLabel.opening, LossReasonLabel.shedQuery)
-    package static let shedQuery = Counter("shed: query while too much waits", .dropped, LossStageLabel.handling, LossReasonLabel.shedQuery)
-    package static let shedRequest = Counter(
-        "shed: request while too much waits to be stored", .dropped, LossStageLabel.handling, LossReasonLabel.shedRequest)
-    package static let failedTopicKey = Counter(
-        "failed: the store did not tell the topic", .dropped, LossStageLabel.opening, LossReasonLabel.storeFailed)
-    package static let failedStore = Counter(
-        "failed: the store did not keep it", .dropped, LossStageLabel.handling, LossReasonLabel.storeFailed)
+    package static let shedWaitingQuery = dropped("shed: query while too much waits for topic keys", .opening, .shedQuery)
+    package static let shedQuery = dropped("shed: query while too much waits", .handling, .shedQuery)
+    package static let shedRequest = dropped("shed: request while too much waits to be stored", .handling, .shedRequest)
+    package static let failedTopicKey = dropped("failed: the store did not tell the topic", .opening, .storeFailed)
+    package static let failedStore = dropped("failed: the store did not keep it", .handling, .storeFailed)
 }
 
 extension Counter {

@@ -1,3 +1,5 @@
+import Core
+
 /// A row of results.
 package struct BenchResult: Sendable {
     package var name: String
@@ -45,27 +47,20 @@ package struct BenchResult: Sendable {
 }
 
 extension BenchResult: Encodable {
-    private struct Key: CodingKey {
-        let stringValue: String
-        var intValue: Int? { nil }
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
-    }
-
     /// The first five members are always present, null if they don't apply; the others only if they were measured.
     package func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Key.self)
+        var container = encoder.container(keyedBy: DynamicKey.self)
         func always(_ name: String, _ value: Double?) throws {
             if let value, value.isFinite {
-                try container.encode(value.roundedToMeasure, forKey: Key(stringValue: name))
+                try container.encode(value.roundedToMeasure, forKey: DynamicKey(stringValue: name))
             } else {
-                try container.encodeNil(forKey: Key(stringValue: name))
+                try container.encodeNil(forKey: DynamicKey(stringValue: name))
             }
         }
         func ifMeasured(_ name: String, _ value: Double?) throws {
             if value != nil { try always(name, value) }
         }
-        try container.encode(name, forKey: Key(stringValue: "name"))
+        try container.encode(name, forKey: "name")
         try always("rate", rate)
         try always("cpuMicroseconds", cpuMicroseconds)
         try always("floorMicroseconds", floorMicroseconds)
@@ -81,10 +76,10 @@ extension BenchResult: Encodable {
         try ifMeasured("p999Microseconds", latencies?.percentile(0.999))
         try ifMeasured("latencyRate", latencyRate)
         for (name, count) in [("residentBytes", residentBytes), ("messages", messages), ("unanswered", unanswered)] {
-            if let count { try container.encode(count, forKey: Key(stringValue: name)) }
+            if let count { try container.encode(count, forKey: DynamicKey(stringValue: name)) }
         }
-        if !floor.isEmpty { try container.encode(floor, forKey: Key(stringValue: "floor")) }
-        if !intervals.isEmpty { try container.encode(intervals, forKey: Key(stringValue: "intervals")) }
+        if !floor.isEmpty { try container.encode(floor, forKey: "floor") }
+        if !intervals.isEmpty { try container.encode(intervals, forKey: "intervals") }
         for (name, value) in details { try always(name, value) }
     }
 }

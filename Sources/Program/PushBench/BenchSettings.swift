@@ -48,6 +48,12 @@ package struct BenchSettings: Sendable {
         return try await body(path)
     }
 
+    /// Makes a data folder in a temporary folder.
+    static func makeDataFolder(in folder: String) throws(BenchError) -> String {
+        guard mkdir(folder + "/data", 0o755) == 0 else { throw .disk }
+        return folder + "/data"
+    }
+
     /// Runs `body` with a temporary folder and a store location: in the folder, or in a temporary schema of the PostgreSQL database.
     func withStore<R>(_ body: (_ folder: String, _ store: StoreLocation) async throws -> R) async throws -> R {
         try await withFolder { folder in

@@ -91,19 +91,18 @@ package struct EndToEndBench: Sendable {
         _ identity: PrivateKey, _ folder: String, _ attachment: Attachment, _ body: @escaping Body<R>
     ) async throws -> R {
         let posts = GorushLog()
-        let quiet = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
         return try await GorushLoopback.running(latency: settings.gorushLatency, received: posts.note) { gorush in
             let configuration = BenchNode.configuration(identity, folder)
             switch attachment {
             case .libp2p:
                 let other = P2PRelay(
-                    configuration: .init(key: .generate(), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")]), logger: quiet)
+                    configuration: .init(key: .generate(), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")]), logger: .quiet)
                 try await other.listen()
                 let network = Network(other, posts)
                 return try await withNode(configuration, gorush, network, body) { needs in
                     P2PRelay(
                         configuration: .init(key: .generate(), peers: other.listenAddresses, pubsubTopics: needs.pubsubTopics),
-                        logger: quiet)
+                        logger: .quiet)
                 }
             case .rest(let pollInterval):
                 let loopback = LoopbackNetwork(cacheCapacity: Self.cacheCapacity, archiveCount: 1_000)
@@ -112,7 +111,7 @@ package struct EndToEndBench: Sendable {
                         try NwakuRESTRelay(
                             configuration: NwakuRESTRelay.Configuration(
                                 address: try NodeAddress(url), pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval,
-                                cacheCapacity: Self.cacheCapacity), client: CurlClient(), logger: quiet)
+                                cacheCapacity: Self.cacheCapacity), client: CurlClient(), logger: .quiet)
                     }
                 }
             }

@@ -36,7 +36,7 @@ package struct RelayBench: Sendable {
 
     private func withRelay(to address: String, _ body: (P2PRelay) async throws -> Void) async throws {
         let configuration = P2PRelay.Configuration(key: .generate(), peers: [try Multiaddr(address)])
-        let relay = P2PRelay(configuration: configuration, logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() })
+        let relay = P2PRelay(configuration: configuration, logger: .quiet)
         try await relay.running {
             try await waitUntil(.seconds(60), else: "the other process did not connect") { relay.state == .attached }
             try await body(relay)

@@ -70,7 +70,7 @@ package struct ShardPeers: Sendable {
         var relays: [P2PRelay] = []
         for _ in 0..<count {
             let configuration = P2PRelay.Configuration(key: .generate(), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")])
-            let relay = P2PRelay(configuration: configuration, logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() })
+            let relay = P2PRelay(configuration: configuration, logger: .quiet)
             try await relay.listen()
             relays.append(relay)
         }

@@ -20,7 +20,7 @@ package struct StartupBench: Sendable {
     package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             let identity = PrivateKey.generate()
-            let data = folder + "/data"
+            let data = try BenchSettings.makeDataFolder(in: folder)
             let owner = BenchClient(deviceToken: DeviceToken("device"))
             var result = BenchResult(name: "start with \(registrationCount) registrations")
             let began = Clock.uptime()
@@ -50,11 +50,6 @@ package struct StartupBench: Sendable {
 
     /// Creates the database. Returns the size of the registrations and of the file.
     private func makeDatabase(_ owner: BenchClient, _ identity: PrivateKey, _ data: String) async throws -> (own: Int, file: Int) {
-        do {
-            try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
-        } catch {
-            throw BenchError.disk
-        }
         let ownBytes = try await BenchNode.seed(
             [owner], strangers: registrationCount - 1, identity: identity, folder: data,
             progress: { settings.progress("start-up: \(registrationCount) registrations", $0) })

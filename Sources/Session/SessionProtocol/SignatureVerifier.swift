@@ -12,18 +12,11 @@ package struct SignatureVerifier: Sendable {
     }
 
     /// - Throws: ``RequestError/Code/error``, which names the invalid field.
-    package func verify(_ form: SubscriptionForm) throws(RequestError) {
-        try verify(form.authority, text: form.signedText)
-    }
-
-    /// - Throws: ``RequestError/Code/error``, which names the invalid field.
-    package func verify(_ form: UnsubscriptionForm) throws(RequestError) {
-        try verify(form.authority, text: form.signedText)
-    }
-
-    private func verify(_ authority: SignedAuthority, text: [UInt8]) throws(RequestError) {
-        let signer = try signingKey(of: authority)
-        guard sodium.isValid(authority.signature.value, of: text, by: signer) else { throw RequestError(.error, "signature: not valid") }
+    package func verify(_ form: some SignedForm) throws(RequestError) {
+        let signer = try signingKey(of: form.authority)
+        guard sodium.isValid(form.authority.signature.value, of: form.signedText, by: signer) else {
+            throw RequestError(.error, "signature: not valid")
+        }
     }
 
     /// The key with which the text must be signed.

@@ -51,8 +51,14 @@ package struct SignedAuthority: Hashable, Sendable {
     }
 }
 
+/// A signed request of a client.
+package protocol SignedForm: Sendable {
+    var authority: SignedAuthority { get }
+    var signedText: [UInt8] { get }
+}
+
 /// The body of `POST /subscribe` with every field in range. Signature and time are not checked yet.
-package struct SubscriptionForm: Sendable {
+package struct SubscriptionForm: SignedForm {
     package let authority: SignedAuthority
     /// Strictly ascending, at least one.
     package let namespaces: [Int16]
@@ -103,7 +109,7 @@ package struct SubscriptionForm: Sendable {
 }
 
 /// The body of `POST /unsubscribe` with every field in range. Signature and time are not checked yet.
-package struct UnsubscriptionForm: Sendable {
+package struct UnsubscriptionForm: SignedForm {
     package let authority: SignedAuthority
     package let device: SubscriberDevice
 

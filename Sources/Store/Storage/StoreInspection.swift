@@ -1,3 +1,5 @@
+import Core
+
 /// The result of a database inspection.
 package struct StoreInspection: Codable, Hashable, Sendable {
     package struct Rows: Codable, Hashable, Sendable {
@@ -40,31 +42,20 @@ package struct StoreInspection: Codable, Hashable, Sendable {
     // MARK: JSON
 
     /// `problems`, `isRotationUnfinished`, and a key for each label of ``rows``.
-    private struct Key: CodingKey, Hashable {
-        static let problems = Key(stringValue: "problems")
-        static let isRotationUnfinished = Key(stringValue: "isRotationUnfinished")
-
-        let stringValue: String
-        var intValue: Int? { nil }
-
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
-    }
-
     package init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Key.self)
-        problems = try container.decode([String].self, forKey: .problems)
-        isRotationUnfinished = try container.decode(Bool.self, forKey: .isRotationUnfinished)
-        let labels = container.allKeys.filter { $0 != .problems && $0 != .isRotationUnfinished }
+        let container = try decoder.container(keyedBy: DynamicKey.self)
+        problems = try container.decode([String].self, forKey: "problems")
+        isRotationUnfinished = try container.decode(Bool.self, forKey: "isRotationUnfinished")
+        let labels = container.allKeys.filter { $0 != "problems" && $0 != "isRotationUnfinished" }
         if !labels.isEmpty {
             rows = Dictionary(uniqueKeysWithValues: try labels.map { ($0.stringValue, try container.decode(Rows.self, forKey: $0)) })
         }
     }
 
     package func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Key.self)
-        try container.encode(problems, forKey: .problems)
-        try container.encode(isRotationUnfinished, forKey: .isRotationUnfinished)
-        for (label, rows) in rows ?? [:] { try container.encode(rows, forKey: Key(stringValue: label)) }
+        var container = encoder.container(keyedBy: DynamicKey.self)
+        try container.encode(problems, forKey: "problems")
+        try container.encode(isRotationUnfinished, forKey: "isRotationUnfinished")
+        for (label, rows) in rows ?? [:] { try container.encode(rows, forKey: DynamicKey(stringValue: label)) }
     }
 }

@@ -8,7 +8,7 @@ import Testing
     @Test(.timeLimit(.minutes(5))) func everyPartIsMeasured() async throws {
         var settings = BenchSettings(seconds: 0.05, folder: NSTemporaryDirectory())
         settings.rounds = 1
-        let bench = SessionBench(settings: settings, subscriptionCount: 5000, serverCount: 20)
+        let bench = try SessionBench(settings: settings, subscriptionCount: 5000, serverCount: 20)
         let results = try await bench.measureRequests() + [try await bench.measureStart(), try await bench.measureRenewals()]
         #expect(
             results.map(\.name) == [

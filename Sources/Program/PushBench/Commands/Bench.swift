@@ -183,25 +183,25 @@ struct Bench: ReportingCommand {
         try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     }
 
+    private func measure(_ kinds: [MessageBench.Kind], _ settings: BenchSettings) async throws -> [BenchResult] {
+        var results: [BenchResult] = []
+        for kind in kinds { results += try await MessageBench(kind, settings: settings).run() }
+        return results
+    }
+
     private func measure(_ part: BenchPart, settings: BenchSettings, progress: ProgressBar) async throws -> [BenchResult] {
         switch part {
         case .primitives: return try await PrimitiveBench(settings: settings).run()
         case .registration:
-            var results: [BenchResult] = []
-            for kind in [MessageBench.Kind.registration, .update, .stale] {
-                results += try await MessageBench(kind, settings: settings).run()
-            }
-            return results
-        case .query: return try await MessageBench(.query, settings: settings).run()
+            return try await measure([.registration, .update, .stale], settings)
+        case .query: return try await measure([.query], settings)
         case .firstQuery:
             // Each query takes 7 ms of a core to generate, and as long again in the node.
             let count = min(5_000, max(50, Int(settings.seconds * 1_000)))
             return try await FirstQueryBench(settings: settings, registrantCount: count).run()
-        case .request: return try await MessageBench(.request, settings: settings).run()
+        case .request: return try await measure([.request], settings)
         case .v01:
-            var results: [BenchResult] = []
-            for kind in MessageBench.Kind.allCases where kind.isV01 { results += try await MessageBench(kind, settings: settings).run() }
-            return results
+            return try await measure(MessageBench.Kind.allCases.filter(\.isV01), settings)
         case .nodes: return try await NodesBench(settings: settings, rate: rate ?? 500).run()
         case .foreign: return try await ForeignBench(settings: settings).run()
         case .endToEnd:

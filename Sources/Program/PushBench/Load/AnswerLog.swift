@@ -31,18 +31,8 @@ final class LatencyLog<Key: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Waits for all answers. Returns false if none came within the timeout.
-    func waitForAll(timeout: Duration = .seconds(20)) async throws -> Bool {
-        var last = waitingCount
-        var deadline = ContinuousClock.now + timeout
-        while true {
-            let now = waitingCount
-            if now == 0 { return true }
-            if now != last { (last, deadline) = (now, .now + timeout) }
-            guard ContinuousClock.now < deadline else { return false }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-    }
+    /// Waits for all answers. Returns false if none came within 20 s.
+    func waitForAll() async throws -> Bool { try await waitForCount(0) { -waitingCount } }
 }
 
 /// Answers as received by the clients.

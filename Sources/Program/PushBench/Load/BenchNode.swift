@@ -5,6 +5,7 @@ import NodeAssembly
 import PushNode
 import StatusServer
 import Storage
+import Synchronization
 import ServiceLifecycle
 import StatusProtocol
 import Core
@@ -51,9 +52,8 @@ struct BenchNode: Sendable {
         _ configuration: ServerConfiguration, gorush: any NotificationPosting, makeRelay: (RelayNeeds) throws -> any Relay,
         _ body: @escaping @Sendable (Server) async throws -> R
     ) async throws -> R {
-        let quiet = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
-        let server = try Server(configuration, gorush: gorush, logger: quiet, makeRelay: makeRelay)
-        let services = ServiceGroup(services: [server.node], logger: quiet)
+        let server = try Server(configuration, gorush: gorush, logger: .quiet, makeRelay: makeRelay)
+        let services = ServiceGroup(services: [server.node], logger: .quiet)
         return try await withThrowingTaskGroup(of: R?.self) { group in
             group.addTask {
                 try await services.run()
@@ -109,12 +109,26 @@ struct BenchNode: Sendable {
     }
 }
 
-/// Accepts every notification after a delay, like a gorush with that latency.
-struct PostingStandIn: NotificationPosting {
-    let latency: Duration
+/// Accepts every notification after a delay, like a gorush with that latency, and counts them.
+final class PostingStandIn: NotificationPosting {
+    private let latency: Duration
+    private let state = Mutex((count: 0, last: UInt64(0)))
+
+    init(latency: Duration) { self.latency = latency }
+
+    var count: Int { state.withLock { $0.count } }
+    /// The time of the last notification.
+    var lastTime: UInt64 { state.withLock { $0.last } }
 
     func post(_ notifications: [Delivery.Notification]) async -> PostResult {
         if latency > .zero { try? await Task.sleep(for: latency) }
+        let now = Clock.uptime()
+        state.withLock { $0 = ($0.count + notifications.count, now) }
         return PostResult(outcome: .accepted, postedTokenCount: notifications.count, countedTokenCount: notifications.count)
     }
+}
+
+extension Logger {
+    /// Discards everything, so that logging is not measured.
+    static var quiet: Logger { Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() } }
 }

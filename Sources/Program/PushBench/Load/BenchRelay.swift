@@ -88,19 +88,6 @@ final class BenchRelay: Relay {
         }
     }
 
-    /// Waits until the total number of answers is reached. Returns false if none came within `timeout`.
-    func waitForAnswers(_ count: Int, timeout: Duration = BenchRelay.timeout) async throws -> Bool {
-        var last = answers
-        var deadline = ContinuousClock.now + timeout
-        while true {
-            let now = answers
-            if now >= count { return true }
-            if now != last { (last, deadline) = (now, .now + timeout) }
-            guard ContinuousClock.now < deadline else { return false }
-            try await Task.sleep(for: .milliseconds(2))
-        }
-    }
-
     private func attached() async -> Deliver? {
         while !Task.isCancelled {
             if let deliver = deliver.withLock({ $0 }) { return deliver }

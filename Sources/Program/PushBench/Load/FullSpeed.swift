@@ -16,7 +16,7 @@ struct FullSpeed {
         let cpu = Clock.process()
         let start = Clock.uptime()
         await relay.feed(batches)
-        _ = try await relay.waitForAnswers(answered + questions.count)
+        _ = try await waitForCount(answered + questions.count) { relay.answers }
         let end = relay.lastAnswerTime
         // Work after an answer is part of its cost.
         try await Task.sleep(for: .milliseconds(20))
@@ -54,8 +54,8 @@ struct OpenLoop {
         let answers = try await relay.recording {
             due = await relay.feed(messages, rate: rate * Double(share + 1))
             // It is unknown how many messages of a flood are answered, so this waits until no more answers come.
-            _ = try await relay.waitForAnswers(
-                answered + messages.count, timeout: flood.isEmpty ? BenchRelay.timeout : .seconds(2))
+            let timeout = flood.isEmpty ? BenchRelay.timeout : .seconds(2)
+            _ = try await waitForCount(answered + messages.count, timeout: timeout) { relay.answers }
         }
         let cpuMicroseconds = Double(Clock.process() - cpu) / 1000 / Double(max(1, messages.count))
         var matcher = AnswerMatcher<ContentTopic>()

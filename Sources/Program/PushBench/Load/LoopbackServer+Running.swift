@@ -1,4 +1,3 @@
-import WakuPushCommands
 import LoopbackRelay
 import LoopbackServer
 
@@ -8,17 +7,14 @@ extension LoopbackServer {
         _ network: LoopbackNetwork, _ body: @escaping @Sendable (String) async throws -> R
     ) async throws -> R {
         let server = LoopbackServer(network: network, port: 0)
-        let (ports, bind) = AsyncStream.makeStream(of: Int.self)
-        return try await firstResult {
-            for await port in ports { return try await body("http://127.0.0.1:\(port)") }
-            throw CancellationError()
-        } beside: {
-            defer { bind.finish() }
+        return try await withServer { bound in
             do throws(LoopbackServerError) {
-                try await server.run { bind.yield($0) }
+                try await server.run(bound: bound)
             } catch {
                 throw BenchError(code: .unavailable, message: error.message)
             }
+        } _: {
+            try await body("http://127.0.0.1:\($0)")
         }
     }
 }

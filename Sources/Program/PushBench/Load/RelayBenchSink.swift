@@ -64,7 +64,7 @@ package final class RelayBenchSink: Sendable {
     /// Listens on loopback until it is terminated, and prints its address.
     package func run() async throws {
         let configuration = P2PRelay.Configuration(key: .generate(), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")])
-        let relay = P2PRelay(configuration: configuration, logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() })
+        let relay = P2PRelay(configuration: configuration, logger: .quiet)
         try await relay.listen()
         printLine(relay.listenAddresses.first?.description ?? "")
         await relay.run { self.take($0) }

@@ -67,18 +67,24 @@ final class SpawnedNode: Sendable {
 enum FreePort {
     /// Finds a free port of 127.0.0.1.
     static func find() throws(BenchError) -> UInt16 {
-        let probe = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(probe) }
+        let bound = try bind("127.0.0.1")
+        close(bound.descriptor)
+        return bound.port
+    }
+
+    /// Makes a TCP socket that is bound to a free port of an address of this machine.
+    static func bind(_ host: String) throws(BenchError) -> (descriptor: Int32, port: UInt16) {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        inet_pton(AF_INET, host, &address.sin_addr)
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(probe, pointer, length) == 0 && getsockname(probe, pointer, &length) == 0
+                Glibc.bind(descriptor, pointer, length) == 0 && getsockname(descriptor, pointer, &length) == 0
             }
         }
-        guard isBound else { throw BenchError(code: .unavailable, message: "no port of 127.0.0.1 is free") }
-        return UInt16(bigEndian: address.sin_port)
+        guard isBound else { throw BenchError(code: .unavailable, message: "no port of \(host) is free") }
+        return (descriptor, UInt16(bigEndian: address.sin_port))
     }
 }

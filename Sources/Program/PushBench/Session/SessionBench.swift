@@ -1,15 +1,11 @@
 import NodeAPI
 import Core
 import CurlClient
-import Delivery
 import Foundation
-import Logging
 import NodeAssembly
 import SessionProtocol
 import SessionServer
 import SessionStandIns
-import Storage
-import Synchronization
 import WakuCrypto
 
 /// Session's push server: subscriptions over HTTP and by onion requests, reports of storage servers up to the posts to gorush, loading at the start,
@@ -18,102 +14,88 @@ import WakuCrypto
 package struct SessionBench: Sendable {
     /// Concurrent requests, each on its own connection.
     static let inFlight = 256
+    static let swarmCount = 286
     private static let swarms: [UInt64] = [1 << 62, 3 << 62]
 
     let settings: BenchSettings
-    var subscriptionCount: Int = 1_500_000
-    var serverCount: Int = 2000
+    let subscriptionCount: Int
+    let serverCount: Int
+    let sodium: Sodium
+    let library: ZeroMQLibrary
+
+    /// - Parameters:
+    ///   - subscriptionCount: the number of subscriptions that are loaded at the start.
+    ///   - serverCount: the number of storage servers on which subscriptions are renewed.
+    /// - Throws: if libsodium or libzmq is missing.
+    package init(settings: BenchSettings, subscriptionCount: Int = 1_500_000, serverCount: Int = 2000) throws {
+        self.settings = settings
+        self.subscriptionCount = subscriptionCount
+        self.serverCount = serverCount
+        (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
+    }
 
     /// For ``inFlight`` requests.
     static func makeClient() -> CurlClient { CurlClient(configuration: CurlConfiguration(maximumConnectionsPerHost: inFlight)) }
 
     /// Subscriptions over HTTP and by onion requests, and reports of storage servers up to the posts.
     package func measureRequests() async throws -> [BenchResult] {
-        let (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
         // The node's number of connections depends on this limit.
         DescriptorLimit.raise()
         return try await StorageServerStandIn.running(library: library, sodium: nil, swarms: Self.swarms) { servers in
-            try await measureNode(with: servers, sodium, library)
-        }
-    }
-
-    /// The start of a node with `subscriptionCount` subscriptions.
-    package func measureStart() async throws -> BenchResult {
-        let (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
-        return try await SessionStartBench(
-            settings: settings, subscriptionCount: subscriptionCount, sodium: sodium, library: library
-        ).run()
-    }
-
-    /// Renewals on connections to `serverCount` storage servers.
-    package func measureRenewals() async throws -> BenchResult {
-        let (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
-        return try await SessionMonitorBench(
-            settings: settings, serverCount: serverCount, sodium: sodium, library: library
-        ).measureRenewals()
-    }
-
-    private func measureNode(with servers: StorageServerStandIn, _ sodium: Sodium, _ library: ZeroMQLibrary) async throws -> [BenchResult] {
-        try await settings.withFolder { folder in
-            let floor = SessionFloor(settings: settings, sodium: sodium, library: library, folder: folder)
-            return try await settings.withFolder { folder in
-                let posts = PostCount()
-                return try await withNode(folder, servers, sodium, library, posts) { server, onionKey in
-                    let run = SessionRun(
-                        settings: settings, server: server, servers: servers, posts: posts, onionKey: onionKey, sodium: sodium,
-                        floor: floor)
-                    return try await run.measure()
-                }
+            try await settings.withFolder { folder in
+                let floor = SessionFloor(settings: settings, sodium: sodium, library: library, folder: folder)
+                return try await settings.withFolder { try await measureNode(in: $0, with: servers, floor) }
             }
         }
     }
 
-    /// Runs a node until the body is done.
-    private func withNode(
-        _ folder: String, _ servers: StorageServerStandIn, _ sodium: Sodium, _ library: ZeroMQLibrary, _ posts: PostCount,
-        _ body: @escaping @Sendable (Server, [UInt8]) async throws -> [BenchResult]
-    ) async throws -> [BenchResult] {
-        let nodes = folder + "/nodes.json"
-        guard FileManager.default.createFile(atPath: nodes, contents: Data(StorageServerStandIn.nodesFile(servers.descriptions).utf8)),
-            let key = OnionKey(.random(count: OnionKey.byteCount), sodium: sodium)
-        else { throw BenchError.disk }
+    private func measureNode(in folder: String, with servers: StorageServerStandIn, _ floor: SessionFloor) async throws -> [BenchResult] {
+        let posts = PostingStandIn(latency: .zero)
         var configuration = BenchNode.configuration(.generate(), folder + "/data")
-        configuration.session = SessionPush.Configuration(
-            httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: key, sodium: sodium
-        ) { entries, receiver, logger, count in
-            SubscriptionMonitor(
-                .init(source: .file(nodes)), library: library, entries: entries, receiver: receiver, logger: logger, count: count)
-        }
+        let session = try session(nodes: Self.writeNodes(servers.descriptions, in: folder))
+        configuration.session = session
         let relay = BenchRelay()
-        return try await BenchNode.withServer(configuration, gorush: posts, makeRelay: { _ in relay }) { server in
+        return try await BenchNode.withServer(configuration, gorush: posts, makeRelay: { _ in relay }) { [settings, sodium] server in
             try await Self.wait("storage servers connected") {
                 server.sessionPort != nil && servers.figures.connections == Self.swarms.count
             }
-            return try await body(server, key.publicKey)
+            let run = SessionRun(
+                settings: settings, server: server, servers: servers, posts: posts, onionKey: session.onionKey.publicKey, sodium: sodium,
+                floor: floor)
+            return try await run.measure()
         }
+    }
+
+    /// A Session server on a free port, whose monitor takes the storage servers from a file.
+    ///
+    /// - Parameter made: called with the monitor.
+    func session(
+        nodes: String, made: @escaping @Sendable (SubscriptionMonitor) -> Void = { _ in }
+    ) throws(BenchError) -> SessionPush.Configuration {
+        guard let key = OnionKey(.random(count: OnionKey.byteCount), sodium: sodium) else { throw .disk }
+        return SessionPush.Configuration(
+            httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: key, sodium: sodium
+        ) { [library] entries, receiver, logger, count in
+            let monitor = SubscriptionMonitor(
+                .init(source: .file(nodes)), library: library, entries: entries, receiver: receiver, logger: logger, count: count)
+            made(monitor)
+            return monitor
+        }
+    }
+
+    /// The swarm of the storage server with this number, of as many as the network has.
+    static func swarm(_ number: Int) -> UInt64 { UInt64(number % swarmCount) * (UInt64.max / UInt64(swarmCount)) }
+
+    static func writeNodes(_ servers: [StorageServer], in folder: String) throws(BenchError) -> String {
+        let path = folder + "/nodes.json"
+        let text = StorageServerStandIn.nodesFile(servers)
+        guard FileManager.default.createFile(atPath: path, contents: Data(text.utf8)) else { throw .disk }
+        return path
     }
 
     /// - Throws: ``BenchError`` when the condition does not hold within a minute.
     static func wait(_ step: String, _ condition: () -> Bool) async throws {
         let problem = "not within a minute: \(step); does another program use all cores?"
         try await waitUntil(.seconds(60), interval: .milliseconds(1), else: problem, condition)
-    }
-}
-
-/// Accepts every notification at once, and counts them.
-final class PostCount: NotificationPosting {
-    private let state = Mutex((count: 0, last: UInt64(0)))
-
-    var count: Int { state.withLock { $0.count } }
-    /// The time of the last notification.
-    var lastTime: UInt64 { state.withLock { $0.last } }
-
-    func post(_ notifications: [Delivery.Notification]) async -> PostResult {
-        let now = Clock.uptime()
-        state.withLock { state in
-            state.count += notifications.count
-            state.last = now
-        }
-        return PostResult(outcome: .accepted, postedTokenCount: notifications.count, countedTokenCount: notifications.count)
     }
 }

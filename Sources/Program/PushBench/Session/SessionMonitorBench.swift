@@ -6,43 +6,27 @@ import SessionStandIns
 import Synchronization
 import WakuCrypto
 
-/// The monitor alone: renewals on connections to many storage servers.
-struct SessionMonitorBench: Sendable {
-    private static let swarmCount = 286
+extension SessionBench {
     private static let renewalRate = 3500.0
 
-    let settings: BenchSettings
-    let serverCount: Int
-    let sodium: Sodium
-    let library: ZeroMQLibrary
-
-    private static func swarms(_ serverCount: Int) -> [UInt64] {
-        (0..<serverCount).map { UInt64($0 % swarmCount) * (UInt64.max / UInt64(swarmCount)) }
-    }
-
-    /// Storage servers are in this process too: the CPU time includes theirs.
-    func measureRenewals() async throws -> BenchResult {
+    /// The monitor alone: renewals on connections to `serverCount` storage servers. These are in this process too: the CPU time includes theirs.
+    package func measureRenewals() async throws -> BenchResult {
         // Descriptors for both ends of a connection, and for each end's further needs.
         let serverCount = min(serverCount, max((DescriptorLimit.raise() - 500) / 8, 1))
         settings.progress("session renewals: \(serverCount) connections", 0)
-        return try await StorageServerStandIn.running(library: library, sodium: nil, swarms: Self.swarms(serverCount)) { servers in
-            try await measureRenewals(on: servers, serverCount)
+        return try await StorageServerStandIn.running(library: library, sodium: nil, swarms: (0..<serverCount).map(Self.swarm)) { servers in
+            try await settings.withFolder { try await measureRenewals(on: servers, serverCount, in: $0) }
         }
     }
 
-    private func measureRenewals(on servers: StorageServerStandIn, _ serverCount: Int) async throws -> BenchResult {
+    private func measureRenewals(on servers: StorageServerStandIn, _ serverCount: Int, in folder: String) async throws -> BenchResult {
         let renewal = Duration.seconds(min(max(settings.seconds * 4, 2), 30))
-        let entries = try await entries(count: subscriptionCount(serverCount, renewal))
-        let nodes = FileManager.default.temporaryDirectory.appendingPathComponent("waku-push-nodes-\(UUID().uuidString)").path
-        defer { try? FileManager.default.removeItem(atPath: nodes) }
-        guard FileManager.default.createFile(atPath: nodes, contents: Data(StorageServerStandIn.nodesFile(servers.descriptions).utf8))
-        else {
-            throw BenchError.disk
-        }
+        let entries = try await entries(count: renewedCount(serverCount, renewal))
+        let nodes = try Self.writeNodes(servers.descriptions, in: folder)
         let asked = AskedCount()
         let monitor = SubscriptionMonitor(
             .init(source: .file(nodes), renewal: renewal), library: library, entries: entries, receiver: NobodysMessages(),
-            logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
+            logger: .quiet
         ) { event in
             if case .asked(let count) = event { asked.add(count) }
         }
@@ -58,7 +42,7 @@ struct SessionMonitorBench: Sendable {
     ) async throws -> BenchResult {
         let connecting = Clock.uptime()
         monitor.load(entries.all)
-        try await SessionBench.wait("storage servers connected") { monitor.figures.connectedServers == serverCount }
+        try await Self.wait("storage servers connected") { monitor.figures.connectedServers == serverCount }
         let connected = Clock.uptime()
         // The first renewals are as close together as the first requests were.
         try await Task.sleep(for: renewal * 1.5)
@@ -86,7 +70,7 @@ struct SessionMonitorBench: Sendable {
     }
 
     /// The number of subscriptions that gives the intended renewals per second.
-    private func subscriptionCount(_ serverCount: Int, _ renewal: Duration) -> Int {
+    private func renewedCount(_ serverCount: Int, _ renewal: Duration) -> Int {
         let perSubscription = Double(serverCount) / Double(min(serverCount, Self.swarmCount))
         return max(Int(Self.renewalRate * (renewal * 1.11 / .seconds(1)) / perSubscription), 1)
     }

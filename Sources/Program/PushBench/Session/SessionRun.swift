@@ -16,7 +16,7 @@ struct SessionRun: Sendable {
     let settings: BenchSettings
     let server: Server
     let servers: StorageServerStandIn
-    let posts: PostCount
+    let posts: PostingStandIn
     /// X25519, 32 bytes.
     let onionKey: [UInt8]
     let sodium: Sodium
@@ -24,7 +24,7 @@ struct SessionRun: Sendable {
     private let http = SessionBench.makeClient()
 
     init(
-        settings: BenchSettings, server: Server, servers: StorageServerStandIn, posts: PostCount, onionKey: [UInt8], sodium: Sodium,
+        settings: BenchSettings, server: Server, servers: StorageServerStandIn, posts: PostingStandIn, onionKey: [UInt8], sodium: Sodium,
         floor: SessionFloor
     ) {
         (self.settings, self.server, self.servers, self.posts) = (settings, server, servers, posts)

@@ -10,29 +10,23 @@ import StoreSQLite
 import Synchronization
 import WakuCrypto
 
-/// The start of a node with many subscriptions: from the start of the process until all of them are read from the database and assigned to swarms,
-/// and the HTTP endpoints are served.
-struct SessionStartBench: Sendable {
-    private static let swarmCount = 286
+extension SessionBench {
     /// The number of rows per transaction.
     private static let chunk = 10_000
     private static let body = 100
 
-    let settings: BenchSettings
-    let subscriptionCount: Int
-    let sodium: Sodium
-    let library: ZeroMQLibrary
-
-    func run() async throws -> BenchResult {
+    /// The start of a node with many subscriptions: from the start of the process until all of them are read from the database and assigned to
+    /// swarms, and the HTTP endpoints are served.
+    package func measureStart() async throws -> BenchResult {
         try await settings.withFolder { folder in
             let identity = PrivateKey.generate()
-            let data = folder + "/data"
+            let data = try BenchSettings.makeDataFolder(in: folder)
             // The memory baseline includes remnants of creating the database.
             let (before, began) = (ProcessMemory.residentBytes() ?? 0, Clock.uptime())
             try await makeDatabase(identity, data)
             let seconds = Double(Clock.uptime() - began) / 1e9
             settings.progress("session start: \(subscriptionCount) subscriptions are loaded", 1)
-            let start = try await measure(identity, data, nodes: try makeNodesFile(in: folder))
+            let start = try await measure(identity, data, nodes: try Self.makeNodesFile(in: folder))
 
             let bytes = start.residentBytes - before
             var result = BenchResult(name: "session start with \(subscriptionCount) subscriptions")
@@ -53,11 +47,6 @@ struct SessionStartBench: Sendable {
     // MARK: Database
 
     private func makeDatabase(_ identity: PrivateKey, _ data: String) async throws {
-        do {
-            try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
-        } catch {
-            throw BenchError.disk
-        }
         let store = try NodeAssembly.store(in: data, of: identity)
         let subscriptions = Subscriptions(store.sealer)
         let rules = SubscriptionRules(availableServices: Set(PushService.allCases))
@@ -87,16 +76,9 @@ struct SessionStartBench: Sendable {
     }
 
     /// A list of storage servers that do not exist.
-    private func makeNodesFile(in folder: String) throws -> String {
-        let servers = (0..<Self.swarmCount).map { number in
-            StorageServer(
-                publicKey: randomBytes(32), ip: "127.0.0.1", port: 1, swarm: UInt64(number) * (UInt64.max / UInt64(Self.swarmCount)))
-        }
-        let path = folder + "/nodes.json"
-        guard FileManager.default.createFile(atPath: path, contents: Data(StorageServerStandIn.nodesFile(servers).utf8)) else {
-            throw BenchError.disk
-        }
-        return path
+    private static func makeNodesFile(in folder: String) throws -> String {
+        let servers = (0..<swarmCount).map { StorageServer(publicKey: randomBytes(32), ip: "127.0.0.1", port: 1, swarm: swarm($0)) }
+        return try writeNodes(servers, in: folder)
     }
 
     // MARK: Start
@@ -116,21 +98,15 @@ struct SessionStartBench: Sendable {
     }
 
     private func measure(_ identity: PrivateKey, _ data: String, nodes: String) async throws -> Start {
-        guard let key = OnionKey(.random(count: OnionKey.byteCount), sodium: sodium) else { throw BenchError.disk }
         let made = MadeMonitor()
         var configuration = BenchNode.configuration(identity, data)
-        configuration.session = SessionPush.Configuration(
-            httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: key, sodium: sodium
-        ) { [library] entries, receiver, logger, count in
-            let monitor = SubscriptionMonitor(
-                .init(source: .file(nodes)), library: library, entries: entries, receiver: receiver, logger: logger, count: count)
-            made.set(monitor)
-            return monitor
-        }
+        configuration.session = try session(nodes: nodes, made: made.set)
         let (cpu, start) = (Clock.process(), Clock.uptime())
         let relay = BenchRelay()
-        return try await BenchNode.withServer(configuration, gorush: PostCount(), makeRelay: { _ in relay }) { [subscriptionCount] server in
-            try await SessionBench.wait("all subscriptions loaded") {
+        return try await BenchNode.withServer(
+            configuration, gorush: PostingStandIn(latency: .zero), makeRelay: { _ in relay }
+        ) { [subscriptionCount] server in
+            try await Self.wait("all subscriptions loaded") {
                 let figures = made.figures
                 return server.sessionPort != nil && figures?.subscriptions == subscriptionCount && figures?.knownSwarms == Self.swarmCount
             }

@@ -52,10 +52,7 @@ package struct WebPushBench: Sendable {
         let clients = await makeInParallel(Self.deviceCount, cores: settings.cores) { number in
             BenchClient(deviceToken: Self.token("\(origins[number % origins.count])/push/\(number)"))
         }
-        let data = folder + "/data"
-        guard (try? FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: false)) != nil else {
-            throw BenchError.disk
-        }
+        let data = try BenchSettings.makeDataFolder(in: folder)
         try await BenchNode.seed(
             clients, identity: identity, folder: data,
             change: { registration in
@@ -134,11 +131,10 @@ package struct WebPushBench: Sendable {
         let (cpu, start) = (Clock.process(), Clock.uptime())
         await run.relay.feed(batches)
         var (last, end) = (accepted, start)
-        var deadline = ContinuousClock.now + BenchRelay.timeout
-        while last < accepted + total, ContinuousClock.now < deadline {
-            try await Task.sleep(for: .milliseconds(2))
+        _ = try await waitForCount(accepted + total) {
             let now = run.accepted
-            if now != last { (last, end, deadline) = (now, Clock.uptime(), .now + BenchRelay.timeout) }
+            if now != last { (last, end) = (now, Clock.uptime()) }
+            return now
         }
         // Work after an acceptance is part of its cost.
         try await Task.sleep(for: .milliseconds(20))

@@ -16,7 +16,10 @@ package struct WebPushOrigins: Sendable {
         let context = try TLSContext(certificate: folder + "/server.pem", key: folder + "/server.key")
         var ports: [String] = []
         for number in 0..<count {
-            let (listener, port) = try Self.listen(Self.address(number))
+            let (listener, port) = try FreePort.bind(Self.address(number))
+            guard listen(listener, 128) == 0 else {
+                throw BenchError(code: .unavailable, message: "can't listen on \(Self.address(number))")
+            }
             ports.append(String(port))
             Thread.detachNewThread {
                 while true {
@@ -27,21 +30,6 @@ package struct WebPushOrigins: Sendable {
         }
         FileHandle.standardOutput.write(Data("ports \(ports.joined(separator: " "))\n".utf8))
         try await Task.sleep(for: .seconds(24 * 3600))
-    }
-
-    private static func listen(_ host: String) throws -> (descriptor: Int32, port: UInt16) {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        inet_pton(AF_INET, host, &address.sin_addr)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(listener, pointer, length) == 0 && Glibc.listen(listener, 128) == 0 && getsockname(listener, pointer, &length) == 0
-            }
-        }
-        guard isBound else { throw BenchError(code: .unavailable, message: "no port of \(host) is free") }
-        return (listener, UInt16(bigEndian: address.sin_port))
     }
 }
 

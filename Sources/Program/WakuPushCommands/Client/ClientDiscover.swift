@@ -46,26 +46,25 @@ extension AdvertisementFlaw {
     }
 }
 
-/// A device at a server.
-private struct KnownDeviceRow: Encodable {
-    let installation: String
-    let server: String
-    let version: UInt64
+/// A device at a server. In version 0.1 it has no version.
+struct KnownDeviceRow: Encodable {
+    let installation, server: String
+    let version: UInt64?
     let mayBeNotified: Bool
 
-    init(_ device: KnownDevice) {
-        installation = device.installationID.string
-        server = device.server.hex
-        version = device.version
-        mayBeNotified = device.isTokenKnown
-    }
-
-    static func print(_ devices: [KnownDevice], asJSON: Bool) throws {
-        let rows = devices.map(KnownDeviceRow.init)
+    static func print(_ devices: [KnownDevice], asJSON: Bool, isV01: Bool = false) throws {
+        let rows = devices.map {
+            KnownDeviceRow(
+                installation: $0.installationID.string, server: $0.server.hex, version: isV01 ? nil : $0.version,
+                mayBeNotified: $0.isTokenKnown)
+        }
         if asJSON { return try Output.json(rows) }
         guard !rows.isEmpty else { return }
         Output.table(
-            ["INSTALLATION", "VERSION", "MAY BE NOTIFIED", "SERVER"],
-            rows.map { [$0.installation, String($0.version), $0.mayBeNotified ? "yes" : "by others only", $0.server] })
+            ["INSTALLATION"] + (isV01 ? [] : ["VERSION"]) + ["MAY BE NOTIFIED", "SERVER"],
+            rows.map { row in
+                [row.installation] + (row.version.map { [String($0)] } ?? [])
+                    + [row.mayBeNotified ? "yes" : isV01 ? "no" : "by others only", row.server]
+            })
     }
 }

@@ -61,7 +61,7 @@ extension Client {
             if let folder = state.folder {
                 try await notify(registrant, content: content, messageID: messageID, rememberedIn: folder)
             } else {
-                try await notify(registrant, content: content, messageID: messageID, at: servers.single())
+                try await notify(registrant, content: content, messageID: messageID, at: servers.single().key)
             }
         }
 

@@ -48,7 +48,7 @@ extension Client {
             if let folder = state.folder { return try await ClientSession.unregister(folder, client, runCommand: "client run") }
             guard let installation = oneShot.installation, let version = oneShot.version else { return }
             let id = InstallationID(installation)
-            let server = try servers.single()
+            let server = try servers.single().key
             let error = try await client.withClient(owner.required()) { [client] in
                 try await $0.unregister(id, version: version, with: server, timeout: client.timeout.duration)
             }

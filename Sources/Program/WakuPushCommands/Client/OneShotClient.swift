@@ -69,11 +69,11 @@ struct OneShotOptions: ParsableArguments {
     }
 }
 
-extension [PublicKeyArgument] {
+extension Array where Element: ExpressibleByArgument {
     /// The only server of a command without `--state`.
-    func single() throws -> PublicKey {
+    func single() throws -> Element {
         guard let first else { throw ValidationError("Missing expected argument '--server <server>'") }
         guard count == 1 else { throw ValidationError("Without --state there is one --server") }
-        return first.key
+        return first
     }
 }

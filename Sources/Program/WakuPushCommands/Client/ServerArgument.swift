@@ -35,12 +35,3 @@ struct VAPIDKeyArgument: ExpressibleByArgument {
         self.key = key
     }
 }
-
-extension [ServerArgument] {
-    /// The only server of a command without `--state`.
-    func single() throws -> ServerArgument {
-        guard let first else { throw ValidationError("Missing expected argument '--server <server>'") }
-        guard count == 1 else { throw ValidationError("Without --state there is one --server") }
-        return first
-    }
-}

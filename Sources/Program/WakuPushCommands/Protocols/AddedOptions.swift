@@ -1,4 +1,5 @@
 import ArgumentParser
+import Core
 import NodeAPI
 import NodeAssembly
 
@@ -13,20 +14,12 @@ struct AddedOptions: ParsableArguments, CustomReflectable {
         return names.isEmpty ? "" : names.joined(separator: " and ") + " options"
     }
 
-    private struct Key: CodingKey {
-        let stringValue: String
-        var intValue: Int? { nil }
-
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
-    }
-
     init() {}
 
     /// Takes the values from the parser, which reports those that nothing takes as unexpected.
     init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: Key.self)
-        for form in NodeAssembly.addedOptions { _ = values.contains(Key(stringValue: form.name)) }
+        let values = try decoder.container(keyedBy: DynamicKey.self)
+        for form in NodeAssembly.addedOptions { _ = values.contains(DynamicKey(stringValue: form.name)) }
     }
 
     var customMirror: Mirror {

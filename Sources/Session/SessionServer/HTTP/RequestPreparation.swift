@@ -107,16 +107,14 @@ struct RequestPreparation: Sendable {
     ///   - now: Unix seconds.
     func prepare(_ bytes: [UInt8], isSubscription: Bool, at now: Int64) -> PreparedBody {
         do throws(RequestError) {
-            switch try RequestBody(parsing: bytes) {
-            case .one(let value):
-                var invalidCount = 0
-                let entries = [entry(value, isSubscription: isSubscription, now: now, invalidCount: &invalidCount)]
-                return PreparedBody(byteCount: bytes.count, refusal: nil, isArray: false, entries: entries)
-            case .many(let values):
-                var invalidCount = 0
-                let entries = values.map { entry($0, isSubscription: isSubscription, now: now, invalidCount: &invalidCount) }
-                return PreparedBody(byteCount: bytes.count, refusal: nil, isArray: true, entries: entries)
-            }
+            let (values, isArray) =
+                switch try RequestBody(parsing: bytes) {
+                case .one(let value): ([value], false)
+                case .many(let values): (values, true)
+                }
+            var invalidCount = 0
+            let entries = values.map { entry($0, isSubscription: isSubscription, now: now, invalidCount: &invalidCount) }
+            return PreparedBody(byteCount: bytes.count, refusal: nil, isArray: isArray, entries: entries)
         } catch {
             return PreparedBody(byteCount: bytes.count, refusal: error, isArray: false, entries: [])
         }

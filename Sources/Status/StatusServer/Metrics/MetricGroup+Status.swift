@@ -23,26 +23,17 @@ extension Metric {
 }
 
 extension Counter {
-    package static let registrationStored = Counter(
-        "registration stored", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.stored)
-    package static let registrationEnded = Counter(
-        "registration ended", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.ended)
-    package static let registrationRepeated = Counter(
-        "registration answered again", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.repeated)
-    package static let registrationMalformed = Counter(
-        "registration refused: malformed", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.refusedMalformed)
-    package static let registrationOutdated = Counter(
-        "registration refused: version", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.refusedVersion)
-    package static let registrationUnsupported = Counter(
-        "registration refused: token type", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.refusedTokenType)
-    package static let registrationLimited = Counter(
-        "registration refused: limit", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.refusedLimit)
-    package static let registrationRefused = Counter(
-        "registration refused otherwise", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.refusedOther)
-    package static let queryAnswered = Counter("query answered", .handled, ProtocolLabel.status, KindLabel.query, OutcomeLabel.answered)
-    package static let queryUnanswered = Counter(
-        "query unanswered", .handled, ProtocolLabel.status, KindLabel.query, OutcomeLabel.nothingFound)
-    package static let requestTaken = Counter("request taken", .handled, ProtocolLabel.status, KindLabel.request, OutcomeLabel.taken)
+    package static let registrationStored = handled("registration stored", .status, .registration, .stored)
+    package static let registrationEnded = handled("registration ended", .status, .registration, .ended)
+    package static let registrationRepeated = handled("registration answered again", .status, .registration, .repeated)
+    package static let registrationMalformed = handled("registration refused: malformed", .status, .registration, .refusedMalformed)
+    package static let registrationOutdated = handled("registration refused: version", .status, .registration, .refusedVersion)
+    package static let registrationUnsupported = handled("registration refused: token type", .status, .registration, .refusedTokenType)
+    package static let registrationLimited = handled("registration refused: limit", .status, .registration, .refusedLimit)
+    package static let registrationRefused = handled("registration refused otherwise", .status, .registration, .refusedOther)
+    package static let queryAnswered = handled("query answered", .status, .query, .answered)
+    package static let queryUnanswered = handled("query unanswered", .status, .query, .nothingFound)
+    package static let requestTaken = handled("request taken", .status, .request, .taken)
     package static let requestAnswered = Counter("request answered", .requestsAnswered)
     package static let requestWhileOpen = Counter("request answered at once: gorush takes no notifications", .requestsAnsweredAtOnce)
 }

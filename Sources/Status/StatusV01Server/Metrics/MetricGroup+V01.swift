@@ -30,28 +30,17 @@ package enum AcknowledgementLabel: String, MetricLabel {
 }
 
 extension Counter {
-    package static let v01Stored = Counter(
-        "v0.1: registration stored", .handled, ProtocolLabel.statusV01, KindLabel.registration, OutcomeLabel.stored)
-    package static let v01Ended = Counter(
-        "v0.1: registration ended", .handled, ProtocolLabel.statusV01, KindLabel.registration, OutcomeLabel.ended)
-    package static let v01Repeated = Counter(
-        "v0.1: registration answered again", .handled, ProtocolLabel.statusV01, KindLabel.registration, OutcomeLabel.repeated)
-    package static let v01Malformed = Counter(
-        "v0.1: registration refused: malformed", .handled, ProtocolLabel.statusV01, KindLabel.registration, OutcomeLabel.refusedMalformed)
-    package static let v01Outdated = Counter(
-        "v0.1: registration refused: version", .handled, ProtocolLabel.statusV01, KindLabel.registration, OutcomeLabel.refusedVersion)
-    package static let v01Unsupported = Counter(
-        "v0.1: registration refused: token type", .handled, ProtocolLabel.statusV01, KindLabel.registration, OutcomeLabel.refusedTokenType)
-    package static let v01OverLimit = Counter(
-        "v0.1: registration refused: limit", .handled, ProtocolLabel.statusV01, KindLabel.registration, OutcomeLabel.refusedLimit)
-    package static let v01Refused = Counter(
-        "v0.1: registration refused otherwise", .handled, ProtocolLabel.statusV01, KindLabel.registration, OutcomeLabel.refusedOther)
-    package static let v01QueryAnswered = Counter(
-        "v0.1: query answered", .handled, ProtocolLabel.statusV01, KindLabel.query, OutcomeLabel.answered)
-    package static let v01QueryUnanswered = Counter(
-        "v0.1: query unanswered", .handled, ProtocolLabel.statusV01, KindLabel.query, OutcomeLabel.nothingFound)
-    package static let v01RequestTaken = Counter(
-        "v0.1: request taken", .handled, ProtocolLabel.statusV01, KindLabel.request, OutcomeLabel.taken)
+    package static let v01Stored = handled("v0.1: registration stored", .statusV01, .registration, .stored)
+    package static let v01Ended = handled("v0.1: registration ended", .statusV01, .registration, .ended)
+    package static let v01Repeated = handled("v0.1: registration answered again", .statusV01, .registration, .repeated)
+    package static let v01Malformed = handled("v0.1: registration refused: malformed", .statusV01, .registration, .refusedMalformed)
+    package static let v01Outdated = handled("v0.1: registration refused: version", .statusV01, .registration, .refusedVersion)
+    package static let v01Unsupported = handled("v0.1: registration refused: token type", .statusV01, .registration, .refusedTokenType)
+    package static let v01OverLimit = handled("v0.1: registration refused: limit", .statusV01, .registration, .refusedLimit)
+    package static let v01Refused = handled("v0.1: registration refused otherwise", .statusV01, .registration, .refusedOther)
+    package static let v01QueryAnswered = handled("v0.1: query answered", .statusV01, .query, .answered)
+    package static let v01QueryUnanswered = handled("v0.1: query unanswered", .statusV01, .query, .nothingFound)
+    package static let v01RequestTaken = handled("v0.1: request taken", .statusV01, .request, .taken)
     package static let v01Unacknowledged = Counter("v0.1: request without a usable ack_key", .unacknowledgedRequests)
 }
 

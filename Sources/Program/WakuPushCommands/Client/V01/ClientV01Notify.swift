@@ -58,25 +58,8 @@ extension ClientV01 {
             let found = try await contact.discovering { session, devices in
                 (devices: devices, flaw: session.client.advertisementFlaw(of: registrant), obstacle: session.obstacle)
             }
-            try Row.print(found.devices, asJSON: contact.client.json)
+            try KnownDeviceRow.print(found.devices, asJSON: contact.client.json, isV01: true)
             if found.devices.isEmpty { throw CommandFailure.noDevice(found.flaw, found.obstacle) }
-        }
-
-        private struct Row: Encodable {
-            let installation: String
-            let server: String
-            let mayBeNotified: Bool
-
-            static func print(_ devices: [KnownDevice], asJSON: Bool) throws {
-                let rows = devices.map {
-                    Row(installation: $0.installationID.string, server: $0.server.hex, mayBeNotified: $0.isTokenKnown)
-                }
-                if asJSON { return try Output.json(rows) }
-                guard !rows.isEmpty else { return }
-                Output.table(
-                    ["INSTALLATION", "MAY BE NOTIFIED", "SERVER"],
-                    rows.map { [$0.installation, $0.mayBeNotified ? "yes" : "no", $0.server] })
-            }
         }
     }
 
