@@ -5,7 +5,7 @@ import Waku
 extension DeliveryQueue {
     /// Removes the deliveries of the next batch from the places where they wait.
     ///
-    /// - Parameter isProbe: prefers new deliveries, which have broken nothing yet.
+    /// - Parameter isProbe: for a probe, suspects are left out while new deliveries wait.
     mutating func nextIDs(limit: Int, isProbe: Bool, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
         while let half = halves.popLast() {
             let ids = takeHalf(half, now, &expired)
@@ -36,7 +36,7 @@ extension DeliveryQueue {
         return ids
     }
 
-    /// Returns deliveries from a batch that is not sent yet to the backlog, at the head of their device's line. This does not count as a failure.
+    /// Moves deliveries of a batch that is not sent yet back to the backlog, at the head of their device's line. This does not count as a failure.
     ///
     /// - Parameter due: the time until which each delivery waits.
     mutating func postpone(_ due: [Int64: Timestamp], of batchID: UInt64) {
