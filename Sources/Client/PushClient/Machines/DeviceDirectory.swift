@@ -65,7 +65,7 @@ extension DeviceDirectory {
     /// Registrants for which the look-up of the latest advertisement ended in this run, with or without a result.
     var lookUpsEnded: Set<PublicKey> { book.lookUpsEnded }
 
-    /// Begins a run.
+    /// Forgets which look-ups ended, at the beginning of a run.
     mutating func resetLookUps() { book.lookUpsEnded = [] }
 
     /// - Parameter isNew: Whether the registrant was not watched before.
