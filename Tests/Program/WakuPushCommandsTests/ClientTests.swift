@@ -327,7 +327,7 @@ struct ClientTests {
             #expect(ended.failure?.hasPrefix("--\(option) is for commands without --state") == true, "\(ended.errors)")
         }
         let two = try await run("client", "register", "--device-token", "t", "--server", key, "--server", key, "--identity", "x")
-        #expect(two.status == 64 && two.failure?.hasPrefix("Without --state there is one --server") == true)
+        #expect(two.status == 64 && two.failure?.hasPrefix("Without --state, give exactly one --server") == true)
         let without = try await run("client", "register", "--state", state("x"), "--device-token", "t", "--apn-topic", "a")
         #expect(without.status == 64 && without.failure == "--server is missing: give the public key of a push server")
     }

@@ -40,7 +40,7 @@ extension [ServerArgument] {
     /// The only server of a command without `--state`.
     func single() throws -> ServerArgument {
         guard let first else { throw ValidationError("Missing expected argument '--server <server>'") }
-        guard count == 1 else { throw ValidationError("Without --state there is one --server") }
+        guard count == 1 else { throw ValidationError("Without --state, give exactly one --server") }
         return first
     }
 }
