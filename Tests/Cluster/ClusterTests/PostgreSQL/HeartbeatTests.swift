@@ -74,7 +74,7 @@ struct HeartbeatTests {
         #expect(view.leases.map(\.state) == [.live, .live])
     }
 
-    @Test("A partition is taken when nobody has it or its owner has ended, with the epoch that was observed")
+    @Test("A partition without an owner, or whose owner's lease has ended, is taken, if it has the observed epoch")
     func takes() throws {
         let database = try ClusterFixture().prepared()
         var view = try database.heartbeat(heartbeat(Self.first, isFirst: true, takes: [take(0, 0), take(1, 7), take(256, 0)]))
@@ -89,7 +89,7 @@ struct HeartbeatTests {
         #expect(view.partitions[256] == own)
     }
 
-    @Test("Of concurrent takes one wins")
+    @Test("One of several concurrent takes succeeds")
     func concurrentTakes() async throws {
         let fixture = try ClusterFixture()
         let databases = [try fixture.prepared()] + (try (0..<3).map { _ in try fixture.database() })
