@@ -8,8 +8,8 @@ import StatusServer
 import StatusV01Server
 import Storage
 
-/// A defect at one of the node's seams, planted to show that the simulation finds such defects. `Tests/simulation-mistakes` has defects of the
-/// node's own code.
+/// A defect of the node's environment or of one of its interfaces, planted to show that the simulation finds such defects.
+/// `Tests/simulation-mistakes` has defects of the node's own code.
 enum Mistake: String, CaseIterable {
     /// Replies leave 5 s after their question.
     case slowReplies = "slow-replies"

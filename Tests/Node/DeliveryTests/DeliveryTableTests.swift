@@ -16,7 +16,7 @@ struct DeliveryTableTests {
         return unknown
     }
 
-    @Test("What another node is to post is not looked up at once by those who enqueued it")
+    @Test("A delivery that another node posts is not looked up at once by the node that enqueued it")
     mutating func elsewhere() {
         table.markRemote([delivery])
         #expect(lookedUp(at: 1) == [])

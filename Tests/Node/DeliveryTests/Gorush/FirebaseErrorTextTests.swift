@@ -57,7 +57,7 @@ struct FirebaseErrorTextTests {
         #expect(forAPNs != .dead || text == "Unregistered")
     }
 
-    @Test func transientFailuresAreToldFromUnknownOnes() {
+    @Test func transientFailuresAreDistinguishedFromUnknownOnes() {
         #expect(FailureReason(platform: .firebase, error: "device message rate exceeded") == .transient)
         #expect(FailureReason(platform: .firebase, error: "message is too big") == .message)
         #expect(FailureReason(platform: .firebase, error: "something new") == .other)

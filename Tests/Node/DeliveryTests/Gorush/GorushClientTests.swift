@@ -69,7 +69,7 @@ struct GorushClientTests {
         #expect(result.reason?.hasPrefix("status \(status): ") == true)
     }
 
-    @Test func whatGorushHasNoRoomForIsUntaken() async throws {
+    @Test func notificationsThatGorushHasNoRoomForAreNotAccepted() async throws {
         let logs = """
             {"counts": 2, "logs": [{"notif_id": "b", "type": "failed-push", "platform": "ios", "token": "*", "error": "max capacity reached"}]}
             """

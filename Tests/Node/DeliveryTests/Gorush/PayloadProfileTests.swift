@@ -204,7 +204,7 @@ struct PayloadProfileTests {
         #expect(!firebase.contains("collapse"))
     }
 
-    @Test("A token of Apple's sandbox is told", arguments: PayloadProfile.allCases)
+    @Test("A token of Apple's sandbox is posted with development", arguments: PayloadProfile.allCases)
     func sandbox(profile: PayloadProfile) throws {
         let plain = try Sample.notification(platform: .apn, kind: .message)
         let sandboxed = Notification(

@@ -29,7 +29,7 @@ struct V01EquivalenceTests {
         }
     }
 
-    @Test("give the same answers to the same random load, and keep the same", arguments: [1, 2, 3] as [UInt64], StoreEngine.allCases)
+    @Test("give the same answers to the same random load, and store the same", arguments: [1, 2, 3] as [UInt64], StoreEngine.allCases)
     func equivalence(seed: UInt64, engine: StoreEngine) async throws {
         let (folder, location) = (try TemporaryFolder(), try await engine.location())
         let identity = PrivateKey.generate()
