@@ -31,7 +31,7 @@ struct ReceiverSubscriptionTests {
         #expect(!text.contains(all[0].token) && "\(all[0])" == "<redacted>")
     }
 
-    @Test("Bases that are no https URL are refused", arguments: ["", "http://a.example", "https://", "https://a.example/?x", "ftp://a"])
+    @Test("Base URLs without https are refused", arguments: ["", "http://a.example", "https://", "https://a.example/?x", "ftp://a"])
     func bases(_ base: String) {
         #expect(ReceiverSubscription(base: base, vapidKey: nil) == nil)
     }
