@@ -153,7 +153,7 @@ struct SessionChecksTests {
         #expect(verdicts { ($0.reachableSwarms, $0.subscriptions, $0.monitoredSubscriptions) = (4, 7, 7) }["session swarms"] == .ok)
     }
 
-    @Test func problemsAreTold() {
+    @Test func problemsAreReported() {
         #expect(verdicts { ($0.connectedServers, $0.subscriptions) = (0, 1) }["session"] == .fail)
         #expect(verdicts { $0.connectedServers = 0 }["session"] == .warn)
         #expect(verdicts { ($0.reachableSwarms, $0.subscriptions) = (4, 1) }["session swarms"] == .warn)

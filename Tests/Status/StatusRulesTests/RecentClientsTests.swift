@@ -89,7 +89,7 @@ struct RecentClientsTests {
                 == nil)
     }
 
-    @Test("The shared key is that of the client, and of those only whose registration was decrypted")
+    @Test("The shared key is the client's, and is kept only after its registration was decrypted")
     func sharedKeys() throws {
         let plain = client.registration().encoded()
         #expect(try isStored(client.registration()))
