@@ -121,7 +121,7 @@ struct ClientProcessTests {
     }
 
     /// Killed while it runs, and while what it registered has no answer: the next start goes on.
-    @Test func killedClientGoesOn() async throws {
+    @Test func killedClientContinues() async throws {
         let hubKey = try KeyFile(in: node.folder, "hub.key")
         let hub = try await Daemon.start(["--identity", hubKey.path, "--data", node.folder.path + "/hub"])
         let relay = hub.relayURL
@@ -183,7 +183,7 @@ struct ClientProcessTests {
     }
 
     /// Killed while what it registered has no answer: the next start goes on.
-    @Test func killedClientOfVersion01GoesOn() async throws {
+    @Test func killedClientOfVersion01Continues() async throws {
         let hubKey = try KeyFile(in: node.folder, "hub.key")
         let hub = try await Daemon.start(["--identity", hubKey.path, "--data", node.folder.path + "/hub"])
         let relay = hub.relayURL

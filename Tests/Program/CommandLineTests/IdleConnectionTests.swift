@@ -47,7 +47,7 @@ struct IdleConnectionTests {
 
     /// Idle connections to each listener, more than there are descriptors for: health is answered, notifications are posted, no core is
     /// burnt, and descriptors are left.
-    @Test func deliveriesGoOn() async throws {
+    @Test func deliveriesContinue() async throws {
         defer { node.gorush.stop() }
         let daemon = try await start(shell: "ulimit -n \(Self.descriptorLimit); exec \"$0\" \"$@\"")
         #expect(try await node.register(daemon).status == 0)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PushBench
 
-@Suite("Floors and what is told of them")
+@Suite("Floors and their report")
 struct FloorTests {
     @Test func floorAndLimitAreSumsOfTheirParts() {
         let floor = Floor(items: [
@@ -83,7 +83,7 @@ struct FloorTests {
         #expect(count(.upsert100, .v01Query) == 0)
     }
 
-    @Test("What is not known is null, and always there; parts are told by name")
+    @Test("Unknown figures are null but present; parts have names")
     func json() throws {
         var result = BenchResult(name: "registration new")
         result.rate = 4000.123
@@ -105,7 +105,7 @@ struct FloorTests {
         #expect(part["count"] as? Double == 2)
     }
 
-    @Test("Middles and slopes")
+    @Test("Medians and slopes")
     func numbers() {
         #expect(median([]) == 0)
         #expect(median([3]) == 3)

@@ -155,7 +155,7 @@ struct AdminMigrateTests {
         #expect(try await fixture.admin("check", identified: true).status == 0)
     }
 
-    @Test func anInterruptedMoveGoesOn() async throws {
+    @Test func anInterruptedMoveContinues() async throws {
         let source = try open(.dataFolder)
         let expected = try contents(source)
         // As a move leaves it that was killed after some rows; and then the source was used once more.
@@ -180,7 +180,7 @@ struct AdminMigrateTests {
     }
 
     /// A second target that was begun earlier does not become a second store.
-    @Test func whatWasMovedElsewhereIsNotMovedAgain() async throws {
+    @Test func dataMovedElsewhereIsNotMovedAgain() async throws {
         let earlier = try await PostgreSQLServer.shared().makeDatabase()
         let (source, target) = (try open(.dataFolder), try open(.postgreSQL(try PostgreSQLAddress(earlier))))
         let unfinished = StoreTransfer(from: InterruptedStore(source, reads: .max, fails: true), to: target, named: "there")
@@ -217,7 +217,7 @@ struct AdminMigrateTests {
     }
 
     /// Between an interrupted move and its repetition the node ran: what it changed is moved too.
-    @Test func whatChangedInBetweenIsMoved() async throws {
+    @Test func changesInBetweenAreMoved() async throws {
         let (source, target) = (try open(.dataFolder), try open(try postgreSQL))
         // All rows are there, but not the end.
         let unfinished = StoreTransfer(from: InterruptedStore(source, reads: .max, fails: true), to: target, named: "there")

@@ -40,7 +40,7 @@ struct LineReaderTests {
         }
     }
 
-    @Test func missingFilesAreTold() throws {
+    @Test func missingFilesAreReported() throws {
         let error = #expect(throws: LineReader.Failure.self) { try LineReader(folder.path + "/missing", maximumLineByteCount: 3) }
         #expect(error?.reason == "can't be read: is it there, and may this user read it?")
     }

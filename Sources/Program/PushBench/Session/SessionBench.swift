@@ -24,7 +24,7 @@ package struct SessionBench: Sendable {
     var subscriptionCount: Int = 1_500_000
     var serverCount: Int = 2000
 
-    /// For ``inFlight`` requests.
+    /// An HTTP client with as many connections as ``inFlight`` requests need.
     static func makeClient() -> CurlClient { CurlClient(configuration: CurlConfiguration(maximumConnectionsPerHost: inFlight)) }
 
     /// Subscriptions over HTTP and by onion requests, and reports of storage servers up to the posts.
