@@ -37,8 +37,8 @@ struct FloorTests {
         #expect(result.ratioToFloor == 0.75 && result.floorMicroseconds == 200 && result.cpuMicroseconds == 295 && result.messages == 20)
     }
 
-    /// With the figures that were found for one idle core when the project began, a registration is what was found then: 262 µs, without the
-    /// signer of the Waku payload, which is not recovered any more.
+    /// With the figures of one idle core from the beginning of the project, the floor of a registration is that of then: 262 µs, without
+    /// recovering the signer of the Waku payload, which the node no longer does.
     @Test("A registration's floor is near to what was computed by hand")
     func registration() {
         let microseconds: [Primitive: Double] = [

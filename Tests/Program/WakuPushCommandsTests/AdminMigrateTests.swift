@@ -127,7 +127,7 @@ struct AdminMigrateTests {
         for (table, id) in last { #expect(try #require(try target.lastIDs()[table]) >= id, "\(table)") }
         try target.close()
 
-        // Nobody goes on with the old one by mistake.
+        // The old store is refused, so that it is not used by mistake.
         let rotated = try await fixture.admin("registrations", "import", "/nonexistent", identified: true)
         #expect(rotated.status == 65)
         #expect(rotated.failure?.hasPrefix("this store was moved to PostgreSQL (database ") == true, "\(rotated.errors)")
@@ -216,7 +216,7 @@ struct AdminMigrateTests {
         try left.close()
     }
 
-    /// Between an interrupted move and its repetition the node ran: what it changed is moved too.
+    /// Between an interrupted move and its repetition the node ran: its changes are moved too.
     @Test func changesInBetweenAreMoved() async throws {
         let (source, target) = (try open(.dataFolder), try open(try postgreSQL))
         // All rows are there, but not the end.
@@ -262,7 +262,7 @@ struct AdminMigrateTests {
     }
 }
 
-/// A store that fails after a number of reads or changes, or does not tell its ids.
+/// A store that fails after a number of reads or changes, or does not return its ids.
 private final class InterruptedStore: TransferableStore {
     private let store: any TransferableStore
     private let left: Counter

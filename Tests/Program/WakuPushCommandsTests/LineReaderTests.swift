@@ -28,7 +28,7 @@ struct LineReaderTests {
         #expect(try lines(of: "one\n\nthree\nfour", limit: 5) == ["one", "", "three", "four"])
         #expect(try lines(of: "", limit: 5).isEmpty)
         #expect(try lines(of: "one\n", limit: 3) == ["one"])
-        // Longer than what is read at once.
+        // Longer than one read.
         let long = String(repeating: "x", count: 200_000)
         #expect(try lines(of: "a\n\(long)\nb\n\(long)", limit: 200_000) == ["a", long, "b", long])
     }
