@@ -15,7 +15,7 @@ struct ReceiverSubscriptionTests {
             #expect(read.subscription == own.subscription && read.vapidKey == vapidKey && read.token == own.token)
             let body = try #require(WebPushEncryption.seal([1, 2], to: own.subscription.keys))
             #expect(try read.open(body) == [1, 2])
-            // What is registered has no private key.
+            // The registered part has no private key.
             let registered = String(decoding: own.subscription.json, as: UTF8.self)
             #expect(PushSubscription(json: own.subscription.json) == own.subscription && !registered.contains("\"key\""))
         }

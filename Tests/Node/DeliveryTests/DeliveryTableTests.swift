@@ -22,7 +22,7 @@ struct DeliveryTableTests {
         #expect(lookedUp(at: 1) == [])
         #expect(table.awaitedElsewhere == [delivery])
         #expect(table.resolve(delivery, as: .accepted).map(\.outcomes) == [[delivery: .accepted]])
-        // By the same request when it comes again, whose delivery may have ended long ago.
+        // A repetition of the request looks it up: the delivery may have ended long ago.
         #expect(lookedUp(at: 10) == [delivery])
     }
 

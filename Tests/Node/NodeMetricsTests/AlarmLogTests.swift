@@ -51,7 +51,7 @@ struct AlarmLogTests {
     }
 }
 
-/// So that what changes it can be expected.
+/// A reference, because `#expect` can't call mutating methods.
 private final class Book {
     private var log = AlarmLog()
     var alarms: [Alarm] { log.alarms }

@@ -58,12 +58,12 @@ struct StoreSimulation {
     private var messages: [Message] = []
     private var faultOfNow: (effect: StoreFaults.Effect, operations: StoreFaults.Operations, files: StoreFaults.Files, permille: Int)?
 
-    // What the node has in memory.
+    // The node's memory.
     private var waiting: [DeliveryID: WaitingDelivery] = [:]
     /// Accepted by gorush, and not recorded yet.
     private var unnoted: [DeliveryID: WaitingDelivery] = [:]
 
-    // The model: what was acknowledged.
+    // The model: the acknowledged state.
     private var rows: [RegistrationKey: Row] = [:]
     private var outbox: [DeliveryID: RegistrationKey] = [:]
     private var accepted: Set<DeliveryID> = []

@@ -42,7 +42,7 @@ struct SessionContentTests {
         #expect(try posted(service) == expected)
     }
 
-    /// The app needs all members: the profile replaces only the id. What is left differs by the encrypted content and its length.
+    /// The app needs all members: the profile replaces only the id. The rest differs by the encrypted content and its length.
     @Test(arguments: PushService.ofGorush) func theProfilePrivateReplacesOnlyTheID(service: PushService) throws {
         func body(_ profile: PayloadProfile, sealed: [UInt8]) throws -> String {
             let content = SessionContent(

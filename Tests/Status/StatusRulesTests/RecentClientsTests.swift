@@ -100,7 +100,7 @@ struct RecentClientsTests {
         let forged = MetadataEnvelope.encode(.registration, payload: client.sealed(plain), signedBy: stranger).bytes
         #expect(rules.claim(in: try MetadataEnvelope(parsing: forged, wakuSigner: stranger.publicKey)) == nil)
         #expect(clients.client(stranger.publicKey) == nil)
-        // What is noted is used: with a wrong key nothing opens.
+        // The noted key is used: with a wrong one nothing opens.
         clients.note(RecentClients.Client(key: .random(), grant: nil), of: client.identity.publicKey)
         #expect(try claim(client.registration(), of: client, by: rules) == nil)
     }

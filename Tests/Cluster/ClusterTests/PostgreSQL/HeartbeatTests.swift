@@ -104,7 +104,7 @@ struct HeartbeatTests {
         }
         let last = try databases[0].heartbeat(heartbeat(NodeID(rawValue: 0)))
         #expect(last.partitions.allSatisfy { $0.owner != nil && $0.epoch == 1 })
-        // What a view shows stays.
+        // Partitions that a view shows as taken keep their owner.
         for view in views {
             for (partition, row) in view.partitions.enumerated() where row.owner != nil { #expect(row == last.partitions[partition]) }
         }

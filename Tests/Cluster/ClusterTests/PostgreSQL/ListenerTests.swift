@@ -56,7 +56,7 @@ struct ListenerTests {
         try fixture.run("UPDATE cluster_partition SET owner = 5, epoch = 1 WHERE partition = \(fixture.configuration.maintenancePartition)")
         #expect(try database.maintain(owner: NodeID(rawValue: 5), epoch: 1))
         #expect(try database.changes(since: nil).payloads == ["payloads": ["ff"]])
-        // What is too much for once is read in parts.
+        // More changes than the limit are read in parts.
         try fixture.run("INSERT INTO cluster_change (channel, payload) SELECT chr(97 + n % 2), n FROM generate_series(1, 5) n")
         var (parts, place) = ([[String: [String]]](), LoggedChanges.Place?.none)
         repeat {

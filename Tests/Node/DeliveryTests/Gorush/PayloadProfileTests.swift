@@ -144,7 +144,7 @@ struct PayloadProfileTests {
         #expect(!String(decoding: body, as: UTF8.self).contains("\\/"))
     }
 
-    /// What the deployed server of 2024 posted, recorded.
+    /// Recorded posts of the server that was deployed in 2024.
     @Test func recordedBodies() throws {
         struct Recording: Decodable {
             struct Flow: Decodable {

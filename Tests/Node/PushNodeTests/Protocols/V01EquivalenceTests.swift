@@ -36,7 +36,7 @@ struct V01EquivalenceTests {
         var traffic = V01RandomTraffic(to: identity.publicKey, seed: seed, accounts: 8)
         var rounds: [[[WakuMessage]]] = []
         for _ in 0..<4 {
-            // A notification goes to what is registered when it is posted: so requests wait until registrations are through, and queries too.
+            // A notification goes to the device that is registered when it is posted: so requests and queries wait for all registrations.
             for messages in [traffic.registers(80), traffic.requests(60), traffic.queries(30)] {
                 let cut = messages.indices.randomElement() ?? 0
                 rounds.append([Array(messages[..<cut]), Array(messages[cut...])])
