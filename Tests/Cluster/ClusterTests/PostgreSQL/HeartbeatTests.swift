@@ -41,7 +41,7 @@ struct HeartbeatTests {
         #expect(left[0].owned.count == 129 || left[0].owned.count == 128)
         try left.beat(13...16)
         #expect(left[0].owned.count == 257)
-        // It goes on after its lease was ended.
+        // It continues after its lease was ended.
         try nodes[1].beat(at: .start + .seconds(17))
         #expect(nodes[1].changes == [.ended])
     }
