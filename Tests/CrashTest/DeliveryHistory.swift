@@ -1,4 +1,4 @@
-/// What was promised of a notification, and what came of it.
+/// A notification's promised state, and its posts.
 struct DeliveryHistory {
     typealias Instant = ContinuousClock.Instant
 
@@ -21,7 +21,7 @@ struct DeliveryHistory {
     }
 
     enum Repetition {
-        /// Its daemon was killed, or one of several nodes was suspended, before it could note that gorush took it. The time from gorush's reply to
+        /// Its daemon was killed, or one of several nodes was suspended, before it could record that gorush accepted it. The time from gorush's reply to
         /// the kill, nil if there was no reply, or no kill; and the time from the post before to this one.
         case allowed(Duration?, delay: Duration)
         case wrong(String)
@@ -47,7 +47,7 @@ struct DeliveryHistory {
     mutating func post(by daemon: Int, at now: Instant, _ ends: (Int) -> DaemonEnd?) -> Repetition? {
         defer { posts.append(Post(daemon: daemon, at: now)) }
         guard let last = posts.last else { return nil }
-        // It may have been suspended between its last look and the socket, or have lost gorush's reply and its share meanwhile.
+        // It may have been suspended between its last check and the write to the socket, or have lost gorush's reply and its partition meanwhile.
         if case .suspended(let time) = ends(daemon), time >= last.at - Self.longestSuspension { return .allowed(nil, delay: now - last.at) }
         guard daemon != last.daemon else { return .wrong("posted twice by daemon \(daemon)") }
         if let acceptedBy {

@@ -174,7 +174,7 @@ struct Ledger {
         notices[target.delivery] = notice
     }
 
-    /// gorush was posted a notification, and will take it.
+    /// Records that a notification was posted to gorush, which will accept it.
     ///
     /// - Parameter showsOnce: a repetition replaces the first on the device.
     mutating func posted(_ delivery: DeliveryID, token: String, showsOnce: Bool, by daemon: Int, at now: Instant) {

@@ -33,7 +33,7 @@ struct FuzzTests {
     }
 
     @Test(arguments: Decoder.all)
-    func whatIsRightIsTaken(of decoder: Decoder) {
+    func validInputsAreAccepted(of decoder: Decoder) {
         for seed in decoder.seeds { #expect(decoder.decode(seed) == .taken, "\(decoder.name) \(hexString(seed))") }
         #expect(decoder.decode([]) != .inconsistent)
     }

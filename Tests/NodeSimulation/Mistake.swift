@@ -8,8 +8,8 @@ import StatusServer
 import StatusV01Server
 import Storage
 
-/// A defect at one of the node's seams, planted to show that the simulation finds such defects. `Tests/simulation-mistakes` has defects of the
-/// node's own code.
+/// A defect of the node's environment or of one of its interfaces, planted to show that the simulation finds such defects.
+/// `Tests/simulation-mistakes` has defects of the node's own code.
 enum Mistake: String, CaseIterable {
     /// Replies leave 5 s after their question.
     case slowReplies = "slow-replies"
@@ -29,7 +29,7 @@ enum Mistake: String, CaseIterable {
     case lostPosts = "lost-posts"
     /// Posts without an answer are repeated at once.
     case impatientPosts = "impatient-posts"
-    /// gorush's refusals are taken for those of other notifications of the post.
+    /// gorush's refusals are attributed to other notifications of the post.
     case confusedRefusals = "confused-refusals"
     /// Only the first notification of a post is posted.
     case shortPosts = "short-posts"
@@ -54,7 +54,7 @@ enum Mistake: String, CaseIterable {
     /// Some reports of storage servers are dropped.
     case droppedReports = "dropped-reports"
 
-    /// A node whose lease was ended by others goes on as if it had it.
+    /// A node whose lease was ended by others continues as if it were valid.
     case ignoredLease = "ignored-lease"
     /// Nodes do not find the notifications that other nodes stored for their devices.
     case unreadShare = "unread-share"
@@ -105,7 +105,7 @@ enum Mistake: String, CaseIterable {
         }
     }
 
-    /// Changes what a crash left of the database.
+    /// Changes the database files that a crash left.
     func restore(_ path: String) {
         if self == .lostLog { try? FileManager.default.removeItem(atPath: path + "-wal") }
     }

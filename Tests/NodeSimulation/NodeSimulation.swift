@@ -18,7 +18,7 @@ struct NodeSimulation: ParsableCommand {
     @Option(help: "Virtual minutes, before the calm at the end.")
     var minutes = 60
 
-    @Option(help: "A defect to plant at one of the node's seams.")
+    @Option(help: "A defect to plant in the node's environment or interfaces.")
     var mistake: Mistake?
 
     @Option(help: "The store: sqlite, or postgresql for a model of it; drawn by default.")

@@ -2,7 +2,7 @@ import CSimulation
 import Core
 import WakuCrypto
 
-/// Someone who registers at the node with everything that they ever sent for it.
+/// A device that registers at the node, with everything that its owner ever sent for it.
 class Registrant: @unchecked Sendable {
     /// A registration or unregistration, as sent.
     struct Operation {
@@ -20,7 +20,7 @@ class Registrant: @unchecked Sendable {
     let identity: PrivateKey
     /// Changes come this much less often than those of others.
     let pace: Double
-    /// The content topics of its registrations, of which each may be used.
+    /// The content topics for its registrations, any of which may be used.
     let topics: [String]
     /// By version, from 1.
     private(set) var operations: [Operation] = []

@@ -35,7 +35,7 @@ final class SessionSubscriber: Registrant, @unchecked Sendable {
 
     func has(token: String) -> Bool { self.token == token }
 
-    /// The version with whose key a payload was sealed, from a first one.
+    /// The version whose key sealed a payload, searched from `first` on.
     func version(opening payload: String, since lowest: UInt64, _ sodium: Sodium) -> (version: UInt64, ReceivedNotification)? {
         for version in possible(since: lowest).compactMap(\.self).reversed() {
             let key = records[Int(version) - 1].encryptionKey

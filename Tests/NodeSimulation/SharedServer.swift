@@ -14,7 +14,7 @@ private typealias Column = Storage.Column
 private typealias Table = Storage.Table
 
 /// The database of several nodes: rows of the stores, claims and marks in SQLite, and leases, partitions, finished messages and logged changes in
-/// memory. It works throughout; ``World/databaseFault`` decides what the nodes learn of that.
+/// memory. It works throughout; ``World/databaseFault`` decides which replies the nodes get.
 ///
 /// Transactions run one after the other, so there are no conflicts between them, and none waits for a lock of another one.
 ///

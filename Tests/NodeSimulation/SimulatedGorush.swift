@@ -1,7 +1,7 @@
 import Core
 import Delivery
 
-/// gorush as the node sees it. The environment decides what becomes of a post.
+/// gorush as the node sees it. The environment decides the outcome of a post.
 struct SimulatedGorush: NotificationPosting, @unchecked Sendable {
     let world: World
     let process: NodeProcess

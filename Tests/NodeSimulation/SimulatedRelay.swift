@@ -1,7 +1,7 @@
 import Core
 import Waku
 
-/// The relay of one run of the node. The environment decides what is delivered when, and what becomes of a publication.
+/// The relay of one run of the node. The environment decides which messages are delivered when, and the outcome of a publication.
 ///
 /// Everything runs on one thread, so its state needs no lock.
 final class SimulatedRelay: Relay, @unchecked Sendable {

@@ -6,7 +6,7 @@ import SessionStandIns
 import TestSupport
 import WakuCrypto
 
-/// What the storage servers and the network to them do.
+/// The faults of the storage servers and of the network to them.
 struct SwarmFault {
     /// Connections that are refused.
     var refusal = 0.0
@@ -57,7 +57,7 @@ final class SimulatedSwarms: @unchecked Sendable {
 
     func swarm(of account: AccountID) -> UInt64? { SwarmRing(servers.map(\.swarm)).swarm(at: account.swarmPosition) }
 
-    /// A swarm is added or dissolved, so that accounts move. The servers say so; the directory follows.
+    /// A swarm is added or dissolved, so that accounts move. The servers report it at once, the directory later.
     func changeMap() {
         let swarms = Set(servers.map(\.swarm)).sorted()
         if swarms.count > 2, world.chance(0.5) {

@@ -54,7 +54,7 @@ final class V01Client: Registrant, @unchecked Sendable {
 
     private func installation(_ index: Int) -> String { "account-\(number)-device-\(index)" }
 
-    /// The access token is another account's: a client goes on with one of its own.
+    /// The access token belongs to another account: the client chooses a new one.
     func tokenRefused() { ownToken = V01Account.newToken() }
 
     override func mayBeRefused(_ version: UInt64) -> Bool {
@@ -68,7 +68,7 @@ final class V01Client: Registrant, @unchecked Sendable {
         return zip(world.accounts, floors[Int(version) - 1]).contains { $0 !== self && $0.mustHave(token, since: $1) }
     }
 
-    // MARK: What a server may have
+    // MARK: Possible states of a server
 
     func record(ofVersion version: UInt64) -> V01.Preferences { records[Int(version) - 1] }
 

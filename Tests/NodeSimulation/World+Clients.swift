@@ -6,7 +6,7 @@ import WakuCrypto
 
 typealias KeyHashKey = [UInt8]
 
-/// A query, with what the client knew when it sent it.
+/// A query, with the client's knowledge when it was sent.
 struct AskedQuery {
     let devices: [Device]
     /// Of each device, the acknowledged version.
@@ -14,7 +14,7 @@ struct AskedQuery {
     var isAnswered = false
 }
 
-/// A request, with what the client knew when it first sent it.
+/// A request, with the client's knowledge when it was first sent.
 struct SentRequest {
     let messageID: [UInt8]
     let devices: [Device]
@@ -51,7 +51,7 @@ enum Inbox {
     }
 }
 
-/// The clients: they register, change and unregister devices, query for them, and have them notified, and repeat what is not answered.
+/// The clients: they register, change and unregister devices, query for them, and have them notified, and repeat unanswered messages.
 extension World {
     func makeClients() {
         for owner in 0..<Int.random(in: 2...5, using: &generator) {
@@ -242,7 +242,7 @@ extension World {
         scheduler.after(.seconds(2_000)) { [self] in requests[id] = nil }
     }
 
-    /// Sometimes a request comes again long after, whatever became of it: nobody is notified twice.
+    /// Sometimes a request is repeated much later, whatever its outcome: no device is notified twice.
     func sendAgain(_ send: @escaping () -> Void) {
         if chance(0.15) { scheduler.after(random(60...1_500), send) }
     }

@@ -67,7 +67,7 @@ extension World {
         let accepts = isAccepted || outcome == .accepted
         scheduler.after(duration * 0.5) { [self] in
             for (place, key) in keys.enumerated() where accepts && !dropped.contains(place) { accept(key) }
-            // Whether it was accepted is not told.
+            // The node does not learn whether it was accepted.
             if accepts, outcome == .failed { for key in keys { excused[key, default: 0] += 1 } }
         }
         return post
@@ -138,7 +138,7 @@ extension World {
             if !node.isSuspended { inFlight[number] = nil }
         }
         let limit = scheduler.now - Duration.seconds(1).nanoseconds
-        // A disk that worked badly may not have taken them for longer.
+        // With disk faults they may have been unstored for longer.
         let since = hasStoreTrouble(since: scheduler.now - Duration.seconds(30).nanoseconds) ? min(limit, storeTrouble.start) : limit
         for (key, life, time) in unrecorded where life == node.life && time >= since { excused[key, default: 0] += 1 }
         unrecorded.removeAll { $0.life == node.life }

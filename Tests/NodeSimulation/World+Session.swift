@@ -10,7 +10,7 @@ import StatusProtocol
 import TestSupport
 import WakuCrypto
 
-/// A message of a Session account, with what its devices knew when the storage servers took it.
+/// A message of a Session account, with its devices' knowledge when the storage servers accepted it.
 struct SessionMessage {
     let message: NotifyMessage
     let time: Int64
@@ -21,7 +21,7 @@ struct SessionMessage {
 /// Session: devices that subscribe, and the storage servers that hold their accounts' messages.
 extension World {
     func makeSubscribers() {
-        // Session keeps deliveries in mind for a day, whatever the node's retention.
+        // Session remembers deliveries for a day, regardless of the node's retention.
         if options.mistake == .shortMemory { return }
         // Its connections to storage servers are simulated for one node.
         if engine == .cluster { return }

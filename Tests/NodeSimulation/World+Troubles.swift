@@ -4,7 +4,7 @@ import PostgreSQLModel
 import TestSupport
 import Waku
 
-/// What the network does with messages.
+/// The faults of the network.
 struct RelayFault {
     var loss = 0.0
     var repetition = 0.0
@@ -16,7 +16,7 @@ struct RelayFault {
     var publication = 0.05
 }
 
-/// What the server of PostgreSQL and the network to it do.
+/// The faults of the PostgreSQL server and of the network to it.
 struct DatabaseFault {
     /// The probability that a reply to `COMMIT` is lost with the connection, and that of a refusal.
     var unanswered = 0.0
@@ -188,7 +188,7 @@ extension World {
 
     func endTroubles() {
         note("troubles end")
-        // A crash that was planned may come yet.
+        // A planned crash may still happen.
         let kept: Set<Trouble> = nodes.contains { !$0.isRunning || $0.isSuspended } ? [.process] : []
         for trouble in Trouble.allCases where active.contains(trouble) && !kept.contains(trouble) { ended(trouble) }
         relayFault = RelayFault()
@@ -241,7 +241,7 @@ extension World {
         for _ in 0..<copies { scheduler.after(random(0.005...relayFault.delay), arrive) }
     }
 
-    /// What becomes of a publication of the node.
+    /// The outcome of a publication of the node.
     func publication(of message: WakuMessage) -> (delay: Duration, isAccepted: Bool) {
         (random(0.001...relayFault.publication), !chance(relayFault.refusal))
     }

@@ -6,14 +6,14 @@ import TestSupport
 import Waku
 import WakuCrypto
 
-/// A query of version 0.1, with what the client knew when it sent it.
+/// A query of version 0.1, with the client's knowledge when it was sent.
 struct V01AskedQuery {
     let account: V01Client
     let acknowledged: UInt64
     var isAnswered = false
 }
 
-/// A request of version 0.1, with what the clients knew when it was first sent.
+/// A request of version 0.1, with the clients' knowledge when it was first sent.
 struct V01SentRequest {
     let messageID: [UInt8]
     let chat: [UInt8]

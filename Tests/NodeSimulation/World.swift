@@ -23,7 +23,7 @@ import WakuCrypto
 ///
 /// It runs on the scheduler's thread, so its state needs no lock. It is never freed, as the runs of the node that crashed are not.
 final class World: @unchecked Sendable {
-    /// What can be out of order.
+    /// The parts that can fail.
     enum Trouble: String, CaseIterable {
         case relay, gorush, store, process, clock, swarms
     }
@@ -82,7 +82,7 @@ final class World: @unchecked Sendable {
     var databaseFault = DatabaseFault()
     var swarms: SimulatedSwarms?
 
-    // The clients and what they know.
+    // The clients and their knowledge.
     var devices: [Device] = []
     var accounts: [V01Client] = []
     var subscribers: [SessionSubscriber] = []
@@ -316,7 +316,7 @@ final class World: @unchecked Sendable {
         if nodes.allSatisfy({ $0.relay?.isAttached == true && !$0.isSuspended }) { ended(.process) }
     }
 
-    /// Ends the process in the midst of things. The power may fail too: then unsynced writes are lost, wholly or in part.
+    /// Kills the process. The power may fail too: then unsynced writes are lost, wholly or in part.
     func crash(_ node: NodeProcess, losesPower: Bool) {
         guard node.isRunning else { return }
         crashCount += 1
@@ -325,7 +325,7 @@ final class World: @unchecked Sendable {
         scheduler.end(node.life)
         server?.forget(node.life)
         excusePosts(of: node)
-        // The server of PostgreSQL goes on.
+        // The PostgreSQL server continues.
         if engine == .sqlite { node.disk?.kill() }
         try? node.store?.close()
         node.disk?.clear()
@@ -424,7 +424,7 @@ struct EventLog {
     }
 }
 
-/// What a run did.
+/// The result of a run.
 struct Counts {
     var registrations = 0
     var queries = 0

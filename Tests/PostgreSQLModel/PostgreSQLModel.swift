@@ -14,7 +14,7 @@ import Synchronization
 ///
 /// Nothing here blocks, so that it works in virtual time too.
 package final class PostgreSQLModel: TransferableStore {
-    /// What becomes of a transaction.
+    /// The outcome of a transaction.
     package enum Fate: Hashable, Sendable {
         case committed
         /// It is rolled back, and the server says so.

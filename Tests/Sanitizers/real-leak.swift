@@ -1,4 +1,4 @@
-// A wrong program: what it keeps is released by nobody. The leak sanitizer reports it.
+// An incorrect program: its objects are never released. The leak sanitizer reports it.
 final class Kept {
     var bytes: [UInt8] = Array(repeating: 1, count: 1000)
 }

@@ -1,12 +1,12 @@
 import Dispatch
 
-// Correct: who finds its reference to be the only one may write, after the others have read and let go. That is what copy on write rests on. The
-// counting is in Swift's runtime, into which the thread sanitizer does not see.
+// A correct program: a thread that holds the only reference may write, since the others have read and released theirs. Copy on write depends on
+// this. The counting is in Swift's runtime, which the thread sanitizer does not instrument.
 final class Storage: @unchecked Sendable {
     var value = 0
 }
 
-/// What another thread holds, until it lets go.
+/// The reference of another thread, until it releases it.
 final class Holder: @unchecked Sendable {
     var storage: Storage?
     init(_ storage: Storage) { self.storage = storage }

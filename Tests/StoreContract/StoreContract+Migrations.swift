@@ -120,7 +120,7 @@ extension StoreContract {
                 #expect(error?.code == .newer)
                 #expect(try values(of: table, in: fixture.open([new])) == [1])
             },
-            StoreContract("A part whose name begins with another's is another part") { fixture in
+            StoreContract("A part whose name begins with the name of another part is distinct from it") { fixture in
                 let (short, long) = (part("v"), part("v_long"))
                 let store = try fixture.open([short.part, long.part])
                 try await store.commit(add(1, to: long.table))

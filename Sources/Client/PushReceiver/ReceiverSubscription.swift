@@ -54,7 +54,7 @@ public struct ReceiverSubscription: Sendable, Redacted {
         try WebPushEncryption.open(body, key: key, secret: subscription.keys.secret)
     }
 
-    // MARK: Keeping
+    // MARK: Stored form
 
     private struct Stored: Codable {
         let endpoint: String
@@ -73,7 +73,7 @@ public struct ReceiverSubscription: Sendable, Redacted {
         self.init(endpoint: stored.endpoint, key: key, secret: secret, vapidKey: vapidKey)
     }
 
-    /// For a file that only the receiver's user can read: it has the private key.
+    /// The stored form. It has the private key: write it only to a file that no other user can read.
     public var json: [UInt8] {
         let stored = Stored(
             endpoint: subscription.endpoint, key: key.scalar.withBytes { Base64URL.encode(Array($0)) },

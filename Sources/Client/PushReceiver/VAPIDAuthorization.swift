@@ -56,7 +56,7 @@ public struct VAPIDAuthorization: Sendable {
         Base64URL.decode(text).flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
     }
 
-    /// Whether the server has this key, and the token is for this origin and of this time.
+    /// Whether the server with this key signed the token, for this origin, and the token is valid at this time.
     public func isValid(by server: P256PublicKey, for origin: WebPushOrigin, at now: Timestamp) -> Bool {
         key == server && audience == origin.description && now < expires && expires.since(now) <= Self.longestLifetime
             && key.isValid(signature, of: signed)

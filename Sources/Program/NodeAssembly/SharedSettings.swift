@@ -8,7 +8,7 @@ import StatusRules
 import StatusServer
 import WakuCrypto
 
-/// Options that all nodes of a cluster must have the same, by their names: nodes compare them.
+/// The options that must have the same value on all nodes of a cluster, by name. Nodes compare them.
 extension StatusPush.Configuration {
     func sharedSettings(of identity: PrivateKey, gorushTimeout: Duration?) -> [String: String] {
         var settings = limits.sharedSettings
@@ -25,7 +25,8 @@ enum SharedSettings {
 }
 
 extension ServerConfiguration {
-    /// Which notifications a node can post: a node without an endpoint for a device keeps the notifications of its partitions.
+    /// The options that decide which notifications a node can post. A difference delays notifications: a node that has no endpoint for a device of
+    /// its partitions keeps them.
     func sharedEndpoints(_ gorush: [EndpointRule]) -> [String: String] {
         [
             "--gorush": EndpointRule.summary(gorush), "--web-push": node.webPush.map { Limits.summary(Set($0.keys.map(\.bytes))) } ?? "off",
@@ -35,7 +36,7 @@ extension ServerConfiguration {
 }
 
 extension EndpointRule {
-    /// Tells apart which notifications endpoints accept; their names and URLs may differ.
+    /// Differs if the endpoints accept different notifications. Their names and URLs are not part of it.
     fileprivate static func summary(_ rules: [EndpointRule]) -> String {
         guard !rules.allSatisfy(\.acceptsNothing) else { return "none" }
         let accepted = rules.map { rule in

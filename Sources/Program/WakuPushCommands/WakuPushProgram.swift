@@ -7,7 +7,7 @@ public enum WakuPushProgram {
     /// Runs the command that the arguments name. Unlike ArgumentParser's `main`, it reports wrong usage on one line, like every other failure.
     ///
     /// - Parameters:
-    ///   - protocols: protocols that its nodes speak too, always. Their names, numbers, tables, options and metrics must be unique.
+    ///   - protocols: protocols that its nodes always serve in addition. Their names, numbers, tables, options and metrics must be unique.
     ///   - name: the name of the program, in messages.
     /// - Returns: the exit code.
     public static func run(adding protocols: [ProtocolDescription] = [], name: String = "waku-push") async -> Int32 {
@@ -50,13 +50,13 @@ public enum WakuPushProgram {
         }
     }
 
-    /// Replaces the name in the examples of a help text by that of the program which runs.
+    /// Replaces `waku-push` in the examples of a help text by the name of the running program.
     private static func named(_ help: String) -> String {
         let name = Invocation.current.program
         return name.hasPrefix("waku-push") ? help : help.replacing(/(^|[^\w\/.-])waku-push(?= [a-z-])/) { "\($0.1)\(name)" }
     }
 
-    /// ArgumentParser takes serve, whose options other commands have too, for a command above them.
+    /// Corrects the path of commands that share serve's options: ArgumentParser inserts `serve` as a parent command.
     private static func helpCommand(_ text: String) -> String {
         ["config serve check", "config serve show", "serve doctor"].reduce(text) { text, wrong in
             text.replacing(wrong, with: wrong.replacing("serve ", with: ""))

@@ -31,7 +31,7 @@ package struct SignatureVerifier: Sendable {
             // K = (c + H(c ‖ A))·A
             let hash = sodium.blake2b256(tag + accountKey.bytes, key: Self.subkeyLabel)
             guard let key = sodium.product(sodium.scalarSum(tag, hash), accountKey) else {
-                throw RequestError(.error, "subkey_tag: makes no key for this account")
+                throw RequestError(.error, "subkey_tag: does not give a valid key for this account")
             }
             return key
         }
@@ -40,7 +40,7 @@ package struct SignatureVerifier: Sendable {
     private func accountKey(of authority: SignedAuthority) throws(RequestError) -> Ed25519PublicKey {
         let account = authority.account
         guard account.isSessionID else {
-            guard let key = try? Ed25519PublicKey(parsing: account.key) else { throw RequestError(.error, "pubkey: no key") }
+            guard let key = try? Ed25519PublicKey(parsing: account.key) else { throw RequestError(.error, "pubkey: not a valid key") }
             return key
         }
         // libsodium verifies with this key or multiplies it; both fail for invalid points and for points of small order.
@@ -61,7 +61,7 @@ package struct SignatureVerifier: Sendable {
         guard sodium.isValid(signature, of: token.bytes, by: accountKey) else {
             throw RequestError(.error, "subaccount_sig: not signed by the account")
         }
-        guard let key = token.key else { throw RequestError(.error, "subaccount: no key") }
+        guard let key = token.key else { throw RequestError(.error, "subaccount: not a valid key") }
         return key
     }
 }

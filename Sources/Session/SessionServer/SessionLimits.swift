@@ -30,13 +30,13 @@ package final class SessionLimits: ProtocolRateLimits {
     var maximumDevicesPerAccount: Int { limiter.limits.installationsByKey ?? .max }
     var maximumDevicesPerOrigin: Int? { limiter.limits.webPushDevicesByOrigin }
 
-    /// The payer of requests: an HTTP source is not made for nothing, and there are not as many as keys.
-    func charge(of network: ClientNetwork) -> Charge {
+    /// Requests are charged to the client's network, which is ``Standing/familiar`` from the first request: unlike keys, networks can't be generated.
+    func charge(of network: SenderNetwork) -> Charge {
         Charge(hasher.payer(.source, network.block), .familiar)
     }
 
     /// Counts a request, for the list of the greatest payers.
-    func worked(for network: ClientNetwork) { limiter.worked(for: charge(of: network)) }
+    func worked(for network: SenderNetwork) { limiter.worked(for: charge(of: network)) }
 
     /// Counts a request that was not begun: see ``RequestTurns``.
     func refusedTurn() { limiter.displaced(.httpRequests, .familiar) }
@@ -44,7 +44,7 @@ package final class SessionLimits: ProtocolRateLimits {
     /// Counts a new subscription if limits allow it.
     ///
     /// - Returns: The error if limits refuse it; nil otherwise.
-    func admitsNew(from network: ClientNetwork, at now: Timestamp) -> RequestError? {
+    func admitsNew(from network: SenderNetwork, at now: Timestamp) -> RequestError? {
         limiter.refusesNew(by: charge(of: network), at: now) ? .limited : nil
     }
 

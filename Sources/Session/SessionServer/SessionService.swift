@@ -123,7 +123,7 @@ final class SessionService: RateLimitedService {
         let routing = MethodRouting(responder) { path in
             SessionEndpoint(rawValue: percentDecoded(path) ?? path).flatMap { HTTPRequest.Method(rawValue: $0.method) }.map { [$0] } ?? []
         }
-        // Clients and onion routers use any name for it, and it answers nothing that a browser's user may see and others not.
+        // Any host name is allowed: clients and onion routers use various names, and no answer has contents that only a browser's user may see.
         let listener = HTTPListener(
             .hostname(address.host, port: address.port), limits: HTTPLimits(.session), hosts: nil, logger: node.logger)
         do {

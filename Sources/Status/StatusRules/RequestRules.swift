@@ -54,7 +54,7 @@ package struct RequestRules: Sendable {
         guard let stored = try registration(key) else { return .report(.notRegistered) }
         guard entry.accessToken == stored.registration.accessToken else { return .report(.wrongToken) }
         // Apple and Google would not accept it, and it must not delay notifications in the same post. Checked before the filters, so that the
-        // report does not tell a blocked sender.
+        // report does not disclose whether the sender is blocked.
         guard !entry.isTooLarge else { return .report(.internalError) }
         guard NotificationFilter.admits(entry, for: stored.registration) else { return .report(nil) }
         let id = DeliveryID(messageID: messageID, key: key)

@@ -34,7 +34,7 @@ struct Schema: Sendable {
         try pool.read { try check.verify($0, in: place) }
     }
 
-    /// The first migration: the engine stores properties itself.
+    /// The table of the store's own properties, created before the first migration.
     static let properties =
         "CREATE TABLE IF NOT EXISTS property (name TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL) WITHOUT ROWID"
 
@@ -43,7 +43,7 @@ struct Schema: Sendable {
         let known = Set(migrator.migrations)
         return try applied(db).contains { identifier in
             guard !known.contains(identifier) else { return false }
-            // Not the migration of a part.
+            // Begins with a number instead of a part's name: of a format that this release does not know.
             if let number = identifier.split(separator: " ").first, Int(number) != nil { return true }
             return parts.contains { identifier.hasPrefix($0.name + " ") && Int(identifier.dropFirst($0.name.count + 1)) != nil }
         }

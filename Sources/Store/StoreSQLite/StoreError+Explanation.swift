@@ -47,7 +47,7 @@ extension StoreError {
         case .SQLITE_FULL:
             self.init(code: .unavailable, message: "no disk space for \(database): free some")
         case .SQLITE_BUSY, .SQLITE_LOCKED:
-            self.init(code: .unavailable, message: "\(database) is locked by another program: end what uses it")
+            self.init(code: .unavailable, message: "\(database) is locked by another program: end that program")
         case .SQLITE_IOERR:
             self.init(code: .unavailable, message: "the disk fails under \(database) (SQLite code \(code)): look at the disk")
         default:

@@ -26,7 +26,7 @@ import WakuCrypto
         }
     }
 
-    @Test func whatWasCommittedIsThereAfterOpeningAgain() async throws {
+    @Test func committedValuesAreThereAfterReopening() async throws {
         do {
             let store = try SQLiteClientStore(folder: path, identity: identity)
             try await store.commit(["own": [1, 2], "server/a": [3], "message/b": [4]])
@@ -110,7 +110,7 @@ import WakuCrypto
         #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == junk)
     }
 
-    @Test func damagedRecordIsToldAndNothingIsLost() async throws {
+    @Test func damagedRecordIsReportedAndNothingIsLost() async throws {
         do {
             let store = try SQLiteClientStore(folder: path, identity: identity)
             try await store.commit(["own": [1, 2, 3], "server/a": [4]])

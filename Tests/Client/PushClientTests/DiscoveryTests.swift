@@ -147,7 +147,7 @@ import WakuCrypto
         }
     }
 
-    @Test func cancelledCallsSaySo() async throws {
+    @Test func cancelledCallsThrowCancelled() async throws {
         let relay = network.relay()
         relay.setConfirming(false)
         try await running(try await client(relay: relay)) { [bob] client in

@@ -145,7 +145,7 @@ import WakuCrypto
         }
     }
 
-    @Test func whatCanNotBeRegisteredIsToldAtOnce() async throws {
+    @Test func invalidRegistrationsFailAtOnce() async throws {
         try await running(try await client()) { client in
             client.setReceiving(true)
             var flawed = Self.device
@@ -215,7 +215,7 @@ import WakuCrypto
         }
     }
 
-    @Test func relayThatRefusesIsToldAndNothingIsLost() async throws {
+    @Test func refusingRelayIsReportedAndNothingIsLost() async throws {
         let server = network.addServer()
         let store = MemoryClientStore()
         let identity = PrivateKey.generate()
@@ -235,7 +235,7 @@ import WakuCrypto
     }
 
     /// As after a kill, unfinished requests and look-ups resume at once.
-    @Test func secondRunGoesOnWhereTheFirstWasCancelled() async throws {
+    @Test func secondRunContinuesWhereTheFirstWasCancelled() async throws {
         let servers = [network.addServer(), network.addServer()]
         let friend = PrivateKey.generate()
         try await registered(with: [servers[1]], friend)
@@ -369,7 +369,7 @@ import WakuCrypto
     }
 
     /// A program may end as soon as it has its answer.
-    @Test func whatACallReturnsIsKept() async throws {
+    @Test func resultsOfCallsAreStoredBeforeTheyReturn() async throws {
         let server = network.addServer()
         let store = MemoryClientStore()
         let identity = PrivateKey.generate()
@@ -385,7 +385,7 @@ import WakuCrypto
         }
     }
 
-    @Test func nextTryIsTold() async throws {
+    @Test func nextTryIsReported() async throws {
         let server = network.addServer()
         let client = try await client()
         #expect(client.nextTry(at: server) == nil)

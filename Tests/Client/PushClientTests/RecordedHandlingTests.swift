@@ -58,7 +58,7 @@ import WakuCrypto
     }
 
     /// For any damage to an advertisement, no row is accepted as its owner's.
-    @Test func damagedAdvertisementsTeachNothing() throws {
+    @Test func damagedAdvertisementsAreIgnored() throws {
         let good = try #require(Self.handling.first { $0.name == "good" })
         let owner = try PublicKey(parsing: good.clientPublicKey.bytes)
         var generator = SeededGenerator(seed: 3)

@@ -123,7 +123,7 @@ struct PushReceiverServerTests {
         }
     }
 
-    @Test("Unknown paths are 404 and removed subscriptions 410: the node takes both as gone")
+    @Test("Unknown paths are answered 404, removed subscriptions 410, which the node takes as gone")
     func gone() async throws {
         try await withServer { own, server, port in
             let other = try #require(ReceiverSubscription(base: "https://127.0.0.1:\(port)", vapidKey: nil))
@@ -135,7 +135,7 @@ struct PushReceiverServerTests {
         }
     }
 
-    @Test("Another server is refused, as a wrong VAPID key")
+    @Test("A server with another VAPID key is refused")
     func otherServer() async throws {
         try await withServer { own, _, _ in
             let configuration = WebPushClient.configuration(
@@ -202,7 +202,7 @@ struct PushReceiverServerTests {
         }
     }
 
-    @Test("What is no TLS, and clients that trust another authority, get nothing; later clients are served")
+    @Test("Connections without TLS, and clients that trust another authority, get no answer; later clients are served")
     func notTLS() async throws {
         try await withServer { own, _, port in
             let plain = try RawConnection(port: port, sending: "POST / HTTP/1.1\r\n\r\n")

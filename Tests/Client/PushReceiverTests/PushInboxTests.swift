@@ -79,7 +79,7 @@ final class PushInboxTests {
         }
     }
 
-    @Test("Content that is not waku-push's is received, without fields")
+    @Test("Content of another form than waku-push's is received, without fields")
     func foreignContent() throws {
         var request = try request()
         for text in ["", "hello", "{}", #"{"v":2,"protocol":"status","id":"1"}"#] {
@@ -108,7 +108,7 @@ final class PushInboxTests {
         #expect(try refusal { _ in }?.status == 410)
     }
 
-    @Test("Messages beyond the rate are refused until its time has passed")
+    @Test("Messages over the rate are refused until the rate allows one")
     func rate() throws {
         var limits = PushInbox.Limits()
         (limits.rate, limits.burst) = (2, 3)

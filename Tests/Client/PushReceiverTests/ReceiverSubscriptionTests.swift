@@ -15,7 +15,7 @@ struct ReceiverSubscriptionTests {
             #expect(read.subscription == own.subscription && read.vapidKey == vapidKey && read.token == own.token)
             let body = try #require(WebPushEncryption.seal([1, 2], to: own.subscription.keys))
             #expect(try read.open(body) == [1, 2])
-            // What is registered has no private key.
+            // The registered part has no private key.
             let registered = String(decoding: own.subscription.json, as: UTF8.self)
             #expect(PushSubscription(json: own.subscription.json) == own.subscription && !registered.contains("\"key\""))
         }
@@ -31,7 +31,7 @@ struct ReceiverSubscriptionTests {
         #expect(!text.contains(all[0].token) && "\(all[0])" == "<redacted>")
     }
 
-    @Test("Bases that are no https URL are refused", arguments: ["", "http://a.example", "https://", "https://a.example/?x", "ftp://a"])
+    @Test("Base URLs without https are refused", arguments: ["", "http://a.example", "https://", "https://a.example/?x", "ftp://a"])
     func bases(_ base: String) {
         #expect(ReceiverSubscription(base: base, vapidKey: nil) == nil)
     }

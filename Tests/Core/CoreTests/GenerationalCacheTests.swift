@@ -41,7 +41,7 @@ import Testing
         #expect(cache.count == 0 && cache.value(of: 1) == nil)
     }
 
-    @Test func aSetReportsWhatIsNew() {
+    @Test func insertReportsWhetherAnElementIsNew() {
         var cache = GenerationalCache<Int, Void>(capacity: 3)
         #expect(cache.insert(1) == true)
         #expect(cache.insert(1) == false)

@@ -33,7 +33,7 @@ import Testing
         #expect(abs(times.count - Pacing.burst - 40) <= 1)
     }
 
-    @Test func whatComesAfterAQuietTimeDoesNotWait() {
+    @Test func workAfterAnIdlePeriodDoesNotWait() {
         var pacing = Pacing(interval: .milliseconds(50))
         _ = begin(&pacing, from: .seconds(1), to: .seconds(2))
         #expect(pacing.delay(at: Instant(sinceEpoch: .milliseconds(1990))) == .milliseconds(10))

@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(arguments: layouts)
-    func whatIsShorterThanNonceAndTagIsTruncated(_ layout: AESGCM.Layout) throws {
+    func inputsShorterThanNonceAndTagAreTruncated(_ layout: AESGCM.Layout) throws {
         let key = try #require(SymmetricKey(bytes: Self.key))
         let sealed = AESGCM.seal([], key: key, layout: layout)
         #expect(sealed.count == 28)

@@ -13,7 +13,7 @@ import WakuCrypto
     }
 
     @Test(arguments: ["0", "abc", "0x", "0g", "g0", " 00", "00 ", "-1", "０0", "é"])
-    func whatIsNotPairsOfDigitsIsRefused(_ digits: String) {
+    func textsOtherThanPairsOfDigitsAreRefused(_ digits: String) {
         #expect(bytes(hex: digits) == nil)
     }
 

@@ -168,7 +168,7 @@ struct SessionLedger {
         guard var notice = notices[key], let message = messages[key.hash], message.account == received.account else {
             return breaks("\(name(key)): posted, but nobody reported it")
         }
-        // What waits while its device subscribes again is sealed for the new key, with the content that the subscription before asked for.
+        // Notifications that wait while their device subscribes again are sealed for the new key, with the content for the former subscription.
         let since = min(notice.firstFloor, signedAt)
         let asked = devices[key.device].attempts.filter { (since...signedAt).contains($0.key) }.compactMap(\.value)
         let wanted = asked.filter { $0.namespaces.contains(message.namespace) }

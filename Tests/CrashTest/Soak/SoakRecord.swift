@@ -45,7 +45,7 @@ extension Duration {
     fileprivate var wholeMilliseconds: Int { Int(self / .milliseconds(1)) }
 }
 
-/// What grew from the second quarter of a run to its last one.
+/// The figures that grew from the second quarter of a run to its last one.
 struct SoakTrend {
     /// A growth above both is reported: a share of the earlier value, and an absolute one.
     private static let (memoryShare, memoryBytes) = (0.15, 24 << 20)

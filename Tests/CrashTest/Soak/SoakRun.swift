@@ -11,7 +11,7 @@ import WakuCrypto
 
 /// One daemon under load, which is measured at intervals.
 final class SoakRun: Sendable {
-    /// What happens in an interval, in this order again and again.
+    /// The trouble of an interval; these follow each other in this order, repeatedly.
     private enum Trouble: String, CaseIterable {
         case none, gorushRefuses = "gorush refuses", reload, gorushSlow = "gorush slow", backup, relayRestarts = "relay restarts"
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CurlClient
 
-@Suite("Addresses that strangers' URLs may lead to")
+@Suite("Addresses that may be connected to for URLs of clients")
 struct IPAddressTests {
     @Test(
         "No special-purpose address is public, in any form that carries it",

@@ -36,7 +36,7 @@ struct RefusedAddressTests {
         bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    /// What parsers of URLs and resolvers take for this IPv4 address, and the IPv6 forms that routers or the kernel take for it.
+    /// The notations that URL parsers and resolvers accept for this IPv4 address, and the IPv6 forms that routers or the kernel map to it.
     private static func notations(_ bytes: [UInt8]) -> [String] {
         let (dotted, digits) = (bytes.map(String.init).joined(separator: "."), hex(bytes))
         let number = bytes.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }

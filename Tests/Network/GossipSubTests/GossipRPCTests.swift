@@ -62,13 +62,12 @@ struct GossipRPCTests {
     }
 
     @Test(
-        "What is no such protobuf is refused",
+        "Other protobufs are refused",
         arguments: [
             [0x12, 5, 1], [0x0A], [0x12, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01],
             [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01],
-            // Field number 0, a group without an end, an end without a group, a subscription that is a number, a message without a topic, a topic
-            // that
-            // is a number.
+            // Field number 0, a group without an end, an end without a group, a subscription that is a number, a message without a topic,
+            // a topic that is a number.
             [0x02, 0], [0x0B], [0x0B, 0x0B, 0x0C], [0x0C], [0x08, 1], [0x12, 3, 0x12, 1, 9], [0x12, 2, 0x20, 1],
         ] as [[UInt8]])
     func malformed(frame: [UInt8]) {

@@ -7,8 +7,7 @@ import TestSupport
 /// determined by its seed.
 ///
 /// A link delivers frames in order, with a constant latency. It loses the items that a full queue would drop: messages and gossip, never control.
-/// From
-/// time to time it breaks, and is dialed again.
+/// From time to time it breaks, and is dialed again.
 struct GossipSimulation {
     struct Settings {
         var nodeCount = 200

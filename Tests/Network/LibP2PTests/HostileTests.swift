@@ -136,7 +136,7 @@ import WakuCrypto
             ("an HTTP request", Array("GET / HTTP/1.1\r\n\r\n".utf8)), ("a long line", [0xFF, 0xFF, 3]), ("zeros", [0, 0, 0, 0]),
             ("noise at once", [0, 32] + [UInt8](repeating: 7, count: 32)),
         ] as [(String, [UInt8])])
-    func whatIsNoUpgradeEndsTheConnection(what: String, bytes: [UInt8]) throws {
+    func invalidUpgradesEndTheConnection(what: String, bytes: [UInt8]) throws {
         let victim = try Victim()
         try victim.send(ByteBuffer(bytes: bytes))
         #expect(victim.owner.end != nil && !victim.channel.isActive)

@@ -50,7 +50,7 @@ import Testing
         "/ip4/::1/tcp/1", "/ip6/1.2.3.4/tcp/1", "/dns4//tcp/1", "/dns4/a b/tcp/1", "/p2p/x", "/ip4/1.2.3.4//tcp/1",
         "/dns4/" + String(repeating: "a", count: 254), String(repeating: "/tcp/1", count: 200),
     ])
-    func whatIsNoAddressIsRefused(text: String) {
+    func invalidAddressesAreRefused(text: String) {
         #expect(throws: MultiaddrError.self) { try Multiaddr(text) }
     }
 

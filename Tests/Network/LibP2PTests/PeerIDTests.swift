@@ -71,7 +71,7 @@ import Core
         "", "1", "Qm", "16Uiu2HAmLhLvBoYaoZfaMUKuibM6ac163GwKY74c5kiSLg5KvLp", "16Uiu2HAmLhLvBoYaoZfaMUKuibM6ac163GwKY74c5kiSLg5KvLp0", "b",
         "bafybeie5745rpv2m6tjyuugywy4d5ewrqgqqhfnf445he3omzpjbx5xqxe", String(repeating: "1", count: 10_000),
     ])
-    func whatIsNoPeerIDIsRefused(text: String) {
+    func invalidPeerIDsAreRefused(text: String) {
         #expect(throws: IdentityError.malformedPeerID) { try PeerID(text) }
     }
 

@@ -251,9 +251,9 @@ struct CircuitBreakerTests {
     @Test mutating func aProbeWithoutOutcomeIsFollowedByAnother() throws {
         let until = try open(at: start)
         breaker.began(probe: 4)
-        breaker.cameToNothing(3, at: until)
+        breaker.endedWithoutEvidence(3, at: until)
         #expect(breaker.admission(at: until) == .nothing)
-        breaker.cameToNothing(4, at: until)
+        breaker.endedWithoutEvidence(4, at: until)
         #expect(breaker.admission(at: until) == .probe)
     }
 

@@ -16,13 +16,13 @@ struct DeliveryTableTests {
         return unknown
     }
 
-    @Test("What another node is to post is not looked up at once by those who enqueued it")
+    @Test("A delivery that another node posts is not looked up at once by the node that enqueued it")
     mutating func elsewhere() {
         table.markRemote([delivery])
         #expect(lookedUp(at: 1) == [])
         #expect(table.awaitedElsewhere == [delivery])
         #expect(table.resolve(delivery, as: .accepted).map(\.outcomes) == [[delivery: .accepted]])
-        // By the same request when it comes again, whose delivery may have ended long ago.
+        // A repetition of the request looks it up: the delivery may have ended long ago.
         #expect(lookedUp(at: 10) == [delivery])
     }
 

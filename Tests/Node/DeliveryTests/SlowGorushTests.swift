@@ -72,7 +72,7 @@ struct SlowGorushTests {
         try world.run()
         #expect(world.notified.count == Int(count))
         #expect(world.notified.values.allSatisfy { $0 == 1 })
-        // It is kept busy all the time, and no post is larger than what it takes in the time aimed at.
+        // It is busy all the time, and no post is larger than it can handle within the target time.
         #expect(world.now.since(world.start) <= .milliseconds(100) * Int(count) + .seconds(1))
         #expect(world.sizes.allSatisfy { $0 <= 10 })
     }
@@ -82,7 +82,7 @@ struct SlowGorushTests {
         world.add(1...5)
         var added: Int64 = 5
         try world.run { world in
-            // More come in all the time.
+            // More notifications arrive all the time.
             while added < 200, world.now.since(world.start) > .milliseconds(100) * Int(added) {
                 added += 1
                 world.add(added...added)
@@ -100,7 +100,7 @@ struct SlowGorushTests {
         world.add(1...300)
         try world.run()
         #expect(world.notified.count == 300)
-        // Those that were on their way when it stopped, and one small post after the other since.
+        // The posts in flight when it stopped, and one small post after the other since then.
         let twice = world.notified.values.count { $0 > 1 }
         #expect(twice > 0 && twice <= 90, "\(twice) were posted again")
         #expect(world.notified.values.allSatisfy { $0 <= 2 })

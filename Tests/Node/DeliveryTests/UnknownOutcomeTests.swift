@@ -9,13 +9,13 @@ struct UnknownOutcomeTests {
     private func time(_ milliseconds: Int64) -> Timestamp { Timestamp(rawValue: milliseconds * 1_000_000) }
 
     @Test(
-        "The hold counts from the first mark, by whichever run or owner it is looked at", arguments: [0, 1, 1_200, 4_999, 5_000] as [Int64])
+        "The hold counts from the first mark in every run and for every owner", arguments: [0, 1, 1_200, 4_999, 5_000] as [Int64])
     func hold(age: Int64) {
         // The queue's clock began elsewhere.
         #expect(rule.end(markedAt: time(100_000), clock: time(100_000 + age), now: time(7)) == time(7 + 5_000 - age))
     }
 
-    @Test("It is over when the first mark is older, and never longer than the hold when the clock was set back")
+    @Test("The hold ends when the first mark is old enough, and lasts no longer if the clock was set back")
     func bounds() {
         #expect(rule.end(markedAt: time(100_000), clock: time(900_000), now: time(7)) == time(7))
         #expect(rule.end(markedAt: time(100_000), clock: time(20_000), now: time(7)) == time(5_007))
@@ -66,7 +66,7 @@ struct PostponedDeliveryTests {
         #expect(posted(time(5.3)).map(\.deliveries) == [[2]])
     }
 
-    @Test("It is no failure, also when nothing of the batch is left; they still expire")
+    @Test("Postponing is no failure, even of a whole batch; postponed deliveries still expire")
     mutating func emptyBatch() throws {
         queue.add(1, device: device, expires: time(3), isAwaited: false, now: time(0))
         let batch = try #require(posted(time(0)).first)

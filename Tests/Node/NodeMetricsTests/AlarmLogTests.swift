@@ -6,7 +6,7 @@ import Core
 struct AlarmLogTests {
     private let start = Timestamp(rawValue: 1_000_000_000_000)
 
-    @Test("One that is raised while it lasts is the same, told by its last reason; cleared and raised again it is another")
+    @Test("An active alarm that is raised again stays one alarm, with the last reason; after it was cleared, a new one begins")
     func lasting() throws {
         let log = Book()
         #expect(log.raise(.storeFails, "full", at: start))
@@ -22,7 +22,7 @@ struct AlarmLogTests {
         #expect(log.alarms.map(\.since) == [start + .seconds(30_000), start])
     }
 
-    @Test("What happens rather than lasts is over by itself")
+    @Test("Alarms about events end by themselves")
     func happening() {
         let log = Book()
         #expect(log.raise(.gap, "", at: start))
@@ -33,7 +33,7 @@ struct AlarmLogTests {
         #expect(log.alarms.count == 2)
     }
 
-    @Test("Kinds do not mix, nothing that was not raised is cleared, and only the last are kept")
+    @Test("Kinds are independent, clearing an inactive alarm changes nothing, and only the latest are kept")
     func kinds() {
         let log = Book()
         log.clear(.silence, at: start)
@@ -51,7 +51,7 @@ struct AlarmLogTests {
     }
 }
 
-/// So that what changes it can be expected.
+/// A reference, because `#expect` can't call mutating methods.
 private final class Book {
     private var log = AlarmLog()
     var alarms: [Alarm] { log.alarms }

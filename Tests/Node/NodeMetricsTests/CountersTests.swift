@@ -29,7 +29,7 @@ extension MetricGroup {
 
 @Suite("Counters")
 struct CountersTests {
-    @Test("What is counted is read again, and shows under its name")
+    @Test("Counts are read back, and are shown under their names")
     func counting() {
         let counters = Counters([.messages, .delivery])
         counters.add(.foreign, 5)
@@ -88,7 +88,7 @@ struct CountersTests {
         #expect(second.snapshot == [.echoHeard: 3])
     }
 
-    @Test("Labels know their places")
+    @Test("Labels are numbered, and accept valid texts only")
     func places() {
         #expect(VersionLabel(rawValue: "0.2.0~dev+1a2b")?.rawValue == "0.2.0~dev+1a2b")
         for text in ["", "1 0", "1\"", String(repeating: "1", count: 65)] { #expect(VersionLabel(rawValue: text) == nil) }
@@ -120,7 +120,7 @@ struct CountersTests {
         #expect(counters.validCounts == [0, 2, 0])
     }
 
-    @Test("A status of HTTP that nobody knows is another's")
+    @Test("Unknown HTTP statuses have the label other")
     func statuses() {
         #expect(StatusLabel(nil).rawValue == "none")
         #expect(StatusLabel(503).rawValue == "503")
@@ -128,7 +128,7 @@ struct CountersTests {
         #expect(StatusLabel(-1).rawValue == "other")
     }
 
-    @Test("Percentiles are of what was added, by the upper ends of the buckets")
+    @Test("Percentiles of the values added in between are upper bounds of buckets")
     func percentiles() throws {
         let counters = Counters([.messages])
         let old = counters.answerTimes

@@ -1,9 +1,9 @@
 import NodeMetrics
 import Testing
 
-@Suite("Readings that cost something")
+@Suite("Throttled readings")
 struct ThrottledReadingTests {
-    @Test("A figure that is dear is read once for all who ask, and again after its pause")
+    @Test("An expensive figure is read once for all callers, and again after its pause")
     func pacedReading() async {
         let count = Counters([.messages])
         let reading = ThrottledReading(pause: .seconds(3600)) {

@@ -23,7 +23,7 @@ struct TraceTests {
         trace.mark(.answered, held: held, at: start + end)
     }
 
-    @Test("The spans of a trace are together as long as it, and the means of 1,000 are the measured latency")
+    @Test("The spans of a trace add up to its duration, and the mean of 1,000 traces is the measured latency")
     func sums() throws {
         let tracer = MessageTracer(Self.configuration(rate: 1), seed: 1)
         let counters = Counters([.messages, .node], tracer: tracer)
@@ -77,7 +77,7 @@ struct TraceTests {
         #expect(tracer.take().traces.isEmpty)
     }
 
-    @Test("A failed trace ends with the answer, though its notification waits on")
+    @Test("A failed trace ends with the answer, though its notification still waits")
     func failedEarly() {
         let tracer = MessageTracer(Self.configuration(rate: 0))
         let trace = tracer.begin(.status, received: Self.start, byteCount: 1)

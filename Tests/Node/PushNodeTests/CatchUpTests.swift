@@ -125,7 +125,7 @@ struct CatchUpTests {
                 publish(requests(10))
                 publishRegistration(of: bob, version: UInt64(life + 1))
                 try await fixture.withNode(makeRelay: attach) { [self] node async throws in
-                    // The store tells all of the last minute, in the order of time: the old comes before the new.
+                    // The store returns all messages of the last minute in the order of time: old ones before new ones.
                     try await node.wait { node.gorush.accepted.count == 10 + 11 * life - 1 && node.count(.registrationStored) == 1 }
                     try await node.wait { node.count(.messageRecovered) > 10 }
                     publish(requests(1))
@@ -195,7 +195,7 @@ struct CatchUpTests {
             ) { [fixture] node in
                 let store = node.node.store
                 if wasSaved { try await node.wait { (try? store.read(NodeStorage.handledMessages()).count) ?? 0 >= 351 } }
-                // The files now are what a kill would leave.
+                // The files are now as a kill would leave them.
                 for name in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path)
                 where name.hasPrefix("waku-push.sqlite") {
                     try FileManager.default.copyItem(atPath: fixture.folder.path + "/" + name, toPath: copy.path + "/" + name)

@@ -42,7 +42,7 @@ struct EquivalenceTests {
         var traffic = RandomTraffic(to: identity.publicKey, seed: seed, registrants: 8)
         var rounds: [[[WakuMessage]]] = []
         for _ in 0..<4 {
-            // A notification goes to what is registered when it is posted: so requests wait until registrations are through, and queries too.
+            // A notification goes to the device that is registered when it is posted: so requests and queries wait for all registrations.
             for messages in [traffic.registrations(100), traffic.requests(80), traffic.queries(40)] {
                 let cut = messages.indices.randomElement() ?? 0
                 rounds.append([Array(messages[..<cut]), Array(messages[cut...])])

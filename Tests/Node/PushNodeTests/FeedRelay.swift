@@ -27,7 +27,7 @@ final class FeedRelay: Relay {
     func run(deliver: @escaping Deliver) async {
         current.withLock { $0.deliver = deliver }
         while (try? await Task.sleep(for: .seconds(3600))) != nil {}
-        // What delivers holds the node, which holds this.
+        // The closure refers to the node, which refers to this relay: without this they would never be freed.
         current.withLock { $0.deliver = nil }
     }
 
@@ -44,7 +44,7 @@ final class FeedRelay: Relay {
     func mute() { current.withLock { $0.isMute = true } }
 
     var state: RelayState { current.withLock { $0.deliver == nil } ? .detached("not yet running") : .attached }
-    /// Of the Waku node, compared with this machine's.
+    /// How far the clock of the Waku node is ahead of this machine's.
     var clockAhead: Duration? {
         get { current.withLock { $0.clockAhead } }
         set { current.withLock { $0.clockAhead = newValue } }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PushNode
 
-@Suite("What is logged about a minute")
+@Suite("The log line of a minute")
 struct MinuteLineTests {
     @Test("An idle minute has no line; a change of the numbers or of a counter has")
     func idleMinutes() {

@@ -54,7 +54,7 @@ struct NeverAskedTests {
         }
     }
 
-    @Test("Without one there is no room, and a registration that can't be admitted displaces nothing", arguments: StoreEngine.allCases)
+    @Test("Without one there is no place; a registration that can't be admitted displaces nothing", arguments: StoreEngine.allCases)
     func noRoom(engine: StoreEngine) async throws {
         let (fixture, location) = (try NodeFixture(), try await engine.location())
         var limits = Limits.none
@@ -232,7 +232,7 @@ struct NeverAskedTests {
         try store.close()
     }
 
-    @Test("Two displace different ones, though both chose the same", arguments: StoreEngine.allCases)
+    @Test("Two concurrent registrations displace different ones, though both chose the same", arguments: StoreEngine.allCases)
     func together(engine: StoreEngine) async throws {
         let (folder, location, identity) = (try TemporaryFolder(), try await engine.location(), PrivateKey.generate())
         let store = try location.open(in: folder.path, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts)

@@ -84,7 +84,8 @@ struct NodeFixture {
     /// Runs a node while `body` runs, and stops it gracefully.
     ///
     /// - Parameters:
-    ///   - posting: instead of the scripted gorush; or several, by ``endpoints``.
+    ///   - posting: replaces the scripted gorush.
+    ///   - endpoints: several gorush servers, in place of `posting`.
     ///   - makeRelay: makes a relay besides or instead of the loopback relay.
     func withNode<R: Sendable>(
         configure: (inout ServerConfiguration) -> Void = { _ in }, posting: (any NotificationPosting)? = nil,
@@ -95,7 +96,7 @@ struct NodeFixture {
         var configuration = ServerConfiguration(identity: identity, dataPath: folder.path)
         // Long, for slow machines: tests that wait for the deadline set a short one.
         configuration.answerDeadline = .seconds(60)
-        // What tests of these set.
+        // Switched off; tests of these features enable them.
         configuration.replyDelay = .zero
         configuration.deriveAheadLimit = nil
         configure(&configuration)
@@ -150,7 +151,7 @@ struct RunningNode: Sendable {
     }
 
     struct Timeout: Error {
-        /// Of what was counted when the time was over.
+        /// The counters at the time of the timeout.
         var counts: [Counter: Int] = [:]
     }
 

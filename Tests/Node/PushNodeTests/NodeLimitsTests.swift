@@ -86,7 +86,7 @@ struct NodeLimitsTests {
     }
 
     @Test(
-        "Unregistering what never was is limited as a new registration is",
+        "limits the unregistration of a device that was never registered like a new registration",
         arguments: ["new-registrations=1/d burst 3", "registration-count=3", "installations-by-key=3"])
     func unfounded(limit: String) async throws {
         let (folder, identity) = (try TemporaryFolder(), PrivateKey.generate())
@@ -106,7 +106,7 @@ struct NodeLimitsTests {
         #expect(try store.read(Registrations.countedRegistrations()) == 3)
     }
 
-    @Test("Who may not register leaves no rows by unregistering, and may end what was registered before")
+    @Test("stores no rows for unregistrations by keys that may not register, but ends their earlier registrations")
     func deniedUnregistration() async throws {
         let (folder, identity) = (try TemporaryFolder(), PrivateKey.generate())
         let registered = TestClient(of: identity.publicKey)
@@ -126,7 +126,7 @@ struct NodeLimitsTests {
         #expect(try store.read(Registrations(store.sealer).state(of: stranger.key)) == nil)
     }
 
-    @Test("knows a flood by its sender, before it decrypts registrations")
+    @Test("limits a flood by its sender, before it decrypts registrations")
     func sender() async throws {
         let (folder, identity) = (try TemporaryFolder(), PrivateKey.generate())
         let server = identity.publicKey
@@ -169,7 +169,7 @@ struct NodeLimitsTests {
         }
     }
 
-    @Test("takes registrations of those alone who are welcome, and lets the others leave")
+    @Test("accepts registrations of allowed keys only, and unregistrations of all")
     func lists() async throws {
         let fixture = try NodeFixture()
         let (friend, foe) = (PrivateKey.generate(), PrivateKey.generate())
@@ -189,7 +189,7 @@ struct NodeLimitsTests {
         }
     }
 
-    @Test("answers INTERNAL_ERROR to notifications beyond a device's share")
+    @Test("answers INTERNAL_ERROR to notifications over a device's limit")
     func target() async throws {
         let fixture = try NodeFixture()
         let limits = try Self.limits("notifications-by-target=1/d burst 2")
@@ -203,7 +203,7 @@ struct NodeLimitsTests {
         }
     }
 
-    @Test("takes other limits while it runs")
+    @Test("applies changed limits while it runs")
     func replaced() async throws {
         let fixture = try NodeFixture()
         try await fixture.withNode { node async throws in
@@ -244,7 +244,7 @@ struct NodeLimitsTests {
         }
     }
 
-    /// A clock that is wrong for some time must not end what clients can't renew.
+    /// A clock that is wrong for some time must not end registrations: their clients do not know that they would have to renew them.
     @Test func aStepOfTheClockEndsNoRegistration() async throws {
         let fixture = try NodeFixture()
         let step = Duration.seconds(100 * 86_400)
@@ -294,7 +294,7 @@ struct NodeLimitsTests {
         }
     }
 
-    @Test("ends registrations that were not renewed, and no others, as their clients would")
+    @Test("ends registrations that were not renewed, and no others, and keeps their versions")
     func expiry() async throws {
         let fixture = try NodeFixture()
         let clock = Mutex(Timestamp.now())

@@ -76,7 +76,7 @@ struct NodeSocketFaultTests {
     }
 
     @Test(
-        "Whatever gorush replies, a request is answered, all else goes on, and what was accepted is delivered when gorush is well",
+        "Whatever gorush replies, requests are answered, everything else continues, and notifications are delivered when gorush works again",
         arguments: Misbehaviour.allCases)
     func misbehavingGorush(misbehaviour: Misbehaviour) async throws {
         let patient = Patient(misbehaviour)

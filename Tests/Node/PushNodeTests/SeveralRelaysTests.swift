@@ -19,7 +19,7 @@ import WakuCrypto
 struct SeveralRelaysTests {
     private static let recipient = PrivateKey.generate()
 
-    /// How the first node handles publications, which do not reach the network, and what its store claims.
+    /// How the first node answers publications, none of which reach the network, and the answers of its store.
     enum Misdeed: CaseIterable, Sendable {
         case answers400, answers413, answers500
         case liesAndHasNoStore, liesAndHasNothing, liesAndClaimsAll, liesByLightpush

@@ -219,7 +219,7 @@ struct SlowGorushNodeTests {
     func givenUpMeanwhile() async throws {
         let (bob, carol) = (TestClient(of: fixture.identity.publicKey), TestClient(of: fixture.identity.publicKey))
         let gorush = GatedGorush(holding: bob.keyHash)
-        // Nothing is answered because of the time, however slow the machine.
+        // No answer is caused by a deadline, however slow the machine is.
         try await fixture.withNode(configure: { $0.answerDeadline = .seconds(120) }, posting: gorush) { node async throws in
             for client in [bob, carol] { #expect(try await node.register(client) == nil) }
             async let report = node.notify(bob)

@@ -58,26 +58,26 @@ struct StoreSimulation {
     private var messages: [Message] = []
     private var faultOfNow: (effect: StoreFaults.Effect, operations: StoreFaults.Operations, files: StoreFaults.Files, permille: Int)?
 
-    // What the node has in memory.
+    // The node's memory.
     private var waiting: [DeliveryID: WaitingDelivery] = [:]
     /// Accepted by gorush, and not recorded yet.
     private var unnoted: [DeliveryID: WaitingDelivery] = [:]
 
-    // The model: what was acknowledged.
+    // The model: the acknowledged state.
     private var rows: [RegistrationKey: Row] = [:]
     private var outbox: [DeliveryID: RegistrationKey] = [:]
     private var accepted: Set<DeliveryID> = []
     private var answers: [[UInt8]: [UInt8]] = [:]
     private var deliveryKeys: [DeliveryID: RegistrationKey] = [:]
 
-    // What was tried since the last commit that worked: a crash may bring it back whole.
+    // Failed operations since the last successful commit: a crash may still restore each of them, completely.
     private var triedRows: [RegistrationKey: Set<Row>] = [:]
     private var triedDeliveries: Set<DeliveryID> = []
     private var triedRemovals: Set<DeliveryID> = []
     private var triedAcceptances: Set<DeliveryID> = []
 
     private var postCounts: [DeliveryID: Int] = [:]
-    /// Killed between gorush's reply and its record: one more post is permitted.
+    /// How many more posts are permitted, since the node was killed after gorush's reply and before it was recorded.
     private var excusedPosts: [DeliveryID: Int] = [:]
 
     init(seed: UInt64) throws {
@@ -204,7 +204,7 @@ struct StoreSimulation {
                 publicKey: key.keyHash.bytes,
                 installationID: key.installationID, kind: .message, author: Array(repeating: 2, count: 64))
         }
-        // Others ask for the same message to be told, in requests of their own.
+        // Ids repeat: other clients request notifications about the same message.
         let messageID = [UInt8](withUnsafeBytes(of: UInt32(step / 20 + Int.random(in: 0..<10, using: &generator)).bigEndian, Array.init))
         let request = PushNotificationRequest(requests: entries, messageID: messageID)
         let sender = owners[0]
@@ -278,7 +278,7 @@ struct StoreSimulation {
         }
     }
 
-    /// What a commit kept overwrote in the log what others before had tried; those of its own group that failed may have come after it.
+    /// A successful commit overwrites earlier failed attempts in the log. Failed operations of its own group may have been written after it.
     private mutating func forgetTried(but batch: Zip2Sequence<[Message], [Result<StatusHandler.Outcome, StoreError>]>) {
         (triedRows, triedDeliveries, triedRemovals, triedAcceptances) = ([:], [], [], [])
         for case (let message, .failure) in batch { noteTried(message) }
@@ -336,11 +336,11 @@ struct StoreSimulation {
             triedRemovals.insert(item.delivery)
             return
         }
-        // One that an unregistration took already changes nothing, and so overwrites nothing.
+        // If an unregistration removed it already, nothing is written, and nothing in the log is overwritten.
         if outbox[item.delivery] != nil { (triedRows, triedDeliveries, triedRemovals, triedAcceptances) = ([:], [], [], []) }
         outbox[item.delivery] = nil
         waiting[item.delivery] = nil
-        // It may be asked for again, and then be posted again only if it was never posted.
+        // It may be requested again, and is then posted only if it was never posted.
     }
 
     // MARK: Faults

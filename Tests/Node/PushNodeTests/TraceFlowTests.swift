@@ -218,7 +218,7 @@ struct TraceFlowTests {
         }
     }
 
-    @Test("What a collector that is away or refuses does not take is dropped and counted")
+    @Test("Traces are dropped and counted when the collector is unavailable or refuses them")
     func awayCollector() async throws {
         let gorush = try RawHTTPServer { _ in Self.gorushAccepts }
         let tracer = tracer(rate: 1)

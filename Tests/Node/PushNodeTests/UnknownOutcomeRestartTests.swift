@@ -71,7 +71,7 @@ struct UnknownOutcomeRestartTests {
     private static let start = KilledNode.start
 
     @Test(
-        "Notifications that the device shows once are posted again at once; others from the first mark on, which no restart begins anew, and the device's later ones after them",
+        "Notifications that the device shows once are posted again at once; others after the hold, which a restart does not restart, and the device's later ones after them",
         arguments: StoreEngine.allCases)
     func restart(engine: StoreEngine) async throws {
         let test = try await KilledNode(engine)
@@ -106,7 +106,7 @@ struct UnknownOutcomeRestartTests {
         #expect(test.fixture.gorush.accepted.map(\.id) == test.ids([[1], [2]], to: clients[0]))
     }
 
-    @Test("A node that stops ends its posts first: after the start nothing is doubled", arguments: StoreEngine.allCases)
+    @Test("A node that stops waits for its posts: after the start nothing is posted twice", arguments: StoreEngine.allCases)
     func plannedRestart(engine: StoreEngine) async throws {
         let test = try await KilledNode(engine)
         let clients = try await test.registered([.firebase])

@@ -24,7 +24,7 @@ import Testing
         #expect(waiting.add([1, 2], interval: .zero, at: at(0)) == .zero)
         #expect(waiting.add([3], interval: .zero, at: at(1)) == nil)
         let end = waiting.begin(at: at(1))
-        // May rest on what was submitted after the turn began.
+        // This read may depend on messages that were submitted after the turn began, so it waits for the next turn.
         #expect(waiting.add([4], interval: .zero, at: at(2)) == nil)
         let taken = waiting.take(upTo: end, at: at(2))
         #expect(taken.queries == [1, 2, 3] && !taken.isMore && taken.next == .zero)

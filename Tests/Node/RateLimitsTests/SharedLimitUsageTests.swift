@@ -46,7 +46,7 @@ import WakuCrypto
         return limits
     }
 
-    @Test func whatOneNodeAdmitsCountsAtTheOthers() {
+    @Test func messagesAdmittedByOneNodeCountAtTheOthers() {
         let nodes = Nodes(3, limits { $0.requestsBySender = RateLimit(3, per: .hour, burst: 3) })
         let gates = nodes.gates
         #expect(gates.map { admits($0, request: sender) } == [true, true, true])
@@ -92,7 +92,7 @@ import WakuCrypto
         #expect(told.allSatisfy { !$0.contains(sender.hex) && !$0.contains(hexString(hash)) })
     }
 
-    @Test func ratesThatAreDividedAreNotTold() {
+    @Test func dividedRatesAreNotPublished() {
         let nodes = Nodes(2, limits { $0.requestsBySender = RateLimit(60, per: .hour, burst: 1) })
         #expect(nodes.gates.map { admits($0, request: sender) } == [true, true])
         #expect(nodes.told.withLock(\.count) == 0)
@@ -115,7 +115,7 @@ import WakuCrypto
         #expect(!admits(fresh.gates[0], request: sender))
     }
 
-    @Test func whatWasTakenStaysWhenNodesComeAndGo() {
+    @Test func usageIsKeptWhenNodesComeAndGo() {
         let nodes = Nodes(
             3,
             limits { limits in
@@ -133,7 +133,7 @@ import WakuCrypto
         #expect(admits(gate, request: sender))
     }
 
-    @Test func aNodeAloneTellsNothing() {
+    @Test func aSingleNodePublishesNothing() {
         let nodes = Nodes(1, limits { $0.requests = RateLimit(1, per: .day) })
         #expect([sender, other].map { admits(nodes.gates[0], request: $0) } == [true, false])
         #expect(nodes.told.withLock(\.count) == 0)
@@ -149,7 +149,7 @@ import WakuCrypto
         #expect(SharedLimitUsage(name: take.name, cost: 0) == nil && SharedLimitUsage(name: take.name, cost: -1) == nil)
     }
 
-    @Test func whatOthersTookIsNeverMoreThanTheBucketHolds() {
+    @Test func usageOfOthersNeverExceedsTheBucket() {
         var limiter = RateLimiter<Int>(RateLimit(2, per: .hour, burst: 2))
         limiter.note(1, cost: .max, at: start)
         limiter.note(1, cost: 5, at: start)

@@ -120,8 +120,8 @@ struct ClientProcessTests {
         #expect(await daemon.stop().status == 0)
     }
 
-    /// Killed while it runs, and while what it registered has no answer: the next start goes on.
-    @Test func killedClientGoesOn() async throws {
+    /// Killed while it runs, and while its registration is unanswered: the next start continues.
+    @Test func killedClientContinues() async throws {
         let hubKey = try KeyFile(in: node.folder, "hub.key")
         let hub = try await Daemon.start(["--identity", hubKey.path, "--data", node.folder.path + "/hub"])
         let relay = hub.relayURL
@@ -182,8 +182,8 @@ struct ClientProcessTests {
         #expect(node.leaks.isEmpty)
     }
 
-    /// Killed while what it registered has no answer: the next start goes on.
-    @Test func killedClientOfVersion01GoesOn() async throws {
+    /// Killed while its registration is unanswered: the next start continues.
+    @Test func killedClientOfVersion01Continues() async throws {
         let hubKey = try KeyFile(in: node.folder, "hub.key")
         let hub = try await Daemon.start(["--identity", hubKey.path, "--data", node.folder.path + "/hub"])
         let relay = hub.relayURL
@@ -207,7 +207,7 @@ struct ClientProcessTests {
         #expect(node.leaks.isEmpty)
     }
 
-    /// Nobody has a store here: Alice runs, and hears Bob advertise.
+    /// There is no store: Alice runs, and receives Bob's advertisement.
     @Test func clientsMeetOverLibP2P() async throws {
         let daemon = try await node.start()
         let address = try await daemon.multiaddr()
@@ -217,7 +217,7 @@ struct ClientProcessTests {
         #expect(try await client(address, "discover", "alice", bob, "--timeout", "2s").status == 69)
         let alice = try runClient(address, "alice")
         _ = try await alice.waitFor("started")
-        // Gossip keeps nothing for those who are not in a mesh yet: what Bob advertises at each start is heard at last.
+        // Gossip keeps no messages for peers outside of a mesh, but Bob advertises at each start, so Alice receives one in the end.
         try await eventually {
             let registered = try await register(address)
             #expect(registered.status == 0, "\(registered.errors)")

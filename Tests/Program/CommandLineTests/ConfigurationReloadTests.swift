@@ -45,7 +45,7 @@ struct ConfigurationReloadTests {
         #expect(await daemon.stop().status == 0)
     }
 
-    /// What the daemon posts to gorush is changed by a reload, also when another change needs a restart.
+    /// A reload changes the notifications that are posted to gorush, also when another change needs a restart.
     @Test func sighupAppliesNotifications() async throws {
         let gorush = try RawHTTPServer { _ in .status(200, body: #"{"success":"ok","counts":1,"logs":[]}"#) }
         defer { gorush.stop() }

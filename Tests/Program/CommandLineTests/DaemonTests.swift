@@ -121,7 +121,7 @@ struct DaemonTests {
         let lines = log.split(separator: "\n")
         #expect(lines.count >= 3)
         for line in lines { #expect(line.prefixMatch(of: Self.time) != nil, "\(line)") }
-        // What listens beside the node says so when it does, before it or after it.
+        // Each server beside the node logs that it listens, before or after the node.
         let started = try #require(lines.first { $0.contains(" info node started ") }, "\(log)")
         #expect(started.contains(" info node started http=127.0.0.1:"))
         #expect(started.contains(" key=\(key.key.publicKey.hex) "))

@@ -54,7 +54,7 @@ struct DiskFaultTests {
 
     @Test("A log that can't be written does not stop the daemon", arguments: ["2>/dev/full", "2>&-", "2>&1 | true"])
     func fullLog(redirection: String) async throws {
-        // A pipe's reader is gone before the first line comes.
+        // The pipe's reader has exited before the first line is written.
         let shell =
             redirection.hasSuffix("true")
             ? #"mkfifo "$PWD/log"; (true <"$PWD/log") & exec "$0" "$@" 2>"$PWD/log""# : #"exec "$0" "$@" \#(redirection)"#
@@ -140,7 +140,7 @@ struct DiskFaultTests {
         return process.terminationStatus == 0
     }
 
-    /// Not as root, whom no mode keeps off.
+    /// Not as root, which ignores file modes.
     @Test("A read-only database is refused at the start", .enabled(if: geteuid() != 0, "root may write anything"))
     func readOnly() async throws {
         #expect(await (try Daemon.start(standard)).stop().status == 0)

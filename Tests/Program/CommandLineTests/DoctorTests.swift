@@ -53,7 +53,7 @@ struct DoctorTests {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
         #expect(try await node.register(daemon).status == 0)
-        // The stand-in has Firebase switched off, and the loopback relay is told apart from a network: both are warnings.
+        // The stand-in has Firebase switched off, and the loopback relay is not a network: both are warnings.
         let well = try await doctor("--identity", node.server.path, "--json")
         #expect(well.status == 1, "\(well.output)")
         let found = try verdicts(well)
@@ -109,7 +109,7 @@ struct DoctorTests {
         #expect(try asked.json([Finding].self).contains { $0.check == "relay" && $0.text.hasPrefix(waku.relayURL) }, "\(asked.output)")
         #expect(!asked.output.contains("hidden"))
 
-        // Another relay, another server, other credentials, another key file: what is given counts.
+        // Another relay, gorush, credentials or key file on the command line takes precedence.
         let closed = "http://127.0.0.1:\(try freePort())"
         #expect(try verdicts(try await node.recorded(["doctor", "--data", node.data, "--json", "--gorush", closed]))["gorush"] == "fail")
         #expect(try verdicts(try await node.recorded(["doctor", "--data", node.data, "--json", "--relay", closed]))["relay"] == "fail")

@@ -42,7 +42,7 @@ struct ExampleProgramTests {
         try await eventually { bot.errors.contains("registered with \(node.server.key.publicKey), version 1") }
         #expect(posts(to: OperatedNode.deviceToken) == 1)
 
-        // Started again, it is the same bot, and greets nobody twice.
+        // After a restart it is the same bot, and greets no one twice.
         bot = try start("bot", address, node.server.publicKey, folder, node.bob.publicKey)
         let line = /the bot is (04[0-9a-f]{128})/
         try await eventually { bot.errors.contains(line) }

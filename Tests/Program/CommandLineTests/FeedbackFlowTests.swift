@@ -29,7 +29,7 @@ struct FeedbackFlowTests {
         try write(Self.secret + "\n", to: folder.path + "/secret")
     }
 
-    /// Answers as gorush does, and remembers the ids of what it was posted.
+    /// Answers as gorush does, and remembers the ids of the posted notifications.
     private final class ScriptedGorush: Sendable {
         private struct State {
             var status = 200
@@ -44,7 +44,7 @@ struct FeedbackFlowTests {
             server = try RawHTTPServer { [shared] in shared.reply(to: $0) }
         }
 
-        /// What the server's threads and the test both see.
+        /// State shared by the server's threads and the test.
         private final class Shared: Sendable {
             let state = Mutex(State())
 

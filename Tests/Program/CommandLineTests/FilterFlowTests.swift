@@ -25,7 +25,7 @@ struct FilterFlowTests {
                 "--apn-topic", "im.status.ethereum", "--installation", "bobs-phone",
             ])
         #expect(registered.status == 0, "\(registered.errors)")
-        // The registrant's topics are asked for once there is one.
+        // The registrant's topics are subscribed once it has registered.
         try await eventually {
             let queried = try await node.recorded(["client", "query"] + common + ["--registrant", node.bob.publicKey])
             return queried.rows.last == ["bobs-phone", "1", "yes"]
@@ -37,7 +37,7 @@ struct FilterFlowTests {
         }
         #expect(node.gorush.requests.count { $0.head.hasPrefix("POST") } == 1)
         #expect(filterNode.pushedCount > 0 && filterNode.lightpushCount > 0)
-        // It gossips with nobody: the clients that did are gone.
+        // It gossips with no peer: the clients that did have exited.
         try await eventually { filterNode.gossipPeerCount == 0 }
         #expect(try await node.admin("peers").rows.last?.prefix(3) == [filterNode.peerID, "us", "filter"])
         let doctor = try await run(

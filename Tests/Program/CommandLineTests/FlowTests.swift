@@ -167,7 +167,7 @@ struct FlowTests {
         #expect(try await admin("outbox", "list", "--json").output == "[\n\n]\n")
     }
 
-    /// Neither as they are, nor as bytes are shown.
+    /// Neither as text, nor in the forms in which bytes are printed.
     private func expectNoSecrets(among count: Int) {
         #expect(printed.all.count >= count)
         let tokens = [Self.deviceToken, Self.accessToken].flatMap { token in

@@ -31,7 +31,7 @@ struct HostileClientsTests {
 
     // MARK: Texts
 
-    /// Escape sequences, line breaks, forged log lines, letters that turn the direction of a line: in everything that a client names.
+    /// Escape sequences, line breaks, forged log lines, characters that change the text direction: in every text that a client chooses.
     private static let hostileTexts = [
         "\u{1b}[2J\u{1b}]0;owned\u{7}", "x\r\n2030-01-01T00:00:00Z error forged", "\u{202e}desrever\u{2066}", "\u{9b}31m\u{2028}\u{feff}",
         "a\u{301}\u{200b}", String(repeating: "x", count: 128), "<script>alert(1)</script>", "'; DROP TABLE registration; --",
@@ -83,7 +83,7 @@ struct HostileClientsTests {
         for part in ["owned", "forged", "desrever"] { #expect(!ended.errors.contains(part)) }
     }
 
-    /// Nothing that moves a cursor or turns a line.
+    /// No characters that move a cursor or change the text direction.
     private static func isPlain(_ text: String) -> Bool {
         text.unicodeScalars.allSatisfy { scalar in
             switch scalar.properties.generalCategory {
@@ -143,7 +143,7 @@ struct HostileClientsTests {
             }
         }
         try await eventually { try await metric(daemon, "waku_push_answers_published_total") >= 21 }
-        // One more, of somebody else, comes after all that the answers could have caused.
+        // Another message, of another client, arrives after everything that the answers could have caused.
         #expect(try await node.query(daemon).rows.last == ["bobs-phone", "1", "yes"])
         #expect(try await metric(daemon, "waku_push_answers_published_total") == 22)
         #expect(await daemon.stop().status == 0)
@@ -151,7 +151,7 @@ struct HostileClientsTests {
 
     // MARK: Replay
 
-    /// Everybody on the shard can publish recorded messages again with arbitrary timestamps, which are not signed.
+    /// Anyone on the shard can publish recorded messages again with arbitrary timestamps, which are not signed.
     @Test func replaysChangeNothing() async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
@@ -171,7 +171,7 @@ struct HostileClientsTests {
             }
         }
         try await eventually { try await metric(daemon, "waku_push_messages_received_total") >= before + times.count * recorded.count / 2 }
-        // What comes after them is handled after them.
+        // Later messages are handled after them.
         #expect(try await node.query(daemon).rows.last == ["bobs-phone", "2", "yes"])
         #expect(try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", "02").status == 0)
         #expect(node.gorush.requests.count { $0.head.hasPrefix("POST") } == posts + 1)

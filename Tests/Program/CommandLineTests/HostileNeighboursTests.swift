@@ -49,7 +49,7 @@ struct HostileNeighboursTests {
 
     // MARK: The relay's REST API
 
-    /// Answers of the longest length that is read, which a decoder would make many times as much memory of.
+    /// Answers of the maximum length, which take many times as much memory when decoded.
     enum LargeAnswer: CaseIterable {
         case emptyObjects, hashes, numbers, nesting, cursor
 
@@ -112,8 +112,8 @@ struct HostileNeighboursTests {
         return lines.compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0) { $0 + Int($1) }
     }
 
-    /// What it says of itself is shown as plain text, wherever it is shown: no escape sequences (U+009B begins some), no letters that turn the
-    /// direction of a line, no markup.
+    /// Its texts are shown as plain text everywhere: no escape sequences (U+009B begins some), no characters that change the text direction,
+    /// no markup.
     @Test func textFromTheRelayIsShownAsPlainText() async throws {
         defer { node.gorush.stop() }
         let words = "\u{9b}31mred\u{202e}evil<script>alert(1)</script>\u{1b}[2J\u{2028}forged line\r\nforged line"
@@ -133,7 +133,7 @@ struct HostileNeighboursTests {
         #expect(!daemon.process.errors.contains("forged line"))
     }
 
-    /// Neither of the relay nor of gorush, whose credentials would go along.
+    /// Neither those of the relay nor those of gorush: its credentials would be sent along.
     @Test(arguments: [301, 302, 307, 308])
     func redirectsAreNotFollowed(status: Int) async throws {
         defer { node.gorush.stop() }
@@ -241,7 +241,7 @@ struct HostileNeighboursTests {
             "--identity", node.server.path, "--data", node.data, "--gorush", gorush.url, "--log-level", "info",
         ])
         #expect(try await node.register(daemon).status == 0)
-        // Another's device, notified before: its failure is not this post's to tell.
+        // A device of another registrant that was notified before: this reply must not report its failure.
         #expect(
             try await node.client(
                 daemon, "register", "--identity", node.alice.path, "--device-token", "a11ce", "--apn-topic", "im.status.ethereum",
@@ -309,7 +309,7 @@ struct HostileNeighboursTests {
 
     // MARK: A local user without rights
 
-    /// Even with an umask of none, and in a folder that others may look into.
+    /// Even with the umask 0, and in a folder that others may list.
     @Test func otherUsersCannotReadTheDataFolder() async throws {
         defer { node.gorush.stop() }
         try FileManager.default.createDirectory(atPath: node.data, withIntermediateDirectories: false)

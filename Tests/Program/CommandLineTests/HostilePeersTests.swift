@@ -14,7 +14,7 @@ import WakuCrypto
 @Suite("Hostile libp2p peers", .timeLimit(.minutes(5)))
 struct HostilePeersTests {
     /// Beyond what it has without them: the limits of `HostConfiguration` and of gossip allow for some tens of MiB. The address sanitizer keeps
-    /// 256 MiB of what was freed, with more around each allocation.
+    /// 256 MiB of freed memory, and adds more around each allocation.
     private static let room = (ProcessInfo.processInfo.environment["TEST_TIMEOUT_FACTOR"] == nil ? 160 : 1024) << 20
 
     @Test func othersAreServedAndMemoryIsBounded() async throws {
@@ -36,7 +36,7 @@ struct HostilePeersTests {
                         // Each from a /24 of its own: the limit for one must not be what saves the others.
                         attack.run(port, from: UInt8(2 + number), server: server.peerID)
                         progress.note("\(attack)")
-                        // The machine is not what is to be overwhelmed.
+                        // Not to overload the machine.
                         Thread.sleep(forTimeInterval: 0.1)
                     }
                 }
@@ -51,7 +51,7 @@ struct HostilePeersTests {
             }
             defer { progress.end() }
             let kindCount = RawAttack.allCases.count + GossipAttack.Kind.allCases.count
-            // In the long form each twice: what the first attempt left behind is there when the second comes.
+            // In the long form each runs twice: the second attempt meets the remains of the first.
             let attempts = LongTests.areEnabled ? 2 : 1
             try await eventually { progress.count(atLeast: attempts) == kindCount }
             try await wholeJob(node, address)
@@ -60,7 +60,7 @@ struct HostilePeersTests {
         #expect(daemon.process.isRunning)
         let highest = try #require(Self.residentBytes(daemon.process.processID, "VmHWM"))
         #expect(highest - before < Self.room, "\(before >> 20) MiB before, \(highest >> 20) MiB at most")
-        // Who was served before is served after, by the same process.
+        // The client that was served before is served after, by the same process.
         #expect(try await node.query(daemon).rows.last == ["bobs-phone", "1", "yes"])
         try await eventually {
             let peers = try await node.admin("peers", "--json")
@@ -109,7 +109,7 @@ struct HostilePeersTests {
 
 // MARK: Below the streams
 
-/// What is done to sockets, the handshake and the multiplexer.
+/// Attacks on sockets, the handshake and the multiplexer.
 private enum RawAttack: CaseIterable {
     case silence, noise, halfAHandshake, manyStreams, windowOverrun, unreadPings, alteredFrame, halfAFrame, idlePeers, halfPushes
 
@@ -118,7 +118,7 @@ private enum RawAttack: CaseIterable {
         guard let socket = RawSocket(port: port, from: block) else { return }
         switch self {
         case .silence:
-            // As many as it takes, until they are closed for saying nothing.
+            // As many as are accepted, until they are closed because they send nothing.
             let others = (0..<30).compactMap { _ in RawSocket(port: port, from: block) }
             socket.waitUntilClosed(seconds: 2)
             withExtendedLifetime(others) {}
@@ -142,7 +142,7 @@ private enum RawAttack: CaseIterable {
     private func secured(_ peer: inout RawPeer) {
         switch self {
         case .manyStreams:
-            // As in a million, which one of the first thousands ends.
+            // As with a million: one of the first thousands ends the connection.
             for start in stride(from: 0, to: 1_000_000, by: 1_000) {
                 guard peer.send((start..<start + 1_000).flatMap { Self.frame(1, 1, UInt32(2 * $0 + 1), 0) }) else { return }
             }
@@ -216,7 +216,7 @@ private final class RawSocket {
         return true
     }
 
-    /// nil when the other side closed, or says nothing.
+    /// nil when the other side closed, or sends nothing.
     func receive() -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: 1 << 16)
         let count = bytes.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }
@@ -229,7 +229,7 @@ private final class RawSocket {
     }
 }
 
-/// The dialling end of a secured connection, which says what it wants.
+/// The dialing end of a secured connection, which can send any bytes.
 private struct RawPeer {
     let socket: RawSocket
     private var transport: NoiseTransport
@@ -268,7 +268,7 @@ private struct RawPeer {
 
 // MARK: In gossip
 
-/// What is done to gossip and to the requests of Waku, by nodes that are well in all else.
+/// Attacks on gossip and on Waku requests, by peers that behave well otherwise.
 private struct GossipAttack: Sendable {
     enum Kind: CaseIterable {
         case hugeFrame, partOfAFrame, nonsense, invalidMessages, announcements, wishes, grafts, subscriptions, junkOnTheTopic
@@ -285,7 +285,7 @@ private struct GossipAttack: Sendable {
         host.serve(WakuProtocol.metadata) { stream in
             try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
         }
-        // So that what the daemon says is taken, and thrown away.
+        // Reads the daemon's output, and discards it.
         host.serve(WakuProtocol.relay) { stream in while try await stream.read() != nil {} }
         do {
             let peer = try await host.connect(to: server).peer
@@ -293,7 +293,7 @@ private struct GossipAttack: Sendable {
             for number in 0..<50 { try await stream.write(ByteBuffer(bytes: Self.frame(kind, number))) }
             stream.close()
         } catch {
-            // Sent away, as it should be.
+            // Disconnected, as expected.
         }
         await host.close()
     }

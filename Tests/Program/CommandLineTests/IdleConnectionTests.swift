@@ -47,7 +47,7 @@ struct IdleConnectionTests {
 
     /// Idle connections to each listener, more than there are descriptors for: health is answered, notifications are posted, no core is
     /// burnt, and descriptors are left.
-    @Test func deliveriesGoOn() async throws {
+    @Test func deliveriesContinue() async throws {
         defer { node.gorush.stop() }
         let daemon = try await start(shell: "ulimit -n \(Self.descriptorLimit); exec \"$0\" \"$@\"")
         #expect(try await node.register(daemon).status == 0)
@@ -66,7 +66,7 @@ struct IdleConnectionTests {
         #expect(try await node.admin("status").status == 0)
         #expect(try openFileCount(of: daemon.process) < Self.descriptorLimit * 7 / 8)
 
-        // The slowest are closed by and by: the first heads within 10 s, bodies within 30 s.
+        // The slowest are closed one after the other: first heads within 10 s, bodies within 30 s.
         try await eventually { idle.allSatisfy(\.isClosed) }
         let (wall, processor) = (wallBefore.duration(to: .now), try processorTime(of: daemon.process) - processorBefore)
         #expect(processor < wall / 3, "\(processor) of \(wall)")

@@ -36,7 +36,7 @@ struct ImportedServerTests {
 
     /// Sends what the client of a recorded flow sent first.
     ///
-    /// - Returns: What was answered then, and what is answered now.
+    /// - Returns: The recorded answer, and the present one.
     private func exchange(_ name: String, with daemon: Daemon) async throws -> (recorded: StatusGoVectors.Message, answer: [UInt8]) {
         let api = try clients.api(daemon.relayURL)
         let flow = try clients.flow(name)

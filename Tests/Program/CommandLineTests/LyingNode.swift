@@ -4,13 +4,13 @@ import TestSupport
 
 /// A Waku node's REST API with scripted responses: by default it is healthy and has no messages.
 struct LyingNode: Sendable {
-    /// From a request line such as `GET /store/v3/messages?…` to an answer; nil for that of a node that is well.
+    /// From a request line such as `GET /store/v3/messages?…` to an answer; nil for that of a healthy node.
     typealias Script = @Sendable (_ call: String) -> RawHTTPServer.Reply?
 
     let server: RawHTTPServer
     private let state: Shared
 
-    /// What the server's threads and the test both see.
+    /// State shared by the server's threads and the test.
     private final class Shared: Sendable {
         let script = Mutex<Script>({ _ in nil })
         let pollCount = Mutex(0)
@@ -31,7 +31,7 @@ struct LyingNode: Sendable {
                     count += 1
                     return count
                 }
-                // It forgets the subscription once: what came meanwhile is asked of its store.
+                // It forgets the subscription once: the messages of that time are fetched from its store.
                 return number == 3 ? .status(404) : .status(200, body: "[]")
             }
             return .status(200, body: "OK")

@@ -17,7 +17,7 @@ struct OperatedNode {
     private let printed = Printed()
     var data: String { folder.path + "/data" }
 
-    /// What the server's threads and the test both see.
+    /// State shared by the server's threads and the test.
     private final class SharedStatus: Sendable {
         let status = Mutex(200)
     }
@@ -84,7 +84,7 @@ struct OperatedNode {
         try await client(daemon, "query", "--registrant", bob.publicKey)
     }
 
-    /// Everything that was printed without being asked for secrets holds none: neither as it is, nor as bytes are shown.
+    /// Everything that was printed without being asked for secrets holds none, neither as text nor in the forms in which bytes are printed.
     var leaks: [String] {
         let tokens = [Self.deviceToken, Self.accessToken].flatMap { token in
             [token, hexString(Array(token.utf8)), Data(token.utf8).base64EncodedString().lowercased()]

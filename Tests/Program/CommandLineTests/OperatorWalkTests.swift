@@ -31,7 +31,7 @@ struct OperatorWalkTests {
     @Test func walk() async throws {
         defer { node.gorush.stop() }
 
-        // A client registers, and shows.
+        // A registered client is shown.
         let daemon = try await node.start()
         #expect(try await node.register(daemon).status == 0)
         #expect(try await notify(daemon).status == 0)
@@ -45,7 +45,7 @@ struct OperatorWalkTests {
         #expect(try await text(daemon, "/").contains(">available<"))
         #expect(try await text(daemon, "/metrics").contains("waku_push_gorush_breaker{endpoint=\"1\",state=\"closed\"} 1"))
 
-        // gorush breaks: everything that looks at the node says so.
+        // gorush fails: every view of the node reports it.
         node.gorushAnswers(500)
         #expect(try await notify(daemon).output.contains("INTERNAL_ERROR"))
         try await eventually { try await daemon.get("/readyz").status == 503 }
@@ -61,13 +61,13 @@ struct OperatorWalkTests {
         #expect(try await node.admin("status").status == 2)
         #expect(try await node.admin("outbox", "list").output.split(separator: "\n").count == 2)
 
-        // Mended: what waited arrives, and all is well by itself.
+        // gorush works again: waiting notifications arrive, and the node recovers by itself.
         node.gorushAnswers(200)
         try await eventually { try await daemon.get("/readyz").status == 200 }
         try await eventually { try await text(daemon, "/status.json").contains("\"waiting\":0") }
         #expect(try await doctor().status == 1)
 
-        // A back-up under load; everything is lost; what was backed up is there again.
+        // A backup under load, the loss of all data, and a restore.
         let load = Task {
             var count = 0
             while !Task.isCancelled, count < 1000 {

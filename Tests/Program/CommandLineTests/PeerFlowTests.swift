@@ -40,7 +40,7 @@ struct PeerFlowTests {
         let daemon = try await node.start()
         let address = try await daemon.multiaddr()
         try await wholeJob(by: address)
-        // What one does by gossip another sees by REST.
+        // A registration over gossip is visible over REST.
         #expect(try await node.query(daemon).rows.last == ["bobs-phone", "1", "yes"])
         #expect(await daemon.stop().status == 0)
     }
@@ -126,7 +126,7 @@ struct PeerFlowTests {
         try await wholeJob(by: address)
         #expect(await first.stop().status == 0)
 
-        // What is sent while the node is away it finds in the other's store.
+        // Messages that are sent while the node is stopped are found in the other node's store.
         let relay = address
         async let registered = client(
             relay, "register", "--identity", node.bob.path, "--device-token", "70ce", "--access-token", OperatedNode.accessToken,

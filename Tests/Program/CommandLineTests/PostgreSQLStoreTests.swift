@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// Daemons that keep what they have in PostgreSQL.
+/// Daemons with a PostgreSQL store.
 @Suite(.timeLimit(.minutes(5)))
 struct PostgreSQLStoreTests {
     private let folder: TemporaryFolder
@@ -32,7 +32,7 @@ struct PostgreSQLStoreTests {
                 try KeyFile(in: folder, "client-\(registrant).key").path, "--device-token", "device-\(registrant)", "--apn-topic",
                 "im.status.ethereum")
             #expect(registered.status == 0, "\(registered.errors)")
-            // The daemon says where its store is.
+            // The daemon logs the address of its store.
             let doctor = try await run("doctor", "--data", folder.path + "/data", "--identity", key.path)
             let database = doctor.output.split(separator: "\n").first { $0.hasPrefix("database ") }
             #expect(database?.contains("intact, all rows decrypted, \(registrant) installations") == true, "\(doctor.output)")

@@ -78,7 +78,7 @@ enum PostedEntry {
 }
 
 extension RawHTTPServer {
-    /// What gorush got.
+    /// The notifications that gorush received.
     var posted: [String] {
         get throws { try PostedEntry.list(requests.filter { $0.head.hasPrefix("POST") }.map { Array($0.body) }) }
     }

@@ -57,7 +57,7 @@ struct ServeEnvironmentTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path + "/other"))
     }
 
-    /// What a node says of itself when it starts. Its relay may have said something before.
+    /// The log line of the start. The relay may have logged others before.
     private func startRecord(in log: String) -> StartRecord? {
         log.split(separator: "\n").lazy.compactMap { try? JSONDecoder().decode(StartRecord.self, from: Data($0.utf8)) }.first
     }

@@ -20,7 +20,7 @@ struct ServeFailureTests {
         key = try KeyFile(in: folder, "id.key")
     }
 
-    /// Runs a daemon that has all it needs, but for what `arguments` say and `environment` says.
+    /// Runs a daemon with valid options, except for those of `arguments` and `environment`.
     private func serve(_ arguments: String..., environment: [String: String] = [:]) async throws -> Ended {
         let listen = ["--http", "127.0.0.1:\(try freePort())", "--loopback-listen", "127.0.0.1:\(try freePort())"]
         let peers = arguments.contains("--listen") || arguments.contains("--relay") ? [] : ["--listen", "/ip4/127.0.0.1/tcp/0"]
@@ -85,7 +85,7 @@ struct ServeFailureTests {
         try queue.close()
     }
 
-    // MARK: Taken by others
+    // MARK: In use by others
 
     @Test func dataFolderInUse() async throws {
         let daemon = try await Daemon.start(["--identity", key.path, "--data", data])

@@ -78,7 +78,7 @@ struct SessionProcessTests {
         #expect(!process.errors.contains("loopback relay listening") && !process.errors.contains("libp2p listening"), "\(process.errors)")
     }
 
-    @Test func whatWasAnsweredSurvivesAKill() async throws {
+    @Test func answeredChangesSurviveAKill() async throws {
         let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         let daemon = try await start()
         #expect(try await subscribe(account, device).contains("\"added\":true"))

@@ -8,13 +8,13 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// A node takes over from a server of status-go that was ended by a signal, at a Waku node with a store: what the server notified is not
-/// notified again, and what came after it ended is notified.
+/// A node takes over from a server of status-go that was ended by a signal, at a Waku node with a store: requests that the server
+/// handled are not notified again, and later ones are.
 @Suite(.timeLimit(.minutes(5)))
 struct TakeOverTests {
     struct Setup: Sendable, CustomTestStringConvertible {
         let engine: StatusGoFixture.Engine
-        /// Whether the database tells when the server handled its last message.
+        /// Whether the database has the time of the last handled message.
         let hasTimes: Bool
         let inPostgreSQL: Bool
 
@@ -29,7 +29,7 @@ struct TakeOverTests {
     func neitherGapNorDoubles(_ setup: Setup) async throws {
         let (node, clients) = (try OperatedNode(), RecordedClients())
         defer { node.gorush.stop() }
-        // A store that takes messages of before.
+        // A store that accepts old messages.
         let (network, port) = (LoopbackNetwork(archiveClockTolerance: .seconds(3600)), try freePort())
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await LoopbackServer(network: network, port: Int(port)).run() }

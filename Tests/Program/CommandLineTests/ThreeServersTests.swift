@@ -82,8 +82,8 @@ struct ThreeServersTests {
 
     /// Has Bob notified of so many messages at once; each arrives.
     ///
-    /// - Parameter meanwhile: What happens while they are under way.
-    /// - Returns: The servers that did it.
+    /// - Parameter meanwhile: Runs while they are in progress.
+    /// - Returns: The servers that notified.
     private func notify(
         _ bob: PublicKey, by alice: StatusPushClient, count: Int = 4, meanwhile: () async -> Void = {}
     ) async throws -> Set<PublicKey> {
@@ -126,14 +126,14 @@ struct ThreeServersTests {
             try await withClient { alice in
                 bob.setReceiving(true)
                 alice.setSending(true)
-                // There is no store: she hears Bob advertise.
+                // There is no store: she receives Bob's advertisement.
                 try await alice.discover(bob.publicKey, timeout: .milliseconds(100))
                 var profile = DeviceProfile(platform: .apn, deviceToken: DeviceToken("bobs-token"), apnTopic: "im.status.ethereum")
                 try await register(bob, profile, version: 1)
                 try await eventually { Set(alice.devices(of: bob.publicKey).map(\.server)) == Set(servers.map(\.key)) }
                 let first = try #require(try await notify(bob.publicKey, by: alice).first)
 
-                // The server that did it dies with messages on their way: others do it.
+                // The server that notified is killed with messages in progress: others notify.
                 let index = try #require(servers.firstIndex { $0.key == first })
                 _ = try await notify(bob.publicKey, by: alice) {
                     running[index].process.send(SIGKILL)
@@ -142,7 +142,7 @@ struct ThreeServersTests {
                 #expect(try await notify(bob.publicKey, by: alice).contains(first) == false)
 
                 let back = try await servers[index].start(among: servers, gorush: gorush.url)
-                // It still has the registration, and takes the next one.
+                // It still has the registration, and accepts the next one.
                 _ = try await notify(bob.publicKey, by: alice)
                 profile.mutedChats = ["work"]
                 try await register(bob, profile, version: 2)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PushBench
 
-@Suite("Floors and what is told of them")
+@Suite("Floors and their report")
 struct FloorTests {
     @Test func floorAndLimitAreSumsOfTheirParts() {
         let floor = Floor(items: [
@@ -37,8 +37,8 @@ struct FloorTests {
         #expect(result.ratioToFloor == 0.75 && result.floorMicroseconds == 200 && result.cpuMicroseconds == 295 && result.messages == 20)
     }
 
-    /// With the figures that were found for one idle core when the project began, a registration is what was found then: 262 µs, without the
-    /// signer of the Waku payload, which is not recovered any more.
+    /// With the figures of one idle core from the beginning of the project, the floor of a registration is that of then: 262 µs, without
+    /// recovering the signer of the Waku payload, which the node no longer does.
     @Test("A registration's floor is near to what was computed by hand")
     func registration() {
         let microseconds: [Primitive: Double] = [
@@ -83,7 +83,7 @@ struct FloorTests {
         #expect(count(.upsert100, .v01Query) == 0)
     }
 
-    @Test("What is not known is null, and always there; parts are told by name")
+    @Test("Unknown figures are null but present; parts have names")
     func json() throws {
         var result = BenchResult(name: "registration new")
         result.rate = 4000.123
@@ -105,7 +105,7 @@ struct FloorTests {
         #expect(part["count"] as? Double == 2)
     }
 
-    @Test("Middles and slopes")
+    @Test("Medians and slopes")
     func numbers() {
         #expect(median([]) == 0)
         #expect(median([3]) == 3)

@@ -9,7 +9,7 @@ import WakuCrypto
 
 @testable import PushBench
 
-@Suite("How it is measured")
+@Suite("The measurements of the benchmarks")
 struct MeasuringTests {
     @Test("Answers go to the oldest question on their topic")
     func matching() {
@@ -26,7 +26,7 @@ struct MeasuringTests {
         #expect(matcher.waitingCount == 0)
     }
 
-    @Test("A post's devices are told by the numbers in their tokens")
+    @Test("The devices of a post are identified by the numbers in their tokens")
     func tokens() {
         func numbers(_ text: String) -> [Int] { GorushLog.numbers(in: Array(text.utf8)) }
         let tokens = [7, 12, 0].map { GorushLog.token($0).revealed }
@@ -36,7 +36,7 @@ struct MeasuringTests {
         #expect(numbers("bench-device-x bench-devicebench-device-4.") == [4])
     }
 
-    @Test("What runs on several threads is counted on all of them")
+    @Test("Work on several threads is counted on all of them")
     func counts() async throws {
         let total = Atomic<Int>(0)
         let run = try await CoreRun.measure(cores: 3, for: .milliseconds(5)) {
@@ -52,7 +52,7 @@ struct MeasuringTests {
         #expect(run.cores == 3)
     }
 
-    @Test("A thread that fails is no reason to wait for ever", arguments: [true, false])
+    @Test("A measurement ends when one of its threads fails", arguments: [true, false])
     func failure(isFirst: Bool) async {
         let made = Atomic<Int>(0)
         await #expect(throws: BenchError.self) {
@@ -63,7 +63,7 @@ struct MeasuringTests {
         }
     }
 
-    @Test("Each primitive does what it is to do", arguments: Primitive.allCases)
+    @Test("Each primitive can be measured", arguments: Primitive.allCases)
     func primitive(_ primitive: Primitive) async throws {
         let folder = try TemporaryFolder()
         let meter = PrimitiveMeter(folder: folder.path, slice: .milliseconds(1))
@@ -117,7 +117,7 @@ struct MeasuringTests {
         #expect(unanswered == [0, 0])
     }
 
-    @Test("If messages went unanswered, the node's counters tell where")
+    @Test("If messages went unanswered, the node's counters show where")
     func explained() {
         let counters = Counters([.messages])
         counters.add(.droppedOldRequest, 3)

@@ -37,7 +37,7 @@ struct PostgreSQLBenchTests {
     }
 
     @Test(arguments: MessageBench.Kind.allCases) func allMessagesAreAnsweredAndNoSchemaIsLeft(kind: MessageBench.Kind) async throws {
-        // What is there already is not used, and kept.
+        // Existing data is not used, and is kept.
         _ = try await query("CREATE TABLE registration (id integer); INSERT INTO registration VALUES (7)")
         let results = try await MessageBench(kind, settings: settings()).run()
         let result = try #require(results.first)

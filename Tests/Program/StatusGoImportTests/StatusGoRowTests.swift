@@ -7,7 +7,7 @@ import WakuCrypto
 
 @testable import StatusGoImport
 
-/// Which rows are imported. Each refusal is what the server's rules say of a client's registration.
+/// Which rows are imported: a row is refused where the server's rules refuse a client's registration.
 struct StatusGoRowTests {
     private let now = Timestamp(rawValue: 1_700_000_000_000_000_000)
     private let client = TestClient(of: PrivateKey.generate().publicKey)
@@ -34,7 +34,7 @@ struct StatusGoRowTests {
         var count = 0
         for row in StatusGoVectors.recorded.flows.flatMap({ $0.serverRowsAfter ?? [] }) {
             let registration = row.registrationIsNull ? nil : row.registration?.bytes
-            // The recorded server takes registrations with APNs that name no topic; this one does not, as any client is told.
+            // The recorded server accepts APNs registrations without a topic; this one refuses them, from clients too.
             if let registration, try PushNotificationRegistration(parsing: registration).apnTopic.isEmpty,
                 try PushNotificationRegistration(parsing: registration).platform == .apn
             {

@@ -127,7 +127,7 @@ struct AdminMigrateTests {
         for (table, id) in last { #expect(try #require(try target.lastIDs()[table]) >= id, "\(table)") }
         try target.close()
 
-        // Nobody goes on with the old one by mistake.
+        // The old store is refused, so that it is not used by mistake.
         let rotated = try await fixture.admin("registrations", "import", "/nonexistent", identified: true)
         #expect(rotated.status == 65)
         #expect(rotated.failure?.hasPrefix("this store was moved to PostgreSQL (database ") == true, "\(rotated.errors)")
@@ -157,7 +157,7 @@ struct AdminMigrateTests {
         #expect(try await fixture.admin("check", identified: true).status == 0)
     }
 
-    @Test func anInterruptedMoveGoesOn() async throws {
+    @Test func anInterruptedMoveContinues() async throws {
         let source = try open(.dataFolder)
         let expected = try contents(source)
         // As a move leaves it that was killed after some rows; and then the source was used once more.
@@ -182,7 +182,7 @@ struct AdminMigrateTests {
     }
 
     /// A second target that was begun earlier does not become a second store.
-    @Test func whatWasMovedElsewhereIsNotMovedAgain() async throws {
+    @Test func dataMovedElsewhereIsNotMovedAgain() async throws {
         let earlier = try await PostgreSQLServer.shared().makeDatabase()
         let (source, target) = (try open(.dataFolder), try open(.postgreSQL(try PostgreSQLAddress(earlier))))
         let unfinished = StoreTransfer(from: InterruptedStore(source, reads: .max, fails: true), to: target, named: "there")
@@ -218,8 +218,8 @@ struct AdminMigrateTests {
         try left.close()
     }
 
-    /// Between an interrupted move and its repetition the node ran: what it changed is moved too.
-    @Test func whatChangedInBetweenIsMoved() async throws {
+    /// Between an interrupted move and its repetition the node ran: its changes are moved too.
+    @Test func changesInBetweenAreMoved() async throws {
         let (source, target) = (try open(.dataFolder), try open(try postgreSQL))
         // All rows are there, but not the end.
         let unfinished = StoreTransfer(from: InterruptedStore(source, reads: .max, fails: true), to: target, named: "there")
@@ -264,7 +264,7 @@ struct AdminMigrateTests {
     }
 }
 
-/// A store that fails after a number of reads or changes, or does not tell its ids.
+/// A store that fails after a number of reads or changes, or does not return its ids.
 private final class InterruptedStore: TransferableStore {
     private let store: any TransferableStore
     private let left: Counter

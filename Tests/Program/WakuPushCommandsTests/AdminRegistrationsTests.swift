@@ -75,7 +75,7 @@ struct AdminRegistrationsTests {
     }
 
     @Test(arguments: ["show", "remove"])
-    func aPrefixOfNobody(command: String) async throws {
+    func aPrefixWithoutRegistrants(command: String) async throws {
         let last: Character = hash.last == "0" ? "1" : "0"
         let unknown = String(hash.dropLast()) + String(last)
         let refused = try await fixture.admin("registrations", command, unknown)

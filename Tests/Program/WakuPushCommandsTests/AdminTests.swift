@@ -46,7 +46,7 @@ struct AdminTests {
         #expect(dropped.status == 0 && dropped.errors.isEmpty)
     }
 
-    @Test func aTrialRemovalSaysSo() async throws {
+    @Test func aTrialRemovalIsReportedAsTrial() async throws {
         struct Row: Decodable {
             let trial: Bool?
         }

@@ -17,7 +17,7 @@ struct ArgumentsTests {
     @Test(arguments: ["", "s", "ms", "5", "0s", "-5s", "1.5s", "5 s", " 5s", "5S", "367d", "4294967296ms", "0x5s"])
     func wrongDurations(text: String) {
         #expect(DurationArgument(argument: text) == nil)
-        // Nothing of a unit is off, where that is allowed.
+        // Where off is allowed, 0s means off.
         if text != "0s" { #expect(OptionalDurationArgument(argument: text) == nil) }
         #expect(SilenceArgument(argument: text) == nil)
     }

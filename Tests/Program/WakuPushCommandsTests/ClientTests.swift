@@ -54,7 +54,7 @@ struct ClientTests {
         try await run("client", "status", "--state", state(name), "--json").json()
     }
 
-    /// What clients in state folders are known by.
+    /// The public key of the client in a state folder.
     private func key(_ name: String) async throws -> String { "0x" + (try await status(name).publicKey) }
 
     @Test func registersDiscoversNotifiesAndUnregisters() async throws {
@@ -70,7 +70,7 @@ struct ClientTests {
                 #expect(attributes[.posixPermissions] as? Int == 0o600, "\(file)")
             }
 
-            // Out of the network's store: Alice was not there when Bob advertised.
+            // From the network's store: Alice was not running when Bob advertised.
             let discovered = try await client(server, "discover", "--state", state("alice"), "0x" + bob.publicKey)
             #expect(discovered.rows.last == [bob.installation, "1", "yes", server.key.hex], "\(discovered.errors)")
             let contacts = try await status("alice").contacts
@@ -157,7 +157,7 @@ struct ClientTests {
             }
             let registered = try await again()
             #expect(registered.rows == [["SERVER", "STATE", "VERSION"], [server.key.hex, "registered", "1"]], "\(registered.errors)")
-            // The server that is gone is tried on.
+            // The stopped server is still retried.
             #expect(try await client(server, "unregister", "--state", state("bob"), "--timeout", "2s").status == 69)
             #expect(try await again().rows.map { $0.prefix(2) } == [["SERVER", "STATE"], [server.key.hex, "registered"]])
         }
@@ -178,7 +178,7 @@ struct ClientTests {
             func notify(_ name: String, _ chat: String, _ kind: String = "message") async throws -> Ended {
                 try await client(server, "notify", "--state", state(name), bob, "--chat", chat, "--kind", kind)
             }
-            // The server says success, and posts nothing, for what the registrant does not want.
+            // The registrant's filter blocks it: the server reports success, and posts nothing.
             for (chat, kind, posts) in [
                 ("spam", "message", 0), ("work", "message", 0), ("work", "mention", 1), ("other", "mention", 1), ("family", "message", 2),
             ] {
@@ -202,7 +202,7 @@ struct ClientTests {
             #expect(ended.status == 69)
             #expect(
                 ended.failure == "server \(unknown.hex) did not answer within 9s; waku-push client run goes on trying", "\(ended.errors)")
-            // The other one took it.
+            // The other server accepted it.
             #expect(ended.rows.contains([server.key.hex, "registered", "1"]))
             #expect(try await status("bob").servers.first { $0.server == unknown.hex }?.state == "pending")
         }
@@ -327,7 +327,7 @@ struct ClientTests {
             #expect(ended.failure?.hasPrefix("--\(option) is for commands without --state") == true, "\(ended.errors)")
         }
         let two = try await run("client", "register", "--device-token", "t", "--server", key, "--server", key, "--identity", "x")
-        #expect(two.status == 64 && two.failure?.hasPrefix("Without --state there is one --server") == true)
+        #expect(two.status == 64 && two.failure?.hasPrefix("Without --state, give exactly one --server") == true)
         let without = try await run("client", "register", "--state", state("x"), "--device-token", "t", "--apn-topic", "a")
         #expect(without.status == 64 && without.failure == "--server is missing: give the public key of a push server")
     }

@@ -52,7 +52,7 @@ struct ClientV01Tests {
             let bob = try await status("bob")
             #expect(bob.receiving && !bob.sending && bob.servers.map(\.state) == ["registered"])
 
-            // Out of the network's store: Alice was not there when Bob advertised.
+            // From the network's store: Alice was not running when Bob advertised.
             let found = try await client(server, "query", "--state", state("alice"), "0x" + bob.publicKey)
             #expect(found.rows.last == [bob.installation, "yes", server.key.hex], "\(found.errors)")
             for _ in 0..<2 {
@@ -84,7 +84,7 @@ struct ClientV01Tests {
             }
             let registered = try await again()
             #expect(registered.rows == [["SERVER", "STATE", "VERSION"], [server.key.hex, "registered", "1"]], "\(registered.errors)")
-            // The server that is gone is tried on.
+            // The stopped server is still retried.
             #expect(try await client(server, "unregister", "--state", state("bob"), "--timeout", "2s").status == 69)
             #expect(try await again().rows.map { $0.prefix(2) } == [["SERVER", "STATE"], [server.key.hex, "registered"]])
         }
@@ -135,7 +135,7 @@ struct ClientV01Tests {
         }
     }
 
-    /// The node listens, and drops what is of version 0.1.
+    /// The node listens, and drops messages of version 0.1.
     @Test func serverWithoutVersion01IsOneClearLine() async throws {
         try await LoopbackPushServer.run { server in
             let ended = try await register(server, "bob", "--timeout", "3s")

@@ -160,7 +160,7 @@ struct ConfigurationFailureTests {
         "gorush: https://gorush.example", "gorush: http://localhost:8088", "gorush: http://[::1]:8088",
         "{http: 0.0.0.0:9090, http-host: push.example}", "limit: {requests: off}", "limit: {requests: 20/s burst 500}",
     ])
-    func whatIsWantedHasNoWarning(text: String) async throws {
+    func intendedSettingsHaveNoWarning(text: String) async throws {
         let ended = try await check(text)
         #expect(ended.status == 0)
         #expect(lines(ended) == [])

@@ -23,7 +23,7 @@ struct GeneratedTableTests {
             }
         }
 
-        /// Those below it, with their names from the program's on.
+        /// All commands below this one, with their full names, such as `admin drain`.
         func descendants(_ names: [String] = []) -> [(name: String, command: Command)] {
             (subcommands ?? []).flatMap { command in
                 let path = names + [command.commandName]

@@ -41,7 +41,7 @@ struct HelpTests {
         for line in examples { #expect(line.hasPrefix("  "), "\(line)") }
     }
 
-    /// Each option that serve has shows its default, and where it can be set beside the command line is said once.
+    /// Each option of serve shows its default, and the help says once where else options can be set.
     @Test func defaultsAreShown() async throws {
         let help = try await run("serve", "--help").output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         for standard in ["127.0.0.1:8645", "127.0.0.1:9090", "300ms", "10m", "combined", "info", "text", "/waku/2/rs/16/32"] {

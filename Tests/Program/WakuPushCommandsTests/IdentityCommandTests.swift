@@ -103,7 +103,7 @@ struct IdentityCommandTests {
         "", "\n", "not a key\n", String(repeating: "ab", count: 31), String(repeating: "ab", count: 33), String(repeating: "xy", count: 32),
         "0x" + String(repeating: "ab", count: 31), String(repeating: "0", count: 64), String(repeating: "f", count: 64),
     ])
-    func whatIsNoKey(text: String) async throws {
+    func invalidKeyFiles(text: String) async throws {
         try write(text, to: file)
         let refused = try await run("identity", "show", "--identity", file)
         #expect(refused.status == 65)

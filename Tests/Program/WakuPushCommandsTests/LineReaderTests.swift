@@ -28,7 +28,7 @@ struct LineReaderTests {
         #expect(try lines(of: "one\n\nthree\nfour", limit: 5) == ["one", "", "three", "four"])
         #expect(try lines(of: "", limit: 5).isEmpty)
         #expect(try lines(of: "one\n", limit: 3) == ["one"])
-        // Longer than what is read at once.
+        // Longer than one read.
         let long = String(repeating: "x", count: 200_000)
         #expect(try lines(of: "a\n\(long)\nb\n\(long)", limit: 200_000) == ["a", long, "b", long])
     }
@@ -40,7 +40,7 @@ struct LineReaderTests {
         }
     }
 
-    @Test func missingFilesAreTold() throws {
+    @Test func missingFilesAreReported() throws {
         let error = #expect(throws: LineReader.Failure.self) { try LineReader(folder.path + "/missing", maximumLineByteCount: 3) }
         #expect(error?.reason == "can't be read: is it there, and may this user read it?")
     }

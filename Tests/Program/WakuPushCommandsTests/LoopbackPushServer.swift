@@ -10,7 +10,7 @@ import StatusV01Server
 import TestSupport
 import WakuCrypto
 
-/// A push server in this process, the loopback relay's REST API in front of it, and a gorush behind it that takes everything.
+/// A push server in this process, the loopback relay's REST API in front of it, and a gorush behind it that accepts everything.
 struct LoopbackPushServer: Sendable {
     let key: PublicKey
     let relayURL: String
@@ -24,7 +24,7 @@ struct LoopbackPushServer: Sendable {
     ///
     /// - Parameters:
     ///   - hasV01: Whether version 0.1 is on.
-    ///   - body: What is done meanwhile.
+    ///   - body: Runs while the server runs.
     static func run(hasV01: Bool = false, _ body: @Sendable @escaping (LoopbackPushServer) async throws -> Void) async throws {
         let folder = try TemporaryFolder()
         let gorush = try RawHTTPServer { _ in .status(200, body: #"{"success":"ok","counts":1,"logs":[]}"#) }

@@ -80,7 +80,7 @@ struct NotificationEntryTests {
         let rules = try settings("notifications:\n  - {platforms: webpush, collapse: chat}\n  - {platforms: [webpush, apn], ttl: 1h}").rules
         #expect(rules[0].platforms == [.webPush] && rules[0].style.collapse == .chat)
         #expect(rules[1].platforms == [.webPush, .apn])
-        // A rule for Web Push alone tells Apple and Google nothing.
+        // A rule for Web Push alone discloses nothing to Apple and Google.
         #expect(NotificationSettings(rules).rules(forEndpoint: "gorush").rules == [rules[1]])
     }
 

@@ -29,7 +29,7 @@ final class TextSink: Sendable {
     }
 }
 
-/// What `body` prints to standard output.
+/// The standard output of `body`.
 func printed(_ body: () throws -> Void) rethrows -> String {
     let output = TextSink()
     let invocation = Invocation(

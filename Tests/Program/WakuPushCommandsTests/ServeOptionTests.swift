@@ -27,7 +27,7 @@ struct ServeOptionTests {
         #expect(Set(shown.map(String.init)) == ServeOption.names)
     }
 
-    /// Built-in defaults, whatever the environment was when they were asked for first.
+    /// Built-in defaults, regardless of the environment at their first use.
     @Test func kinds() throws {
         #expect(try option("poll-interval").standard == "300ms")
         #expect(try option("identity").standard == nil)

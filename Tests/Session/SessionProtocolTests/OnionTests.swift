@@ -86,7 +86,7 @@ import WakuCrypto
         }
     }
 
-    @Test func whatDoesNotOpenIsUndecryptable() throws {
+    @Test func requestsThatDoNotOpenAreUndecryptable() throws {
         let client = try OnionClient(key, .xChaCha20, sodium)
         let hex = hexString(client.publicKey)
         let trailer = "{\"ephemeral_key\":\"\(hex)\",\"enc_type\":\"xchacha20\"}"

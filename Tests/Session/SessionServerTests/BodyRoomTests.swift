@@ -11,7 +11,7 @@ import Testing
 @testable import SessionServer
 
 @Suite("Session: room for large bodies") struct BodyRoomTests {
-    private static func network(_ number: Int) -> ClientNetwork { ClientNetwork(IPAddress("10.0.\(number).1")) }
+    private static func network(_ number: Int) -> SenderNetwork { SenderNetwork(IPAddress("10.0.\(number).1")) }
 
     @Test func aNetworkAloneHasHalfAndAFurtherOneStillFindsRoom() {
         var room = BodyRoom<Int>(byteCount: 1000)
@@ -75,7 +75,7 @@ import Testing
     @Test(arguments: 1...5) func heldBodiesFitAndAllWaitingOnesAreHeldInTheEnd(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         var room = BodyRoom<Int>(byteCount: 10_000)
-        var bodies: [(network: ClientNetwork, byteCount: Int)] = []
+        var bodies: [(network: SenderNetwork, byteCount: Int)] = []
         var (held, answered): (Set<Int>, Set<Int>) = ([], [])
         func release(_ number: Int) {
             held.remove(number)

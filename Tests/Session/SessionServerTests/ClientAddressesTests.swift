@@ -10,11 +10,11 @@ import Core
 @Suite("Session: the addresses of clients") struct ClientAddressesTests {
     private let clients = ClientAddresses(proxies: ["10.0.0.0/8", "2001:db8:ffff::/48"].compactMap { AddressRange($0) })
 
-    private func network(_ peer: String, _ forwardedFor: String...) -> ClientNetwork {
+    private func network(_ peer: String, _ forwardedFor: String...) -> SenderNetwork {
         clients.network(peer: IPAddress(peer), forwardedFor: forwardedFor)
     }
 
-    private func network(of address: String) -> ClientNetwork { ClientNetwork(IPAddress(address)) }
+    private func network(of address: String) -> SenderNetwork { SenderNetwork(IPAddress(address)) }
 
     @Test(arguments: [
         ("192.0.2.7", "192.0.2.7"), ("192.0.2.7:4711", "192.0.2.7"), ("2001:db8::7", "2001:db8::7"), ("[2001:db8::7]:80", "2001:db8::7"),

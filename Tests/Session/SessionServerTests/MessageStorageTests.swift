@@ -216,7 +216,7 @@ struct MessageStorageTests {
         #expect(after[0].carriesData == before[0].carriesData && after[0].namespace == before[0].namespace)
     }
 
-    @Test func whatIsPostedIsSealedOnceAndOpensWithTheDevicesKey() async throws {
+    @Test func contentIsSealedOnceAndOpensWithTheDevicesKey() async throws {
         let device = SessionDevice(.apns)
         try await fixture.subscribe(account, device)
         let report = message(for: account, data: Array("hello".utf8))

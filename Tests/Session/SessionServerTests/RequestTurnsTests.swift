@@ -12,18 +12,18 @@ import WakuCrypto
     private let attackers = (0..<200).map { _ in Connection() }
     private let honest = Connection()
 
-    private func client(_ address: String, _ connection: Connection) throws -> HTTPClient {
-        HTTPClient(network: ClientNetwork(IPAddress(address)), connection: ObjectIdentifier(connection))
+    private func client(_ address: String, _ connection: Connection) throws -> RequestSender {
+        RequestSender(network: SenderNetwork(IPAddress(address)), connection: ObjectIdentifier(connection))
     }
 
     @Test func networksAreTheBlocksOfOneCustomer() throws {
-        func network(_ address: String) -> ClientNetwork { ClientNetwork(IPAddress(address)) }
+        func network(_ address: String) -> SenderNetwork { SenderNetwork(IPAddress(address)) }
         #expect(network("192.0.2.1") == network("192.0.2.200"))
         #expect(network("192.0.2.1") != network("192.0.3.1"))
         #expect(network("::ffff:192.0.2.9") == network("192.0.2.1"))
         #expect(network("2001:db8:1:2::1") == network("2001:db8:1:2:ffff::"))
         #expect(network("2001:db8:1:2::1") != network("2001:db8:1:3::1"))
-        #expect(ClientNetwork(nil).block == nil)
+        #expect(SenderNetwork(nil).block == nil)
     }
 
     /// 200 connections with large arrays wait. A small request of another network waits for one of them, one of the same network for a turn of each.

@@ -42,7 +42,7 @@ struct SessionContentTests {
         #expect(try posted(service) == expected)
     }
 
-    /// The app needs all members: the profile replaces only the id. What is left differs by the encrypted content and its length.
+    /// The app needs all members: the profile replaces only the id. The rest differs by the encrypted content and its length.
     @Test(arguments: PushService.ofGorush) func theProfilePrivateReplacesOnlyTheID(service: PushService) throws {
         func body(_ profile: PayloadProfile, sealed: [UInt8]) throws -> String {
             let content = SessionContent(
@@ -153,7 +153,7 @@ struct SessionChecksTests {
         #expect(verdicts { ($0.reachableSwarms, $0.subscriptions, $0.monitoredSubscriptions) = (4, 7, 7) }["session swarms"] == .ok)
     }
 
-    @Test func problemsAreTold() {
+    @Test func problemsAreReported() {
         #expect(verdicts { ($0.connectedServers, $0.subscriptions) = (0, 1) }["session"] == .fail)
         #expect(verdicts { $0.connectedServers = 0 }["session"] == .warn)
         #expect(verdicts { ($0.reachableSwarms, $0.subscriptions) = (4, 1) }["session swarms"] == .warn)

@@ -526,7 +526,7 @@ struct SessionHTTPTests {
         }
     }
 
-    @Test func whatCannotBeDecryptedIs400AndWhatIsTooLarge413() async throws {
+    @Test func undecryptableRequestsGet400AndTooLargeOnes413() async throws {
         try await fixture.withNode { node async throws in
             let response = try await node.post("/oxen/v4/lsrpc", Array("nonsense".utf8))
             #expect(response.status == 400)

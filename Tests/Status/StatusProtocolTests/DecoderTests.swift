@@ -56,7 +56,7 @@ import WakuCrypto
     ]
 
     @Test(arguments: decoders)
-    func whatWasRecordedIsEncodedToTheSameBytes(_ decoder: Decoder) {
+    func recordedMessagesAreEncodedToTheSameBytes(_ decoder: Decoder) {
         #expect(!decoder.samples.isEmpty)
         for sample in decoder.samples { #expect(decoder.recode(sample) == sample) }
     }

@@ -16,7 +16,7 @@ import WakuCrypto
             key: Self.client.key, registration: Self.client.registration(version: 3, change), storedAt: Timestamp(rawValue: 1))
     }
 
-    @Test func aRowTellsWhatSendersNeed() throws {
+    @Test func aRowHasTheFieldsThatSendersNeed() throws {
         let stored = stored()
         let answer = try #require(rules.answer([stored], messageID: [1, 2]))
         let row = PushNotificationQueryInfo(
@@ -60,7 +60,7 @@ import WakuCrypto
         #expect(rules.registrants(in: query) == [hashes[2], hashes[0], hashes[1]])
     }
 
-    @Test func keysOfAnotherLengthNameNobody() throws {
+    @Test func keysOfAnotherLengthMatchNoRegistrant() throws {
         let hash = KeyHash(of: PrivateKey.generate().publicKey)
         // 63, 65 and 0 bytes, and a valid hash.
         let fields = [Array(hash.bytes.dropLast()), hash.bytes + [0], [], hash.bytes].map { [0x0a, UInt8($0.count)] + $0 }

@@ -89,7 +89,7 @@ struct RecentClientsTests {
                 == nil)
     }
 
-    @Test("The shared key is that of the client, and of those only whose registration was decrypted")
+    @Test("The shared key is the client's, and is kept only after its registration was decrypted")
     func sharedKeys() throws {
         let plain = client.registration().encoded()
         #expect(try isStored(client.registration()))
@@ -100,7 +100,7 @@ struct RecentClientsTests {
         let forged = MetadataEnvelope.encode(.registration, payload: client.sealed(plain), signedBy: stranger).bytes
         #expect(rules.claim(in: try MetadataEnvelope(parsing: forged, wakuSigner: stranger.publicKey)) == nil)
         #expect(clients.client(stranger.publicKey) == nil)
-        // What is noted is used: with a wrong key nothing opens.
+        // The noted key is used: with a wrong one nothing opens.
         clients.note(RecentClients.Client(key: .random(), grant: nil), of: client.identity.publicKey)
         #expect(try claim(client.registration(), of: client, by: rules) == nil)
     }

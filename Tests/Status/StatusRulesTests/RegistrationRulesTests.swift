@@ -48,7 +48,7 @@ import WakuCrypto
         .registered(StoredRegistration(key: Self.client.key, registration: registration, storedAt: Timestamp(rawValue: 1)))
     }
 
-    @Test func whatCannotBeUnsealedIsDiscarded() throws {
+    @Test func registrationsThatCannotBeUnsealedAreDiscarded() throws {
         let sealed = Self.client.sealed(Self.client.registration().encoded())
         #expect(try claim(sealed: sealed) != nil)
         #expect(try claim(sealed: sealed, by: .generate()) == nil)
@@ -82,7 +82,7 @@ import WakuCrypto
         #expect(try refusal(of: key, by: []) == (isChanging ? .internalError : .unsupportedTokenType))
     }
 
-    @Test func theRequestIDIsTheHashOfWhatWasSealed() throws {
+    @Test func theRequestIDIsTheHashOfTheSealedBytes() throws {
         for plain in [Self.client.registration().encoded(), [0xFF]] {
             let sealed = Self.client.sealed(plain)
             let claim = try #require(try claim(sealed: sealed))
@@ -93,7 +93,7 @@ import WakuCrypto
 
     /// Invalid protobuf, a string that is not UTF-8, an empty plaintext.
     @Test(arguments: ["ff", "12028080", ""])
-    func whatCannotBeParsedIsMalformed(_ digits: String) throws {
+    func registrationsThatCannotBeParsedAreMalformed(_ digits: String) throws {
         #expect(try decision(on: hex(digits)) == .refuse(.malformedMessage))
         #expect(try #require(try claim(sealed: Self.client.sealed(hex(digits)))).key == nil)
     }

@@ -113,7 +113,7 @@ import WakuCrypto
         }
     }
 
-    @Test func aRepetitionOfWhatWasUnregisteredIsAMismatch() throws {
+    @Test func aRepeatedRegistrationAfterUnregisteringIsAMismatch() throws {
         let registration = Self.client.registration(version: 7)
         #expect(try error(registration, stored: .tombstone(version: 7), isIdempotent: true) == .versionMismatch)
         #expect(try error(Self.client.unregistration(version: 7), stored: registered(registration), isIdempotent: true) == .versionMismatch)

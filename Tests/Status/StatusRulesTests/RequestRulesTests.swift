@@ -31,7 +31,7 @@ import WakuCrypto
         #expect(outcomes([]) == [])
     }
 
-    @Test func typeZeroFailsWhateverElseIsWrong() {
+    @Test func typeZeroFailsBeforeAnyOtherCheck() {
         #expect(outcomes([Self.client.notification(.unknown)]) == [.report(.unknown)])
         let entry = Self.client.notification(.unknown) { $0.publicKey = [] }
         #expect(outcomes([entry]) == [.report(.unknown)])
@@ -67,7 +67,7 @@ import WakuCrypto
         #expect(outcomes([muted]) == [.report(nil)])
     }
 
-    @Test func whatWasAcceptedBeforeSucceedsAndIsNotSentAgain() {
+    @Test func acceptedDeliveriesSucceedAndAreNotSentAgain() {
         #expect(outcomes([good], delivery: .accepted) == [.report(nil)])
         #expect(outcomes([good], delivery: .waiting) == [.await(Self.id)])
         // A wrong token is still reported.
@@ -100,7 +100,7 @@ import WakuCrypto
         #expect(Set(deliveries).count == 2)
     }
 
-    @Test func whatIsTooLargeForApplesAndGooglesServersIsAnInternalErrorAndHoldsUpNobody() {
+    @Test func contentTooLargeForAppleAndGoogleIsAnInternalErrorAndDelaysNoOthers() {
         var large = good
         large.message = [UInt8](repeating: 1, count: PushNotification.contentByteLimit)
         #expect(outcomes([large, good]) == [.report(.internalError), .deliver(Self.id, good, to: Self.stored)])
@@ -115,7 +115,7 @@ import WakuCrypto
 
     private struct Unavailable: Error {}
 
-    @Test func whatTheStoreThrowsIsPassedOn() {
+    @Test func errorsOfTheStoreAreRethrown() {
         let request = PushNotificationRequest(requests: [good], messageID: Self.messageID)
         let registration: (RegistrationKey) throws -> StoredRegistration? = { _ in throw Unavailable() }
         let decide = { try RequestRules(maximumAge: .seconds(300)).decide(request, registration: registration) { _ in nil } }

@@ -6,7 +6,7 @@ import Testing
 @Suite("The address of a PostgreSQL database")
 struct AddressTests {
     @Test(
-        "A password is refused, and not repeated",
+        "A password is refused, and not quoted",
         arguments: [
             "postgresql://push:hunter2@db.example/push", "postgresql://db.example/push?password=hunter2",
             "host=db.example password=hunter2", "host=db.example sslpassword=hunter2",
@@ -19,7 +19,7 @@ struct AddressTests {
     }
 
     @Test(
-        "What libpq does not take is refused, and not repeated",
+        "Addresses that libpq does not accept are refused, and not quoted",
         arguments: ["postgresql://db.example/push?hunter2", "hunter2", "host=db.example hunter2=1", "postgresql://push:hunter2@[::1"])
     func invalid(text: String) {
         let error = #expect(throws: StoreError.self) { try PostgreSQLAddress(text) }

@@ -80,7 +80,7 @@ struct FaultTests {
     }
 
     @Test(
-        "A server that says nothing more is given up, though the connection is open",
+        "A server that stops responding is given up, though the connection is open",
         arguments: [PostgreSQLProxy.Direction.toServer, .toClient])
     func silence(direction: PostgreSQLProxy.Direction) async throws {
         let fixture = try StoreFixture()

@@ -7,7 +7,7 @@ import Testing
 @testable import StorePostgreSQL
 
 @Suite struct PacedCommitsTests {
-    @Test func whatWaitsSharesATransactionAndIsCommittedWhenTheStoreIsClosed() async throws {
+    @Test func waitingCommandsShareATransactionAndAreCommittedWhenTheStoreIsClosed() async throws {
         let fixture = try StoreFixture()
         let store = try fixture.open(access: .shared)
         store.paceCommits(.seconds(3600))
@@ -24,7 +24,7 @@ import Testing
         #expect(try connection.run(counts).rows == [Row([.integer(28), .integer(9)])])
     }
 
-    @Test func whatWaitedGoesOnWhenTheOtherNodesLeave() async throws {
+    @Test func waitingCommandsContinueWhenTheOtherNodesLeave() async throws {
         let store = try StoreFixture().open(access: .shared)
         defer { try? store.close() }
         store.paceCommits(.seconds(3600))

@@ -19,7 +19,7 @@ struct StatementGroupsTests {
         #expect(StatementGroups(try Self.statements(changes), isGrouping: false).members == changes.indices.map { [$0] })
     }
 
-    @Test("Nothing is moved across a statement of no scope")
+    @Test("Nothing is moved across a statement without a scope")
     func barrier() throws {
         let reads = try (0..<4).map { try Counters.find(.integer($0)).statement() }
         let groups = StatementGroups([reads[0], reads[1], Statement("SELECT"), reads[2], reads[3]], isGrouping: true, smallest: 2)

@@ -37,7 +37,7 @@ struct CommitTests {
             #expect(try (store.version(of: name) != nil) == (name != "5"))
             #expect((try? result.get()) == (name == "5" ? nil : name))
         }
-        // The name of the type is all that is told of an unforeseen error: its text may quote values.
+        // An unforeseen error is reported by the name of its type only, since its text may quote values.
         let error = #expect(throws: StoreError.self) { try results[5].get() }
         #expect(error?.message == "a change failed: Refused")
     }

@@ -45,7 +45,7 @@ struct StorageKeyRotationTests {
         return false
     }
 
-    @Test func allIsSealedAnewAndNothingElseChanges() async throws {
+    @Test func allRowsAreResealedAndNothingElseChanges() async throws {
         let (fixture, names) = try await filled()
         let folder = try DataFolder(locking: fixture.folder.path)
         for _ in 0..<2 {
@@ -77,7 +77,7 @@ struct StorageKeyRotationTests {
         #expect(try fixture.reopened().read(Records.memos()).isEmpty)
     }
 
-    @Test func rowsWithTheHighestIDAreSealedAnew() async throws {
+    @Test func rowsWithTheHighestIDAreResealed() async throws {
         let (fixture, names) = try await filled()
         let database = try DatabaseQueue(path: fixture.path)
         try await database.write { try $0.execute(sql: "UPDATE record SET id = ? WHERE id = 600", arguments: [Int64.max]) }

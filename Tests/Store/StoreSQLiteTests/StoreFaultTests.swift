@@ -179,7 +179,7 @@ struct StoreFaultTests {
     }
 
     @Test(
-        "Commits and reads by many, and a disk that fails at random: who was told success finds it, who was told failure does not",
+        "Concurrent commits and reads on a disk that fails at random: reported successes are stored, reported failures are not",
         arguments: 1...4)
     func atRandom(seed: UInt64) async throws {
         faults.seed(seed)

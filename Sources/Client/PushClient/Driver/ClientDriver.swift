@@ -81,7 +81,7 @@ extension ClientDriver {
     }
 }
 
-// MARK: - What applications ask for
+// MARK: - Operations for applications
 
 extension ClientDriver {
     /// Changes what is registered, and waits for the servers' final answers.

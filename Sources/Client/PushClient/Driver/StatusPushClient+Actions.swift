@@ -46,7 +46,7 @@ extension StatusPushClient: ClientDriver {
         await advertise(data, rowCount: advertisement.pushNotificationInfo.count)
     }
 
-    // MARK: Coming in
+    // MARK: Incoming messages
 
     func take(_ message: WakuMessage) {
         takeForAsks(message)

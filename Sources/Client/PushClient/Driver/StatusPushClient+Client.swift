@@ -106,7 +106,7 @@ extension StatusPushClient {
     /// Waits until the current advertisement was published or failed.
     package func waitUntilAdvertised(timeout: Duration) async { await waitForAdvertisement(timeout: timeout) }
 
-    // MARK: Others
+    // MARK: Other registrants
 
     /// Replaces ``Configuration/servers``: the servers to query about others, besides those that advertisements name and those that this
     /// client is registered with.

@@ -79,7 +79,7 @@ struct MessageRecord: Codable, Hashable, Sendable {
 
     var isFinished: Bool { recipients.allSatisfy { $0.search == nil } && devices.allSatisfy(\.isDone) }
 
-    /// After a start, no request or query is pending.
+    /// Called after a start, when no request or query is pending: begins interrupted ones again.
     mutating func resume() {
         for index in recipients.indices where recipients[index].search?.restsUntil == nil {
             recipients[index].search?.wasQueried = false

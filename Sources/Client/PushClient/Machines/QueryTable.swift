@@ -29,7 +29,7 @@ struct QueryTable: Sendable {
     private(set) var queries: [Ticket: Query] = [:]
     private var nextTicket: Ticket = 1
 
-    /// - Returns: The new query's ticket; nil when a query about the registrant is pending.
+    /// - Returns: The new query's ticket; nil when a query about the registrant is pending, or ``limit`` is reached.
     mutating func begin(_ registrant: PublicKey, servers: Set<PublicKey>, ownCheckAt: PublicKey? = nil, at now: Timestamp) -> Ticket? {
         queries = queries.filter { !$0.value.isEnded || now.since($0.value.begun) < Self.lateLife }
         let isUnderWay = queries.values.contains { $0.registrant == registrant && $0.ownCheckAt == ownCheckAt && !$0.isEnded }

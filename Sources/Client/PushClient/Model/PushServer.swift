@@ -15,8 +15,8 @@ public struct PushServer: Hashable, Sendable {
     /// nil when unknown: registrations go to the personal topic, queries to both forms.
     public let dialect: Dialect?
 
-    /// The server's VAPID public key in base64url, if the application knows the server as one for Web Push; nil otherwise. Web Push subscriptions go to
-    /// no other server: deployed servers accept them, lose them, and would hold their secrets.
+    /// The server's VAPID public key in base64url, if the application knows that the server supports Web Push; nil otherwise. Web Push subscriptions
+    /// are not sent to other servers: those would accept them and learn their secrets, but could not notify.
     public let vapidKey: String?
 
     /// A server by its key, and what the application knows about it.

@@ -67,9 +67,9 @@ extension ClusterConfiguration {
     /// The number of rows in the table of partitions.
     package var partitionRowCount: Int { partitionCount + 1 }
 
-    /// - Parameter deviceHash: the first 8 bytes of a hash of the device's stable id, by which its deliveries are ordered; not of its token.
-    package func partition(ofDevice deviceHash: UInt64) -> PartitionNumber {
-        Int(RendezvousHash.mix(deviceHash) % UInt64(max(partitionCount, 1)))
+    /// The partition of a device by the lowest bits of its row id: ids are consecutive, so the bits are evenly distributed.
+    package func partition(ofRow row: Int64) -> PartitionNumber {
+        Int(truncatingIfNeeded: row) & (partitionCount - 1)
     }
 }
 

@@ -22,7 +22,7 @@ package enum PostingVerdict: Hashable, Sendable {
     case markAndPost(DeliveryMark)
     /// A former owner marked it, so the outcome of its post is unknown: when it is time to post it again, mark it with this epoch, and post.
     case markAndRepeat(DeliveryMark)
-    /// It was marked by this ownership: its own queue knows the rest.
+    /// Marked under the present ownership: this node's queue has it already.
     case inProgress
     /// This node may not post it, or not now.
     case notOwner

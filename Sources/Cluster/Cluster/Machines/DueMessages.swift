@@ -2,7 +2,7 @@ package import Core
 
 /// Messages ordered by the time of their next check, with a resolution of 50 ms: messages due together are read from the database together.
 package struct DueMessages: Sendable {
-    /// A multiple of ``interval`` since the clock's epoch.
+    /// The number of 50 ms intervals since the clock's epoch.
     package typealias Tick = Int64
 
     private static let intervalMilliseconds: Int64 = 50

@@ -13,7 +13,7 @@ package struct FinishedLog: Sendable {
         package let node: NodeID
         package let sequence: Int64
         package let prefixes: [UInt64]
-        /// Delete the node's own rows up to this sequence number with it.
+        /// The node's own rows up to this sequence number are deleted in the same transaction.
         package let deleteUpTo: Int64
     }
 

@@ -19,7 +19,7 @@ package import Core
 ///   same claim: the insert waits for the first one if that is still running, and returns the claim that exists. A read would not wait.
 /// - The database may hang at any step: a message with a waiting client (``expectAnswer(_:at:)``) is answered with an error at the deadline,
 ///   in every stage. Its effect may still be committed; then it is finished.
-/// - A message is answered with an error only by a node that tried to store it. Another node may have stored it meanwhile: see the article.
+/// - A message is answered with an error only by a node that tried to store it. Another node may have stored it meanwhile: see <doc:Cluster>.
 package struct MessageShare: Sendable {
     package enum Action: Hashable, Sendable {
         /// Read the rows of finished messages that were added since the last read, pass them to ``finishedElsewhere(_:)``, then call
@@ -69,9 +69,9 @@ package struct MessageShare: Sendable {
         let heardAt: Instant
         let rank: Int
         var stage: Stage
-        /// A client waits for its answer until the deadline.
+        /// Whether a client waits for its answer until the deadline.
         var isAwaited = false
-        /// With an error, at the deadline.
+        /// Whether it was answered with an error, at the deadline.
         var isAnswered = false
         /// Another tick's entry in ``due`` is void.
         var tick: DueMessages.Tick?

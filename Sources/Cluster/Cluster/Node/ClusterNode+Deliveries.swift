@@ -8,14 +8,7 @@ import Synchronization
 extension ClusterNode: OutboxShare {
     package var outboxShare: (any OutboxShare)? { self }
 
-    /// The row ids of devices are consecutive, so their lowest bits are evenly distributed.
-    func partition(of device: DeviceID) -> PartitionNumber {
-        partition(ofRow: device.row)
-    }
-
-    func partition(ofRow row: Int64) -> PartitionNumber {
-        Int(truncatingIfNeeded: row) & (configuration.times.partitionCount - 1)
-    }
+    func partition(of device: DeviceID) -> PartitionNumber { configuration.times.partition(ofRow: device.row) }
 
     package func owns(_ device: DeviceID) -> Bool {
         let partition = partition(of: device)

@@ -43,7 +43,7 @@ struct ClusterState: Sendable {
     /// Counts the changes of ``keys``.
     var keyGeneration = 0
 
-    /// A node takes no share while others can if it stops, if it is drained, or if its clock is wrong.
+    /// Hands over this node's share while it stops, is drained, or has a wrong clock. Without another node to take it, the share stays.
     mutating func updateDraining() {
         member.isDraining = isLeaving || isDrainRequested || isClockWrong
         member.isClockWrong = isClockWrong

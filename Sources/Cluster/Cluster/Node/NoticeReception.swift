@@ -76,7 +76,8 @@ struct NoticeReception: Sendable {
                 duties.registered(ProtocolNumber(rawValue: number), name)
             }
         }
-        let partitions = (payloads[ClusterNode.outboxChannel] ?? []).compactMap { Int64($0) }.map(node.partition(ofRow:))
+        let rows = (payloads[ClusterNode.outboxChannel] ?? []).compactMap { Int64($0) }
+        let partitions = rows.map(node.configuration.times.partition(ofRow:))
         let ended = (payloads[ClusterNode.acceptedChannel] ?? []).compactMap { bytes(hex: $0) }.compactMap { DeliveryID(bytes: $0) }
         guard !partitions.isEmpty || !ended.isEmpty else { return }
         node.state.withLock { state in

@@ -55,7 +55,7 @@ extension ClusterDatabase {
         }
     }
 
-    /// The claims of the messages that are claimed.
+    /// The stored claims of these messages; a message without a claim is left out.
     package func claims(_ keys: [(hour: ClaimWindow.Hour, key: MessageKey)]) throws(StoreError) -> [MessageKey: Claim] {
         guard !keys.isEmpty else { return [:] }
         // A statement for each hour, so that each reads only one partition.

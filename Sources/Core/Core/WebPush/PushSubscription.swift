@@ -1,8 +1,8 @@
 import Foundation
 public import WakuCrypto
 
-/// A Web Push subscription: where a device's push service takes messages, and the keys that they are encrypted to. As secret as a device token: it
-/// prints as `<redacted>`, also inside other values.
+/// A Web Push subscription: the URL at which a device's push service accepts messages, and the keys that they are encrypted to. As secret
+/// as a device token: it prints as `<redacted>`, also inside other values.
 ///
 ///     {"endpoint": "https://…", "expirationTime": null, "keys": {"p256dh": base64url, "auth": base64url}, "vapid": base64url}
 ///

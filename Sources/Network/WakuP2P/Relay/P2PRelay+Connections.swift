@@ -74,7 +74,7 @@ extension P2PRelay {
             } catch is MultistreamError {
                 // The peer may still have a store. A configured peer may still be starting.
                 logger.debug("peer does not support the protocol", metadata: ["peer": "\(peer)"])
-                lockedState.withLock { $0.detachedReason = isFilterClient ? "a peer is no filter node" : "a peer does not gossip" }
+                lockedState.withLock { $0.detachedReason = isFilterClient ? "a peer is not a filter node" : "a peer does not gossip" }
                 guard isConfigured(peer) else { return }
                 try? await Task.sleep(for: Self.protocolRetryInterval)
             } catch {

@@ -15,7 +15,8 @@ package import Core
 ///   that a single recipient does not open the breaker for the others before it has failed ``Configuration/suspectFailureLimit`` times in a row.
 /// - A single broken connection does not open the breaker; three failures in a row do, each within a minute of the one before. When connections are
 ///   refused, this takes less than a second.
-/// - While it is open, nothing is posted. The pause doubles with each failed probe that not only strangers explain, and is at least as long as gorush asks for (Retry-After).
+/// - While it is open, nothing is posted. The pause doubles with each failed probe, unless all its recipients are strangers, and is at least as long
+///   as gorush asks for (Retry-After).
 /// - While fewer suspects than the limit explain all failures, a probe for another recipient does not wait for the end of the pause. If gorush is down,
 ///   two such probes fail at most, and the next ones wait.
 /// - While it is half-open, only one small post is in flight.
@@ -67,7 +68,7 @@ package struct CircuitBreaker: Sendable {
     /// The failures in a row that no notification explains.
     private var unexplainedCount = 0
     private var suspicions = Suspicions()
-    /// Those for which a post worked lately, the latest last.
+    /// The recipients for which a post worked lately, the latest last.
     private var recipients: [PushRecipient] = []
 
     package init(configuration: Configuration = Configuration()) {
@@ -135,7 +136,7 @@ package struct CircuitBreaker: Sendable {
     package func hasWorked(for recipient: PushRecipient) -> Bool { recipients.contains(recipient) }
 
     /// Records a post that ended without evidence about gorush.
-    package mutating func cameToNothing(_ number: UInt64, at now: Timestamp) {
+    package mutating func endedWithoutEvidence(_ number: UInt64, at now: Timestamp) {
         guard case .halfOpen(number, let attempt) = state else { return }
         state = .open(until: now, attempt: attempt)
     }

@@ -5,7 +5,7 @@ import Waku
 extension DeliveryQueue {
     /// Removes the deliveries of the next batch from the places where they wait.
     ///
-    /// - Parameter isProbe: prefers new deliveries, which have broken nothing yet.
+    /// - Parameter isProbe: for a probe, suspects are left out while new deliveries wait.
     mutating func nextIDs(limit: Int, isProbe: Bool, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
         while let half = halves.popLast() {
             let ids = takeHalf(half, now, &expired)

@@ -2,7 +2,7 @@ package import Core
 import Waku
 
 /// Decides which notifications are posted to gorush, and when. Ids, time and outcomes go in, batches come out. Its owner does the I/O and loads the
-/// contents only when a batch is posted, so that a backlog stays small.
+/// contents only when a batch is posted, so that a backlog needs little memory.
 ///
 ///     add ─▶ held ──(first of its device)──▶ fresh ───(a post is free)───▶ in flight ──(accepted)─────────────▶ accepted
 ///                           │                  │                            ▲  ▲ │ │ └──(refused, alone)───────▶ dropped
@@ -20,8 +20,8 @@ import Waku
 /// - **Turns.** A device has one turn at a time: the next delivery of its line goes behind those of all devices that wait already. So a device with
 ///   many deliveries does not delay those with few, and among many devices with long lines each is posted to in turn.
 /// - With enough of both, half of a batch are fresh deliveries and half come from the backlog: neither has to wait for the other.
-/// - After each failure a delivery goes into a smaller batch, in the end alone. After a server error it is posted alone at once, so that a delivery
-///   that breaks gorush soon affects no others; at most every second post is of such a delivery while new ones wait.
+/// - After each failure a delivery goes into a smaller batch, in the end alone. After a server error its next post has no
+///   other deliveries, so that a delivery that breaks gorush soon affects no others; at most every second post is of such a delivery while new ones wait.
 /// - Halves go out before other deliveries, the latest first, which keeps their number small.
 /// - A delivery in flight is not posted again before its post has ended, however long that takes: without an answer its outcome is unknown.
 /// - A delivery that turns out not to be allowed yet returns from its batch to the backlog until a given time: see `postpone`.
@@ -75,7 +75,7 @@ package struct DeliveryQueue: Sendable {
         let deliveries: [Int64]
     }
 
-    /// The number of a recipient's devices of which the one with the oldest delivery loses it.
+    /// How many devices of a recipient are searched for the oldest delivery to evict: a recipient may have very many devices.
     private static let comparedDevices = 16
 
     struct Post {
@@ -169,10 +169,10 @@ package struct DeliveryQueue: Sendable {
 
     /// Evicts a delivery that is not in flight: see ``EvictionOrder``.
     mutating func evictOne() {
-        let (devices, otherwise) = expiring.loser(limit: configuration.limit)
-        guard let loser = devices.lazy.compactMap(oldestWaiting).prefix(Self.comparedDevices).min() ?? otherwise else { return }
-        remove(loser)
-        evicted.append(loser)
+        let (devices, otherwise) = expiring.candidates(limit: configuration.limit)
+        guard let id = devices.lazy.compactMap(oldestWaiting).prefix(Self.comparedDevices).min() ?? otherwise else { return }
+        remove(id)
+        evicted.append(id)
     }
 
     /// Stops posting; posts in flight can finish.
@@ -219,12 +219,12 @@ package struct DeliveryQueue: Sendable {
     package func nextWake(now: Timestamp) -> Timestamp? {
         if !evicted.isEmpty { return now }
         var wake = [expiring.first?.key, pace.nextChange].compactMap(\.self).min()
-        if mayPostWithoutAllowance, mayPost || allowance?.resumes != nil, var ripe = ripeTime(now: now) {
-            if !mayPost, let resumes = allowance?.resumes { ripe = max(ripe, resumes) }
+        if mayPostWithoutAllowance, mayPost || allowance?.resumes != nil, var ready = readyTime(now: now) {
+            if !mayPost, let resumes = allowance?.resumes { ready = max(ready, resumes) }
             let resume: Timestamp? =
                 switch breaker.state {
-                case .closed: ripe
-                case .open(let until, _): earlyProbe == nil ? max(ripe, until) : ripe
+                case .closed: ready
+                case .open(let until, _): earlyProbe == nil ? max(ready, until) : ready
                 case .halfOpen: nil
                 }
             wake = [wake, resume].compactMap(\.self).min()
@@ -257,7 +257,7 @@ package struct DeliveryQueue: Sendable {
         switch outcome {
         case .accepted: breaker.worked(for: post.devices.compactMap { lines[$0]?.recipient })
         case .refused: breaker.worked()
-        case .notPosted: breaker.cameToNothing(batchID, at: now)
+        case .notPosted: breaker.endedWithoutEvidence(batchID, at: now)
         case .failed(let retryAfter): failed(batchID, retryAfter: retryAfter, suspects: [], now)
         case .unclear: failed(batchID, retryAfter: nil, suspects: suspects(in: post), now)
         }
@@ -331,11 +331,11 @@ package struct DeliveryQueue: Sendable {
 
     /// Whether enough deliveries wait for a post, or they have waited long enough.
     private func isBatchReady(now: Timestamp) -> Bool {
-        ripeTime(now: now).map { $0 <= now } ?? false
+        readyTime(now: now).map { $0 <= now } ?? false
     }
 
     /// The time at which a batch is ready; nil when nothing waits.
-    private func ripeTime(now: Timestamp) -> Timestamp? {
+    private func readyTime(now: Timestamp) -> Timestamp? {
         if !halves.isEmpty || fresh.count >= pace.batchLimit(at: now) { return now }
         let arrived = fresh.first.flatMap { deliveries[$0.id]?.arrived }
         guard let first = [arrived, backlog.first?.key].compactMap(\.self).min() else { return nil }

@@ -119,8 +119,8 @@ struct EvictionOrder: Sendable {
         return stranger.key <= other.key ? stranger : other
     }
 
-    /// The devices of the recipient that loses a delivery, if one has two, and the delivery that is evicted otherwise.
-    func loser(limit: Int) -> (devices: Set<DeviceID>, otherwise: Int64?) {
+    /// The devices of the recipient with most deliveries, one of which is evicted; empty if no recipient has two. `otherwise` is evicted then.
+    func candidates(limit: Int) -> (devices: Set<DeviceID>, otherwise: Int64?) {
         let isStrangersTurn = strangers.count > limit / 4 && !strangers.waiting.isEmpty || known.waiting.isEmpty
         let level = isStrangersTurn ? strangers : known
         let devices: Set<DeviceID> =

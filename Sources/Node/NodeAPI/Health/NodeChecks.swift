@@ -76,7 +76,7 @@ package enum NodeChecks {
 
     /// - Parameters:
     ///   - waiting: the number of notifications that wait for push services.
-    ///   - unavailable: the number of push services that take no notifications now. Others are not affected, so the node is ready.
+    ///   - unavailable: the number of push services that are unavailable now. Others are not affected, so the node is ready.
     ///   - hasGorush: whether the node has a gorush as well.
     package static func webPush(key: String, waiting: Int, unavailable: Int, hasGorush: Bool) -> Finding {
         var text = "on, VAPID public key \(key), \(waiting) notifications wait"

@@ -4,7 +4,7 @@ import Synchronization
 /// Records when a message reached each stage. Travels with the message, and ends when no part of the node holds the message any more, however it was
 /// dropped on its way. A failed one ends with the answer, since its notifications may wait for hours.
 ///
-/// Everything in it is a time, a size, or a text of the program's: nothing that identifies a person or a device.
+/// Everything in it is a time, a size, or a text from the source code: nothing that identifies a person or a device.
 package final class MessageTrace: Sendable {
     private struct State {
         var times = StageTimes()

@@ -1,6 +1,6 @@
 package import Core
 
-/// Bounds the amplification of answers: how many bytes about a registrant leave for the bytes of queries about it.
+/// Bounds the amplification of answers: the bytes of answers about a registrant, relative to the bytes of queries about it.
 ///
 /// Each query earns the registrant ``amplification`` times its size; an answer leaves if it is paid for. Registrants that are known earn
 /// ``knownRate`` besides, so that many contacts can ask for a long list. The first whole answer within ten minutes, which leaves unpaid, is a limit of

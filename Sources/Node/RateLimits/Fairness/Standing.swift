@@ -1,10 +1,11 @@
 package import Core
 
-/// How much a payer's existence has cost its author. The share of a resource depends on it.
+/// How costly it is to create many payers of this kind. The share of a resource depends on it.
 public enum Standing: Int, CaseIterable, Comparable, Sendable {
     /// New, at no cost.
     case stranger
-    /// An HTTP source, or a payer that was first seen over a day ago. Its share is capped: 250 keys a second for a day are 21 million.
+    /// An HTTP source, or a payer that was first seen over a day ago. Its share is small, since waiting is cheap: whoever makes 250
+    /// keys a second has 21 million such payers after a day.
     case familiar
     /// A push service accepted a notification for its device token.
     case known

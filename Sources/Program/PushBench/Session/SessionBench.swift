@@ -34,7 +34,7 @@ package struct SessionBench: Sendable {
         (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
     }
 
-    /// For ``inFlight`` requests.
+    /// An HTTP client with as many connections as ``inFlight`` requests need.
     static func makeClient() -> CurlClient { CurlClient(configuration: CurlConfiguration(maximumConnectionsPerHost: inFlight)) }
 
     /// Subscriptions over HTTP and by onion requests, and reports of storage servers up to the posts.

@@ -7,9 +7,11 @@ import Waku
 import WakuCrypto
 
 extension AdminAPI.TestPush {
-    /// Posts it, or writes it for a preview.
+    /// Posts the test notification, or encodes it for a preview.
     ///
-    /// - Parameter format: of a server, by its place.
+    /// - Parameters:
+    ///   - format: the format of an endpoint, by its index in `rules`.
+    ///   - post: posts to the endpoint with this index.
     func carryOut(
         rules: [EndpointRule], format: (Int) -> NotificationFormat, post: (Int, Notification) async throws -> PostResult
     ) async rethrows -> AdminAPI.TestedPush {
@@ -30,7 +32,7 @@ extension AdminAPI.TestPush {
         return tested
     }
 
-    /// nil when a member has no such value.
+    /// nil when the kind or the key hash is not valid.
     private func notification(sandbox: Set<String>) -> Notification? {
         guard let kind = ContentKind(rawValue: kind), let registrant = WakuCrypto.bytes(hex: keyHash).flatMap({ KeyHash(bytes: $0) }) else {
             return nil

@@ -15,11 +15,11 @@ extension Client {
         static let configuration = CommandConfiguration(
             abstract: "Receives Web Push notifications: makes a subscription, decrypts and prints what arrives.",
             discussion: """
-                It listens with https on an address of this machine, with a certificate of an authority that it makes: the node must trust it, by \
-                the options that are printed. Or it listens with plain HTTP behind a proxy, for --public-url. Until SIGINT or SIGTERM.
+                Listens with https on an address of this machine, with a certificate of an authority that it creates; the printed options make \
+                the node trust that authority. With --public-url, listens with plain HTTP behind a proxy instead. Runs until SIGINT or SIGTERM.
 
-                DIR has the subscription's keys and the file that client register --web-push takes, and is kept: the next start receives for the \
-                same subscription. With --vapid, messages of other servers are refused.
+                DIR keeps the subscription's keys and the file for client register --web-push: the next start receives for the same \
+                subscription. With --vapid, messages of other servers are refused.
 
                 Events are prepared, listening, notification and refused, a line each.
 
@@ -42,7 +42,7 @@ extension Client {
         var vapid: VAPIDKeyArgument?
         @Flag(help: "Make the subscription, print the options that the node needs, and exit.")
         var prepare = false
-        @Flag(help: "Make a new subscription. Messages for the one before are answered 410, by which servers forget it.")
+        @Flag(help: "Make a new subscription. Messages for the old one are answered 410, so that servers remove it.")
         var renew = false
         @Option(help: ArgumentHelp("Exit after this number of notifications.", valueName: "n"))
         var count: Int?
@@ -179,7 +179,7 @@ private final class EventPrinter: Sendable {
     /// - Throws: `CancellationError` if the printer stopped before.
     func print(_ event: PushReceiverServer.Event) async throws {
         switch event {
-        // Strangers can ask for any path.
+        // Anyone can request any path, so these would flood the output.
         case .refused(.unknownPath): return
         case .refused(let refusal): try await print(ReceiverEventLine.refused(refusal))
         case .received(let notification):

@@ -32,7 +32,7 @@ extension ClientOptions {
     }
 }
 
-/// The result of `body`; `companion` runs meanwhile, and is cancelled with it. If it fails first, so does this.
+/// Runs both closures at once, and returns the result of `body`; `companion` is cancelled then. An error of either cancels the other and is thrown.
 package func firstResult<R: Sendable>(
     of body: @escaping @Sendable () async throws -> R, beside companion: @escaping @Sendable () async throws -> Void
 ) async throws -> R {
@@ -73,7 +73,7 @@ extension Array where Element: ExpressibleByArgument {
     /// The only server of a command without `--state`.
     func single() throws -> Element {
         guard let first else { throw ValidationError("Missing expected argument '--server <server>'") }
-        guard count == 1 else { throw ValidationError("Without --state there is one --server") }
+        guard count == 1 else { throw ValidationError("Without --state, give exactly one --server") }
         return first
     }
 }

@@ -14,7 +14,7 @@ final class ConfigurationFailures {
     /// The first error that is not reported on one line.
     private var unexplained: (any Error)?
 
-    /// - Parameter failures: those that reading the file and the values found.
+    /// - Parameter failures: the failures found while reading the file and the values.
     init(_ failures: [CommandFailure] = []) {
         for failure in failures { record(failure, at: nil) }
     }
@@ -57,7 +57,7 @@ final class ConfigurationFailures {
         }
     }
 
-    /// - Parameter isOfValue: whether it is about one of several values: the same may be wrong with another, at another place.
+    /// - Parameter isOfValue: whether it concerns one of several values of an option: another value may fail in the same way at another place.
     private func record(_ failure: CommandFailure, at place: String?, isOfValue: Bool = false) {
         let isPlaced = place.map { failure.message.hasPrefix($0) } ?? true
         let message = isPlaced ? failure.message : "\(place ?? ""): \(failure.message)"

@@ -1,5 +1,5 @@
 public import ArgumentParser
-// Declares `stat` in a compilation that reads a file with `import Dispatch` before this one.
+// `stat` is not declared without this if the compiler reads a file with `import Dispatch` first.
 import CDispatch
 import Foundation
 public import Logging
@@ -65,7 +65,7 @@ struct LineLogHandler: LogHandler {
     }
 
     private static func quoted(_ text: String) -> String {
-        // JSON's escapes for control characters, where it has some; the others are escaped with the line.
+        // JSON escapes the control characters below U+0020; `printable` escapes the others.
         text.unicodeScalars.contains { $0.properties.isWhitespace || $0.value < 0x20 || $0 == "\"" || $0 == "=" } ? json(text) : text
     }
 

@@ -32,7 +32,7 @@ final class BodyReader: Sendable {
     ///   - limit: maximum size of the body in bytes.
     /// - Throws: an error of the connection.
     func read<Answer>(
-        _ request: Request, from network: ClientNetwork, upTo limit: Int, _ use: (Result) async throws -> Answer
+        _ request: Request, from network: SenderNetwork, upTo limit: Int, _ use: (Result) async throws -> Answer
     ) async throws -> Answer {
         let announced = request.headers[.contentLength].flatMap { Int($0) }.flatMap { $0 >= 0 ? $0 : nil }
         // Answers before the body is sent, for clients that wait for 100 Continue.
@@ -61,7 +61,7 @@ final class BodyReader: Sendable {
     }
 
     /// Waits for room. Every body ends: that of a slow client with its connection.
-    private func take(_ count: Int, of network: ClientNetwork) async -> Bool {
+    private func take(_ count: Int, of network: SenderNetwork) async -> Bool {
         await withCheckedContinuation { continuation in
             switch room.withLock({ $0.take(count, of: network, continuation) }) {
             case .held: continuation.resume(returning: true)
@@ -71,7 +71,7 @@ final class BodyReader: Sendable {
         }
     }
 
-    private func release(_ count: Int, of network: ClientNetwork) {
+    private func release(_ count: Int, of network: SenderNetwork) {
         for waiting in room.withLock({ $0.release(count, of: network) }) { waiting.resume(returning: true) }
     }
 }

@@ -24,10 +24,10 @@ struct BodyRoom<Waiting: Sendable>: Sendable {
 
     private let byteCount: Int
     private let limits: Limits
-    private var held: [ClientNetwork: Int] = [:]
+    private var held: [SenderNetwork: Int] = [:]
     private var heldByteCount = 0
     /// The waiting bodies of each network, in order. No line is empty.
-    private var lines: [ClientNetwork: Deque<(waiting: Waiting, byteCount: Int)>] = [:]
+    private var lines: [SenderNetwork: Deque<(waiting: Waiting, byteCount: Int)>] = [:]
     private var waitingCount = 0
 
     init(byteCount: Int, limits: Limits = Limits()) {
@@ -36,7 +36,7 @@ struct BodyRoom<Waiting: Sendable>: Sendable {
     }
 
     /// - Parameter waiting: kept if it must wait, until ``release(_:of:)`` returns it.
-    mutating func take(_ count: Int, of network: ClientNetwork, _ waiting: Waiting) -> Decision {
+    mutating func take(_ count: Int, of network: SenderNetwork, _ waiting: Waiting) -> Decision {
         if lines[network] == nil, hasRoom(for: count, of: network) {
             hold(count, of: network)
             return .held
@@ -52,7 +52,7 @@ struct BodyRoom<Waiting: Sendable>: Sendable {
     /// Releases a body that was held.
     ///
     /// - Returns: the waiting bodies that are held from now on.
-    mutating func release(_ count: Int, of network: ClientNetwork) -> [Waiting] {
+    mutating func release(_ count: Int, of network: SenderNetwork) -> [Waiting] {
         let left = (held[network] ?? 0) - count
         held[network] = left > 0 ? left : nil
         heldByteCount -= count
@@ -71,11 +71,11 @@ struct BodyRoom<Waiting: Sendable>: Sendable {
         return first.waiting
     }
 
-    private func hasRoom(for count: Int, of network: ClientNetwork) -> Bool {
+    private func hasRoom(for count: Int, of network: SenderNetwork) -> Bool {
         (held[network] ?? 0) + count <= byteCount - heldByteCount - count
     }
 
-    private mutating func hold(_ count: Int, of network: ClientNetwork) {
+    private mutating func hold(_ count: Int, of network: SenderNetwork) {
         held[network, default: 0] += count
         heldByteCount += count
     }

@@ -18,8 +18,8 @@ struct ClientAddresses: Sendable {
     /// - Parameters:
     ///   - peer: the address of the connection; nil if it is unknown.
     ///   - forwardedFor: the values of `X-Forwarded-For`, in order.
-    func network(peer: IPAddress?, forwardedFor: [String]) -> ClientNetwork {
-        guard var client = peer, isProxy(client) else { return ClientNetwork(peer) }
+    func network(peer: IPAddress?, forwardedFor: [String]) -> SenderNetwork {
+        guard var client = peer, isProxy(client) else { return SenderNetwork(peer) }
         let hops = forwardedFor.joined(separator: ",").split(separator: ",").reversed()
         for hop in hops.prefix(Self.hopLimit) {
             // Without a valid address the last proxy is the payer.
@@ -27,7 +27,7 @@ struct ClientAddresses: Sendable {
             client = address
             if !isProxy(client) { break }
         }
-        return ClientNetwork(client)
+        return SenderNetwork(client)
     }
 
     /// The address of an entry, which some proxies follow by a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.

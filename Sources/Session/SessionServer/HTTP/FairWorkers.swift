@@ -32,7 +32,7 @@ final class FairWorkers: Sendable {
     func stop() { threads?.shutdownGracefully { _ in } }
 
     /// - Parameter request: called once, on any thread.
-    func submit(for client: HTTPClient, byteCount: Int, _ request: @escaping Request) {
+    func submit(for client: RequestSender, byteCount: Int, _ request: @escaping Request) {
         let isAdmitted = turns.withLock { $0.append(request, from: client, byteCount: byteCount, deadline: .now + timeout) }
         guard isAdmitted else { return request(.refused) }
         // One call for each waiting request; a thread takes the next in turn, not this one.

@@ -88,7 +88,7 @@ struct RequestPreparation: Sendable {
     /// - Returns: nil if too many requests of the client's network wait, or if the request has waited for too long: `body` was not called.
     /// - Throws: `CancellationError` if the threads have stopped.
     func onThread<Value: Sendable>(
-        for client: HTTPClient, byteCount: Int, _ body: @escaping @Sendable (@escaping @Sendable (Value) -> Void) -> Void
+        for client: RequestSender, byteCount: Int, _ body: @escaping @Sendable (@escaping @Sendable (Value) -> Void) -> Void
     ) async throws -> Value? {
         try await withCheckedThrowingContinuation { continuation in
             workers.submit(for: client, byteCount: byteCount) { turn in

@@ -26,8 +26,8 @@ struct RequestTurns<Request: Sendable>: Sendable {
 
     private let limits: Limits
     /// An element for each request in ``lines``, without the request.
-    private var networks: DeficitTurns<ClientNetwork, Void>
-    private var lines: [ClientNetwork: DeficitTurns<HTTPClient, Waiting>] = [:]
+    private var networks: DeficitTurns<SenderNetwork, Void>
+    private var lines: [SenderNetwork: DeficitTurns<RequestSender, Waiting>] = [:]
 
     init(limits: Limits = Limits()) {
         self.limits = limits
@@ -43,7 +43,7 @@ struct RequestTurns<Request: Sendable>: Sendable {
 
     /// - Parameter deadline: the time after which it is not begun.
     /// - Returns: false if too many requests wait.
-    mutating func append(_ request: Request, from client: HTTPClient, byteCount: Int, deadline: Instant) -> Bool {
+    mutating func append(_ request: Request, from client: RequestSender, byteCount: Int, deadline: Instant) -> Bool {
         guard networks.count < limits.totalCount, networks.count(of: client.network) < limits.networkCount else { return false }
         let cost = Self.price(byteCount: min(byteCount, limits.byteLimit))
         networks.append((), cost: cost, of: client.network)

@@ -44,12 +44,12 @@ struct SessionResponder: HTTPResponder {
         }
     }
 
-    private func client(of request: Request, _ context: Context) -> HTTPClient {
+    private func client(of request: Request, _ context: Context) -> RequestSender {
         let forwardedFor = request.headers.filter { $0.name.canonicalName == "x-forwarded-for" }.map(\.value)
         noteRequest(!forwardedFor.isEmpty && context.peer.map { !clients.isProxy($0) } ?? false)
         let network = clients.network(peer: context.peer, forwardedFor: forwardedFor)
         limits.worked(for: network)
-        return context.client(in: network)
+        return context.sender(in: network)
     }
 
     /// Begins the trace of a request, as a part of the caller's.
@@ -68,7 +68,7 @@ struct SessionResponder: HTTPResponder {
     }
 
     private func answer(
-        _ body: [UInt8], at endpoint: SessionEndpoint, from client: HTTPClient, _ trace: MessageTrace?
+        _ body: [UInt8], at endpoint: SessionEndpoint, from client: RequestSender, _ trace: MessageTrace?
     ) async throws -> Answer {
         let committed = try await preparation.onThread(for: client, byteCount: body.count) {
             [preparation, commits, now] (pass: @escaping @Sendable (Committed) -> Void) in
@@ -109,7 +109,7 @@ struct SessionResponder: HTTPResponder {
     ///
     /// - Returns: the JSON of the answer, and whether its status would be 503.
     func answer(_ body: [UInt8], at endpoint: SessionEndpoint) async throws -> (json: String, isUnavailable: Bool) {
-        let client = HTTPClient(network: ClientNetwork(nil), connection: ObjectIdentifier(commits))
+        let client = RequestSender(network: SenderNetwork(nil), connection: ObjectIdentifier(commits))
         let answer = try await answer(body, at: endpoint, from: client, nil)
         return (answer.json, answer.retryAfter != nil)
     }
@@ -122,7 +122,7 @@ struct SessionResponder: HTTPResponder {
         case answered(OnionInnerResponse)
     }
 
-    private func onion(_ request: Request, from client: HTTPClient) async throws -> Response {
+    private func onion(_ request: Request, from client: RequestSender) async throws -> Response {
         try await bodies.read(request, from: client.network, upTo: OnionRequest.maximumByteCount) { body in
             switch body {
             case .body(let bytes): try await onion(bytes, from: client)
@@ -132,7 +132,7 @@ struct SessionResponder: HTTPResponder {
         }
     }
 
-    private func onion(_ body: [UInt8], from client: HTTPClient) async throws -> Response {
+    private func onion(_ body: [UInt8], from client: RequestSender) async throws -> Response {
         typealias Opened = Result<(onion: OpenedOnion, inside: Inside), OnionError>
         // Without the header, which is the last server's of the path.
         let trace = trace(body)
@@ -170,7 +170,7 @@ struct SessionResponder: HTTPResponder {
     }
 
     /// - Parameter completion: called once, after the requests inside are durable or have failed.
-    private func handle(_ plain: [UInt8], from network: ClientNetwork, completion: @escaping @Sendable (Inside) -> Void) {
+    private func handle(_ plain: [UInt8], from network: SenderNetwork, completion: @escaping @Sendable (Inside) -> Void) {
         guard let request = try? OnionInnerRequest(parsing: plain) else { return completion(.answered(.failure(400, "not a request"))) }
         switch SessionEndpoint.route(method: request.method, path: request.path, isInsideOnion: true) {
         case .notFound, .found(.onion): completion(.answered(.failure(404, "there is nothing at this path")))

@@ -39,7 +39,7 @@ final class SubscriptionCommits: Sendable {
     ///   - network: the network of the client, which pays for new subscriptions.
     ///   - completion: called once, on any thread, when the requests are durable, have failed, or the store has not answered in time.
     func commit(
-        _ requests: [SessionRequest], of network: ClientNetwork, byteCount: Int, completion: @escaping @Sendable ([RequestAnswer]) -> Void
+        _ requests: [SessionRequest], of network: SenderNetwork, byteCount: Int, completion: @escaping @Sendable ([RequestAnswer]) -> Void
     ) {
         @Sendable func all(_ error: RequestError) -> [RequestAnswer] { requests.map { _ in .failed(error) } }
         guard !requests.isEmpty else { return completion([]) }
@@ -53,7 +53,7 @@ final class SubscriptionCommits: Sendable {
         submit(requests, of: network, byteCount: byteCount, answer: answer)
     }
 
-    private func submit(_ requests: [SessionRequest], of network: ClientNetwork, byteCount: Int, answer: FirstAnswer) {
+    private func submit(_ requests: [SessionRequest], of network: SenderNetwork, byteCount: Int, answer: FirstAnswer) {
         let now = node.now()
         let rules = SubscriptionRules(
             availableServices: services, maximumDevicesPerAccount: limits.maximumDevicesPerAccount,

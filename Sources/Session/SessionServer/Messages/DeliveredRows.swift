@@ -8,7 +8,7 @@ final class DeliveredRows: Sendable {
 
     private let rows = Mutex(GenerationalCache<Int64, Void>(capacity: capacity))
 
-    /// Whether a row is not among the latest; it is from now on.
+    /// Adds a row. Returns false if it is among the latest already.
     func isNew(_ row: Int64) -> Bool {
         rows.withLock { rows in
             guard !rows.contains(row) else { return false }

@@ -200,7 +200,7 @@ package struct Registrations: Sendable {
                 head.isNeverAsked ? StatusStorage.NeverAsked.ended : .null, .null, .null, .integer(head.id), head.storedVersion))
     }
 
-    /// The change, and those of the device's and registrant's other rows.
+    /// Applies the change, and deletes the device's and the registrant's rows in other tables.
     private static func leave(_ key: RegistrationKey, _ head: RegistrationHead, by change: Change) -> StoreCommand<Void> {
         installationCount(of: key.keyHash).then { count in
             let isLast = count == (head.isRegistered ? 1 : 0)
@@ -276,7 +276,7 @@ package struct Registrations: Sendable {
     ///
     /// - Parameters:
     ///   - isAsked: whether someone has asked for a registration though its row does not say so yet.
-    ///   - isSpared: whether others go before those of this registrant.
+    ///   - isSpared: whether registrations of other registrants are displaced before those of this one.
     /// - Returns: nil if there is none.
     static func displaceable(
         isAsked: @escaping @Sendable (Int64) -> Bool = { _ in false }, isSpared: @escaping @Sendable (KeyHash) -> Bool = { _ in false }

@@ -45,7 +45,7 @@ import WakuCrypto
         #expect(installations(bench) == ["friends-phone"])
     }
 
-    @Test func whatIsWantedBeforeTheStartIsLookedUpWithTheRest() {
+    @Test func discoveriesBeforeTheStartAreLookedUpWithTheRest() {
         let bench = MachineBench()
         var machine = ClientMachine(
             records: Array(bench.kept.values), installationID: bench.installationID,
@@ -162,7 +162,7 @@ import WakuCrypto
         #expect(installations(bench).count == Directory.rowLimit)
     }
 
-    @Test func whatIsKnownSurvivesARestart() {
+    @Test func knownDevicesSurviveARestart() {
         var bench = watching()
         hear(&bench, [friend.row(at: server)])
         let before = bench.machine.directory.rows(of: friend.key)

@@ -123,7 +123,7 @@ import WakuCrypto
         }
     }
 
-    @Test(arguments: [false, true]) func everythingGoesOnAfterAKillAtAnyStep(_ keepsBeforeKill: Bool) throws {
+    @Test(arguments: [false, true]) func everythingContinuesAfterAKillAtAnyStep(_ keepsBeforeKill: Bool) throws {
         var step = 1
         while true {
             var world = World(killAt: step, keepsBeforeKill: keepsBeforeKill)
@@ -154,7 +154,7 @@ import WakuCrypto
         }
     }
 
-    @Test func recordsThatCanNotBeReadAreTold() {
+    @Test func recordsThatCanNotBeReadAreReported() {
         for bytes in [[], [1], [1, 2, 3], Array("\u{1}{}".utf8), Array("\u{2}{}".utf8)] as [[UInt8]] {
             for name in ["own", "server/x", "registrant/x", "message/x", "what"] {
                 #expect(throws: ClientStoreError.self) { try ClientRecord(name, bytes) }

@@ -65,7 +65,7 @@ import WakuCrypto
         #expect(Set(sent.request.requests.map(\.installationID.string)) == ["a", "d", "e"])
     }
 
-    @Test func atMostFiveWhoeverAsksForMore() throws {
+    @Test func atMostFiveDevicesAreNotified() throws {
         var bench = knowing(1, (0..<9).map { "device-\($0)" })
         bench.machine.notifications.deviceLimit = 20
         notify(&bench)
@@ -301,7 +301,7 @@ import WakuCrypto
         #expect(actions.requests.isEmpty && actions.queries.count == 1)
     }
 
-    @Test func answersOfServersThatNobodyNamedAreNotBelieved() throws {
+    @Test func answersOfUnnamedServersAreNotBelieved() throws {
         var bench = knowing(1)
         bench.pass(.seconds(24 * 3600))
         notify(&bench)
@@ -366,7 +366,7 @@ import WakuCrypto
         #expect(bench.publishAll().requests.map(\.server) == [servers[0]])
     }
 
-    @Test func actsAfter3SecondsOnWhatIsKnown() throws {
+    @Test func actsAfter3SecondsOnKnownDevices() throws {
         var bench = knowing(2)
         bench.pass(.seconds(24 * 3600))
         notify(&bench)
@@ -450,7 +450,7 @@ import WakuCrypto
     }
 
     /// The first run was cancelled before the request was published.
-    @Test func secondStartBeginsARequestAnew() throws {
+    @Test func secondStartSendsARequestAgain() throws {
         var bench = knowing()
         notify(&bench)
         let first = try #require(bench.takeActions().requests.first)

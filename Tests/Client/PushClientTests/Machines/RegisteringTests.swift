@@ -197,7 +197,7 @@ import WakuCrypto
             allowedKeyList: [], grant: grant, version: version, serverPublicKey: [])
     }
 
-    @Test func versionMismatchAsksTheServerAndGoesOnAboveTheHigherVersion() throws {
+    @Test func versionMismatchAsksTheServerAndContinuesAboveTheHigherVersion() throws {
         var bench = MachineBench()
         let (_, query) = try mismatched(&bench)
         #expect(query.registrant == bench.identity)
@@ -206,7 +206,7 @@ import WakuCrypto
         #expect(try bench.registration(second.sealed).version == 42)
     }
 
-    @Test func versionMismatchWithoutAnAnswerGoesOnByTwoFourAndMore() throws {
+    @Test func versionMismatchWithoutAnAnswerRaisesTheVersionByTwoFourAndMore() throws {
         var bench = MachineBench()
         _ = try mismatched(&bench)
         var versions: [UInt64] = []
@@ -256,7 +256,7 @@ import WakuCrypto
         #expect(bench.publishAll().registrations.isEmpty)
     }
 
-    @Test func versionMismatchCheckGoesOnAfterARestart() throws {
+    @Test func versionMismatchCheckContinuesAfterARestart() throws {
         var bench = MachineBench()
         _ = try mismatched(&bench)
         bench.restart()
@@ -435,7 +435,7 @@ import WakuCrypto
         #expect(bench.publishAll().isEmpty)
     }
 
-    @Test func dialectTellsTheTopic() throws {
+    @Test func dialectDeterminesTheTopic() throws {
         var bench = MachineBench()
         let server = PushServer(key: servers[0], dialect: .published)
         bench.take(bench.machine.register(.phone, with: [server], at: bench.now))

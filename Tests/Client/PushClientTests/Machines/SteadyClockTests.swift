@@ -6,7 +6,7 @@ import Core
 @Suite struct SteadyClockTests {
     private let start = MachineBench.start
 
-    @Test func goesWithTheUptimeWhateverTheClockDoes() {
+    @Test func followsTheUptimeRegardlessOfTheClock() {
         let clock = SteadyClock(kept: nil, clock: start, uptime: .seconds(5))
         #expect(clock.time(at: .seconds(5)) == start && clock.time(at: .seconds(65)) == start + .seconds(60))
     }

@@ -194,7 +194,7 @@ struct ClientSimulation {
             clients[client].scheduledWake = nil
             turn(client) { $0.wake(at: $1) }
             if let next = clients[client].machine.nextWakeUp, next <= clients[client].clock.time(at: now) {
-                findings.append("client \(client) wants to be woken at once after it was")
+                findings.append("client \(client) asks to be woken again at once")
             }
         case .atServer(let server, let action, let client, let life): arrive(at: server, action, from: client, life)
         case .registrationAnswer(let client, let server, let response):
@@ -294,7 +294,7 @@ struct ClientSimulation {
         if !profile.contactsOnly {
             rights[token] = .some(nil)
         } else if case .some(.none) = rights[token] {
-            findings.append("client \(client) keeps a token that everybody knew")
+            findings.append("client \(client) keeps a token that everyone knew")
         } else {
             let before = (rights[token] ?? nil) ?? []
             if !before.isSubset(of: profile.contacts) { findings.append("client \(client) keeps a token that a removed contact knows") }
@@ -329,7 +329,7 @@ struct ClientSimulation {
         case .register(let server, let registration):
             let requestID = registration.requestID
             if let until = clients[client].rests[requestID], now + .milliseconds(1) < until {
-                findings.append("client \(client) does not rest as long as it said")
+                findings.append("client \(client) pauses for less time than it reported")
             }
             let isPublished = publish(client)
             if let number = Self.serverNumbers[server] {
@@ -352,7 +352,7 @@ struct ClientSimulation {
             let rows = advertisement.pushNotificationInfo
             for row in rows where !row.accessToken.isEmpty {
                 if case .some(.some) = rights[row.accessToken] {
-                    findings.append("client \(client) advertises a token that is not for everybody")
+                    findings.append("client \(client) advertises a token that is not for everyone")
                 }
             }
             let isPublished = publish(client)
@@ -437,7 +437,7 @@ struct ClientSimulation {
             if let last = clients[client].lastPause[number], tries == last.tries + 1, tries < RegistrationMachine.tryLimit,
                 pause <= last.pause
             {
-                findings.append("client \(client) rests less than before")
+                findings.append("client \(client) pauses for less time than before")
             }
             clients[client].lastPause[number] = (tries, pause)
             if let requestID = clients[client].lastSent[number] { clients[client].rests[requestID] = now + pause }
@@ -446,7 +446,7 @@ struct ClientSimulation {
                 let number = Self.clientNumbers[outcome.registrant]
             else { return }
             let device = RegistrationKey(keyHash: Self.clientHashes[number], installationID: Self.installations[number])
-            if servers[server].notified[device]?.contains(id) != true { findings.append("client \(client) believes what was not so") }
+            if servers[server].notified[device]?.contains(id) != true { findings.append("client \(client) reports a false success") }
         default: break
         }
     }
@@ -454,7 +454,7 @@ struct ClientSimulation {
     private mutating func checkTokens(_ request: PushNotificationRequest, to server: PublicKey, from client: Int) {
         for entry in request.requests {
             guard let owner = Self.numbersByHash[entry.publicKey], let number = Self.serverNumbers[server] else {
-                findings.append("client \(client) asks for nobody")
+                findings.append("client \(client) sends a request for no device")
                 continue
             }
             if servers[number].tokensShown[Self.clientKeys[owner]]?.contains(entry.accessToken) != true {

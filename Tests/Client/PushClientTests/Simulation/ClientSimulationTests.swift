@@ -12,7 +12,7 @@ import Testing
     private static let only = environment["WAKU_PUSH_CLIENT_SEED"].flatMap(UInt64.init)
 
     /// Registrations that can succeed do, messages arrive, tokens stay with the keys that may have them, pauses grow, and there are no endless loops.
-    @Test func everyScheduleKeepsItsPromises() async {
+    @Test func everyScheduleKeepsTheInvariants() async {
         let seeds = Array(Self.only.map { $0...$0 } ?? 1...Self.scheduleCount)
         // Two at a time, which leaves capacity for tests that wait.
         let figures = await withTaskGroup(of: Figures.self) { group in

@@ -215,7 +215,7 @@ import WakuCrypto
     }
 
     /// The client is killed while its Register has no answer, and opened again with the same store.
-    @Test func registrationGoesOnAfterAReopening() async throws {
+    @Test func registrationContinuesAfterReopening() async throws {
         let server = network.addServer()
         network.change(server) { $0.isUp = false }
         let (bob, store) = (PrivateKey.generate(), MemoryClientStore())
@@ -240,7 +240,7 @@ import WakuCrypto
     }
 
     /// As after a kill, unfinished requests and look-ups resume at once.
-    @Test func secondRunGoesOnWhereTheFirstWasCancelled() async throws {
+    @Test func secondRunContinuesWhereTheFirstWasCancelled() async throws {
         let servers = [network.addServer(), network.addServer()]
         let friend = PrivateKey.generate()
         try await registered(with: [servers[1]], friend)

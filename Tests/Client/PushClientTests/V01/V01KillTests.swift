@@ -117,7 +117,7 @@ import WakuCrypto
         }
     }
 
-    @Test(arguments: [false, true]) func everythingGoesOnAfterAKillAtAnyStep(_ storesBeforeKill: Bool) throws {
+    @Test(arguments: [false, true]) func everythingContinuesAfterAKillAtAnyStep(_ storesBeforeKill: Bool) throws {
         var step = 1
         while true {
             var world = try World(killAt: step, storesBeforeKill: storesBeforeKill)

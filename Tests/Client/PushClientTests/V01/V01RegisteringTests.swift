@@ -154,7 +154,7 @@ import WakuCrypto
 
     // MARK: VERSION_MISMATCH
 
-    @Test func versionMismatchGoesOnFromTheReturnedVersion() throws {
+    @Test func versionMismatchContinuesFromTheReturnedVersion() throws {
         var bench = V01MachineBench()
         bench.register(with: Array(servers.prefix(2)))
         let sent = bench.publishAll().registers

@@ -60,7 +60,7 @@ import Testing
 
     // MARK: Servers
 
-    @Test func replacedPrimaryIsRefusedByWhoeverKnowsTheNewOne() {
+    @Test func replacedPrimaryIsRefusedByNodesThatKnowTheNewOne() {
         var check = PrimaryCheck()
         #expect(check.check(systemIdentifier: 5, timeline: 1) == nil)
         #expect(check.check(systemIdentifier: 5, timeline: 2) == nil)

@@ -19,7 +19,7 @@ struct ChangeReaderTests {
         }
     }
 
-    @Test("All is read anew when changes may have been missed")
+    @Test("Everything is reloaded when changes may have been missed")
     func reload() {
         var reader = ChangeReader(ClusterConfiguration(), at: began)
         #expect(reader.read(at: 0, isComplete: true, now: began) == false)
@@ -34,7 +34,7 @@ struct ChangeReaderTests {
         #expect(reader.read(at: 1_260 * Self.second, isComplete: true, now: began) == false)
     }
 
-    @Test("Once a day all is read anew")
+    @Test("Everything is reloaded once a day")
     func daily() {
         var reader = ChangeReader(ClusterConfiguration(), at: began)
         let reloads = (1...3 * 1_440).filter { minute in

@@ -89,7 +89,7 @@ import Testing
         #expect(cluster.members[0].verdict(on: nil, in: 0, at: .at(6000)) == .markAndPost(mark))
     }
 
-    @Test func rowsMarkedByAFormerOwnerAreToldFromUnmarkedOnes() {
+    @Test func rowsMarkedByAFormerOwnerAreDistinguishedFromUnmarkedOnes() {
         var cluster = SmallCluster(memberCount: 1)
         cluster.beat(from: 0, to: 1000)
         let member = cluster.members[0]
@@ -165,7 +165,7 @@ import Testing
         #expect(!cluster.members[owner].mayPost(under: mark, in: 0, at: .at(time + 2000)))
     }
 
-    @Test func afterAnOutageNobodyEndsTheLeasesOfTheOthers() {
+    @Test func afterAnOutageNoNodeEndsTheLeasesOfTheOthers() {
         var cluster = SmallCluster(memberCount: 3)
         cluster.beat(from: 0, to: 6000)
         // A minute without the database: each attempt fails. Then the nodes reconnect one after the other.

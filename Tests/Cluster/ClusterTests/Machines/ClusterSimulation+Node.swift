@@ -178,7 +178,7 @@ extension ClusterSimulation {
     }
 
     private mutating func commit(_ index: Int, _ message: SimulatedMessage) {
-        let partition = configuration.partition(ofDevice: UInt64(message.device))
+        let partition = Int(RendezvousHash.mix(UInt64(message.device)) % UInt64(configuration.partitionCount))
         var mark: DeliveryMark?
         // Posted at once, unless the device has another row in progress.
         if message.kind == .request, !nodes[index].rows.values.contains(where: { $0.device == message.device }),

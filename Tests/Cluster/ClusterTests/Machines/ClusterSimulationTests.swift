@@ -6,7 +6,7 @@ import Testing
 ///
 /// `WAKU_PUSH_CLUSTER_SEEDS=20000` runs so many seeds instead of 150, or 2,000 in the long form, `WAKU_PUSH_CLUSTER_SEED=7` one of them.
 @Suite struct ClusterSimulationTests {
-    @Test func nothingIsLostDoubledOrUnansweredWhateverFails() async {
+    @Test func nothingIsLostDoubledOrUnansweredUnderFaults() async {
         let result = await SimulationRuns.run(Self.seeds) { SimulationPlan(seed: $0) }
         #expect(result.failures == [])
         if Self.only == nil {

@@ -41,7 +41,7 @@ struct FailoverLogTests {
         #expect(log.observed(view([], timeline: 3)) == [])
     }
 
-    @Test func aViewWithoutALeaseOfItsOwnTellsNothing() {
+    @Test func aViewWithoutTheOwnLeaseReportsNothing() {
         var log = FailoverLog()
         #expect(log.observed(view([(2, .live)])) == [])
         #expect(log.observed(view([], timeline: 0, isMember: false)) == [])

@@ -2,7 +2,7 @@
 import Core
 import Testing
 
-/// Each arrow of the picture above `MessageShare`.
+/// Each arrow of the diagram above `MessageShare`.
 @Suite struct MessageShareTests {
     private let key = MessageKey(prefix: 7)
     private let other = MessageKey(prefix: 8)
@@ -114,14 +114,14 @@ import Testing
         #expect(share.nextWakeUp == .at(1400))
     }
 
-    @Test func messageWithoutEffectStandsInTheNextRow() {
+    @Test func messageWithoutEffectIsInTheNextRow() {
         var share = share()
         _ = share.heard(key, rank: 0, at: .at(0))
         share.handled(key, .withoutEffect, at: .at(1))
         #expect(share.finishedRow(at: .at(1))?.prefixes == [key.prefix])
     }
 
-    @Test func committedMessageStandsInTheNextRowOnlyWhenItIsAnswered() {
+    @Test func committedMessageIsInTheNextRowOnlyWhenItIsAnswered() {
         var share = share()
         _ = share.heard(key, rank: 0, at: .at(0))
         share.handled(key, .committed, at: .at(1))
@@ -167,7 +167,7 @@ import Testing
     }
 
     @Test(arguments: [MessageShare.Outcome.failed, .claimedElsewhere(.request)])
-    func messageThatCameToNothingAfterItsAnswerIsForgotten(outcome: MessageShare.Outcome) {
+    func messageWithoutEffectAfterItsErrorAnswerIsForgotten(outcome: MessageShare.Outcome) {
         var share = share()
         _ = share.heard(key, rank: 0, at: .at(0))
         share.expectAnswer(key, at: .at(5))
@@ -176,7 +176,7 @@ import Testing
         #expect(!share.isOpen(key) && share.advance(to: .at(30_000)) == [] && share.nextFinishedRow == nil)
     }
 
-    @Test func messageThatNobodyAwaitsHasNoDeadline() {
+    @Test func unawaitedMessageHasNoDeadline() {
         var share = share()
         _ = share.heard(key, rank: 0, at: .at(0))
         #expect(share.nextWakeUp == nil)
@@ -217,7 +217,7 @@ import Testing
         #expect(share.openCount == 1)
     }
 
-    @Test func answersThatNobodyWaitsForAreLeftOut() {
+    @Test func expiredAnswersAreLeftOut() {
         var share = share()
         _ = share.heard(key, rank: 1, at: .at(0))
         #expect(check(&share, at: 40_000, claims: [key: Claim(node: .number(2), kind: .request)]) == [])

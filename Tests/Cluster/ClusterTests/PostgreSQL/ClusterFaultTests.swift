@@ -29,7 +29,7 @@ struct ClusterFaultTests {
     }
 
     @Test(
-        "A heartbeat whose COMMIT got no reply fails, whether or not it took place",
+        "A heartbeat whose COMMIT got no reply fails, whether or not it was committed",
         arguments: [PostgreSQLProxy.Direction.toClient, .toServer])
     func unknownOutcome(direction: PostgreSQLProxy.Direction) throws {
         let fixture = try ClusterFixture()

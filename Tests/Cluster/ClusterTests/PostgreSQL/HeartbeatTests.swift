@@ -41,7 +41,7 @@ struct HeartbeatTests {
         #expect(left[0].owned.count == 129 || left[0].owned.count == 128)
         try left.beat(13...16)
         #expect(left[0].owned.count == 257)
-        // It goes on after its lease was ended.
+        // It continues after its lease was ended.
         try nodes[1].beat(at: .start + .seconds(17))
         #expect(nodes[1].changes == [.ended])
     }
@@ -74,7 +74,7 @@ struct HeartbeatTests {
         #expect(view.leases.map(\.state) == [.live, .live])
     }
 
-    @Test("A partition is taken when nobody has it or its owner has ended, with the epoch that was observed")
+    @Test("A partition without an owner, or whose owner's lease has ended, is taken, if it has the observed epoch")
     func takes() throws {
         let database = try ClusterFixture().prepared()
         var view = try database.heartbeat(heartbeat(Self.first, isFirst: true, takes: [take(0, 0), take(1, 7), take(256, 0)]))
@@ -89,7 +89,7 @@ struct HeartbeatTests {
         #expect(view.partitions[256] == own)
     }
 
-    @Test("Of concurrent takes one wins")
+    @Test("One of several concurrent takes succeeds")
     func concurrentTakes() async throws {
         let fixture = try ClusterFixture()
         let databases = [try fixture.prepared()] + (try (0..<3).map { _ in try fixture.database() })
@@ -104,7 +104,7 @@ struct HeartbeatTests {
         }
         let last = try databases[0].heartbeat(heartbeat(NodeID(rawValue: 0)))
         #expect(last.partitions.allSatisfy { $0.owner != nil && $0.epoch == 1 })
-        // What a view shows stays.
+        // Partitions that a view shows as taken keep their owner.
         for view in views {
             for (partition, row) in view.partitions.enumerated() where row.owner != nil { #expect(row == last.partitions[partition]) }
         }

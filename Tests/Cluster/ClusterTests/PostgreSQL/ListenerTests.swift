@@ -21,7 +21,7 @@ struct ListenerTests {
         return payloads
     }
 
-    @Test("Rows that are inserted, and updated where wanted, are notified of in their order")
+    @Test("Inserted rows, and updated ones if requested, are notified in their order")
     func notices() async throws {
         let fixture = try ClusterFixture()
         let database = try fixture.prepared(notices: [Self.rows, Self.payloads])
@@ -37,7 +37,7 @@ struct ListenerTests {
         #expect(try payloads("payloads", 2, both) == ["ff", "00"])
     }
 
-    @Test("What was notified of can be read afterwards, where it is logged")
+    @Test("Logged changes can be read after their notification")
     func logged() async throws {
         let fixture = try ClusterFixture()
         let logged = Notice(
@@ -56,7 +56,7 @@ struct ListenerTests {
         try fixture.run("UPDATE cluster_partition SET owner = 5, epoch = 1 WHERE partition = \(fixture.configuration.maintenancePartition)")
         #expect(try database.maintain(owner: NodeID(rawValue: 5), epoch: 1))
         #expect(try database.changes(since: nil).payloads == ["payloads": ["ff"]])
-        // What is too much for once is read in parts.
+        // More changes than the limit are read in parts.
         try fixture.run("INSERT INTO cluster_change (channel, payload) SELECT chr(97 + n % 2), n FROM generate_series(1, 5) n")
         var (parts, place) = ([[String: [String]]](), LoggedChanges.Place?.none)
         repeat {
@@ -98,7 +98,7 @@ struct ListenerTests {
         #expect(try payloads("rows", 2, listener) == ["7", "8"])
     }
 
-    @Test("Nodes of another schema hear nothing")
+    @Test("Nodes of another schema get no notifications")
     func schemas() async throws {
         let (fixture, other) = (try ClusterFixture(), try ClusterFixture())
         let listeners = try [fixture, other].map { try $0.prepared(notices: [Self.rows]).listener(on: ["rows"]) }
@@ -110,7 +110,7 @@ struct ListenerTests {
         #expect(try listeners[0].next(timeout: .zero) == .notified([:]))
     }
 
-    @Test("A lost connection is replaced, and says so")
+    @Test("A lost connection is replaced and reported")
     func reconnection() async throws {
         let fixture = try ClusterFixture()
         let proxy = try PostgreSQLProxy(fixture.server)

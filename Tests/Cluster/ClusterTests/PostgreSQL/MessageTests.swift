@@ -43,7 +43,7 @@ struct MessageTests {
         #expect(try rows.map { try $0.integer(1) } == [second.stored])
     }
 
-    @Test("Old hours are dropped by the owner of maintenance, new ones made, and none comes back")
+    @Test("The owner of maintenance drops old hours and creates new ones; dropped hours are not created again")
     func maintenance() async throws {
         let fixture = try ClusterFixture()
         let database = try fixture.prepared()
@@ -75,7 +75,7 @@ struct MessageTests {
         #expect(try fixture.run("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'claim'::regclass").count == 1)
     }
 
-    @Test("A drop that is kept waiting is given up, and new partitions are made")
+    @Test("A drop that has to wait too long is given up, and new partitions are created")
     func busyClaims() async throws {
         let fixture = try ClusterFixture()
         let database = try fixture.prepared()
@@ -149,7 +149,7 @@ struct MessageTests {
         #expect(Set(try database.finishedRows(after: [:], except: second).map(\.node.rawValue)) == [1, 4])
     }
 
-    @Test("The overview has every node, and counts what nobody owns")
+    @Test("The overview has every node, and counts partitions without an owner")
     func overview() throws {
         let fixture = try ClusterFixture()
         #expect(throws: StoreError.self) { try fixture.database().overview() }
@@ -173,7 +173,7 @@ struct MessageTests {
         #expect(!overview.hasMaintainer)
     }
 
-    @Test("Nodes that divide devices in another way are refused, and preparing again changes nothing")
+    @Test("Nodes with another number of partitions are refused, and preparing again changes nothing")
     func otherPartitions() throws {
         let fixture = try ClusterFixture()
         try fixture.prepared().prepare(notices: [])

@@ -10,7 +10,7 @@ import Testing
     private static let enqueue = Storage.Mutation(
         ClusterFixture.outbox, .insert([ClusterFixture.device, ClusterFixture.payload, ClusterFixture.delivery]))
 
-    @Test("What another node enqueued, posted and had accepted after this one looked is not enqueued again")
+    @Test("A delivery is not enqueued if another node had it accepted after this node read the rows")
     func once() async throws {
         let fixture = try ClusterFixture()
         let database = try fixture.prepared()
@@ -22,7 +22,7 @@ import Testing
                     looks += 1
                     return looks == 1
                 }
-                // Between this node's look and its change.
+                // Between this node's read and its change.
                 if isFirst { try fixture.run("INSERT INTO accepted (delivery) VALUES ('\\x07')") }
                 guard rows.isEmpty else { return .done(true) }
                 return .change([Self.enqueue(.integer(1), .bytes([1]), .bytes([7]))], false)
@@ -87,7 +87,7 @@ import Testing
         #expect(try #require(again[0]).age >= age && #require(again[0]).age < .seconds(160))
     }
 
-    @Test("Of several deliveries, those are named that were accepted")
+    @Test("The accepted ones of several deliveries are found")
     func accepted() throws {
         let fixture = try ClusterFixture()
         let database = try fixture.prepared()
@@ -97,7 +97,7 @@ import Testing
         #expect(try database.accepted(among: []).isEmpty)
     }
 
-    @Test("The look comes after waiting for the node that has it accepted")
+    @Test("An insert that waits for the lock of another node sees the acceptance which that node commits")
     func lookAfterWaiting() async throws {
         let fixture = try ClusterFixture()
         let database = try fixture.prepared()

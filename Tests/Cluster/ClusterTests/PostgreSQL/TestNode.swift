@@ -1,7 +1,7 @@
 @testable import Cluster
 import Core
 
-/// A member whose heartbeats are carried out by a database. Its time is what the test says.
+/// A member whose heartbeats are carried out by a database. The test sets its time.
 struct TestNode {
     let database: ClusterDatabase
     var member: ClusterMember

@@ -36,7 +36,7 @@ import Testing
         "00", "08", "0880", "0a", "0a01", "0a02ff", "09", "0901020304050607", "0d", "0d010203", "0b", "0c", "0e", "0f", "80", "0aff",
         "0affffffffffffffffff01", "0a80808080808080808001", "08ffffffffffffffffffff01", "ffffffffffffffffffff7f",
     ])
-    func whatReachesBeyondTheEndOrIsNoFieldIsMalformed(_ digits: String) {
+    func invalidFieldsAndFieldsBeyondTheEndAreMalformed(_ digits: String) {
         #expect(throws: ProtobufError.malformed) { try fields(hex(digits)) }
     }
 

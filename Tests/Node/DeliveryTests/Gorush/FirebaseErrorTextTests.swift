@@ -6,7 +6,7 @@ import Testing
 @testable import Delivery
 
 struct FirebaseErrorTextTests {
-    /// As the libraries write them, with what they put around the server's words.
+    /// As the libraries write them, with their own words around the server's.
     @Test(
         arguments: [
             // google/go-gcm.
@@ -46,18 +46,18 @@ struct FirebaseErrorTextTests {
             ("http error status: 400; reason: request contains an invalid argument; code: invalid-argument; details: x", .doubtful),
             ("http error status: 401; reason: apns certificate or auth key was invalid; code: invalid-apns-credentials", .operatorsMistake),
             ("http error status: 503; reason: backend servers are temporarily unavailable; code: server-unavailable", .other),
-            // Of others, or nobody's.
+            // Of other senders, or of none.
             ("Unregistered", .other), ("BadDeviceToken", .other), ("an unregistered device", .other), ("not registered", .other),
             (" ", .other),
         ] as [(String, TokenVerdict)])
     func verdicts(text: String, verdict: TokenVerdict) {
         #expect(TokenVerdict(platform: .firebase, error: text) == verdict)
-        // None of it is APNs's, whose tokens are not to end by it.
+        // APNs has none of these texts, so they must not end an APNs token.
         let forAPNs = TokenVerdict(platform: .apn, error: text)
         #expect(forAPNs != .dead || text == "Unregistered")
     }
 
-    @Test func transientFailuresAreToldFromUnknownOnes() {
+    @Test func transientFailuresAreDistinguishedFromUnknownOnes() {
         #expect(FailureReason(platform: .firebase, error: "device message rate exceeded") == .transient)
         #expect(FailureReason(platform: .firebase, error: "message is too big") == .message)
         #expect(FailureReason(platform: .firebase, error: "something new") == .other)
@@ -69,7 +69,7 @@ struct FirebaseErrorTextTests {
         #expect(Set(FirebaseErrorText.table.map(\.text)).count == FirebaseErrorText.table.count)
     }
 
-    /// Each text stands in the row of its verdict, in the article on deliveries.
+    /// Each text is in the row of its verdict in the article on deliveries.
     @Test func theArticleHasEachText() throws {
         let file = Repository.file("Sources/Node/PushNode/PushNode.docc/Deliveries.md")
         let lines = try String(contentsOf: file, encoding: .utf8).lowercased().split(separator: "\n")

@@ -60,7 +60,7 @@ struct GorushClientTests {
         #expect(!result.isOperatorsMistake)
     }
 
-    /// Nothing of what was posted is to blame.
+    /// The posted notifications are not the cause.
     @Test(arguments: [301, 302, 401, 403, 404, 405, 407, 410, 415, 421, 426, 451, 511])
     func operatorsMistakes(status: Int) async throws {
         let result = try await post([Sample.notification()], .status(status))
@@ -69,7 +69,7 @@ struct GorushClientTests {
         #expect(result.reason?.hasPrefix("status \(status): ") == true)
     }
 
-    @Test func whatGorushHasNoRoomForIsUntaken() async throws {
+    @Test func notificationsThatGorushHasNoRoomForAreNotAccepted() async throws {
         let logs = """
             {"counts": 2, "logs": [{"notif_id": "b", "type": "failed-push", "platform": "ios", "token": "*", "error": "max capacity reached"}]}
             """
@@ -145,7 +145,7 @@ struct GorushClientTests {
     }
 
     /// Ten characters at each end are masked; a group of the `rfc` profile has one id.
-    /// A gorush that retries logs each attempt. What the last one says counts.
+    /// A gorush that retries logs each attempt: the last one counts.
     @Test func aTokenThatIsLoggedOftenFailsOnce() async throws {
         func log(_ id: String, _ error: String) -> String {
             #"{"notif_id": "\#(id)", "platform": "ios", "token": "*", "error": "\#(error)"}"#

@@ -5,7 +5,7 @@ import StatusProtocol
 import StatusServer
 import Testing
 
-/// Every name in a body is one that gorush reads, whatever is set.
+/// gorush reads every name in a body, with any settings.
 struct GorushNameTests {
     /// Each setting alone, with each of its forms, and all together; texts as texts and as keys.
     private static let styles: [NotificationStyle] = {

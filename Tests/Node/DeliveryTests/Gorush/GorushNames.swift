@@ -5,7 +5,7 @@ import Core
 /// Current gorush is that of 2026-07, old gorush 1.12 to 1.16. Names of nested objects are those of the libraries that gorush hands them to:
 /// firebase-admin-go's AndroidConfig, go-fcm's Notification, go-hms-push's AndroidNotification.
 enum GorushNames {
-    /// What `data` and `huawei_data` hold is the app's.
+    /// The members of `data` and `huawei_data` are defined by the app.
     static let appData: Set = ["data"]
 
     static let common: Set = [
@@ -38,7 +38,7 @@ enum GorushNames {
         "huawei_collapse_key", "huawei_ttl", "bi_tag",
     ]
 
-    /// What reads the same setting: old, current.
+    /// The names of the same setting in old and current gorush.
     static let androidPairs = [
         ("collapse_key", "android.collapse_key"), ("time_to_live", "android.ttl"), ("priority", "android.priority"),
         ("notification.tag", "android.notification.tag"), ("notification.android_channel_id", "android.notification.channel_id"),

@@ -54,7 +54,7 @@ struct NotificationBodyTests {
             $0.title = .localized(key: "TK")
         },
         Row("no text", apn: apnRest, firebase: "", huawei: "") {
-            // What needs a visible notification is left out for Firebase and Huawei, or the device would show an empty one.
+            // Settings that need a visible notification are left out for Firebase and Huawei, or the device would show an empty one.
             $0.body = .text("")
             $0.channel = "messages"
         },

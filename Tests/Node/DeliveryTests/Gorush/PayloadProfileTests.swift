@@ -144,7 +144,7 @@ struct PayloadProfileTests {
         #expect(!String(decoding: body, as: UTF8.self).contains("\\/"))
     }
 
-    /// What the deployed server of 2024 posted, recorded.
+    /// Recorded posts of the server that was deployed in 2024.
     @Test func recordedBodies() throws {
         struct Recording: Decodable {
             struct Flow: Decodable {
@@ -204,7 +204,7 @@ struct PayloadProfileTests {
         #expect(!firebase.contains("collapse"))
     }
 
-    @Test("A token of Apple's sandbox is told", arguments: PayloadProfile.allCases)
+    @Test("A token of Apple's sandbox is posted with development", arguments: PayloadProfile.allCases)
     func sandbox(profile: PayloadProfile) throws {
         let plain = try Sample.notification(platform: .apn, kind: .message)
         let sandboxed = Notification(

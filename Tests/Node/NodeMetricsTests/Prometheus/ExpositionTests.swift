@@ -21,11 +21,11 @@ extension Metric {
     fileprivate static let plums = Metric("plums_total", help: "Plums.")
 }
 
-@Suite("What Prometheus reads")
+@Suite("The text formats of Prometheus")
 struct ExpositionTests {
     private let registry = MetricRegistry([.pears, .basket, .ripening, .processor])
 
-    @Test("Nothing is shown before it is there")
+    @Test("Metrics without a value are left out")
     func empty() {
         #expect(registry.exposition(as: .text) == "")
         #expect(registry.exposition(as: .openMetrics) == "# EOF\n")
@@ -33,7 +33,7 @@ struct ExpositionTests {
         #expect(registry.exposition(as: .text) == "")
     }
 
-    @Test("Counters, with whatever is in a label or a help text")
+    @Test("Counters, with any characters in labels and help texts")
     func counters() {
         registry.counter(.pears, Colour.green).increment(by: 3)
         registry.counter(.pears, Colour.red).increment(by: 0)
@@ -56,7 +56,7 @@ struct ExpositionTests {
                 """#)
     }
 
-    @Test("Gauges, and counters that are read elsewhere, with their units")
+    @Test("Gauges, and counters that are set to values read elsewhere, with their units")
     func gauges() {
         registry.set(.basket, to: 7)
         registry.set(.basket, to: 5.5)
@@ -76,7 +76,7 @@ struct ExpositionTests {
                 """)
     }
 
-    @Test("Buckets hold what is up to their bound, and all that lower ones hold")
+    @Test("Buckets are cumulative: each counts all values up to its bound")
     func histogram() {
         let histogram = registry.histogram(.ripening, Colour.red)
         for milliseconds in [0, 500, 501, 1000, 2500, 2501, 60_000] as [Int64] { histogram.recordNanoseconds(milliseconds * 1_000_000) }
@@ -95,7 +95,7 @@ struct ExpositionTests {
                 """)
     }
 
-    @Test("What is not on the list, or has other labels, is not shown")
+    @Test("Metrics that are not listed, and series with other labels, are left out")
     func unlisted() {
         registry.counter(.plums).increment(by: 1)
         registry.counter(.pears, Owner.key).increment(by: 1)
@@ -118,7 +118,7 @@ struct ExpositionTests {
     }
 
     @Test(
-        "OpenMetrics is for those who ask for it",
+        "OpenMetrics is returned only if the request accepts it",
         arguments: [
             (nil, ExpositionFormat.text), ("", .text), ("*/*", .text), ("text/plain", .text), ("text/html", .text),
             ("application/openmetrics-text", .openMetrics), ("Application/OpenMetrics-Text; version=1.0.0; charset=utf-8", .openMetrics),

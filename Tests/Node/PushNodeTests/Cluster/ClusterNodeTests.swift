@@ -23,11 +23,11 @@ import WakuCrypto
         (0..<count).map { _ in TestClient(of: fixture.identity.publicKey) }
     }
 
-    @Test("A message that all hear takes effect once, and is answered once")
+    @Test("A message that all nodes receive takes effect once, and is answered once")
     func effectOnce() async throws {
         let fixture = try await ClusterFixture()
         let clients = clients(40, fixture)
-        // Nobody takes what another node is slow with.
+        // No node takes over a message that another node handles slowly.
         func wait(_ configuration: inout ServerConfiguration) { configuration.cluster?.times.rankDelay = .seconds(120) }
         try await fixture.withNodes(["a", "b"], configure: wait) { members in
             try await members.waitUntilShared()
@@ -67,7 +67,7 @@ import WakuCrypto
         }
     }
 
-    @Test("Each node tells the nodes, their partitions and the standbys of the database")
+    @Test("Each node reports the nodes, their partitions and the standbys of the database")
     func status() async throws {
         let fixture = try await ClusterFixture()
         try await fixture.withNodes(["a", "b"]) { members in
@@ -89,7 +89,7 @@ import WakuCrypto
         }
     }
 
-    @Test("What the node whose turn it is does not hear is taken by the other")
+    @Test("A message that the responsible node does not receive is handled by the other")
     func deaf() async throws {
         let fixture = try await ClusterFixture()
         let clients = clients(20, fixture)
@@ -98,7 +98,7 @@ import WakuCrypto
             await members[0].relay.feed(clients.flatMap { fixture.registration($0) })
             try await members.wait { $0[0].fed.count(.registrationStored) == 20 }
             #expect(members[1].fed.count(.registrationStored) == 0)
-            // The other listens for those registrants already, by what the database tells.
+            // The other node listens for those registrants already: the database notified it.
             try await members.wait { $0[1].fed.node.topicCount == $0[0].fed.node.topicCount }
             await members[1].relay.feed(clients.flatMap { fixture.query($0) })
             try await members.wait { $0[1].fed.count(.queryAnswered) == 20 }
@@ -121,14 +121,14 @@ import WakuCrypto
             for (count, client) in clients.enumerated() {
                 await members.feed(fixture.registration(client))
                 try await members.wait { $0.count(.registrationStored) + $0.count(.limit(.registrations)) == count + 1 }
-                // The two others are told of each that was admitted.
+                // The two others are notified of each admitted message.
                 try await members.wait { $0.count(.clusterLimitUsage) == 2 * $0.count(.registrationStored) }
             }
             #expect(members.count(.registrationStored) == 4)
         }
     }
 
-    @Test("What is sent in segments takes effect once, and is answered")
+    @Test("A message in segments takes effect once, and is answered")
     func segments() async throws {
         let fixture = try await ClusterFixture()
         let clients = clients(12, fixture)
@@ -143,7 +143,7 @@ import WakuCrypto
         }
     }
 
-    @Test("The answer to segments that a node can't publish is published by the other")
+    @Test("An answer to a message in segments that a node can't publish is published by the other")
     func answersToSegments() async throws {
         let fixture = try await ClusterFixture()
         let clients = clients(12, fixture)
@@ -178,7 +178,7 @@ import WakuCrypto
         }
     }
 
-    @Test("A registrant of whom no notification told is found by reading")
+    @Test("A registrant whose notification was missed is found by reading the changes")
     func changes() async throws {
         let fixture = try await ClusterFixture()
         try await fixture.withNodes(["a"], configure: { $0.cluster?.times.changeInterval = .milliseconds(50) }) { members in
@@ -192,7 +192,7 @@ import WakuCrypto
         }
     }
 
-    @Test("When a synchronous standby takes over, nothing is missing, and the nodes go on")
+    @Test("When a synchronous standby takes over, nothing is lost, and the nodes continue")
     func failover() async throws {
         let primary = try PostgreSQLServer()
         let standby = try PostgreSQLServer(standbyOf: primary)
@@ -227,7 +227,7 @@ import WakuCrypto
         }
     }
 
-    @Test("A node joins one of a later release that has added to the tables, and is refused where that is not enough")
+    @Test("A node joins nodes of a later release that only added to the tables, and refuses other changes")
     func laterRelease() async throws {
         let fixture = try await ClusterFixture()
         let clients = clients(20, fixture)
@@ -251,7 +251,7 @@ import WakuCrypto
         }
     }
 
-    @Test("A node that stops hands its devices over, and what waits is posted by the other")
+    @Test("A node that stops hands its devices over, and waiting notifications are posted by the other")
     func handover() async throws {
         let fixture = try await ClusterFixture()
         let clients = clients(20, fixture)
@@ -287,7 +287,7 @@ import WakuCrypto
         }
     }
 
-    @Test("A node alone takes everything, and goes on where it stopped")
+    @Test("A single node of a cluster handles everything, and continues after a restart")
     func alone() async throws {
         let fixture = try await ClusterFixture()
         let clients = clients(5, fixture)
@@ -328,7 +328,7 @@ import WakuCrypto
         }
     }
 
-    @Test("Nodes with other limits go on with a warning that names them, until they are the same")
+    @Test("Nodes with different limits continue, with a warning that names these until they are the same")
     func otherLimits() async throws {
         let fixture = try await ClusterFixture()
         let calls = Mutex(0)
@@ -354,7 +354,7 @@ import WakuCrypto
         }
     }
 
-    @Test("A database that nodes share is refused to a node that has it for itself, and the other way round")
+    @Test("A node without a cluster is refused a database that nodes share, and the other way round")
     func exclusion() async throws {
         let fixture = try await ClusterFixture()
         try await fixture.withNodes(["a"]) { members in

@@ -50,7 +50,7 @@ import WakuCrypto
         if members.count == 1 { #expect(members.published.count == before + Self.requestCount) }
     }
 
-    @Test("A connection on which nothing passes", arguments: [["a", "b", "c"], ["a"]])
+    @Test("Connections that pass no data", arguments: [["a", "b", "c"], ["a"]])
     func silence(names: [String]) async throws {
         let server = try PostgreSQLServer.shared()
         let name = try await server.makeDatabase().split(separator: " ").first { $0.hasPrefix("dbname=") }
@@ -67,7 +67,7 @@ import WakuCrypto
         }
     }
 
-    @Test("A synchronous standby that is away: commits hang, and neither gorush nor others are blamed", arguments: [["a", "b"], ["a"]])
+    @Test("Without its standby, commits hang, and only store and cluster are reported as failing", arguments: [["a", "b"], ["a"]])
     func standbyAway(names: [String]) async throws {
         let server = try PostgreSQLServer()
         let fixture = ClusterFixture(address: try PostgreSQLAddress("host=\(server.folder) dbname=postgres user=postgres"))

@@ -48,7 +48,7 @@ struct UnknownOutcomeClusterTests {
     }
 
     @Test(
-        "The next owner posts again at once where the device shows it once; else from the first mark on, which no later hand-over begins anew"
+        "The next owner posts again: at once if the device shows a repetition once, else after the hold time, which later hand-overs do not restart"
     )
     func takeOver() async throws {
         let clients = (0..<2).map { _ in TestClient(of: fixture.identity.publicKey) }

@@ -58,7 +58,7 @@ import WakuCrypto
         }
     }
 
-    @Test("When the database's clock differs from all nodes', they go on")
+    @Test("When the database's clock differs from all nodes' clocks, they continue")
     func databaseClock() async throws {
         let fixture = try await ClusterFixture()
         let client = TestClient(of: fixture.identity.publicKey)

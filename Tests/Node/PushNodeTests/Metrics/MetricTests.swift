@@ -31,7 +31,7 @@ struct MetricTests {
         let sources = Repository.file("Sources")
         let files = FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil)
         var declared: (counters: Set<String>, metrics: Set<String>) = ([], [])
-        /// What the names begin with of counters that are made one for each case of a label.
+        /// The prefixes of the names of counters that exist once for each case of a label.
         var families: Set<String> = []
         while let file = files?.nextObject() as? URL {
             guard file.pathExtension == "swift" else { continue }

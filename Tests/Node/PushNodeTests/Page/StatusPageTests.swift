@@ -9,9 +9,9 @@ import Testing
 
 @testable import PushNode
 
-@Suite("The status page, as it is written")
+@Suite("The HTML of the status page")
 struct StatusPageTests {
-    @Test("What is interpolated is text, whatever it is")
+    @Test("All interpolated values are escaped")
     func escaping() {
         let hostile = "<script>alert('x')</script> & \"more\"\u{0}\n"
         let page: HTML = "<p title=\"\(hostile)\">\(hostile)</p>\(["<i>\(1)</i>" as HTML])"
@@ -99,7 +99,7 @@ struct StatusPageTests {
         #expect(text.contains("<p class=\"state good\">none</p>") && !text.contains("available"))
     }
 
-    @Test("A gorush that does not answer is not shown as well, although no post has failed yet")
+    @Test("A gorush that does not answer is shown as failing, although no post has failed yet")
     func gorushThatDoesNotAnswer() {
         var status = StatusFigures()
         #expect(StatusDocument(status: status).text.contains("<p class=\"state good\">available</p>"))
@@ -142,7 +142,7 @@ struct StatusPageTests {
         #expect(section.contains("alarm `\(kind.rawValue)`"))
     }
 
-    @Test("A new node says that no message has come in, or that no device is registered, instead of that all works")
+    @Test("A new node shows that no message was received, or that no device is registered, instead of that it works")
     func newNode() {
         var status = StatusFigures()
         status.messages = [StatusFigures.Step(name: "Received, from everyone", lately: 0, total: 0)]
@@ -190,7 +190,7 @@ struct StatusPageTests {
         #expect(log.messages.withLock(\.self) == ["node started", "relay detached", "failed to store message"])
     }
 
-    @Test("What a search may ask for")
+    @Test("Searches by hashes of a registrant or a notification id; others are refused")
     func searchQuestions() {
         func question(_ text: String) -> SearchQuestion? { SearchQuestion(parsing: Array(text.utf8)) }
         let (long, short) = (String(repeating: "0a", count: 64), String(repeating: "0b", count: 32))
@@ -205,7 +205,7 @@ struct StatusPageTests {
         ] { #expect(question(text) == nil, "\(text)") }
     }
 
-    @Test("Figures as they are read")
+    @Test("Formatting of figures")
     func figures() {
         #expect([0, 7, 999, 1000, 1_234_567, -1000].map(\.grouped) == ["0", "7", "999", "1,000", "1,234,567", "-1,000"])
         #expect([0, 1023, 1536, 5 << 30].map(\.asBytes) == ["0 bytes", "1023 bytes", "1.5 KiB", "5.0 GiB"])
@@ -218,7 +218,7 @@ struct StatusPageTests {
         #expect(Timestamp(rawValue: 1_735_689_600_500_000_000).clock == "2025-01-01 00:00:00")
     }
 
-    @Test("The charts go on to the present, without a last step that is too short to tell a rate, and forget what is old")
+    @Test("The charts extend to the present, without a last step that is too short to tell a rate, and forget what is old")
     func history() {
         func point(_ seconds: Int, _ received: Int) -> StatusHistory.Point {
             StatusHistory.Point(

@@ -55,7 +55,7 @@ struct EchoEndpointTests {
         await #expect(throws: (any Error).self) { try await post("register phone token") }
     }
 
-    @Test("The node stops with what a protocol can't do without")
+    @Test("The node stops when a protocol's endpoint can't listen")
     func portInUse() async throws {
         let taken = try RawHTTPServer { _ in .last([]) }
         defer { taken.stop() }

@@ -29,14 +29,14 @@ struct V01EquivalenceTests {
         }
     }
 
-    @Test("give the same answers to the same random load, and keep the same", arguments: [1, 2, 3] as [UInt64], StoreEngine.allCases)
+    @Test("give the same answers to the same random load, and store the same", arguments: [1, 2, 3] as [UInt64], StoreEngine.allCases)
     func equivalence(seed: UInt64, engine: StoreEngine) async throws {
         let (folder, location) = (try TemporaryFolder(), try await engine.location())
         let identity = PrivateKey.generate()
         var traffic = V01RandomTraffic(to: identity.publicKey, seed: seed, accounts: 8)
         var rounds: [[[WakuMessage]]] = []
         for _ in 0..<4 {
-            // A notification goes to what is registered when it is posted: so requests wait until registrations are through, and queries too.
+            // A notification goes to the device that is registered when it is posted: so requests and queries wait for all registrations.
             for messages in [traffic.registers(80), traffic.requests(60), traffic.queries(30)] {
                 let cut = messages.indices.randomElement() ?? 0
                 rounds.append([Array(messages[..<cut]), Array(messages[cut...])])

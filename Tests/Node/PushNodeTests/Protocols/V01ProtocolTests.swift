@@ -202,7 +202,7 @@ struct V01ProtocolTests {
         }
     }
 
-    @Test("What gorush does not take in time is INTERNAL_ERROR, and a success once it was delivered")
+    @Test("A notification that gorush does not accept in time is answered INTERNAL_ERROR, and success once it was delivered")
     func gorushFails() async throws {
         let (account, ackKey) = (account(), randomBytes(32))
         gorush.answer(.failed(retryAfter: nil))
@@ -234,7 +234,7 @@ struct V01ProtocolTests {
         }
     }
 
-    @Test("Messages of one protocol are not taken on the topics of the other")
+    @Test("Messages of one protocol are not accepted on the topics of the other")
     func topics() async throws {
         let (account, client) = (account(), TestClient(of: identity.publicKey))
         let (own, personal) = (V01.serverTopic(identity.publicKey), StatusTopics.personal(identity.publicKey))
@@ -271,7 +271,7 @@ struct V01ProtocolTests {
         #expect(try store.read(StatusServer.Registrations.registrationCount()) == 1)
     }
 
-    @Test("Switched off, it takes nothing and its rows stay")
+    @Test("Switched off, it handles no messages, and its rows stay")
     func switchedOff() async throws {
         let account = account()
         try await withNode { node, relay in try await register(account, node, relay) }

@@ -4,7 +4,7 @@ import TestSupport
 import Waku
 import WakuCrypto
 
-/// What a few accounts of version 0.1 and those who ask for them send, at random, by seed: good and bad, new and stale, once and again.
+/// Random messages of a few accounts of version 0.1 and of senders, by seed: valid and invalid, new and stale, single and repeated.
 struct V01RandomTraffic {
     private let server: PublicKey
     private var generator: SeededGenerator
@@ -22,20 +22,20 @@ struct V01RandomTraffic {
         generator = SeededGenerator(seed: seed)
         accounts = (0..<count).map { _ in V01Account(of: server) }
         askers = (0..<6).map { _ in .generate() }
-        // Fewer than accounts: they are taken by one, and wanted by another.
+        // Fewer than accounts, so that accounts register tokens that another one has.
         tokens = (0..<count).map { _ in V01Account.newToken() }
         ackSecrets = (0..<6).map { _ in randomBytes(32) }
         ackKeys = ackSecrets.compactMap { SymmetricKey(bytes: $0) }
         messageIDs = (0..<30).map { Array("message \($0)".utf8) }
     }
 
-    /// All who may be answered.
+    /// All clients that may get answers.
     var recipients: [PrivateKey] { accounts.map(\.identity) + askers }
 
     mutating func registers(_ count: Int) -> [WakuMessage] { mixed(count) { $0.register() } }
     mutating func requests(_ count: Int) -> [WakuMessage] { mixed(count) { $0.request() } }
 
-    /// Good and bad ones, among damaged ones, repetitions, and messages that are for others.
+    /// Valid and invalid registrations, mixed with damaged, repeated and foreign messages.
     private mutating func mixed(_ count: Int, _ make: (inout V01RandomTraffic) -> WakuMessage) -> [WakuMessage] {
         var messages: [WakuMessage] = []
         while messages.count < count {

@@ -132,7 +132,7 @@ struct StatusBrowserTests {
         }
     }
 
-    @Test("Searches from other machines, proxies and pages are refused, and what is not a question is")
+    @Test("Searches from other machines, proxies and pages are refused, and so are invalid ones")
     func searchRefusals() async throws {
         try await fixture.withNode(configure: serving) { node async throws in
             let url = try await node.url

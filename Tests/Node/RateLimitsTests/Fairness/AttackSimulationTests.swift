@@ -7,7 +7,7 @@ import WakuCrypto
 /// Attacks with throw-away keys in virtual time, with honest clients of both standings: each test is a row of the threat model's table of floods.
 ///
 /// The bar: known clients are served as without the attack; honest strangers at 80 % while the attack's priced work fits two cores, and otherwise with
-/// their fair share of what is left, which the test states.
+/// their fair share of the rest, which the test states.
 @Suite struct AttackSimulationTests {
     private static let start = Timestamp(rawValue: 1_700_000_000_000_000_000)
     /// CPU time per second of the machine: two cores.

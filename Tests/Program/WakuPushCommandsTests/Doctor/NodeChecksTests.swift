@@ -269,7 +269,7 @@ struct NodeChecksTests {
         if verdict != .ok { #expect(found.text == "\(abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of") that of the Waku node") }
     }
 
-    @Test func nobodyTellsTheTime() throws {
+    @Test func noOtherClock() throws {
         var (other, silent) = (node, Parts())
         (other.clockAhead, silent.ahead) = (nil, nil)
         try expect("clock", .warn, "no other clock") {

@@ -11,7 +11,7 @@ struct ServiceNoticesTests {
         #expect(notices.next(isListening: true, obstacles: []) == nil)
     }
 
-    /// The service is ready as soon as it listens, whatever its neighbours do, and reports that once.
+    /// The service is ready as soon as it listens, regardless of its neighbours, and reports that once.
     @Test mutating func obstacles() {
         let both = "Running, not ready: relay: away; gorush: busy"
         #expect(notices.next(isListening: true, obstacles: ["relay: away", "gorush: busy"]) == "READY=1\nSTATUS=" + both)
@@ -20,7 +20,7 @@ struct ServiceNoticesTests {
         #expect(notices.next(isListening: true, obstacles: ["relay: away"]) == "STATUS=Running, not ready: relay: away")
     }
 
-    /// What a neighbour says can't become an assignment of its own.
+    /// Text of a neighbour can't become another assignment.
     @Test mutating func obstaclesOfManyLines() {
         let notice = notices.next(isListening: true, obstacles: ["relay: a\nMAINPID=1\r\nb\u{2028}c"])
         #expect(notice == "READY=1\nSTATUS=Running, not ready: relay: a MAINPID=1  b c")

@@ -212,7 +212,7 @@ import WakuCrypto
         #expect(refusal?.code == .error)
     }
 
-    @Test func unsubscribingWhatIsNotThereRemovesNothing() throws {
+    @Test func unsubscribingAMissingSubscriptionRemovesNothing() throws {
         #expect(try rules.decideUnsubscription(signedAt: now, stored: nil, at: now) == .nothingToRemove)
         #expect(try rules.decideUnsubscription(signedAt: now, stored: .init(signedAt: now - 14 * day), at: now) == .nothingToRemove)
     }

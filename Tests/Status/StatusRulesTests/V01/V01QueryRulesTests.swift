@@ -30,7 +30,7 @@ struct V01QueryRulesTests {
         #expect(rows.allSatisfy { $0.accessToken == account.accessToken && $0.publicKey == account.keyHash.bytes })
     }
 
-    @Test func aListStandsInPlaceOfTheToken() {
+    @Test func anAllowedKeyListReplacesTheToken() {
         let preferences = account.preferences { $0.devices = [V01Account.device("a", allowed: [[1], [2]]), V01Account.device("b")] }
         let rows = V01.QueryRules.rows(of: account.keyHash, preferences)
         #expect(rows.map(\.accessToken) == [AccessToken(""), account.accessToken])

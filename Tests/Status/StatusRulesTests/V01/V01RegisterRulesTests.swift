@@ -151,7 +151,7 @@ struct V01RegisterRulesTests {
         #expect(try decide(account.unregister(version: 5), stored: head(5)) == .refuse(.versionMismatch))
     }
 
-    @Test func whatIsNotNewerIsAMismatchWhateverElseItSays() throws {
+    @Test func versionsThatAreNotNewerAreAMismatch() throws {
         let faults: [(inout V01.Preferences) -> Void] = [
             { $0.devices[0].tokenType = 3 }, { $0.accessToken = AccessToken("no uuid") }, { $0.devices = [] }, { $0.unregister = true },
             { $0.devices += (0..<65).map { V01Account.device("\($0)") } },

@@ -104,7 +104,7 @@ struct V01RequestRulesTests {
         }
     }
 
-    @Test("What earlier entries have left is what the others have")
+    @Test("Later entries may notify as many devices as earlier ones left of the limit")
     func roomOfSeveralParts() {
         let accounts = (0..<2).map { _ in account(V01Account.device("a"), V01Account.device("b")) }
         func decide(_ account: V01Account, _ room: V01.RecordRoom) -> V01.RequestDecision {
@@ -142,7 +142,7 @@ struct V01RequestRulesTests {
         #expect(groups == ["apn true", "apn true", "firebase true", "firebase true", "apn false", "firebase false"])
     }
 
-    @Test func whatAppleAndGoogleWouldNotTakeIsRefused() {
+    @Test func contentTooLargeForAppleAndGoogleIsRefused() {
         let large = [UInt8](repeating: 1, count: V01.Request.contentByteLimit)
         // A blocked sender must not learn it by the size.
         for device in [V01Account.device(), V01Account.device(blocked: [chat]), V01Account.device(isEnabled: false)] {

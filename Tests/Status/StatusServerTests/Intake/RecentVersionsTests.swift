@@ -9,7 +9,7 @@ import WakuCrypto
         RegistrationKey(keyHash: KeyHash(of: PrivateKey.generate().publicKey), installationID: InstallationID(name))
     }
 
-    @Test func whatIsOlderChangesNothing() {
+    @Test func olderVersionsChangeNothing() {
         let versions = RecentVersions()
         let phone = key("phone")
         #expect(versions.version(of: phone) == nil)

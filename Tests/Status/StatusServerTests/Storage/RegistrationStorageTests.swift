@@ -122,7 +122,7 @@ struct RegistrationStorageTests {
     }
 
     @Test(
-        "Tombstones of what was never registered are forgotten after a while; those of what was registered stay, and refuse what is older")
+        "Tombstones of installations that were never registered are forgotten after a while; others stay, and refuse older versions")
     func unfounded() async throws {
         let (registered, never, anew) = (StatusStoreFixture.key(), StatusStoreFixture.key(), StatusStoreFixture.key())
         try await store.register(registered, version: 1)

@@ -1,6 +1,6 @@
-/// Accepted messages waiting for the receiver. Connections take turns, and so do the accounts of a connection, by the notifications that their
-/// messages make: a server, or an account with many devices, that sends many messages delays only itself. A connection is paused while it has too
-/// many bytes in the queue.
+/// Accepted messages waiting for the receiver. Connections take turns, and so do the accounts of a connection. A message costs as many places as it
+/// causes notifications, so a server or an account with many messages or devices delays only itself. A connection is paused while it has too many
+/// bytes in the queue.
 package struct MessageQueue: Sendable {
     struct Limits: Hashable, Sendable {
         /// Limit of a connection. Over it, the connection is paused.
@@ -11,14 +11,13 @@ package struct MessageQueue: Sendable {
 
     /// Maximum number of messages passed to the receiver at once.
     package static let maximumBatchCount = 512
-    /// Maximum number of notifications that the messages passed at once make, besides those of the last message. A notification being stored takes
-    /// about 6 KiB.
+    /// No further message is passed along once the messages cause this many notifications: a notification being stored takes about 6 KiB.
     package static let maximumBatchFanOut = 1_024
     /// Upper bound of a message's memory besides its data, in bytes.
     static let overhead = 512
-    /// The notifications of a turn.
+    /// The number of notifications per turn.
     private static let quantum = 8
-    /// The highest cost of a message in notifications.
+    /// The cost of a message is its number of notifications, up to this limit.
     private static let fanOutLimit = 128
 
     private struct Line: Sendable {

@@ -20,7 +20,7 @@ import WakuP2P
         let identity = try PrivateKey(bytes: Data(contentsOf: folder.appending(path: "identity")))
 
         let relay = P2PRelay(configuration: .init(key: .generate(), peers: [node]), logger: Logger(label: "share"))
-        // A store has one client at a time: that of shared messages is apart from the app's own, which may be open now.
+        // Only one client can use a store at a time, and the app may be using its own now: shared messages have a store of their own.
         let store = try SQLiteClientStore(folder: folder.appending(path: "shared").path(), identity: identity)
         let client = try await StatusPushClient.open(identity: identity, relays: [relay], store: store)
         client.setQueryServers([server])

@@ -192,7 +192,7 @@ import Testing
     }
 
     /// Ten thousand subscriptions that arrive one by one within 40 minutes form about 40 ranges.
-    @Test func whatIsAskedWithinAMinuteIsKeptAsOne() {
+    @Test func requestsOfOneMinuteAreKeptAsOne() {
         var network = Network()
         network.connect([server(1, swarm: 100)])
         for index in 0..<10_000 {
@@ -434,7 +434,7 @@ import Testing
         }
     }
 
-    @Test func serverThatChangesItsAddressIsConnectedAnew() {
+    @Test func serverThatChangesItsAddressIsReconnected() {
         var network = Network()
         let connection = network.connect([server(1, swarm: 100)])[0]
         var moved = server(1, swarm: 100)

@@ -259,7 +259,7 @@ struct SubscriptionMonitorTests {
         try await test.stop()
     }
 
-    @Test func cancellationSaysByeAndHandsOverWhatWasAccepted() async throws {
+    @Test func cancellationSendsByeAndDeliversAcceptedMessages() async throws {
         let test = try await MonitoredNetwork(swarms: [1, 1])
         let client = try test.client()
         test.subscribe(client)

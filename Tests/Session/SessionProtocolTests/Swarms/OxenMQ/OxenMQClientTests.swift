@@ -58,7 +58,7 @@ struct OxenMQClientTests {
         await client.shutDown()
     }
 
-    @Test func oddMessagesAreDroppedAndTheConnectionGoesOn() async throws {
+    @Test func invalidMessagesAreDroppedAndTheConnectionContinues() async throws {
         let router = try PythonRouter()
         let connection = try await greeted(router)
         client.request(connection, "odd", tag: tag, body: [])

@@ -3,8 +3,9 @@ import Hummingbird
 import NIOCore
 import NIOSupport
 
-/// The network of a client: the first 24 bits of an IPv4 address, or the first 64 bits of an IPv6 address, as they are given to one customer.
-struct ClientNetwork: Hashable, Sendable {
+/// The network that limits apply to: the first 24 bits of an IPv4 address, or the first 64 bits of an IPv6 address, within which one customer may have
+/// many addresses.
+struct SenderNetwork: Hashable, Sendable {
     /// nil if the address is unknown.
     let block: AddressRange?
 
@@ -14,13 +15,13 @@ struct ClientNetwork: Hashable, Sendable {
 }
 
 /// The sender of an HTTP request.
-struct HTTPClient: Hashable, Sendable {
-    let network: ClientNetwork
+struct RequestSender: Hashable, Sendable {
+    let network: SenderNetwork
     /// Unique among open connections.
     let connection: ObjectIdentifier
 }
 
-/// A request context with the connection.
+/// Hummingbird's request context, with the connection of the request.
 struct SessionRequestContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     /// The address of the connection; nil if it is unknown.
@@ -33,5 +34,5 @@ struct SessionRequestContext: RequestContext {
         connection = ObjectIdentifier(source.channel)
     }
 
-    func client(in network: ClientNetwork) -> HTTPClient { HTTPClient(network: network, connection: connection) }
+    func sender(in network: SenderNetwork) -> RequestSender { RequestSender(network: network, connection: connection) }
 }
