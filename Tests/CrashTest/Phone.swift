@@ -34,7 +34,7 @@ final class Phone: CrashClient {
     private let number: Int
     private let server: PublicKey
     private let ledger: LedgerBox
-    private let isStopping = Atomic(false)
+    private let stopFlag = StopFlag()
 
     init(_ number: Int, server: PublicKey, ledger: LedgerBox, relay: any Relay) {
         self.number = number
@@ -48,11 +48,7 @@ final class Phone: CrashClient {
     }
 
     /// Stops after the current action.
-    func stop() {
-        isStopping.store(true, ordering: .relaxed)
-    }
-
-    private var goesOn: Bool { !isStopping.load(ordering: .relaxed) && !Task.isCancelled }
+    func stop() { stopFlag.set() }
 
     /// Runs until ``stop()``.
     func live(_ seed: UInt64) async {
@@ -60,7 +56,7 @@ final class Phone: CrashClient {
         var own: [Int] = []
         // Some clients have only one device, so that often none is registered.
         let deviceLimit = Self.deviceLimits[number % Self.deviceLimits.count]
-        while goesOn {
+        while stopFlag.goesOn {
             switch Int.random(in: 0..<100, using: &generator) {
             case ..<12 where own.count < deviceLimit:
                 let id = InstallationID("phone-\(number)-device-\(own.count)")
@@ -141,7 +137,7 @@ final class Phone: CrashClient {
                 noteUnanswered(error)
                 isRepeated = true
             }
-        } while goesOn && Int.random(in: 0..<100, using: &generator) < 60
+        } while stopFlag.goesOn && Int.random(in: 0..<100, using: &generator) < 60
     }
 
     private func noteUnanswered(_ error: PushClientError) {
@@ -191,7 +187,7 @@ final class Phone: CrashClient {
             } catch {
                 noteUnanswered(error)
             }
-        } while goesOn && Int.random(in: 0..<100, using: &generator) < 60
+        } while stopFlag.goesOn && Int.random(in: 0..<100, using: &generator) < 60
     }
 
     private func take(_ reports: [PushNotificationReport], on targets: [Ledger.Target]) {

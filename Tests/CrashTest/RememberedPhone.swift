@@ -24,7 +24,7 @@ final class RememberedPhone: CrashClient {
     private let ledger: LedgerBox
     private let makeRelay: @Sendable () -> any Relay
     private let folder: String
-    private let isStopping = Atomic(false)
+    private let stopFlag = StopFlag()
     /// The device's number in the ledger, once its installation id is known.
     private let device = Mutex<Int?>(nil)
 
@@ -42,20 +42,16 @@ final class RememberedPhone: CrashClient {
         await client.run()
     }
 
-    func stop() {
-        isStopping.store(true, ordering: .relaxed)
-    }
-
-    private var goesOn: Bool { !isStopping.load(ordering: .relaxed) && !Task.isCancelled }
+    func stop() { stopFlag.set() }
 
     func live(_ seed: UInt64) async {
         var generator = SeededGenerator(seed: seed)
-        while goesOn {
+        while stopFlag.goesOn {
             do {
                 try await liveOnce(&generator)
                 ledger.withLock { $0.figures.add(.clientLives) }
             } catch {
-                guard goesOn else { return }
+                guard stopFlag.goesOn else { return }
                 return ledger.withLock { $0.breaks("a client of the library can't be opened: \(error)") }
             }
         }
@@ -73,7 +69,7 @@ final class RememberedPhone: CrashClient {
                 for await event in events { self.take(event) }
             }
             let end = ContinuousClock.now + .milliseconds(Int.random(in: Self.lives, using: &generator))
-            while goesOn, ContinuousClock.now < end {
+            while stopFlag.goesOn, ContinuousClock.now < end {
                 act(opened, in: &group, &generator)
                 try? await Task.sleep(for: .milliseconds(Int.random(in: Self.pauses, using: &generator)))
             }

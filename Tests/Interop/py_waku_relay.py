@@ -3,7 +3,7 @@
 Prints its address, and a line for what happens: `received <hex>`, `pushed <hex>`, `queried <count>`, `metadata <cluster>`, `subscribed <peers>`,
 `mesh <peers>`, `filter <topics>` for a light client's subscription. Does what is appended to a file, a line each: `dial <multiaddr>`, `publish <hex>`.
 
-    py_waku_relay.py <pubsub topic> <file of commands> [--count]
+    py_waku_relay.py <file of commands> <pubsub topic> [--count]
 
 With `--count` it says `counted <messages> <seconds of processor time>` instead of what came.
 
@@ -33,7 +33,7 @@ STORE = TProtocol("/vac/waku/store-query/3.0.0")
 LIGHTPUSH = TProtocol("/vac/waku/lightpush/3.0.0")
 FILTER_SUBSCRIBE = TProtocol("/vac/waku/filter-subscribe/2.0.0-beta1")
 FILTER_PUSH = TProtocol("/vac/waku/filter-push/2.0.0-beta1")
-TOPIC, COMMANDS = sys.argv[1:3]
+COMMANDS, TOPIC = sys.argv[1:3]
 IS_COUNTING = "--count" in sys.argv
 CLUSTER, SHARD = (int(part) for part in TOPIC.split("/")[-2:])
 PAGE_SIZE = 100

@@ -2,7 +2,7 @@ import Foundation
 
 /// Contact code advertisements published by status-go's clients, and status-go's handling of crafted ones. See `Vectors/README.md`.
 package struct AdvertisementVectors: Decodable, Sendable {
-    package static let recorded = load()
+    package static let recorded: AdvertisementVectors = recordedVectors("advertisements")
 
     /// Published by clients.
     package let cases: [Recording]
@@ -92,19 +92,6 @@ package struct AdvertisementVectors: Decodable, Sendable {
             package let accessToken: String
             package let installationId: String
             package let serverPublicKey: Hex
-        }
-    }
-
-    private static func load() -> AdvertisementVectors {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        do {
-            guard let file = Bundle.module.url(forResource: "advertisements", withExtension: "json", subdirectory: "Vectors") else {
-                preconditionFailure("the advertisements are not among the resources of the tests")
-            }
-            return try decoder.decode(AdvertisementVectors.self, from: Data(contentsOf: file))
-        } catch {
-            preconditionFailure("the advertisements can't be read: \(error)")
         }
     }
 }

@@ -19,10 +19,6 @@ package enum TestTimeout {
         guard let warning = warning(after: ContinuousClock.now - start, fileID: fileID, line: line) else { return }
         FileHandle.standardError.write(Data((warning + "\n").utf8))
     }
-
-    package struct Exceeded: Error, CustomStringConvertible {
-        package let description: String
-    }
 }
 
 /// Returns when the condition holds. Prints a warning to standard error if that took more than 10 s: the test may fail on a busier machine.
@@ -32,14 +28,14 @@ package enum TestTimeout {
 ///   - fileID: The caller's file, for the error and the warning.
 ///   - line: The caller's line, for the error and the warning.
 ///   - condition: Tested every few milliseconds.
-/// - Throws: ``TestTimeout/Exceeded``, and errors of the condition.
+/// - Throws: ``TestFailure``, and errors of the condition.
 package func eventually(
     within limit: Duration = .seconds(60), fileID: StaticString = #fileID, line: UInt = #line, _ condition: () async throws -> Bool
 ) async throws {
     let start = ContinuousClock.now
     while try await !condition() {
         guard ContinuousClock.now - start < limit * TestTimeout.factor else {
-            throw TestTimeout.Exceeded(description: "\(fileID):\(line): condition not met within \(limit * TestTimeout.factor)")
+            throw TestFailure("\(fileID):\(line): condition not met within \(limit * TestTimeout.factor)")
         }
         try await Task.sleep(for: .milliseconds(5))
     }

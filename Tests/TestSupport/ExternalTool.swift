@@ -2,24 +2,14 @@ import Foundation
 
 /// A system program that a test needs.
 package enum ExternalTool {
-    package struct Missing: Error, CustomStringConvertible {
-        package let description: String
-    }
-
-    package struct Ended: Sendable {
-        package let status: Int32
-        package let output: String
-        package let errors: String
-    }
-
     /// The tool's location: names are searched for, paths are used unchanged.
     ///
-    /// - Throws: ``Missing``, which includes the remedy.
+    /// - Throws: ``TestFailure``, which includes the remedy.
     package static func path(of name: String) throws -> String {
         if name.hasPrefix("/"), FileManager.default.isExecutableFile(atPath: name) { return name }
         let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":") + ["/usr/bin"]
         for folder in folders where FileManager.default.isExecutableFile(atPath: "\(folder)/\(name)") { return "\(folder)/\(name)" }
-        throw Missing(description: "\(name) is not installed: run Deploy/set-up --tests")
+        throw TestFailure("\(name) is not installed: run Deploy/set-up --tests")
     }
 
     /// Runs the tool to completion, with a text as its input.

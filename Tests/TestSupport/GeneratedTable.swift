@@ -26,21 +26,17 @@ package struct GeneratedTable {
 
     /// Whether the article's part consists of these lines.
     ///
-    /// - Throws: errors of reading and writing; ``MissingMarks``.
+    /// - Throws: errors of reading and writing; ``TestFailure`` without the marks.
     package func isCurrent(_ lines: [String]) throws -> Bool {
         let text = try String(contentsOf: article, encoding: .utf8)
         guard let start = text.range(of: "<!-- \(name) -->\n")?.upperBound,
             let stop = text.range(of: "<!-- /\(name) -->\n", range: start..<text.endIndex)?.lowerBound
-        else { throw MissingMarks(name: name) }
+        else { throw TestFailure("no marks of \(name)") }
         let table = lines.map { $0 + "\n" }.joined()
         if Self.areWritten, text[start..<stop] != table {
             try text.replacingCharacters(in: start..<stop, with: table).write(to: article, atomically: true, encoding: .utf8)
             return true
         }
         return text[start..<stop] == table
-    }
-
-    package struct MissingMarks: Error {
-        package let name: String
     }
 }

@@ -2,10 +2,6 @@ import Foundation
 
 /// A go-libp2p daemon (`p2pd`) as a process. It listens on a free port of 127.0.0.1, and is controlled over a Unix socket.
 package struct GoLibP2PDaemon: Sendable {
-    package struct Ended: Error, CustomStringConvertible {
-        package let description: String
-    }
-
     package let process: ChildProcess
     /// Its listen address as a multiaddr, with its peer id.
     package let address: String
@@ -14,16 +10,16 @@ package struct GoLibP2PDaemon: Sendable {
     private let folder: TemporaryFolder
 
     /// - Parameter arguments: Besides those for its addresses.
-    /// - Throws: ``Ended`` when it does not start.
+    /// - Throws: ``TestFailure`` when it does not start.
     package init(_ arguments: [String] = []) async throws {
-        guard let program = OtherLibP2P.daemon else { throw Ended(description: "LIBP2P_P2PD names no daemon") }
+        guard let program = OtherLibP2P.daemon else { throw TestFailure("LIBP2P_P2PD names no daemon") }
         folder = try TemporaryFolder()
         process = try ChildProcess(
             ["-listen", "/unix\(folder.path)/control", "-hostAddrs", "/ip4/127.0.0.1/tcp/0", "-quic=false", "-tls=false"] + arguments,
             program: URL(fileURLWithPath: program), limit: .seconds(300))
         let process = process
         try await eventually { Self.address(in: process.lines) != nil || !process.isRunning }
-        guard let address = Self.address(in: process.lines) else { throw Ended(description: process.output + process.errors) }
+        guard let address = Self.address(in: process.lines) else { throw TestFailure(process.output + process.errors) }
         self.address = address
     }
 

@@ -4,10 +4,6 @@ import Synchronization
 /// A PostgreSQL server in a temporary folder. It listens on a Unix socket there, and optionally on TCP, where it requires passwords. It is
 /// stopped, and its folder deleted, when this object is released or this process ends.
 package final class PostgreSQLServer: Sendable {
-    package struct Failure: Error, CustomStringConvertible {
-        package let description: String
-    }
-
     /// The socket's folder: `host` in a connection string.
     package let folder: String
     private let process: Process
@@ -105,7 +101,7 @@ package final class PostgreSQLServer: Sendable {
         let commands = statements.flatMap { ["-c", $0] }
         let ended = try await ExternalTool.run(
             "psql", ["-qX", "-v", "ON_ERROR_STOP=1", "-h", folder, "-p", "\(port)", "-U", "postgres"] + commands)
-        guard ended.status == 0 else { throw Failure(description: ended.errors) }
+        guard ended.status == 0 else { throw TestFailure(ended.errors) }
     }
 
     /// Copies a file into the data folder, readable only by the server.
@@ -120,7 +116,7 @@ package final class PostgreSQLServer: Sendable {
 
     private func tell(_ word: String) throws {
         let line = Array("\(word)\n".utf8)
-        guard write(lifeline, line, line.count) == line.count else { throw Failure(description: "the shell of PostgreSQL ended") }
+        guard write(lifeline, line, line.count) == line.count else { throw TestFailure("the shell of PostgreSQL ended") }
         try awaitReply()
     }
 
@@ -129,7 +125,7 @@ package final class PostgreSQLServer: Sendable {
         var reply = [UInt8](repeating: 0, count: 16)
         guard read(lifeline, &reply, reply.count) > 0 else {
             let log = try? String(contentsOfFile: folder + "/data/log", encoding: .utf8)
-            throw Failure(description: "PostgreSQL was not started or stopped: \(log ?? "")")
+            throw TestFailure("PostgreSQL was not started or stopped: \(log ?? "")")
         }
     }
 
@@ -137,7 +133,7 @@ package final class PostgreSQLServer: Sendable {
         let versions = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql")) ?? []
         let folders = versions.compactMap { Int($0) }.sorted(by: >).map { "/usr/lib/postgresql/\($0)/bin" }
         guard let found = folders.first(where: { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") }) else {
-            throw ExternalTool.Missing(description: "PostgreSQL is not installed: run Deploy/set-up --tests")
+            throw TestFailure("PostgreSQL is not installed: run Deploy/set-up --tests")
         }
         return found
     }

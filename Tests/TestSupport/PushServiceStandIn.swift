@@ -34,14 +34,14 @@ package struct PushServiceStandIn: Sendable {
             ] + key,
         ] {
             let ended = try await ExternalTool.run("openssl", arguments)
-            guard ended.status == 0 else { throw ExternalTool.Missing(description: ended.errors) }
+            guard ended.status == 0 else { throw TestFailure(ended.errors) }
         }
         process = try ChildProcess(
             [Repository.file("Tests/Interop/web_push_service.py").path, certificate, own],
             program: URL(fileURLWithPath: try ExternalTool.path(of: "python3")), limit: .seconds(600))
         try await eventually { [process] in !process.lines.isEmpty || !process.isRunning }
         guard let port = process.lines.first.flatMap({ $0.split(separator: " ").last }).flatMap({ Int($0) }) else {
-            throw ExternalTool.Missing(description: process.errors)
+            throw TestFailure(process.errors)
         }
         self.port = port
     }

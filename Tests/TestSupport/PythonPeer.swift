@@ -1,12 +1,15 @@
 import Foundation
 
+/// Other implementations of libp2p, if the environment names them: `LIBP2P_PYTHON`, a Python with libp2p 0.8.1, and `LIBP2P_P2PD`, a
+/// go-libp2p daemon. Deploy/test installs both.
+package enum OtherLibP2P {
+    package static let python = ProcessInfo.processInfo.environment["LIBP2P_PYTHON"]
+    package static let daemon = ProcessInfo.processInfo.environment["LIBP2P_P2PD"]
+}
+
 /// A script of `Tests/Interop` as a process, run by the Python named by `LIBP2P_PYTHON`. It reads commands from a file, whose path is its first
 /// argument, and prints a line for each event.
 package struct PythonPeer: Sendable {
-    package struct Ended: Error, CustomStringConvertible {
-        package let description: String
-    }
-
     package let process: ChildProcess
     private let folder: TemporaryFolder
 
@@ -14,7 +17,7 @@ package struct PythonPeer: Sendable {
     ///   - script: The script's name.
     ///   - arguments: Arguments after the path of the command file.
     package init(_ script: String, _ arguments: [String] = []) throws {
-        guard let python = OtherLibP2P.python else { throw Ended(description: "LIBP2P_PYTHON names no Python") }
+        guard let python = OtherLibP2P.python else { throw TestFailure("LIBP2P_PYTHON names no Python") }
         folder = try TemporaryFolder()
         let commands = folder.path + "/commands"
         try Data().write(to: URL(fileURLWithPath: commands))
@@ -40,7 +43,7 @@ package struct PythonPeer: Sendable {
     package func says(_ word: String, where isWanted: ([String]) -> Bool = { _ in true }) async throws -> [String] {
         try await eventually { said(word).contains(where: isWanted) || !process.isRunning }
         guard let line = said(word).first(where: isWanted) else {
-            throw Ended(description: "no \(word): \(process.output)\(process.errors)")
+            throw TestFailure("no \(word): \(process.output)\(process.errors)")
         }
         return line
     }

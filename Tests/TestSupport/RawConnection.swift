@@ -8,11 +8,8 @@ package final class RawConnection: Sendable {
     ///
     /// - Throws: `POSIXError` when the connection fails, for instance because the listener's queue is full.
     package init(port: UInt16, sending text: String = "") throws {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        descriptor = try Self.connect(AF_INET, &address)
+        var address = LoopbackAddress(port: port)
+        descriptor = try address.withPointer { try Self.connect(AF_INET, $0, $1) }
         send(text)
     }
 
@@ -21,7 +18,11 @@ package final class RawConnection: Sendable {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(107)) }
-        descriptor = try Self.connect(AF_UNIX, &address)
+        descriptor = try withUnsafePointer(to: &address) { pointer in
+            try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                try Self.connect(AF_UNIX, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
         send(text)
     }
 
@@ -29,14 +30,9 @@ package final class RawConnection: Sendable {
         close(descriptor)
     }
 
-    private static func connect<Address>(_ family: Int32, _ address: inout Address) throws -> Int32 {
+    private static func connect(_ family: Int32, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) throws -> Int32 {
         let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        let result = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<Address>.size))
-            }
-        }
-        guard descriptor >= 0, result == 0 else {
+        guard descriptor >= 0, Glibc.connect(descriptor, address, length) == 0 else {
             let code = POSIXErrorCode(rawValue: errno) ?? .EIO
             if descriptor >= 0 { close(descriptor) }
             throw POSIXError(code)

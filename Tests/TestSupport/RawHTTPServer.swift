@@ -53,19 +53,10 @@ package final class RawHTTPServer: Sendable {
 
     package init(reply: @escaping @Sendable (Request) -> Reply) throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(listener, pointer, length) == 0 && listen(listener, 64) == 0 && getsockname(listener, pointer, &length) == 0
-            }
-        }
-        guard bound else { throw POSIXError(.EADDRNOTAVAIL) }
+        port = try LoopbackAddress.bindFreePort(listener)
+        guard listen(listener, 64) == 0 else { throw POSIXError(.EADDRNOTAVAIL) }
         self.listener = listener
         self.reply = reply
-        port = UInt16(bigEndian: address.sin_port)
         Thread.detachNewThread { [self] in acceptConnections() }
     }
 

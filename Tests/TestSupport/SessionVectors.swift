@@ -2,7 +2,7 @@ import Foundation
 
 /// Vectors for Session's push server; see `Vectors/README.md`.
 package struct SessionVectors: Decodable, Sendable {
-    package static let derived: SessionVectors = load("session")
+    package static let derived: SessionVectors = recordedVectors("session")
 
     package let sessionId: SessionID
     package let unsubscribe: Signed
@@ -66,24 +66,11 @@ package struct SessionVectors: Decodable, Sendable {
         package let plaintextPaddedHex: Hex
         package let encPayloadB64: String
     }
-
-    static func load<Vectors: Decodable>(_ name: String) -> Vectors {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        do {
-            guard let file = Bundle.module.url(forResource: name, withExtension: "json", subdirectory: "Vectors") else {
-                preconditionFailure("\(name) is not among the resources of the tests")
-            }
-            return try decoder.decode(Vectors.self, from: Data(contentsOf: file))
-        } catch {
-            preconditionFailure("\(name) can't be read: \(error)")
-        }
-    }
 }
 
 /// Vectors published with libsession, and subkey tags.
 package struct SessionPublishedVectors: Decodable, Sendable {
-    package static let recorded: SessionPublishedVectors = SessionVectors.load("session-published")
+    package static let recorded: SessionPublishedVectors = recordedVectors("session-published")
 
     package let onion: Onion
     package let notification: Notification

@@ -62,7 +62,7 @@ package struct StatusGoFixture {
         removeFiles(at: path)
         let transactions = statements.map { $0.hasPrefix("PRAGMA") || $0.hasPrefix("BEGIN") ? $0 : "BEGIN;\n\($0)COMMIT;\n" }.joined()
         try await execute(engine, "PRAGMA journal_mode = WAL;\nBEGIN;\n\(tables)COMMIT;\n\(transactions)", at: path, isKilled: true)
-        guard FileManager.default.fileExists(atPath: path + "-wal") else { throw Failed(errors: "no log was left behind") }
+        guard FileManager.default.fileExists(atPath: path + "-wal") else { throw TestFailure("no log was left behind") }
     }
 
     private static func removeFiles(at path: String) {
@@ -93,13 +93,9 @@ package struct StatusGoFixture {
         }
     }
 
-    private struct Failed: Error {
-        let errors: String
-    }
-
     private static func run(_ name: String, _ arguments: [String], _ input: String, isKilled: Bool) async throws {
         let ended = try await ExternalTool.run(name, arguments, input: input)
-        guard isKilled != (ended.status == 0), ended.errors.isEmpty else { throw Failed(errors: ended.errors) }
+        guard isKilled != (ended.status == 0), ended.errors.isEmpty else { throw TestFailure(ended.errors) }
     }
 
     package static func row(_ row: StatusGoVectors.ServerRow) -> String {

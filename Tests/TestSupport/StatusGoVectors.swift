@@ -3,7 +3,7 @@ package import WakuCrypto
 
 /// Messages and values of status-go's client and server; see `Vectors/README.md`.
 package struct StatusGoVectors: Decodable, Sendable {
-    package static let recorded = load()
+    package static let recorded: StatusGoVectors = recordedVectors("status-go")
 
     package let keys: [Key]
     package let primitives: Primitives
@@ -38,37 +38,20 @@ package struct StatusGoVectors: Decodable, Sendable {
         package var description: String { string }
     }
 
-    package struct NoSuchKey: Error {
-        package let name: String
-    }
-
     /// The key pair with this name in ``keys``.
     package func pair(_ name: String) throws -> PrivateKey {
-        guard let key = keys.first(where: { $0.name == name }) else { throw NoSuchKey(name: name) }
+        guard let key = keys.first(where: { $0.name == name }) else { throw TestFailure("no key \(name)") }
         return try key.pair()
     }
 
     /// The key pair in ``keys`` with this public key.
     package func pair(publicKey: Hex) throws -> PrivateKey {
-        guard let key = keys.first(where: { $0.publicKey == publicKey }) else { throw NoSuchKey(name: hexString(publicKey.bytes)) }
+        guard let key = keys.first(where: { $0.publicKey == publicKey }) else { throw TestFailure("no key \(hexString(publicKey.bytes))") }
         return try key.pair()
     }
 
     /// All recorded messages in both directions, in order.
     package var messages: [Message] {
         flows.flatMap { $0.wireIn + ($0.wireOut ?? []) }
-    }
-
-    private static func load() -> StatusGoVectors {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        do {
-            guard let file = Bundle.module.url(forResource: "status-go", withExtension: "json", subdirectory: "Vectors") else {
-                preconditionFailure("the vectors are not among the resources of the tests")
-            }
-            return try decoder.decode(StatusGoVectors.self, from: Data(contentsOf: file))
-        } catch {
-            preconditionFailure("the vectors can't be read: \(error)")
-        }
     }
 }

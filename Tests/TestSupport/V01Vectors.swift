@@ -3,7 +3,7 @@ package import WakuCrypto
 
 /// Vectors for version 0.1 of Status' service, computed by an independent program; see `Vectors/README.md`.
 package struct V01Vectors: Decodable, Sendable {
-    package static let recorded = load()
+    package static let recorded: V01Vectors = recordedVectors("status-v0.1")
 
     package let keys: [Key]
     package let hashes: [Hash]
@@ -137,23 +137,8 @@ package struct V01Vectors: Decodable, Sendable {
         package var description: String { name }
     }
 
-    package struct NoSuchKey: Error {}
-
     package func pair(_ name: String) throws -> PrivateKey {
-        guard let key = keys.first(where: { $0.name == name }) else { throw NoSuchKey() }
+        guard let key = keys.first(where: { $0.name == name }) else { throw TestFailure("no key \(name)") }
         return try PrivateKey(bytes: key.privateKey.bytes)
-    }
-
-    private static func load() -> V01Vectors {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        do {
-            guard let file = Bundle.module.url(forResource: "status-v0.1", withExtension: "json", subdirectory: "Vectors") else {
-                preconditionFailure("the vectors are not among the resources of the tests")
-            }
-            return try decoder.decode(V01Vectors.self, from: Data(contentsOf: file))
-        } catch {
-            preconditionFailure("the vectors can't be read: \(error)")
-        }
     }
 }

@@ -1,6 +1,6 @@
 /// Vectors of Web Push encryption; see `Vectors/README.md`. Values are base64url.
 package struct WebPushVectors: Decodable, Sendable {
-    package static let recorded: WebPushVectors = SessionVectors.load("webpush")
+    package static let recorded: WebPushVectors = recordedVectors("webpush")
 
     package let vectors: [Message]
 

@@ -449,7 +449,7 @@ class PyLibP2P:
     def __init__(self, folder, pubsub_topic):
         self.commands = folder / "relay.commands"
         self.commands.touch()
-        self.process = subprocess.Popen([sys.executable, PYTHON_PEERS / "py_waku_relay.py", pubsub_topic, self.commands],
+        self.process = subprocess.Popen([sys.executable, PYTHON_PEERS / "py_waku_relay.py", self.commands, pubsub_topic],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.lines = []
         threading.Thread(target=self.read, daemon=True).start()

@@ -116,7 +116,7 @@ package struct RelayBench: Sendable {
         settings.progress("relay: py-libp2p", 0.95)
         _ = FileManager.default.createFile(atPath: folder + "/commands", contents: nil)
         let node = try BenchChild(
-            python, [Self.script, Self.topic.rawValue, folder + "/commands", "--count"], output: folder + "/python")
+            python, [Self.script, folder + "/commands", Self.topic.rawValue, "--count"], output: folder + "/python")
         defer { node.end() }
         let address = try await node.line { $0.hasPrefix("address ") ? String($0.dropFirst(8)) : nil }
         let count = Int(max(settings.seconds * 1000, 100))

@@ -10,23 +10,6 @@ import WakuCrypto
     private let network = TestNetwork()
     private let bob = PrivateKey.generate()
 
-    private func running<R: Sendable>(_ client: StatusPushClient, _ body: @escaping @Sendable (StatusPushClient) async throws -> R)
-        async throws -> R
-    {
-        try await withThrowingTaskGroup(of: R?.self) { group in
-            group.addTask {
-                await client.run()
-                return nil
-            }
-            group.addTask { try await body(client) }
-            defer { group.cancelAll() }
-            while let result = try await group.next() {
-                if let result { return result }
-            }
-            throw CancellationError()
-        }
-    }
-
     private func client(
         _ identity: PrivateKey = .generate(), relay: TestRelay? = nil, servers: [PublicKey] = []
     ) async throws -> StatusPushClient {
@@ -36,16 +19,10 @@ import WakuCrypto
             identity: identity, relays: [relay ?? network.relay()], store: MemoryClientStore(), configuration: configuration)
     }
 
-    private static let device = DeviceProfile(platform: .apn, deviceToken: DeviceToken("device-token"), apnTopic: "im.status.ethereum")
-
-    private func message(to registrant: PublicKey) -> OutgoingNotification {
-        OutgoingNotification(messageID: [1], chatID: "chat", kind: .message, recipients: [.init(registrant)])
-    }
-
     /// Registers Bob's device with a server, in the background while `body` runs.
     private func withBob(at server: PublicKey, _ body: @escaping @Sendable (StatusPushClient) async throws -> Void) async throws {
-        try await running(try await client(bob)) { bob in
-            try await bob.register(Self.device, with: [PushServer(key: server)], enablesReceiving: true)
+        try await client(bob).whileRunning { bob in
+            try await bob.register(.phone, with: [PushServer(key: server)], enablesReceiving: true)
             try await body(bob)
         }
     }
@@ -58,11 +35,11 @@ import WakuCrypto
         relay.setStore(hasStore)
         let client = try await client(relay: relay)
         let events = client.events
-        try await running(client) { [bob] client in
+        try await client.whileRunning { [bob] client in
             client.setSending(true)
             let error = await #expect(throws: PushClientError.self) { try await client.discover(bob.publicKey, timeout: .seconds(240)) }
             #expect(error?.code == .noServerKnown)
-            let outcomes = try await client.notify(message(to: bob.publicKey))
+            let outcomes = try await client.notify(.to(bob.publicKey))
             #expect(outcomes.map(\.result) == [.gaveUp(.noServerKnown)])
             let named = InstallationID("phone")
             let toDevice = OutgoingNotification(
@@ -78,17 +55,17 @@ import WakuCrypto
         try await withBob(at: server) { [network, bob] _ in
             let relay = network.relay()
             relay.setStore(false)
-            try await running(try await client(relay: relay, servers: [server])) { sender in
+            try await client(relay: relay, servers: [server]).whileRunning { sender in
                 sender.setSending(true)
                 let result2 = try await sender.discover(bob.publicKey, timeout: .seconds(60))
                 #expect(result2.map(\.server) == [server])
-                let result3 = try await sender.notify(message(to: bob.publicKey))
+                let result3 = try await sender.notify(.to(bob.publicKey))
                 #expect(result3.map(\.result) == [.notified(by: server)])
             }
             // Servers can be listed later as well.
             let late = network.relay()
             late.setStore(false)
-            try await running(try await client(relay: late)) { sender in
+            try await client(relay: late).whileRunning { sender in
                 await #expect(throws: PushClientError.self) { try await sender.discover(bob.publicKey) }
                 sender.setQueryServers([PushServer(key: server)])
                 let result4 = try await sender.discover(bob.publicKey, timeout: .seconds(60))
@@ -102,7 +79,7 @@ import WakuCrypto
         let server = network.addServer()
         try await withBob(at: server) { [network, bob] _ in
             let relay = network.relay()
-            try await running(try await client(relay: relay, servers: [server])) { sender in
+            try await client(relay: relay, servers: [server]).whileRunning { sender in
                 let result5 = try await sender.discover(bob.publicKey, timeout: .seconds(60))
                 #expect(result5.count == 1)
                 relay.setConfirming(false)
@@ -127,9 +104,9 @@ import WakuCrypto
             }
         }
         let codes = [
-            await code { try await client.register(Self.device, with: [PushServer(key: bob.publicKey)], enablesReceiving: true) },
+            await code { try await client.register(.phone, with: [PushServer(key: bob.publicKey)], enablesReceiving: true) },
             await code { try await client.discover(bob.publicKey) },
-            await code { _ = try await client.notify(message(to: bob.publicKey)) },
+            await code { _ = try await client.notify(.to(bob.publicKey)) },
             await code { _ = try await client.query(bob.publicKey, at: bob.publicKey) },
             await code { _ = try await client.verifyRegistrations() },
         ]
@@ -139,7 +116,7 @@ import WakuCrypto
     @Test func timeoutIncludesPublishing() async throws {
         let relay = network.relay()
         relay.setConfirming(false)
-        try await running(try await client(relay: relay)) { [bob] client in
+        try await client(relay: relay).whileRunning { [bob] client in
             let error = await #expect(throws: PushClientError.self) {
                 try await client.query(bob.publicKey, at: bob.publicKey, timeout: .milliseconds(50))
             }
@@ -150,7 +127,7 @@ import WakuCrypto
     @Test func cancelledCallsThrowCancelled() async throws {
         let relay = network.relay()
         relay.setConfirming(false)
-        try await running(try await client(relay: relay)) { [bob] client in
+        try await client(relay: relay).whileRunning { [bob] client in
             let call = Task { try await client.query(bob.publicKey, at: bob.publicKey, timeout: .seconds(240)) }
             call.cancel()
             let error = await #expect(throws: PushClientError.self) { try await call.value }
@@ -169,8 +146,8 @@ import WakuCrypto
             #expect(checks.allSatisfy(\.isHealthy) && network.notifiedCount(by: key) == 1)
 
             // Another copy of the client's state registered a later version.
-            try await running(try await client(identity)) { copy in
-                var other = Self.device
+            try await client(identity).whileRunning { copy in
+                var other = DeviceProfile.phone
                 other.deviceToken = DeviceToken("other-token")
                 try await copy.register(other, with: [PushServer(key: key)], enablesReceiving: true)
             }

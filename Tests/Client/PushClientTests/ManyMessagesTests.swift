@@ -11,75 +11,20 @@ import WakuCrypto
     private static let messageCount = 1100
     private let network = TestNetwork()
 
-    private func message(_ number: Int, to registrant: PublicKey) -> OutgoingNotification {
-        OutgoingNotification(
-            messageID: Array("message \(number)".utf8), chatID: "chat", kind: .message, recipients: [.init(registrant)])
-    }
-
-    /// Runs `body` with a relay that has room for 1,000 topics.
-    private func sending(
-        _ run: @escaping @Sendable () async -> Void, _ body: @escaping @Sendable (Int) async throws -> [DeviceOutcome]
-    ) async throws -> [DeviceOutcome] {
-        try await withThrowingTaskGroup(of: [DeviceOutcome].self) { group in
-            group.addTask {
-                await run()
-                return []
-            }
-            group.addTask {
-                var outcomes: [DeviceOutcome] = []
-                for number in 0..<Self.messageCount { outcomes += try await body(number) }
-                return outcomes
-            }
-            defer { group.cancelAll() }
-            while let outcomes = try await group.next() {
-                if !outcomes.isEmpty { return outcomes }
-            }
-            return []
-        }
-    }
-
-    private func relay() -> TestRelay {
+    @Test(arguments: ClientVersion.allCases)
+    func moreThanAThousandMessagesOfOneClientAreConfirmed(version: ClientVersion) async throws {
+        let server = network.addServer()
+        let bob = PrivateKey.generate()
+        try await network.register(version, with: [server], bob)
         let relay = network.relay()
         relay.setTopicLimit(1000)
-        return relay
-    }
-
-    @Test func moreThanAThousandMessagesOfOneClientAreConfirmed() async throws {
-        let server = network.addServer()
-        let bob = PrivateKey.generate()
-        let registering = try await StatusPushClient.open(identity: bob, relays: [network.relay()], store: MemoryClientStore())
-        let profile = DeviceProfile(platform: .apn, deviceToken: DeviceToken("t"), apnTopic: "a")
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { await registering.run() }
-            registering.setReceiving(true)
-            try await registering.register(profile, with: [PushServer(key: server)])
-            await registering.waitUntilAdvertised(timeout: .seconds(10))
-            group.cancelAll()
+        try await network.client(version, relay: relay).whileRunning { alice in
+            alice.setSending(true)
+            for number in 0..<Self.messageCount {
+                let outcomes = try await alice.notify(.to(bob.publicKey, id: Array("message \(number)".utf8)))
+                #expect(outcomes.map(\.result) == [.notified(by: server)])
+            }
         }
-        let relay = relay()
-        let alice = try await StatusPushClient.open(identity: .generate(), relays: [relay], store: MemoryClientStore())
-        alice.setSending(true)
-        let outcomes = try await sending({ await alice.run() }) { try await alice.notify(message($0, to: bob.publicKey)) }
-        #expect(outcomes.count == Self.messageCount && outcomes.allSatisfy { $0.result == .notified(by: server) })
-        #expect(relay.mostWatchedTopics < 10)
-    }
-
-    @Test func moreThanAThousandMessagesOfVersion01AreAcknowledged() async throws {
-        let server = network.addServer()
-        let bob = PrivateKey.generate()
-        let registering = try await StatusV01PushClient.open(identity: bob, relays: [network.relay()], store: MemoryClientStore())
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { await registering.run() }
-            registering.setReceiving(true)
-            try await registering.register(V01DeviceProfile(platform: .apn, deviceToken: DeviceToken("t")), with: [server])
-            await registering.waitUntilAdvertised(timeout: .seconds(10))
-            group.cancelAll()
-        }
-        let relay = relay()
-        let alice = try await StatusV01PushClient.open(identity: .generate(), relays: [relay], store: MemoryClientStore())
-        alice.setSending(true)
-        let outcomes = try await sending({ await alice.run() }) { try await alice.notify(message($0, to: bob.publicKey)) }
-        #expect(outcomes.count == Self.messageCount && outcomes.allSatisfy { $0.result == .notified(by: server) })
         #expect(relay.mostWatchedTopics < 10)
     }
 

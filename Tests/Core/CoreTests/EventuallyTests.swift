@@ -10,7 +10,7 @@ struct EventuallyTests {
     }
 
     @Test func conditionThatNeverHoldsIsAnErrorAtTheCaller() async throws {
-        let error = await #expect(throws: TestTimeout.Exceeded.self) {
+        let error = await #expect(throws: TestFailure.self) {
             try await eventually(within: .zero, fileID: "Tests/A.swift", line: 3) { false }
         }
         #expect(error?.description == "Tests/A.swift:3: condition not met within \(Duration.zero)")

@@ -22,7 +22,7 @@ final class SessionPhone: Sendable {
     private let ledger: SessionLedgerBox
     /// The numbers of its devices.
     private let own = Mutex<[Int]>([])
-    private let isStopping = Atomic(false)
+    private let stopFlag = StopFlag()
 
     init(_ number: Int, stage: SessionStage, ledger: SessionLedgerBox) throws {
         guard let client = SessionClient(sodium: stage.sodium, kind: number.isMultiple(of: 2) ? .person : .group) else {
@@ -33,14 +33,12 @@ final class SessionPhone: Sendable {
     }
 
     /// Stops after the current action.
-    func stop() { isStopping.store(true, ordering: .relaxed) }
-
-    private var goesOn: Bool { !isStopping.load(ordering: .relaxed) && !Task.isCancelled }
+    func stop() { stopFlag.set() }
 
     /// Runs until ``stop()``.
     func live(_ seed: UInt64) async {
         var generator = SeededGenerator(seed: seed)
-        while goesOn {
+        while stopFlag.goesOn {
             let devices = own.withLock(\.self).shuffled(using: &generator)
             switch Int.random(in: 0..<100, using: &generator) {
             case ..<12 where devices.count < Self.deviceLimit: await subscribe([addDevice(&generator)], &generator)
@@ -113,7 +111,7 @@ final class SessionPhone: Sendable {
             isRepeated = true
             ledger.withLock { $0.figures.add(.sessionUnanswered) }
             try? await Task.sleep(for: .milliseconds(20))
-        } while goesOn && Int.random(in: 0..<100, using: &generator) < 80
+        } while stopFlag.goesOn && Int.random(in: 0..<100, using: &generator) < 80
     }
 
     private func ask(_ endpoint: SessionEndpoint, _ body: String, _ generator: inout SeededGenerator) async -> [SessionAnswer]? {

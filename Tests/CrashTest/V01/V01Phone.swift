@@ -45,7 +45,7 @@ final class V01Phone: Sendable {
     private let posts: V01Posts
     /// Whether INTERNAL_ERROR promises nothing.
     private let mayFailToStore: Bool
-    private let isStopping = Atomic(false)
+    private let stopFlag = StopFlag()
     private let state = Mutex(Account())
 
     init(_ number: Int, server: PublicKey, relay: any Relay, posts: V01Posts, mayFailToStore: Bool) {
@@ -59,18 +59,14 @@ final class V01Phone: Sendable {
     var broken: [String] { state.withLock(\.broken) }
 
     /// Stops after the current action.
-    func stop() {
-        isStopping.store(true, ordering: .relaxed)
-    }
-
-    private var goesOn: Bool { !isStopping.load(ordering: .relaxed) && !Task.isCancelled }
+    func stop() { stopFlag.set() }
 
     /// Runs until ``stop()``, receiving answers meanwhile.
     func live(_ seed: UInt64) async {
         let listening = Task { await exchange.run() }
         defer { listening.cancel() }
         var generator = SeededGenerator(seed: seed)
-        while goesOn {
+        while stopFlag.goesOn {
             switch Int.random(in: 0..<100, using: &generator) {
             case ..<40: await register(&generator)
             case ..<48: await unregister(&generator)
@@ -122,7 +118,7 @@ final class V01Phone: Sendable {
                 }
             }
             return
-        } while goesOn && Int.random(in: 0..<100, using: &generator) < 60
+        } while stopFlag.goesOn && Int.random(in: 0..<100, using: &generator) < 60
     }
 
     // MARK: Notifying
@@ -137,7 +133,7 @@ final class V01Phone: Sendable {
             let limit = Self.timeouts.randomElement(using: &generator) ?? .seconds(3)
             guard let acknowledgement = await exchange.request(entry, message: message, within: limit) else { continue }
             return take(acknowledgement.error, of: message)
-        } while goesOn && Int.random(in: 0..<100, using: &generator) < 60
+        } while stopFlag.goesOn && Int.random(in: 0..<100, using: &generator) < 60
     }
 
     private func take(_ error: V01.Acknowledgement.ErrorType?, of message: [UInt8]) {

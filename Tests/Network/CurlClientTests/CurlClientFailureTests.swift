@@ -66,10 +66,8 @@ struct CurlClientFailureTests {
     }
 
     @Test func nobodyListens() async throws {
-        let server = try RawHTTPServer { _ in .hang }
-        server.stop()
-        let closed = try closedPort()
-        let error = try await failure(of: longTimeoutRequest(url: "http://127.0.0.1:\(closed)/path?secret"))
+        let closed = try ReservedPort()
+        let error = try await failure(of: longTimeoutRequest(url: "http://127.0.0.1:\(closed.number)/path?secret"))
         #expect(error.code == .connect)
         #expect(!error.message.contains("secret"))
     }
@@ -208,23 +206,6 @@ struct CurlClientFailureTests {
         let agent = CurlClient(configuration: CurlConfiguration(userAgent: "a\r\nB: c"))
         #expect(try await failure(of: longTimeoutRequest(url: server.url), client: agent).code == .other)
         #expect(server.requests.isEmpty)
-    }
-
-    /// A port that was free a moment ago.
-    private func closedPort() throws -> UInt16 {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(descriptor, pointer, length) == 0 && getsockname(descriptor, pointer, &length) == 0
-            }
-        }
-        try #require(bound)
-        return UInt16(bigEndian: address.sin_port)
     }
 }
 

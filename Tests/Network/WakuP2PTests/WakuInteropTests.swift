@@ -20,14 +20,16 @@ struct PythonRelayTests {
         WakuMessage(payload: [UInt8](repeating: number, count: size), contentTopic: Self.contentTopic, timestamp: .now())
     }
 
-    private func bothWays(_ node: RunningRelay, _ python: PythonRelay) async throws {
+    private func relay(_ topic: String = topic.rawValue) throws -> PythonPeer { try PythonPeer("py_waku_relay.py", [topic]) }
+
+    private func bothWays(_ node: RunningRelay, _ python: PythonPeer) async throws {
         try await eventually { node.relay.state == .attached }
-        try await python.says("mesh") { $0 != "0" }
-        #expect(python.said("metadata").allSatisfy { $0 == "16" })
+        try await python.says("mesh") { $0 != ["0"] }
+        #expect(python.said("metadata").allSatisfy { $0 == ["16"] })
         for (number, size) in [(1, 4), (2, 1000), (3, 100_000)] as [(UInt8, Int)] {
             let ours = message(number, size: size)
             #expect(try await node.relay.publish(ours, on: Self.topic) == .confirmed)
-            try await python.says("received") { $0 == hexString(ours.encoded()) }
+            try await python.says("received") { $0 == [hexString(ours.encoded())] }
             let theirs = message(number + 100, size: size)
             try python.tell("publish \(hexString(theirs.encoded()))")
             try await eventually { node.received.contains { $0.message == theirs } }
@@ -38,8 +40,8 @@ struct PythonRelayTests {
     }
 
     @Test func weDial() async throws {
-        let python = try PythonRelay()
-        let address = try Multiaddr(try await python.says("address"))
+        let python = try relay()
+        let address = try Multiaddr(try await python.says("address")[0])
         var configuration = P2PRelay.Configuration(key: .generate(), peers: [address])
         configuration.gossip.replyLimit = 1
         let node = RunningRelay(configuration)
@@ -56,16 +58,16 @@ struct PythonRelayTests {
         // It publishes messages of other nodes.
         let pushed = message(60)
         #expect(try await node.relay.push(pushed, on: Self.topic) == .confirmed)
-        try await python.says("pushed") { $0 == hexString(pushed.encoded()) }
+        try await python.says("pushed") { $0 == [hexString(pushed.encoded())] }
         await node.stop()
-        try await python.says("subscribed") { _ in python.said("subscribed").last == "0" }
+        try await python.says("subscribed") { _ in python.said("subscribed").last == ["0"] }
     }
 
     @Test func theyDial() async throws {
         let node = RunningRelay(
             P2PRelay.Configuration(key: .generate(), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")]))
         let address = try await node.address()
-        let python = try PythonRelay()
+        let python = try relay()
         try await python.says("address")
         try python.tell("dial \(address)")
         try await bothWays(node, python)
@@ -75,8 +77,8 @@ struct PythonRelayTests {
 
     /// Missed messages come from its store, in three pages.
     @Test func catchesUp() async throws {
-        let python = try PythonRelay()
-        let address = try Multiaddr(try await python.says("address"))
+        let python = try relay()
+        let address = try Multiaddr(try await python.says("address")[0])
         var missed: Set<WakuMessage> = []
         for number in 0..<250 {
             let message = WakuMessage(payload: [UInt8(number)], contentTopic: Self.contentTopic, timestamp: .now())
@@ -97,10 +99,10 @@ struct PythonRelayTests {
 
     /// A peer whose metadata names another cluster is disconnected.
     @Test func anotherCluster() async throws {
-        let python = try PythonRelay(pubsubTopic: "/waku/2/rs/5/32")
-        let address = try Multiaddr(try await python.says("address"))
+        let python = try relay("/waku/2/rs/5/32")
+        let address = try Multiaddr(try await python.says("address")[0])
         let node = RunningRelay(P2PRelay.Configuration(key: .generate(), peers: [address]))
-        try await python.says("metadata") { $0 == "16" }
+        try await python.says("metadata") { $0 == ["16"] }
         try await eventually { node.relay.host.peers.isEmpty }
         #expect(node.relay.gossipPeers.isEmpty)
         await node.stop()
@@ -126,6 +128,8 @@ struct GoGossipTests {
     private func message(_ text: String) -> WakuMessage {
         WakuMessage(payload: Array(text.utf8), contentTopic: ContentTopic(TopicTag(of: "chat")), timestamp: .now())
     }
+
+    private func relay(_ topic: String = topic.rawValue) throws -> PythonPeer { try PythonPeer("py_waku_relay.py", [topic]) }
 
     private func bothWays(_ node: RunningRelay, _ daemon: GoDaemon) async throws {
         try await eventually { node.relay.gossipPeers.contains { $0.status.meshes == [Self.topic.rawValue] } }

@@ -40,10 +40,6 @@ struct DeliveryQueueSimulationTests {
         let due: Timestamp
     }
 
-    private struct Failed: Error, CustomStringConvertible {
-        let description: String
-    }
-
     private struct World {
         let seed: UInt64
         var generator: SeededGenerator
@@ -86,7 +82,7 @@ struct DeliveryQueueSimulationTests {
         }
 
         func check(_ condition: Bool, _ what: @autoclosure () -> String) throws {
-            guard condition else { throw Failed(description: "seed \(seed), step \(steps): \(what())") }
+            guard condition else { throw TestFailure("seed \(seed), step \(steps): \(what())") }
         }
 
         mutating func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &generator) == 0 }
@@ -180,7 +176,7 @@ struct DeliveryQueueSimulationTests {
             try check(posted.updateValue(post, forKey: batch.id) == nil, "batch number \(batch.id) twice")
             var devices: Set<Int64> = []
             for id in batch.deliveries {
-                guard let delivery = known[id] else { throw Failed(description: "seed \(seed): \(id) is posted, but resolved") }
+                guard let delivery = known[id] else { throw TestFailure("seed \(seed): \(id) is posted, but resolved") }
                 try check(delivery.place == .waiting, "\(id) is posted, but is \(delivery.place)")
                 try check(delivery.expires > now, "\(id) is posted too late")
                 let unknown = unknownUntil[id] ?? now

@@ -113,11 +113,11 @@ struct NodeSocketFaultTests {
     func unreachableGorush(way: String) async throws {
         let plain = try RawHTTPServer { _ in .status(200) }
         defer { plain.stop() }
-        let full = try FullListener()
+        let (full, closed) = (try FullListener(), try ReservedPort())
         let url =
             switch way {
             case "name": "http://gorush.invalid:8088"
-            case "port": "http://127.0.0.1:\(try FullListener.closedPort())"
+            case "port": "http://127.0.0.1:\(closed.number)"
             case "backlog": "http://127.0.0.1:\(full.port)"
             default: "https://127.0.0.1:\(plain.port)"
             }
@@ -128,7 +128,7 @@ struct NodeSocketFaultTests {
             try await node.wait { node.count(.notificationRetried) > 0 }
             #expect(node.count(.notificationAccepted) == 0)
         }
-        withExtendedLifetime(full) {}
+        withExtendedLifetime((full, closed)) {}
     }
 
     /// The responses of a healthy Waku node without messages.
@@ -183,51 +183,20 @@ private final class FullListener: Sendable {
     private let sockets: [Int32]
 
     init() throws {
-        let (listener, port) = try Self.bound()
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        port = try LoopbackAddress.bindFreePort(listener)
         guard listen(listener, 0) == 0 else { throw POSIXError(.EADDRNOTAVAIL) }
-        var address = Self.address(port)
+        var address = LoopbackAddress(port: port)
         var sockets = [listener]
         for _ in 0..<4 {
             let filler = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
-            withUnsafeMutablePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                    _ = connect(filler, pointer, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
-            }
+            address.withPointer { _ = connect(filler, $0, $1) }
             sockets.append(filler)
         }
-        self.port = port
         self.sockets = sockets
     }
 
     deinit {
         for socket in sockets { close(socket) }
-    }
-
-    static func closedPort() throws -> UInt16 {
-        let (socket, port) = try bound()
-        close(socket)
-        return port
-    }
-
-    private static func address(_ port: UInt16) -> sockaddr_in {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        address.sin_port = port.bigEndian
-        return address
-    }
-
-    private static func bound() throws -> (Int32, UInt16) {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = address(0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(descriptor, pointer, length) == 0 && getsockname(descriptor, pointer, &length) == 0
-            }
-        }
-        guard isBound else { throw POSIXError(.EADDRNOTAVAIL) }
-        return (descriptor, UInt16(bigEndian: address.sin_port))
     }
 }

@@ -187,22 +187,13 @@ private final class RawSocket {
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
         }
-        let isConnected =
-            Self.with(0x7f00_0001 | UInt32(block) << 8, 0) { bind(descriptor, $0, $1) } == 0
-            && Self.with(0x7f00_0001, port) { connect(descriptor, $0, $1) } == 0
-        if !isConnected { return nil }
+        var (own, target) = (LoopbackAddress(host: 0x7f00_0001 | UInt32(block) << 8), LoopbackAddress(port: port))
+        guard own.withPointer({ bind(descriptor, $0, $1) }) == 0, target.withPointer({ connect(descriptor, $0, $1) }) == 0 else {
+            return nil
+        }
     }
 
     deinit { close(descriptor) }
-
-    private static func with(_ address: UInt32, _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
-        var name = sockaddr_in()
-        name.sin_family = sa_family_t(AF_INET)
-        name.sin_addr.s_addr = address.bigEndian
-        name.sin_port = port.bigEndian
-        let length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        return withUnsafePointer(to: &name) { $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) } }
-    }
 
     /// False when the other side closed, or reads nothing.
     @discardableResult

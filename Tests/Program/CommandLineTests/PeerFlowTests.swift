@@ -120,8 +120,8 @@ struct PeerFlowTests {
 
     @Test(.enabled(if: OtherLibP2P.python != nil, "LIBP2P_PYTHON names no Python with libp2p 0.8.1: see Deploy/test"))
     func throughPyLibP2P() async throws {
-        let python = try PythonRelay()
-        let address = try await python.says("address")
+        let python = try PythonPeer("py_waku_relay.py", ["/waku/2/rs/16/32"])
+        let address = try await python.says("address")[0]
         let first = try await node.start("--relay", address)
         try await wholeJob(by: address)
         #expect(await first.stop().status == 0)

@@ -52,11 +52,8 @@ struct SessionProcessTests {
         // The default address of the loopback relay, unless another program has it already.
         let blocker = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(blocker) }
-        var address = sockaddr_in()
-        (address.sin_family, address.sin_port, address.sin_addr.s_addr) = (sa_family_t(AF_INET), in_port_t(8645).bigEndian, 0x0100_007F)
-        _ = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(blocker, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
-        }
+        var address = LoopbackAddress(port: 8645)
+        address.withPointer { _ = bind(blocker, $0, $1) }
         _ = listen(blocker, 1)
         let http = try freePort()
         let process = try ChildProcess(

@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func mismatchDoesNotCompile() async throws {
-        await #expect(throws: CompilerError.self) {
+        await #expect(throws: TestFailure.self) {
             try await compile(
                 """
                 #include <sodium.h>
@@ -100,17 +100,13 @@ import Testing
         let soname: [String]
     }
 
-    private struct CompilerError: Error, CustomStringConvertible {
-        let description: String
-    }
-
-    /// - Throws: ``CompilerError`` with the compiler's output.
+    /// - Throws: ``TestFailure`` with the compiler's output.
     private func compile(_ source: String) async throws {
         let ended = try await ExternalTool.run(
             "cc",
             ["-fsyntax-only", "-Wall", "-I/usr/include/postgresql"]
                 + ["CSodium", "CZeroMQ", "CPostgres"].map { "-I\(Self.sources)/\($0)/include" } + ["-xc", "-"],
             input: source)
-        guard ended.status == 0 else { throw CompilerError(description: ended.errors) }
+        guard ended.status == 0 else { throw TestFailure(ended.errors) }
     }
 }

@@ -60,8 +60,8 @@ final class TestNetwork: Sendable {
         for message in held { spread(message) }
     }
 
-    func relay(isAttached: Bool = true) -> TestRelay {
-        let relay = TestRelay(network: self, isAttached: isAttached)
+    func relay() -> TestRelay {
+        let relay = TestRelay(network: self)
         inner.withLock { $0.relays.append(relay) }
         return relay
     }
@@ -119,7 +119,6 @@ extension TestNetwork.TestServer {
 /// A participant's connection to a ``TestNetwork``. Like a light client, it receives messages on a topic once the subscription was confirmed.
 final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     private struct Inner {
-        var isAttached: Bool
         var watched: Set<ContentTopic> = []
         var confirmed: Set<ContentTopic> = []
         var failure: RelayError?
@@ -128,7 +127,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
         /// The topic of each successful publication, and the topics confirmed by then.
         var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] = []
         var feed: AsyncStream<ReceivedMessage>.Continuation?
-        /// Messages received before the first ``run(deliver:)``. Subscriptions are confirmed only for an attached client, so none is lost.
+        /// Messages received before the first ``run(deliver:)``.
         var early: [ReceivedMessage] = []
         var isConfirming = true
         var topicLimit = Int.max
@@ -136,18 +135,16 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     }
 
     private let network: TestNetwork
-    private let inner: Mutex<Inner>
+    private let inner = Mutex(Inner())
 
-    init(network: TestNetwork, isAttached: Bool) {
+    init(network: TestNetwork) {
         self.network = network
-        inner = Mutex(Inner(isAttached: isAttached))
     }
 
-    var state: RelayState { inner.withLock(\.isAttached) ? .attached : .detached("it was taken away") }
+    var state: RelayState { .attached }
     var lookUpCount: Int { inner.withLock(\.lookUpCount) }
     var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] { inner.withLock(\.publishedTopics) }
 
-    func setAttached(_ isAttached: Bool) { inner.withLock { $0.isAttached = isAttached } }
     func setFailure(_ failure: RelayError?) { inner.withLock { $0.failure = failure } }
     /// Without one, look-ups fail as over libp2p when no peer has a store.
     func setStore(_ hasStore: Bool) { inner.withLock { $0.hasStore = hasStore } }
@@ -176,7 +173,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
         // A subscription takes a moment.
         await Task.yield()
-        while !inner.withLock({ $0.isAttached && $0.isConfirming }) {
+        while !inner.withLock(\.isConfirming) {
             if Task.isCancelled { throw RelayError(code: .unavailable, message: "cancelled") }
             try? await Task.sleep(for: .milliseconds(5))
         }
@@ -198,9 +195,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
 
     func receive(_ message: WakuMessage) {
         inner.withLock { inner in
-            guard inner.confirmed.contains(message.contentTopic) || inner.watched.contains(message.contentTopic), inner.isAttached else {
-                return
-            }
+            guard inner.confirmed.contains(message.contentTopic) || inner.watched.contains(message.contentTopic) else { return }
             let received = ReceivedMessage(message: message, pubsubTopic: .statusDefault)
             if let feed = inner.feed { feed.yield(received) } else { inner.early.append(received) }
         }

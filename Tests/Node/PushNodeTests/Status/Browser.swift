@@ -31,7 +31,7 @@ final class Browser: Sendable {
 
     private let session: String
 
-    /// - Throws: ``ExternalTool/Missing``
+    /// - Throws: ``TestFailure``
     init() async throws {
         let program = try ExternalTool.path(of: "chromium")
         folder = try TemporaryFolder()

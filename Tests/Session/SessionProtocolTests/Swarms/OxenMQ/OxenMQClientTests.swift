@@ -206,10 +206,6 @@ private final class EventLog: Sendable {
 
 /// `Tests/Interop/oxen_router.py` as a process.
 private struct PythonRouter: Sendable {
-    private struct RouterError: Error, CustomStringConvertible {
-        let description: String
-    }
-
     private let process: ChildProcess
 
     init(_ endpoint: String = "tcp") throws {
@@ -224,7 +220,7 @@ private struct PythonRouter: Sendable {
         get async throws {
             try await eventually { lines.contains { $0.hasPrefix("ready ") } || !process.isRunning }
             let words = lines.first?.split(separator: " ").map(String.init) ?? []
-            guard words.count == 3 else { throw RouterError(description: process.errors) }
+            guard words.count == 3 else { throw TestFailure(process.errors) }
             if words[1].hasPrefix("ipc:") { return OxenAddress(endpoint: words[1], serverKey: nil) }
             return OxenAddress(endpoint: "tcp://\(words[1])", serverKey: bytes(hex: words[2]))
         }

@@ -1,0 +1,161 @@
+import PushClient
+import Core
+import StatusProtocol
+import TestSupport
+import Testing
+import WakuCrypto
+
+/// Behaviour that the clients of both versions share, with real encryption and signatures, against servers with the same.
+@Suite(.timeLimit(.minutes(5))) struct BothClientsTests {
+    private let network = TestNetwork()
+
+    @Test(arguments: ClientVersion.allCases) func nextServerTakesOverFromOneThatDoesNotAnswer(version: ClientVersion) async throws {
+        let servers = [network.addServer(), network.addServer()]
+        let bob = PrivateKey.generate()
+        try await network.register(version, with: servers, bob)
+        network.change(servers[1]) { $0.isUp = false }
+        try await network.client(version).whileRunning { alice in
+            alice.setSending(true)
+            let outcomes = try await alice.notify(.to(bob.publicKey))
+            #expect(outcomes.map(\.result) == [.notified(by: servers[0])])
+        }
+    }
+
+    @Test(arguments: ClientVersion.allCases) func contactsOnlyTokenReachesContactsAlone(version: ClientVersion) async throws {
+        let server = network.addServer()
+        let (alice, eve) = (PrivateKey.generate(), PrivateKey.generate())
+        let bob = PrivateKey.generate()
+        var profile = DeviceProfile.phone
+        profile.contactsOnly = true
+        profile.contacts = [alice.publicKey]
+        try await network.register(version, profile, with: [server], bob)
+        for (key, result) in [(alice, DeviceOutcome.Result.notified(by: server)), (eve, .notAllowed)] {
+            try await network.client(version, key).whileRunning { client in
+                client.setSending(true)
+                let outcomes = try await client.notify(.to(bob.publicKey))
+                #expect(outcomes.map(\.result) == [result])
+            }
+        }
+    }
+
+    @Test(arguments: ClientVersion.allCases) func answerThatItsServerDidNotSignIsNotBelieved(version: ClientVersion) async throws {
+        let server = network.addServer()
+        network.change(server) { $0.signer = .generate() }
+        try await network.client(version).whileRunning { client in
+            let states = try await client.register(.phone, with: [server], enablesReceiving: true, timeout: .milliseconds(500))
+            #expect(states == [server: .pending(tries: 0)])
+        }
+    }
+
+    @Test(arguments: ClientVersion.allCases) func neitherRegistersNorSendsBeforeBothAreSwitchedOn(version: ClientVersion) async throws {
+        let server = network.addServer()
+        try await network.client(version).whileRunning { [network] client in
+            #expect(!client.isReceiving && !client.isSending)
+            await #expect(throws: PushClientError.self) { try await client.register(with: [server]) }
+            await #expect(throws: PushClientError.self) { try await client.notify(.to(server)) }
+            #expect(network.published.isEmpty)
+        }
+    }
+
+    @Test(arguments: ClientVersion.allCases) func registeringAfterUnregisteringSendsTheNewProfileOnly(version: ClientVersion) async throws {
+        let server = network.addServer()
+        var profile = DeviceProfile.phone
+        profile.mutedChats = ["work"]
+        try await network.client(version).whileRunning { [profile] client in
+            try await client.register(.phone, with: [server], enablesReceiving: true)
+            #expect(await client.unregister(timeout: .seconds(30)) == [server: .unregistered])
+            let states = try await client.register(profile, with: [server], enablesReceiving: true)
+            // Versions 1 and 2 were the first record and its end.
+            #expect(states == [server: .registered(version: 3)] && client.isReceiving)
+        }
+    }
+
+    @Test(arguments: ClientVersion.allCases) func wantedServersAreThoseOfTheLastRegistration(version: ClientVersion) async throws {
+        let servers = [network.addServer(), network.addServer()]
+        try await network.client(version).whileRunning { [network] client in
+            try await client.register(.phone, with: servers, enablesReceiving: true)
+            network.change(servers[1]) { $0.isUp = false }
+            try await client.register(.phone, with: [servers[0]])
+            #expect(client.registrations[servers[1]] == .pending(tries: 0))
+            #expect(client.wantedServers == [servers[0]])
+            network.change(servers[1]) { $0.isUp = true }
+            #expect(await client.unregister(timeout: .milliseconds(300))[servers[0]] == .unregistered)
+            #expect(client.wantedServers == [servers[0]])
+        }
+    }
+
+    @Test(arguments: ClientVersion.allCases) func messageIDsHaveALimit(version: ClientVersion) async throws {
+        try await network.client(version).whileRunning { client in
+            client.setSending(true)
+            let id = [UInt8](repeating: 1, count: OutgoingNotification.messageIDByteLimit)
+            let outcomes = try await client.notify(OutgoingNotification(messageID: id, chatID: "c", kind: .message, recipients: []))
+            #expect(outcomes.isEmpty)
+            await #expect(throws: PushClientError.self) { try await client.notify(.to(newKey(), id: id + [1])) }
+        }
+    }
+
+    /// As after a kill, unfinished requests and look-ups resume at once.
+    @Test(arguments: ClientVersion.allCases) func secondRunGoesOnWhereTheFirstWasCancelled(version: ClientVersion) async throws {
+        let servers = [network.addServer(), network.addServer()]
+        let friend = PrivateKey.generate()
+        try await network.register(version, with: [servers[1]], friend)
+        let relay = network.relay()
+        relay.setConfirming(false)
+        let client = try await network.client(version, relay: relay)
+        try await client.whileRunning { client in
+            let states = try await client.register(
+                .phone, with: [servers[0]], enablesReceiving: true, timeout: .milliseconds(300))
+            #expect(states == [servers[0]: .pending(tries: 0)])
+            let before = try await client.discover(friend.publicKey, timeout: .milliseconds(300))
+            #expect(before.isEmpty)
+        }
+        relay.setConfirming(true)
+        try await client.whileRunning { client in
+            client.setSending(true)
+            let states = try await client.register(.phone, with: [servers[0]], enablesReceiving: false, timeout: .seconds(20))
+            #expect(states == [servers[0]: .registered(version: 1)])
+            let after = try await client.discover(friend.publicKey, timeout: .seconds(20))
+            #expect(after.map(\.server) == [servers[1]])
+            let outcomes = try await client.notify(.to(friend.publicKey))
+            #expect(outcomes.map(\.result) == [.notified(by: servers[1])])
+        }
+    }
+
+    @Test(arguments: ClientVersion.allCases) func pendingChangesOutliveACancelledRun(version: ClientVersion) async throws {
+        let (identity, store) = (PrivateKey.generate(), FailingStore())
+        store.setFailing(true)
+        let client = try await network.client(version, identity, store: store)
+        // Consecutive failures are reported once, possibly before any other code runs.
+        let events = client.events
+        try await client.whileRunning { client in
+            client.setSending(true)
+            for await event in events {
+                if case .storeFailed = event { return }
+            }
+        }
+        #expect(try await store.load().isEmpty)
+        store.setFailing(false)
+        try await client.whileRunning { await $0.waitUntilStored(timeout: .seconds(60)) }
+        #expect(try await network.client(version, identity, store: store).isSending)
+    }
+
+    @Test(arguments: ClientVersion.allCases) func secondRunWaitsForTheEndOfTheFirst(version: ClientVersion) async throws {
+        let server = network.addServer()
+        let relay = network.relay()
+        let client = try await network.client(version, relay: relay)
+        let events = client.events
+        let runs = (0..<2).map { _ in Task { await client.run() } }
+        let states = try await client.register(.phone, with: [server], enablesReceiving: true)
+        #expect(states == [server: .registered(version: 1)])
+        for await event in events {
+            if case .advertised(rowCount: 1) = event { break }
+        }
+        // Each message once.
+        #expect(relay.publishedTopics.count == 2)
+        runs[0].cancel()
+        await runs[0].value
+        #expect(await client.unregister(timeout: .seconds(30)) == [server: .unregistered])
+        runs[1].cancel()
+        await runs[1].value
+    }
+}
