@@ -408,7 +408,8 @@ package.targets += tests(
         tests(
             "Delivery",
             [
-                "Core", "CurlClient", "StatusProtocol", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto",
+                "Core", "CurlClient", "NodeMetrics", "StatusProtocol", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto",
+                logging,
             ]),
         tests("RateLimits", ["Core", "WakuCrypto"]),
         tests("NodeMetrics", ["Core"]),

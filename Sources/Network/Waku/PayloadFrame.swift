@@ -50,8 +50,8 @@ public struct PayloadFrame: Sendable {
     }
 
     static func encode(_ data: [UInt8], signedBy key: PrivateKey?, padding: (Int) -> [UInt8]) -> [UInt8] {
-        precondition(data.count < 1 << 24)
-        let lengthByteCount = data.count < 1 << 8 ? 1 : data.count < 1 << 16 ? 2 : 3
+        let lengthByteCount = max(1, (Int.bitWidth - data.count.leadingZeroBitCount + 7) / 8)
+        precondition(lengthByteCount <= 3)
         let signatureByteCount = key == nil ? 0 : Signature.byteCount
         let used = 1 + lengthByteCount + data.count + signatureByteCount
         let paddingByteCount = blockByteCount - used % blockByteCount

@@ -1,4 +1,5 @@
 package import Core
+import DequeModule
 package import NodeMetrics
 import Waku
 
@@ -57,9 +58,8 @@ struct AwaitedDeliveryTable {
 
     private var entries: [Int: Entry] = [:]
     private var byDelivery: [DeliveryID: [Int]] = [:]
-    /// Sorted by time, valid from `firstDeadline` on. A request that completes early keeps its entry until its deadline.
-    private var deadlines: [(time: Timestamp, id: Int)] = []
-    private var firstDeadline = 0
+    /// Sorted by time. A request that completes early keeps its entry until its deadline.
+    private var deadlines: Deque<(time: Timestamp, id: Int)> = []
     private var nextID = 0
 
     var isEmpty: Bool { entries.isEmpty }
@@ -68,7 +68,7 @@ struct AwaitedDeliveryTable {
     var deliveries: some Collection<DeliveryID> { byDelivery.keys }
 
     /// The earliest deadline, possibly of a request that is already complete; nil without deadlines.
-    var nextDeadline: Timestamp? { firstDeadline < deadlines.count ? deadlines[firstDeadline].time : nil }
+    var nextDeadline: Timestamp? { deadlines.first?.time }
 
     /// - Parameters:
     ///   - awaited: at least one of its deliveries has no known outcome.
@@ -78,7 +78,7 @@ struct AwaitedDeliveryTable {
         for delivery in awaited.deliveries where outcomes[delivery] == nil { byDelivery[delivery, default: []].append(nextID) }
         entries[nextID] = Entry(awaited: awaited, outcomes: outcomes)
         var place = deadlines.count
-        while place > firstDeadline, deadlines[place - 1].time > deadline { place -= 1 }
+        while place > 0, deadlines[place - 1].time > deadline { place -= 1 }
         deadlines.insert((deadline, nextID), at: place)
     }
 
@@ -96,14 +96,9 @@ struct AwaitedDeliveryTable {
     /// Ends the requests whose deadline has passed; their open deliveries are reported as failed.
     mutating func end(before now: Timestamp) -> [Completed] {
         var completed: [Completed] = []
-        while firstDeadline < deadlines.count, deadlines[firstDeadline].time <= now {
-            if let done = end(deadlines[firstDeadline].id) { completed.append(done) }
-            firstDeadline += 1
-        }
-        // Compacted occasionally, so that the cost per entry stays constant.
-        if firstDeadline > 1000, firstDeadline * 2 > deadlines.count {
-            deadlines.removeFirst(firstDeadline)
-            firstDeadline = 0
+        while let (time, id) = deadlines.first, time <= now {
+            deadlines.removeFirst()
+            if let done = end(id) { completed.append(done) }
         }
         return completed
     }

@@ -85,7 +85,6 @@ extension DeliveryService {
         _ deliveries: [QueuedDelivery], of batch: DeliveryQueue.Batch, at endpoint: Int
     ) -> [QueuedDelivery] {
         let ends = table.withLock { $0.heldUntil(deliveries.lazy.map(\.waiting.id)) }
-        guard !ends.isEmpty else { return deliveries }
         let now = steadyNow
         let due = deliveries.reduce(into: [Int64: Timestamp]()) { due, delivery in
             due[delivery.waiting.id] = UnknownOutcome.wait(

@@ -104,7 +104,6 @@ final class SessionService: RateLimitedService {
         do {
             try await monitor.run()
         } catch {
-            intake.stop()
             throw NodeError(message: "storage servers can't be monitored: \(error)")
         }
     }

@@ -26,8 +26,7 @@ extension PostgreSQLConnection {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
             }
             guard descriptors[0].fd >= 0 else { throw lost() }
-            let left = max(.zero, deadline - .now) / .milliseconds(1)
-            let count = poll(&descriptors, 2, Int32(min(left.rounded(.up), Double(Int32.max))))
+            let count = poll(&descriptors, 2, Self.pollTimeout(deadline - .now))
             if count == 0 || descriptors[1].revents != 0 { return [] }
             guard count > 0 || errno == EINTR else { throw lost() }
             guard count < 0 || library.table.pointee.PQconsumeInput(connection) == 1 else { throw lost() }

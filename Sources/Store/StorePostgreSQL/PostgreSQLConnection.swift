@@ -271,11 +271,15 @@ package final class PostgreSQLConnection {
         var descriptor = pollfd(fd: table.PQsocket(connection), events: events, revents: 0)
         guard descriptor.fd >= 0 else { return false }
         while true {
-            let left = deadline.map { Int32(max(.zero, $0 - .now) / .milliseconds(1)) + 1 }
-            let count = poll(&descriptor, 1, left ?? -1)
+            let count = poll(&descriptor, 1, deadline.map { Self.pollTimeout($0 - .now) } ?? -1)
             if count > 0 { return true }
             guard count < 0, errno == EINTR else { return false }
         }
+    }
+
+    /// A time for `poll`, in milliseconds: rounded up, so that it does not end before the deadline.
+    static func pollTimeout(_ left: Duration) -> Int32 {
+        Int32(min((max(.zero, left) / .milliseconds(1)).rounded(.up), Double(Int32.max)))
     }
 
     // MARK: Results

@@ -5,8 +5,8 @@ package import Core
 package struct PostgreSQLLibrary: Sendable {
     package static let soname = "libpq.so.5"
     package static let debianPackage = "libpq5"
-    /// The first version with pipeline mode.
-    private static let minimumVersion: Int32 = 14_00_00
+    /// Whether a version of the library has pipeline mode.
+    static func supports(_ version: Int32) -> Bool { version >= 14_00_00 }
 
     private static let opened = Result { () throws(OptionalLibraryError) in try PostgreSQLLibrary(opening: soname) }
 
@@ -26,7 +26,7 @@ package struct PostgreSQLLibrary: Sendable {
             OptionalLibraryError(library: soname, debianPackage: Self.debianPackage, reason: reason)
         }
         if let reason = cpostgres_open(soname, &functions) { throw failure(String(cString: reason)) }
-        guard functions.PQlibVersion() >= Self.minimumVersion else { throw failure("it is older than version 14") }
+        guard Self.supports(functions.PQlibVersion()) else { throw failure("it is older than version 14") }
         let table = UnsafeMutablePointer<cpostgres>.allocate(capacity: 1)
         table.initialize(to: functions)
         self.table = UnsafePointer(table)

@@ -59,6 +59,7 @@ import WakuCrypto
         watching.retain(shared)
         watching.retain(shared)
         watching.keep([own])
+        #expect(relay.watchedTopics == [shared, own])
         watching.retain(own)
         watching.release([shared, own])
         #expect(relay.watchedTopics == [shared, own])

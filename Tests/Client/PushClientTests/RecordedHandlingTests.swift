@@ -57,6 +57,17 @@ import WakuCrypto
         }
     }
 
+    @Test func rowsOfAnAnswerAreNewsOnce() throws {
+        let recording = try #require(AdvertisementVectors.recorded.cases.first { !$0.advertisement.rows.isEmpty })
+        let signed = try SignedAdvertisement(parsing: recording.payloadPlain.data.bytes)
+        let first = try #require(signed.advertisement.pushNotificationInfo.first)
+        let server = try PublicKey(parsing: first.serverPublicKey)
+        var directory = Directory(cryptography: IdentityCryptography(identity: .generate()))
+        let isNews = directory.learn(answered: [first], about: signed.owner, by: server, at: MachineBench.start)
+        let isNewsAgain = directory.learn(answered: [first], about: signed.owner, by: server, at: MachineBench.start)
+        #expect(isNews && !isNewsAgain)
+    }
+
     /// For any damage to an advertisement, no row is accepted as its owner's.
     @Test func damagedAdvertisementsAreIgnored() throws {
         let good = try #require(Self.handling.first { $0.name == "good" })

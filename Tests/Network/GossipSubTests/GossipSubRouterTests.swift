@@ -98,6 +98,9 @@ struct MeshTests {
         #expect(router.words(to: peer(1)) == ["unsubscribe"])
         router.gossip.connected(peer(2), version: .v11, isOutbound: false)
         #expect(router.words(to: peer(2)) == ["subscribe"])
+        // It is unsubscribed already.
+        router.gossip.unsubscribe(from: topic, at: .zero)
+        #expect(router.words(to: peer(1)).isEmpty)
     }
 
     @Test("A heartbeat grafts peers up to the mesh size", arguments: [(3, 3), (6, 6), (20, 6)])

@@ -38,7 +38,20 @@ import Waku
         }
     }
 
+    /// Detached when it is looked at first, attached from then on.
+    private final class LateRelay: Relay {
+        private let isKnown = Atomic(false)
+        var state: RelayState { isKnown.exchange(true, ordering: .relaxed) ? .attached : .detached("it starts") }
+
+        func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {}
+        func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication { .confirmed }
+    }
+
     private let topics = [ContentTopic(TopicTag(rawValue: 7))]
+
+    @Test func relayThatAttachesSoonIsAwaited() async throws {
+        await #expect(throws: Never.self) { try await LateRelay().waitUntilAttached() }
+    }
 
     @Test func relayThatBringsEverythingWatchesAsSoonAsItIsAttached() async throws {
         let relay = PlainRelay(.attached)

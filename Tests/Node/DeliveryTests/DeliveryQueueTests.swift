@@ -466,6 +466,15 @@ struct DeliveryQueueTests {
         #expect(Set(alone) == [1, 2, 3] && queue.count == 1 && queue.breaker.isClosed)
     }
 
+    @Test("A notification that may have made gorush fail joins no post of others")
+    func suspectsJoinNoPostOfOthers() throws {
+        var queue = queue(1...2) { $0.maximumBatchesInFlight = 1 }
+        let batch = try onlyBatch(&queue, start)
+        for id in Int64(3)...4 { queue.add(id, device: id, expires: late, isAwaited: false, now: start) }
+        _ = queue.finished(batch.id, outcome: .unclear(retryAfter: nil), now: start)
+        #expect(try onlyBatch(&queue, start + .seconds(1)).deliveries.sorted() == [3, 4])
+    }
+
     /// A stranger's notification makes gorush fail. Others come every five minutes, or several a second.
     @Test(
         "A notification that makes gorush fail delays no others",

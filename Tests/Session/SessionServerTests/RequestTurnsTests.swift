@@ -1,5 +1,7 @@
 import Core
+import Dispatch
 import SessionProtocol
+import Synchronization
 import TestSupport
 import Testing
 import WakuCrypto
@@ -43,6 +45,23 @@ import WakuCrypto
         let answers = try attackers.map { turns.append(0, from: try client("192.0.2.7", $0), byteCount: 600, deadline: .now) }
         #expect(answers.count(where: \.self) == 100)
         #expect(turns.append(1, from: try client("198.51.100.1", honest), byteCount: 600, deadline: .now))
+    }
+
+    @Test func requestsBeyondANetworksShareAreRefusedAtOnce() throws {
+        let workers = FairWorkers(threadCount: 1, timeout: .seconds(3600))
+        workers.start()
+        let release = DispatchSemaphore(value: 0)
+        let refused = Mutex(0)
+        workers.submit(for: try client("192.0.2.7", honest), byteCount: 600) { _ in release.wait() }
+        for connection in attackers + attackers + attackers {
+            workers.submit(for: try client("192.0.2.7", connection), byteCount: 600) { turn in
+                if case .refused = turn { refused.withLock { $0 += 1 } }
+            }
+        }
+        // 600 for 512 places; the first one has left its place, unless its thread has not begun.
+        #expect([88, 89].contains(refused.withLock(\.self)))
+        release.signal()
+        workers.stop()
     }
 
     @Test func aRequestPastItsDeadlineIsNotBegun() throws {

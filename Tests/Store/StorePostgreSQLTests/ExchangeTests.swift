@@ -1,4 +1,6 @@
+import Dispatch
 import Storage
+import Synchronization
 import TestSupport
 import Testing
 
@@ -34,5 +36,56 @@ struct ExchangeTests {
         try connection.runUnawaited(Statement("SELECT 1 / 0"))
         #expect(throws: PostgreSQLError.self) { try connection.run(Statement("SELECT 2::bigint")) }
         #expect(connection.isLost)
+    }
+
+    @Test("A notification ends the wait for one")
+    func notifications() throws {
+        let fixture = try StoreFixture()
+        let (listener, other) = (try fixture.connection(), try fixture.connection())
+        _ = try listener.run(Statement("LISTEN \(fixture.schema)", isPrepared: false))
+        _ = try other.run(Statement("NOTIFY \(fixture.schema), 'text'", isPrepared: false))
+        let found = try listener.notifications(until: .now + .seconds(60), orReadable: -1)
+        #expect(found.map(\.channel) == [fixture.schema] && found.map(\.payload) == ["text"])
+    }
+
+    @Test("Waits are rounded up to milliseconds and never endless")
+    func pollTimeout() {
+        let times: [(Duration, Int32)] = [
+            (.seconds(-1), 0), (.zero, 0), (.nanoseconds(1), 1), (.milliseconds(1), 1), (.microseconds(1_001), 2), (.seconds(30), 30_000),
+            (.seconds(Int64.max / 2), .max),
+        ]
+        for (left, milliseconds) in times { #expect(PostgreSQLConnection.pollTimeout(left) == milliseconds) }
+    }
+
+    @Test("Libraries from version 14 on are used", arguments: [(13_00_99, false), (14_00_00, true), (17_00_02, true)] as [(Int32, Bool)])
+    func libraryVersion(version: Int32, isSupported: Bool) {
+        #expect(PostgreSQLLibrary.supports(version) == isSupported)
+    }
+
+    @Test("A session in one schema sees its tables without their schema's name")
+    func schema() throws {
+        let fixture = try StoreFixture()
+        let address = try PostgreSQLAddress(fixture.server.address).inSchema(fixture.schema)
+        let connection = try PostgreSQLConnection.open(address, name: "test")
+        #expect(try connection.run(Statement("SELECT current_schema()::text")).rows == [Row([.text(fixture.schema)])])
+    }
+
+    @Test("A probe is reported from its beginning, so that one that hangs is noticed")
+    func probe() throws {
+        let fixture = try StoreFixture()
+        let events = Mutex<[String]>([])
+        let writer = try Writer(fixture.address(), .beside, closing: DispatchSemaphore(value: 0)) { _ in
+        } note: { event in
+            events.withLock { events in
+                switch event {
+                case .committing: events.append("committing")
+                case .committed(nil): events.append("committed")
+                case .committed, .failed: events.append("failed")
+                }
+            }
+        }
+        try writer.probe()
+        #expect(events.withLock(\.self) == ["committing", "committed"])
+        writer.close()
     }
 }

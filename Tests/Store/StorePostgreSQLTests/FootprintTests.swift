@@ -45,6 +45,14 @@ struct FootprintTests {
         #expect(change.mayMeet(Footprint(Counters.countAll())))
     }
 
+    @Test("Rows of a large read are not searched: a change of one may meet any read", arguments: [(256, false), (257, true)])
+    func manyFacts(count: Int64, mayMeet: Bool) {
+        var facts = RowFacts()
+        facts.note(Counters.find(.integer(2)), (1...count).map { Row([.integer($0), .integer(0)]) })
+        let change = Footprint(Counters.setByID(.integer(1), .integer(9), .integer(0)), facts)
+        #expect(change.mayMeet(Footprint(Self.number)) == mayMeet)
+    }
+
     /// The number of pieces that the store sends for these commands.
     private func sendings(for commands: [StoreCommand<Int64>]) async throws -> Int {
         let fixture = try StoreFixture()

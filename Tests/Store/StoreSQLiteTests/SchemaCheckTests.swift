@@ -56,6 +56,7 @@ struct SchemaCheckTests {
             ("DROP INDEX thing_content", "index thing_content is missing: CREATE INDEX thing_content ON thing (content)"),
             ("DROP INDEX thing_content; CREATE INDEX thing_content ON thing (version)", "index thing_content differs"),
             ("DROP TABLE thing", "table thing is missing"),
+            ("DROP TABLE thing; DROP TABLE property", "table property is missing"),
             ("ALTER TABLE thing ADD COLUMN big AS (zeroblob(1000000000))", "table thing was altered (see"),
             (
                 "\(recreated) (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, content BLOB, UNIQUE (version) ON CONFLICT IGNORE); \(index)",

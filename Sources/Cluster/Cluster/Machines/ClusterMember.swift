@@ -186,17 +186,13 @@ package struct ClusterMember: Sendable {
     // MARK: Partitions
 
     private func targets(_ view: ClusterView, ending: Set<NodeID>) -> [NodeID?] {
-        let live = Set(view.leases.lazy.filter { $0.state != .ended && !ending.contains($0.node) }.map(\.node))
-        let partitions = view.partitions.map { row in
-            PartitionRow(owner: row.owner.flatMap { live.contains($0) ? $0 : nil }, epoch: row.epoch)
-        }
         // The state that the node announces in its next heartbeat counts already.
         let leases = view.leases.map { row in
             var row = row
             if row.node == id, row.state != .ended { row.state = isDraining ? .draining : .live }
             return row
         }
-        return PartitionAssignment.targets(partitions, among: Self.workers(leases, except: ending))
+        return PartitionAssignment.targets(view.partitions, among: Self.workers(leases, except: ending))
     }
 
     private func takes(_ view: ClusterView, ending: Set<NodeID>) -> [Heartbeat.Take] {

@@ -102,24 +102,8 @@ extension ClusterNode {
     private func settle(_ hash: MessageHash, _ note: (inout ClusterMessage) -> Void) {
         let now = Instant.now
         state.withLock { state in
-            guard let key = state.key(of: hash), var entry = state.entries[key], entry.open > 0 else { return }
-            note(&entry)
-            entry.open -= 1
-            state.entries[key] = entry
-            guard entry.open == 0 else { return }
-            if let outcome = entry.outcome {
-                state.share.handled(key, outcome, at: now)
-                // Keep the entry, unless the client was already answered with an error.
-                if case .failed = outcome, state.share.isOpen(key) { return }
-                // Claimed by another node: keep the entry, unless the message is old. An old message that is received again is not answered again.
-                if Timestamp.now().since(entry.sentAt) < Self.entryLifetime { return }
-                state.share.abandon(key)
-            } else if entry.isAbandoned {
-                state.share.abandon(key)
-            } else {
-                state.share.handled(key, .withoutEffect, at: now)
-            }
-            state.entries[key] = nil
+            guard let key = state.key(of: hash) else { return }
+            state.settle(key, at: now, clock: .now(), note)
         }
     }
 
@@ -159,6 +143,30 @@ extension ClusterState {
     /// The key of the message; of a last segment, the key of the reassembled message.
     fileprivate func key(of hash: MessageHash) -> MessageKey? {
         MessageKey(hash.bytes).map { wholes[$0] ?? $0 }
+    }
+
+    /// Records that one protocol has handled the message. When all have, the outcome is passed on.
+    ///
+    /// - Parameter note: records what the protocol reported.
+    mutating func settle(_ key: MessageKey, at now: Instant, clock: Timestamp, _ note: (inout ClusterMessage) -> Void) {
+        guard var entry = entries[key], entry.open > 0 else { return }
+        note(&entry)
+        entry.open -= 1
+        entries[key] = entry
+        guard entry.open == 0 else { return }
+        if let outcome = entry.outcome {
+            share.handled(key, outcome, at: now)
+            // Keep the entry, unless the client was already answered with an error.
+            if case .failed = outcome, share.isOpen(key) { return }
+            // Claimed by another node: keep the entry, unless the message is old. An old message that is received again is not answered again.
+            if clock.since(entry.sentAt) < ClusterNode.entryLifetime { return }
+            share.abandon(key)
+        } else if entry.isAbandoned {
+            share.abandon(key)
+        } else {
+            share.handled(key, .withoutEffect, at: now)
+        }
+        entries[key] = nil
     }
 
     fileprivate mutating func hear(

@@ -7,11 +7,6 @@ import Synchronization
 /// Finds the deliveries of this node's devices in the outbox, and the outcomes of posts by other nodes. Maintains the tables of claims if this
 /// node owns maintenance.
 struct DeliverySharing: Sendable {
-    /// The interval of scans of the whole outbox, without notifications by other nodes.
-    private static let scanInterval = Duration.seconds(1)
-    /// The number of rows in the outbox above which scans use ``busyScanInterval``.
-    private static let smallOutbox = 5_000
-    private static let busyScanInterval = Duration.seconds(10)
     /// The pause between two scans. Deliveries that this node itself has put into the outbox are in its queue by then.
     private static let noticePause = Duration.milliseconds(20)
     /// The interval of look-ups of outcomes of other nodes' posts, without notifications.
@@ -28,24 +23,24 @@ struct DeliverySharing: Sendable {
     func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask {
-                while (try? await Task.sleep(for: Self.scanInterval)) != nil { node.deliveryWakeUp.signal() }
+                while (try? await Task.sleep(for: OutboxScans.interval)) != nil { node.deliveryWakeUp.signal() }
             }
             group.addTask { await maintain() }
-            var (fullScan, fullLookUp) = (Instant.now, Instant.now)
+            var scans = OutboxScans(partitionCount: node.configuration.times.partitionCount, at: .now)
+            var fullLookUp = Instant.now
             for await _ in node.deliveryWakeUp {
                 settle()
                 let now = Instant.now
                 await publishOutcomes(ofAll: now >= fullLookUp)
                 if now >= fullLookUp { fullLookUp = now + Self.lookUpInterval }
-                let partitions = node.state.withLock { state -> Set<PartitionNumber> in
+                let noticed = node.state.withLock { state in
                     defer { state.toScan = [] }
-                    return now >= fullScan ? Set(0..<node.configuration.times.partitionCount) : state.toScan
+                    return state.toScan
                 }
-                if partitions.count == node.configuration.times.partitionCount {
+                let partitions = scans.partitions(noticed: noticed, at: now)
+                if !partitions.isEmpty {
                     let count = await scan(partitions)
-                    fullScan = .now + (count > Self.smallOutbox ? Self.busyScanInterval : Self.scanInterval)
-                } else if !partitions.isEmpty {
-                    _ = await scan(partitions)
+                    scans.scanned(partitions, deliveryCount: count, at: .now)
                 }
                 guard (try? await Task.sleep(for: Self.noticePause)) != nil else { return }
             }

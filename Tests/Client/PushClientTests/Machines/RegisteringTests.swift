@@ -28,6 +28,8 @@ import WakuCrypto
     @Test func sameRegistrationGoesToAllServers() throws {
         var bench = MachineBench()
         bench.take(bench.machine.register(.phone, with: list(3), at: bench.now))
+        // The account's other devices advertise on its own topic.
+        #expect(bench.actions.contains(.watch([bench.identity])))
         let sent = bench.publishAll().registrations
         #expect(Set(sent.map(\.server)) == Set(servers))
         var registrations = try sent.map { try bench.registration($0.sealed) }

@@ -72,6 +72,18 @@ import Testing
         #expect(share.claimsRead([:], at: .at(950)) == [.handle(key), .readFinishedRows])
     }
 
+    @Test func messageThatWasAbandonedDuringAReadNeedsNoReadAfterIt() {
+        var share = share()
+        _ = share.heard(key, rank: 1, at: .at(0))
+        _ = share.heard(other, rank: 1, at: .at(200))
+        #expect(share.advance(to: .at(700)) == [.readFinishedRows])
+        #expect(share.advance(to: .at(900)) == [])
+        share.abandon(other)
+        _ = share.finishedRowsRead(at: .at(950))
+        #expect(share.claimsRead([:], at: .at(950)) == [.handle(key)])
+        #expect(share.leftCount == 0)
+    }
+
     @Test(arguments: [(Claim.Kind.registration, 1400), (.request, 2700)])
     func claimedMessageWithoutAnswerIsAnsweredByTheNextRank(kind: Claim.Kind, due: Milliseconds) {
         var share = share()

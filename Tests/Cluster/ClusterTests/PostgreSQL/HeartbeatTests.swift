@@ -46,6 +46,17 @@ struct HeartbeatTests {
         #expect(nodes[1].changes == [.ended])
     }
 
+    @Test("A node that leaves ends its own lease, and no other")
+    func leaving() throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        defer { database.close() }
+        for node in [Self.first, Self.second] { _ = try database.heartbeat(heartbeat(node, isFirst: true)) }
+        try database.leave(Self.first)
+        let leases = try database.heartbeat(heartbeat(Self.second)).leases
+        #expect(leases.filter { $0.state == .ended }.map(\.node) == [Self.first])
+    }
+
     @Test("A heartbeat of a node that was ended changes nothing")
     func ended() throws {
         let database = try ClusterFixture().prepared()

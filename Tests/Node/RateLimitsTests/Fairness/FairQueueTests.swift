@@ -114,4 +114,12 @@ import TestSupport
         _ = space.add(5_000, cost: 1, by: Self.payer(1), .stranger)
         #expect(space.secret == nil && space.cost == 101)
     }
+
+    @Test(arguments: [(511, true), (512, false)]) func payersAreListedAgainWhenTheyFillHalfTheClasses(left: Int, isListed: Bool) {
+        var space = FairSpace<Int>(capacity: 10_000)
+        for number in 0..<3_000 { _ = space.add(number, cost: 1, by: Self.payer(number), .stranger) }
+        for number in left..<3_000 { space.remove(number) }
+        _ = space.add(5_000, cost: 1, by: Self.payer(5_000), .stranger)
+        #expect((space.secret == nil) == isListed)
+    }
 }

@@ -274,6 +274,40 @@ struct RegistrationStorageTests {
         #expect(try store.read(Registrations.registeredKeyHashes(limit: 3)) == keys.prefix(3).map(\.keyHash))
     }
 
+    @Test("A filter selects by every condition, also by several at once")
+    func filters() async throws {
+        let key = StatusStoreFixture.key("phone")
+        try await store.register(key, at: Timestamp(rawValue: 5))
+        let hash = key.keyHash.bytes
+        let digits = String(hash[0] >> 4, radix: 16)
+        func found(_ set: (inout RegistrationFilter) -> Void) throws -> Int {
+            var filter = RegistrationFilter()
+            set(&filter)
+            return try store.read(Registrations.summaries(filter, limit: 10)).count
+        }
+        #expect(try found { _ in } == 1)
+        #expect(try found { $0.platform = .apn } == 1)
+        #expect(try found { $0.platform = .firebase } == 0)
+        #expect(try found { $0.isRegistered = true } == 1)
+        #expect(try found { $0.isRegistered = false } == 0)
+        #expect(try found { $0.changedBefore = Timestamp(rawValue: 5) } == 0)
+        #expect(try found { $0.changedSince = Timestamp(rawValue: 5) } == 1)
+        let all: (inout RegistrationFilter) -> Void = {
+            $0.keyHashPrefix = digits
+            $0.installationPrefix = Array("pho".utf8)
+            $0.platform = .apn
+            $0.isRegistered = true
+            $0.changedBefore = Timestamp(rawValue: 6)
+            $0.changedSince = Timestamp(rawValue: 5)
+        }
+        #expect(try found(all) == 1)
+        #expect(
+            try found {
+                all(&$0)
+                $0.installationPrefix = Array("pad".utf8)
+            } == 0)
+    }
+
     @Test("Many concurrent registrations are all stored and counted")
     func concurrency() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in

@@ -1,0 +1,59 @@
+@testable import Cluster
+import Core
+import Testing
+
+@Suite struct ClusterStateTests {
+    private let key = MessageKey(prefix: 7)
+    private let sentAt = Timestamp(rawValue: 1_000_000_000_000)
+
+    private func state() -> ClusterState {
+        let configuration = ClusterConfiguration()
+        return ClusterState(
+            member: ClusterMember(.number(1), name: "host", configuration: configuration, at: .at(0)),
+            share: MessageShare(.number(1), configuration: configuration), window: ClaimWindow(firstHour: 0))
+    }
+
+    /// A message that this node handles.
+    private func state(handling key: MessageKey, protocolCount: Int) -> ClusterState {
+        var state = state()
+        _ = state.share.heard(key, rank: 0, at: .at(0))
+        state.entries[key] = ClusterMessage(turn: .none, heardAt: .at(0), sentAt: sentAt, cost: 1, open: protocolCount)
+        return state
+    }
+
+    @Test(arguments: 0..<3) func nodeDrainsForEachReason(reason: Int) {
+        var state = state()
+        for isOn in [true, false] {
+            switch reason {
+            case 0: state.isLeaving = isOn
+            case 1: state.isDrainRequested = isOn
+            default: state.isClockWrong = isOn
+            }
+            state.updateDraining()
+            #expect(state.member.isDraining == isOn)
+        }
+    }
+
+    @Test func messageIsOpenUntilEveryProtocolHasHandledIt() {
+        var state = state(handling: key, protocolCount: 2)
+        state.settle(key, at: .at(1), clock: sentAt) { _ in }
+        #expect(state.share.isOpen(key) && state.entries[key]?.open == 1)
+        state.settle(key, at: .at(2), clock: sentAt) { _ in }
+        #expect(!state.share.isOpen(key) && state.entries.isEmpty)
+    }
+
+    @Test func messageThatCouldNotBeStoredIsTriedAgain() {
+        var state = state(handling: key, protocolCount: 1)
+        #expect(state.share.nextWakeUp == nil)
+        state.settle(key, at: .at(1), clock: sentAt) { $0.outcome = .failed }
+        #expect(state.share.isOpen(key) && state.entries.count == 1)
+        #expect(state.share.nextWakeUp != nil)
+    }
+
+    @Test func abandonedMessageIsLeftToOthers() {
+        var state = state(handling: key, protocolCount: 1)
+        state.settle(key, at: .at(1), clock: sentAt) { $0.isAbandoned = true }
+        #expect(state.entries.isEmpty)
+        #expect(state.share.heard(key, rank: 0, at: .at(2)) == .handle)
+    }
+}

@@ -1,0 +1,28 @@
+import Core
+import NodeAPI
+import SessionProtocol
+import Storage
+import TestSupport
+import Testing
+
+@testable import SessionServer
+
+@Suite("Session: expired subscriptions") struct SessionPruneTests {
+    @Test func allAreRemovedHoweverMany() async throws {
+        let fixture = try SessionNodeFixture()
+        try await fixture.withNode { running in
+            let service = try #require(running.service)
+            let store = service.node.store
+            let account = try SessionAccount.sessionID()
+            let now = Int64.now
+            let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: 1_000)
+            let requests = (0..<501).map { _ in SessionRequest.subscribe(account.subscription(SessionDevice(), at: now)) }
+            let subscriptions = Subscriptions(store.sealer)
+            let applied = try await store.commit(subscriptions.apply(requests, rules, at: now) { nil })
+            #expect(applied.answers.allSatisfy { $0 == .added })
+            let later = Timestamp(seconds: now + 15 * .day)
+            await service.prune(Retention(cutoff: later, rowLimit: 1_000, now: later))
+            #expect(try await store.commit(Subscriptions.expire(at: later.seconds, limit: 10)).isEmpty)
+        }
+    }
+}
