@@ -297,7 +297,7 @@ import WakuCrypto
         await runs[1].value
     }
 
-    @Test func goesOnAfterAKill() async throws {
+    @Test func resumesAfterAKill() async throws {
         let servers = [network.addServer(), network.addServer()]
         network.change(servers[1]) { $0.isUp = false }
         let store = MemoryClientStore()
@@ -331,7 +331,7 @@ import WakuCrypto
         #expect(relay.lookUpCount == 1)
     }
 
-    @Test func cancelledNotificationIsSentNoMore() async throws {
+    @Test func cancelledNotificationIsGivenUp() async throws {
         let server = network.addServer()
         let bob = PrivateKey.generate()
         try await registered(with: [server], bob)

@@ -153,7 +153,7 @@ struct OxenMQClientTests {
         await client.shutDown()
     }
 
-    @Test func endpointThatIsNoneIsAnEvent() async throws {
+    @Test func invalidEndpointIsReportedAsAnEvent() async throws {
         let connection = ConnectionNumber(rawValue: 1)
         client.connect(connection, to: OxenAddress(endpoint: "tcp://nowhere", serverKey: nil))
         try await eventually { log.of(connection) == [.closed(.failed("Invalid argument"))] }
