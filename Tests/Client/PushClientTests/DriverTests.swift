@@ -102,7 +102,7 @@ import WakuCrypto
         #expect(try await client(identity, store: store).registrations == [server: .pending(tries: 0)])
     }
 
-    @Test func goesOnAfterAKill() async throws {
+    @Test func resumesAfterAKill() async throws {
         let servers = [network.addServer(), network.addServer()]
         network.change(servers[1]) { $0.isUp = false }
         let store = MemoryClientStore()
@@ -136,7 +136,7 @@ import WakuCrypto
         #expect(relay.lookUpCount == 1)
     }
 
-    @Test func cancelledNotificationIsSentNoMore() async throws {
+    @Test func cancelledNotificationIsGivenUp() async throws {
         let server = network.addServer()
         let bob = PrivateKey.generate()
         try await network.register(.deployed, with: [server], bob)

@@ -18,7 +18,7 @@ import WakuCrypto
     }
 
     @Test(arguments: ["/", ":", "@", "G", "`", "g"])
-    func theNeighboursOfDigitsAreNone(_ character: Character) throws {
+    func theNeighboursOfDigitsAreNotDigits(_ character: Character) throws {
         #expect(hexNibble(try #require(character.asciiValue)) == nil)
     }
 

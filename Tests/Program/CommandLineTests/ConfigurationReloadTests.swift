@@ -15,7 +15,7 @@ struct ConfigurationReloadTests {
         key = try KeyFile(in: folder, "id.key")
     }
 
-    @Test func sighupAppliesWhatNeedsNoRestart() async throws {
+    @Test func sighupAppliesSettingsThatNeedNoRestart() async throws {
         let data = folder.path + "/data"
         let gorush = try RawHTTPServer { _ in .status(404) }
         defer { gorush.stop() }

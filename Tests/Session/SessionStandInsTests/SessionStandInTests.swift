@@ -139,7 +139,7 @@ import WakuCrypto
         await servers.shutDown()
     }
 
-    @Test func connectionsThatAreForgottenCountNoMore() async throws {
+    @Test func forgottenConnectionsAreNotCounted() async throws {
         let server = try await StorageServerStandIn(library: try .load(), sodium: nil, swarms: [5])
         let events = Events()
         let connections = OxenMQClient(library: try .load()) { _, event in

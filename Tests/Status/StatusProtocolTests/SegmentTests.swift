@@ -100,7 +100,7 @@ import WakuCrypto
     }
 
     @Test(arguments: [(0, 0), (0, 1), (2, 2), (9, 2), (0, 257), (0, Int(UInt32.max)), (Int(UInt32.max), 3)])
-    func placesThatAreNoneAreRefused(index: Int, count: Int) {
+    func impossibleSegmentPlacesAreRefused(index: Int, count: Int) {
         let segment = SegmentMessage(wholeHash: Keccak256.hash([1]), index: index, count: count, payload: [1])
         var assembler = SegmentAssembler()
         #expect(assembler.add(segment, from: Self.signer, at: Self.start) == nil)

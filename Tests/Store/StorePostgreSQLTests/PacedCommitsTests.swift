@@ -33,7 +33,7 @@ import Testing
         await #expect(throws: Never.self) { try await store.commit(Counters.add(100)) }
     }
 
-    @Test func whoeverWaitsForCommitsAloneIsNotPaced() async throws {
+    @Test func commitsAwaitedOneByOneAreNotPaced() async throws {
         let store = try StoreFixture().open(access: .shared)
         defer { try? store.close() }
         let began = ContinuousClock.now

@@ -473,7 +473,7 @@ import WakuCrypto
         #expect(bench.publishAll().requests.map(\.server) == [servers[0]])
     }
 
-    @Test func cancelledMessageIsSentNoMore() throws {
+    @Test func cancelledMessageIsNotSentAgain() throws {
         var bench = knowing(3)
         notify(&bench)
         _ = bench.publishAll()

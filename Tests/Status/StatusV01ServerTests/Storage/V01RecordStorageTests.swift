@@ -113,7 +113,7 @@ struct V01RecordStorageTests {
         #expect(try fixture.preferences(of: account)?.version == 2)
     }
 
-    @Test func tombstonesOfWhatNeverWasAreForgotten() async throws {
+    @Test func tombstonesOfAccountsNeverRegisteredAreForgotten() async throws {
         let stranger = V01Account(of: account.server)
         #expect(try await fixture.take(stranger.unregister(version: 7), of: stranger, at: Timestamp(rawValue: 10)) == nil)
         try await fixture.take(account.register(version: 1), of: account)

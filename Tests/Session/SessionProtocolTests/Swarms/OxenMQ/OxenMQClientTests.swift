@@ -161,7 +161,7 @@ struct OxenMQClientTests {
         #expect(await OxenMQClient.check(nowhere, library: library, within: .seconds(60)) == "Invalid argument")
     }
 
-    @Test func endpointThatIsNoneIsAnEvent() async throws {
+    @Test func invalidEndpointIsReportedAsAnEvent() async throws {
         let connection = ConnectionNumber(rawValue: 1)
         client.connect(connection, to: OxenAddress(endpoint: "tcp://nowhere", serverKey: nil))
         try await eventually { log.of(connection) == [.closed(.failed("Invalid argument"))] }
