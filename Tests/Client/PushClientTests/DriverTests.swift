@@ -124,7 +124,7 @@ import WakuCrypto
         profile.mutedChats = ["work"]
         try await running(try await client()) { [profile] client in
             try await client.register(Self.device, with: [PushServer(key: server)], enablesReceiving: true)
-            #expect(await client.unregister() == [server: .unregistered])
+            #expect(try await client.unregister() == [server: .unregistered])
             let states = try await client.register(profile, with: [PushServer(key: server)], enablesReceiving: true)
             // Versions 1 and 2 were the first registration and its end.
             #expect(states == [server: .registered(version: 3)] && client.isReceiving)
@@ -140,7 +140,7 @@ import WakuCrypto
             #expect(client.registrations[servers[1]] == .pending(tries: 0))
             #expect(client.wantedServers == [servers[0]])
             network.change(servers[1]) { $0.isUp = true }
-            #expect(await client.unregister(timeout: .milliseconds(300))[servers[0]] == .unregistered)
+            #expect(try await client.unregister(timeout: .milliseconds(300))[servers[0]] == .unregistered)
             #expect(client.wantedServers == [servers[0]])
         }
     }
@@ -158,6 +158,35 @@ import WakuCrypto
                     #expect((error as? PushClientError)?.code == .invalid)
                 }
             }
+        }
+    }
+
+    @Test func callsEndWhenTheClientDoesNotRunAnyMore() async throws {
+        let server = network.addServer()
+        let bob = PrivateKey.generate()
+        try await registered(with: [server], bob)
+        network.change(server) { $0.isUp = false }
+        let client = try await client()
+        client.setSending(true)
+        let running = Task { await client.run() }
+        _ = try await client.discover(bob.publicKey)
+        let published = network.published.count
+        let notifying = Task { [message = message(to: bob.publicKey)] in try await client.notify(message) }
+        // The request is under way once it was published.
+        while network.published.count == published { await Task.yield() }
+        running.cancel()
+        await #expect { try await notifying.value } throws: { ($0 as? PushClientError)?.code == .notRunning }
+        await #expect { try await client.unregister() } throws: { ($0 as? PushClientError)?.code == .notRunning }
+    }
+
+    @Test func cancelledRegistrationIsNoResult() async throws {
+        let server = network.addServer()
+        network.change(server) { $0.isUp = false }
+        try await running(try await client()) { client in
+            let registering = Task { try await client.register(Self.device, with: [PushServer(key: server)], enablesReceiving: true) }
+            while client.registrations.isEmpty { await Task.yield() }
+            registering.cancel()
+            await #expect { try await registering.value } throws: { ($0 as? PushClientError)?.code == .cancelled }
         }
     }
 
@@ -292,7 +321,7 @@ import WakuCrypto
         #expect(relay.publishedTopics.count == 2)
         runs[0].cancel()
         await runs[0].value
-        #expect(await client.unregister() == [server: .unregistered])
+        #expect(try await client.unregister() == [server: .unregistered])
         runs[1].cancel()
         await runs[1].value
     }
