@@ -147,7 +147,7 @@ final class RememberedPhone: CrashClient {
                 client.setReceiving(true)
                 _ = try? await client.register(profile, with: [PushServer(key: serverKey)], timeout: .seconds(5))
             }
-        case ..<12: group.addTask { _ = await client.unregister(timeout: .seconds(5)) }
+        case ..<12: group.addTask { _ = try? await client.unregister(timeout: .seconds(5)) }
         case ..<50:
             let count = ledger.withLock { $0.devices.count }
             guard count > 0 else { return }

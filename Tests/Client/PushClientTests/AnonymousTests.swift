@@ -68,7 +68,7 @@ import WakuCrypto
             if case .advertised(rowCount: 1) = event { break }
         }
         try await anonymous.discover(friend.publicKey, timeout: .milliseconds(400))
-        await anonymous.unregister()
+        try await anonymous.unregister()
         running.cancel()
         await running.value
 

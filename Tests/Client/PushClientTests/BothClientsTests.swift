@@ -63,7 +63,7 @@ import WakuCrypto
         profile.mutedChats = ["work"]
         try await network.client(version).whileRunning { [profile] client in
             try await client.register(.phone, with: [server], enablesReceiving: true)
-            #expect(await client.unregister(timeout: .seconds(30)) == [server: .unregistered])
+            #expect(try await client.unregister(timeout: .seconds(30)) == [server: .unregistered])
             let states = try await client.register(profile, with: [server], enablesReceiving: true)
             // Versions 1 and 2 were the first record and its end.
             #expect(states == [server: .registered(version: 3)] && client.isReceiving)
@@ -79,7 +79,7 @@ import WakuCrypto
             #expect(client.registrations[servers[1]] == .pending(tries: 0))
             #expect(client.wantedServers == [servers[0]])
             network.change(servers[1]) { $0.isUp = true }
-            #expect(await client.unregister(timeout: .milliseconds(300))[servers[0]] == .unregistered)
+            #expect(try await client.unregister(timeout: .milliseconds(300))[servers[0]] == .unregistered)
             #expect(client.wantedServers == [servers[0]])
         }
     }
@@ -154,7 +154,7 @@ import WakuCrypto
         #expect(relay.publishedTopics.count == 2)
         runs[0].cancel()
         await runs[0].value
-        #expect(await client.unregister(timeout: .seconds(30)) == [server: .unregistered])
+        #expect(try await client.unregister(timeout: .seconds(30)) == [server: .unregistered])
         runs[1].cancel()
         await runs[1].value
     }

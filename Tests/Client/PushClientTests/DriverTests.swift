@@ -49,6 +49,45 @@ import WakuCrypto
         }
     }
 
+    @Test func callsEndWhenTheClientDoesNotRunAnyMore() async throws {
+        let server = network.addServer()
+        let bob = PrivateKey.generate()
+        try await network.register(.deployed, with: [server], bob)
+        network.change(server) { $0.isUp = false }
+        let client = try await client()
+        client.setSending(true)
+        let running = Task { await client.run() }
+        _ = try await client.discover(bob.publicKey)
+        let published = network.published.count
+        let notifying = Task { try await client.notify(.to(bob.publicKey)) }
+        // The request is under way once it was published.
+        while network.published.count == published { await Task.yield() }
+        running.cancel()
+        await #expect { try await notifying.value } throws: { ($0 as? PushClientError)?.code == .notRunning }
+        await #expect { try await client.unregister() } throws: { ($0 as? PushClientError)?.code == .notRunning }
+    }
+
+    @Test func cancelledRegistrationIsNoResult() async throws {
+        let server = network.addServer()
+        network.change(server) { $0.isUp = false }
+        try await client().whileRunning { client in
+            let registering = Task { try await client.register(.phone, with: [PushServer(key: server)], enablesReceiving: true) }
+            while client.registrations.isEmpty { await Task.yield() }
+            registering.cancel()
+            await #expect { try await registering.value } throws: { ($0 as? PushClientError)?.code == .cancelled }
+        }
+    }
+
+    @Test func messageIDsHaveALimit() async throws {
+        try await client().whileRunning { client in
+            client.setSending(true)
+            let id = [UInt8](repeating: 1, count: OutgoingNotification.messageIDByteLimit)
+            let outcomes = try await client.notify(OutgoingNotification(messageID: id, chatID: "c", kind: .message, recipients: []))
+            #expect(outcomes.isEmpty)
+            await #expect(throws: PushClientError.self) { try await client.notify(.to(newKey(), id: id + [1])) }
+        }
+    }
+
     @Test func questionIsPublishedAfterItsAnswersTopicWasConfirmed() async throws {
         let server = network.addServer()
         let identity = PrivateKey.generate()

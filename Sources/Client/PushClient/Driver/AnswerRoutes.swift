@@ -6,8 +6,7 @@ import WakuCrypto
 final class AnswerRoutes<Question: Sendable>: Sendable {
     private struct State {
         var tickets = AnswerTickets<Question>()
-        /// Contact code topics.
-        var registrants: [ContentTopic: PublicKey] = [:]
+        var registrants = WatchedRegistrants()
     }
 
     private let network: ClientNetwork
@@ -17,8 +16,8 @@ final class AnswerRoutes<Question: Sendable>: Sendable {
         self.network = network
     }
 
-    /// The questions that a message on this topic may answer, and the registrant whose contact code topic it is.
-    subscript(topic: ContentTopic) -> (tickets: [(id: Int, question: Question)], registrant: PublicKey?) {
+    /// The questions that a message on this topic may answer, and the registrants whose contact code topic it is.
+    subscript(topic: ContentTopic) -> (tickets: [(id: Int, question: Question)], registrants: [PublicKey]) {
         state.withLock { ($0.tickets.tickets(on: topic), $0.registrants[topic]) }
     }
 
@@ -38,14 +37,34 @@ final class AnswerRoutes<Question: Sendable>: Sendable {
     func watch(_ registrants: [PublicKey]) {
         let topics = registrants.map(ClientNetwork.contactCodeTopic)
         state.withLock { state in
-            for (topic, registrant) in zip(topics, registrants) { state.registrants[topic] = registrant }
+            for (topic, registrant) in zip(topics, registrants) { state.registrants.add(registrant, on: topic) }
         }
         network.watching.keep(topics)
     }
 
     func forget(_ registrant: PublicKey) {
         let topic = ClientNetwork.contactCodeTopic(registrant)
-        _ = state.withLock { $0.registrants.removeValue(forKey: topic) }
-        network.watching.drop([topic])
+        let isUnused = state.withLock { state in
+            state.registrants.remove(registrant, from: topic)
+            return state.registrants[topic].isEmpty
+        }
+        if isUnused { network.watching.drop([topic]) }
+    }
+}
+
+/// Registrants by the content topics of their contact codes. Topics have four bytes, so that registrants can share one.
+struct WatchedRegistrants {
+    private var registrants: [ContentTopic: [PublicKey]] = [:]
+
+    subscript(topic: ContentTopic) -> [PublicKey] { registrants[topic] ?? [] }
+
+    mutating func add(_ registrant: PublicKey, on topic: ContentTopic) {
+        guard !self[topic].contains(registrant) else { return }
+        registrants[topic, default: []].append(registrant)
+    }
+
+    mutating func remove(_ registrant: PublicKey, from topic: ContentTopic) {
+        let others = self[topic].filter { $0 != registrant }
+        registrants[topic] = others.isEmpty ? nil : others
     }
 }

@@ -99,15 +99,21 @@ extension ClientDriver {
             return (change(&machine, now), true)
         }
         guard isReceiving else { throw .receivingIsOff }
-        _ = await runner.wait(timeout) { $0.isSettled(servers) ? true : nil }
+        try await waitUntilSettled(servers, timeout: timeout)
         return states.filter { servers.contains($0.key) }
     }
 
-    func endRegistrations(timeout: Duration) async -> [PublicKey: RegistrationStatus] {
+    func endRegistrations(timeout: Duration) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
+        try await runner.waitUntilRunning()
         let servers = Array(states.keys)
         turn { $0.setReceiving(false, at: $1) }
-        _ = await runner.wait(timeout) { $0.isSettled(servers) ? true : nil }
+        try await waitUntilSettled(servers, timeout: timeout)
         return states
+    }
+
+    private func waitUntilSettled(_ servers: [PublicKey], timeout: Duration) async throws(PushClientError) {
+        let isSettled = await runner.wait(timeout) { $0.isSettled(servers) ? true : nil }
+        if isSettled == nil, Task.isCancelled { throw .cancelled }
     }
 
     var states: [PublicKey: RegistrationStatus] {
@@ -180,19 +186,27 @@ extension ClientDriver {
         }
         let id = message.messageID
         guard (1...OutgoingNotification.messageIDByteLimit).contains(id.count) else { throw .unusableMessageID }
-        guard message.content.count <= contentByteLimit else {
-            throw PushClientError(code: .invalid, message: "the message is longer than a notification can be")
-        }
+        guard message.content.count <= contentByteLimit else { throw .tooLong }
         try await runner.waitUntilRunning()
         turn { $0.notify(message, chat: chat, author: author, at: $1) }
-        let outcomes = await withTaskCancellationHandler {
-            await runner.wait(nil) { machine -> [DeviceOutcome]? in
-                guard let record = machine.notifications.messages[id] else { return [] }
-                return record.isFinished ? record.outcomes : nil
+        while true {
+            let outcomes = await withTaskCancellationHandler {
+                await runner.wait(nil, whileRunning: true) { machine -> [DeviceOutcome]? in
+                    guard let record = machine.notifications.messages[id] else { return [] }
+                    return record.isFinished ? record.outcomes : nil
+                }
+            } onCancel: {
+                turn { $0.cancel(id, at: $1) }
             }
-        } onCancel: {
-            turn { $0.cancel(id, at: $1) }
+            if let outcomes { return outcomes }
+            // A client that is started again soon goes on with the message.
+            do throws(PushClientError) { try await runner.waitUntilRunning() } catch {
+                guard Task.isCancelled else { throw error }
+            }
+            if Task.isCancelled {
+                turn { $0.cancel(id, at: $1) }
+                return runner.read { machine, _ in machine.notifications.messages[id]?.outcomes ?? [] }
+            }
         }
-        return outcomes ?? runner.read { machine, _ in machine.notifications.messages[id]?.outcomes ?? [] }
     }
 }

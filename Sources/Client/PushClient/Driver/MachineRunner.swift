@@ -86,8 +86,9 @@ final class MachineRunner<Machine: PushClientMachine>: Sendable {
 
     /// Waits until `test` returns a value for the machine and the changes before it were stored.
     ///
-    /// - Returns: nil after the timeout, or when the task was cancelled.
-    func wait<R: Sendable>(_ timeout: Duration?, _ test: @escaping @Sendable (Machine) -> R?) async -> R? {
+    /// - Parameter whileRunning: Whether to return when ``run(_:deliver:perform:)`` ends.
+    /// - Returns: nil after the timeout, when the task was cancelled, or when nothing runs any more.
+    func wait<R: Sendable>(_ timeout: Duration?, whileRunning: Bool = false, _ test: @escaping @Sendable (Machine) -> R?) async -> R? {
         let (signals, id) = addObserver()
         defer { removeObserver(id) }
         return await withTimeout(timeout) { [self] in
@@ -95,6 +96,7 @@ final class MachineRunner<Machine: PushClientMachine>: Sendable {
             for await _ in signals {
                 if outcome == nil { outcome = state.withLock { state in test(state.machine).map { ($0, state.outputCount) } } }
                 if let outcome, state.withLock(\.storedCount) >= outcome.outputCount { return outcome.result }
+                if whileRunning, !state.withLock(\.isRunning) { return nil }
             }
             return nil
         }

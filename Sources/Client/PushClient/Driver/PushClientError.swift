@@ -31,6 +31,7 @@ public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertibl
 
     static let unusableMessageID = PushClientError(
         code: .invalid, message: "the message has no id, or one of more than \(OutgoingNotification.messageIDByteLimit) bytes")
+    static let tooLong = PushClientError(code: .invalid, message: "the message is longer than a notification can be")
     static let noServerKnown = PushClientError(
         code: .noServerKnown,
         message:

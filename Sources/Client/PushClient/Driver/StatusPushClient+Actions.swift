@@ -51,8 +51,8 @@ extension StatusPushClient: ClientDriver {
     func take(_ message: WakuMessage) {
         takeForAsks(message)
         let topic = message.contentTopic
-        let (tickets, owner) = routes[topic]
-        if let owner { takeAdvertisement(message, of: owner) }
+        let (tickets, owners) = routes[topic]
+        for owner in owners { takeAdvertisement(message, of: owner) }
         for ticket in tickets {
             guard let envelope = envelope(in: message, for: ticket.question.key) else { continue }
             return takeAnswer(envelope, to: ticket.question, ticket.id)

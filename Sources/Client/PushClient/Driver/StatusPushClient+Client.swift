@@ -79,9 +79,10 @@ extension StatusPushClient {
     /// Ends the registrations with all servers. Servers that don't answer within the timeout are retried.
     ///
     /// - Returns: The state at each server.
+    /// - Throws: ``PushClientError`` with `notRunning`, and nothing is changed: ``setReceiving(_:)`` works without ``run()``. With `cancelled`, it goes on.
     @discardableResult
-    public func unregister(timeout: Duration = .seconds(30)) async -> [PublicKey: RegistrationStatus] {
-        await endRegistrations(timeout: timeout)
+    public func unregister(timeout: Duration = .seconds(30)) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
+        try await endRegistrations(timeout: timeout)
     }
 
     /// The state at each server.
@@ -152,8 +153,9 @@ extension StatusPushClient {
     ///
     /// A message id notifies a device once, however often this is called within 24 h. Cancelling the task stops sending for the message.
     ///
-    /// - Returns: The outcome for each device, after ten minutes at the latest.
-    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`
+    /// - Returns: The outcome for each device, after ten minutes at the latest if the store can be written; so far, when the task was cancelled.
+    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `cancelled` before it began, or `notRunning`, also when ``run()`` ended: the next
+    ///   one goes on with the message.
     public func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome] {
         try await notify(
             message, contentByteLimit: PushNotification.contentByteLimit - KeyHash.byteCount, chat: StatusHashes.chat(message.chatID),

@@ -50,8 +50,8 @@ extension StatusV01PushClient: ClientDriver {
 
     func take(_ message: WakuMessage) {
         let topic = message.contentTopic
-        let (tickets, owner) = routes[topic]
-        if let owner { takeAdvertisement(message, of: owner) }
+        let (tickets, owners) = routes[topic]
+        for owner in owners { takeAdvertisement(message, of: owner) }
         for ticket in tickets where takeAnswer(message, to: ticket.question, ticket.id) { return }
         guard topic == ownTopic, let envelope = envelope(in: message, for: identity),
             envelope.type == .registrationResponse, let response = try? V01.RegistrationResponse(parsing: envelope.payload)

@@ -119,9 +119,10 @@ public final class StatusV01PushClient: Sendable {
     /// don't answer within the timeout are retried.
     ///
     /// - Returns: The state at each server.
+    /// - Throws: ``PushClientError`` with `notRunning`, and nothing is changed: ``setReceiving(_:)`` works without ``run()``. With `cancelled`, it goes on.
     @discardableResult
-    public func unregister(timeout: Duration = .seconds(30)) async -> [PublicKey: RegistrationStatus] {
-        await endRegistrations(timeout: timeout)
+    public func unregister(timeout: Duration = .seconds(30)) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
+        try await endRegistrations(timeout: timeout)
     }
 
     /// The state at each server.
@@ -185,8 +186,9 @@ public final class StatusV01PushClient: Sendable {
     /// A message id notifies a device once per server, however often this is called within 24 h. Cancelling the task stops sending for the message.
     ///
     /// - Parameter message: Its kind is ignored: version 0.1 has none.
-    /// - Returns: The outcome for each device, after ten minutes at the latest.
-    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`
+    /// - Returns: The outcome for each device, after ten minutes at the latest if the store can be written; so far, when the task was cancelled.
+    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `cancelled` before it began, or `notRunning`, also when ``run()`` ended: the next
+    ///   one goes on with the message.
     public func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome] {
         try await notify(
             message, contentByteLimit: V01.Request.contentByteLimit - V01.KeyHash.byteCount, chat: V01.chatHash(message.chatID), author: [])

@@ -61,6 +61,8 @@ extension RunningClient {
     /// Ends the registrations of the client of a folder.
     static func unregister(_ folder: ClientFolder, _ options: ClientOptions, runCommand: String) async throws {
         try folder.expectClient()
-        try await changeRegistrations(of: folder, options, runCommand: runCommand, mayBeRefused: true) { await $0.unregister(timeout: $1) }
+        try await changeRegistrations(of: folder, options, runCommand: runCommand, mayBeRefused: true) {
+            try await $0.unregister(timeout: $1)
+        }
     }
 }

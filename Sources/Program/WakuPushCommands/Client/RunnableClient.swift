@@ -23,7 +23,7 @@ protocol RunnableClient: AnyObject, Sendable {
     func setSending(_ isSending: Bool)
     func nextTry(at server: PublicKey) -> Duration?
     func devices(of registrant: PublicKey) -> [KnownDevice]
-    func unregister(timeout: Duration) async -> [PublicKey: RegistrationStatus]
+    func unregister(timeout: Duration) async throws(PushClientError) -> [PublicKey: RegistrationStatus]
     func waitUntilStored(timeout: Duration) async
     func waitUntilAdvertised(timeout: Duration) async
     func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome]

@@ -17,7 +17,7 @@ protocol TestedClient: AnyObject, Sendable {
     func register(
         _ profile: DeviceProfile, with servers: [PublicKey], enablesReceiving: Bool, timeout: Duration
     ) async throws(PushClientError) -> [PublicKey: RegistrationStatus]
-    func unregister(timeout: Duration) async -> [PublicKey: RegistrationStatus]
+    func unregister(timeout: Duration) async throws(PushClientError) -> [PublicKey: RegistrationStatus]
     func discover(_ registrant: PublicKey, timeout: Duration) async throws(PushClientError) -> [KnownDevice]
     func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome]
     func waitUntilStored(timeout: Duration) async

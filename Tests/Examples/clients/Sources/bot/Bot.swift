@@ -48,10 +48,18 @@ import WakuP2P
     /// The bot's key, kept in its folder.
     private static func identity(in folder: String) throws -> PrivateKey {
         let file = URL(filePath: folder).appending(path: "identity")
-        if let bytes = try? Data(contentsOf: file) { return try PrivateKey(bytes: bytes) }
+        do {
+            return try PrivateKey(bytes: Data(contentsOf: file))
+        } catch CocoaError.fileReadNoSuchFile, CocoaError.fileNoSuchFile {
+            // A file that is there and can't be read must not be replaced by another identity.
+        }
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         let key = PrivateKey.generate()
-        try key.withBytes { Data($0) }.write(to: file, options: .atomic)
+        let descriptor = open(file.path(percentEncoded: false), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw CocoaError(.fileWriteFileExists) }
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        try handle.write(contentsOf: key.withBytes { Data($0) })
+        try handle.synchronize()
         return key
     }
 }

@@ -4,7 +4,7 @@ import Logging
 import PushClient
 import WakuP2P
 
-/// Notifies all known devices of a friend, and prints the outcome of each.
+/// Notifies a friend's most recently active devices, up to three, and prints what became of each.
 @main struct Sender {
     static func main() async throws {
         let arguments = CommandLine.arguments
