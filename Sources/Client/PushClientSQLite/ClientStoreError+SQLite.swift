@@ -13,12 +13,20 @@ extension ClientStoreError {
                     code: .damaged, message: "client state \(path) is damaged: restore it from a backup, or choose another folder")
             case .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_AUTH:
                 self.init(code: .permission, message: "client state \(path) can't be used: give this user access to it")
-            case .SQLITE_FULL: self.init(code: .unavailable, message: "client state \(path) can't be written: the disk is full")
+            case .SQLITE_FULL: self = .full(path)
+            // On a full disk, SQLite in WAL mode can't extend its shared memory, before it fails to write.
+            case .SQLITE_IOERR where error.extendedResultCode == .SQLITE_IOERR_SHMSIZE: self = .full(path)
+            case .SQLITE_IOERR where [.SQLITE_IOERR_WRITE, .SQLITE_IOERR_FSYNC].contains(error.extendedResultCode):
+                self.init(code: .unavailable, message: "client state \(path) can't be written: the disk is full, or fails")
             default:
                 let code = error.extendedResultCode.rawValue
                 self.init(code: .unavailable, message: "client state \(path) can't be used now (SQLite error \(code)): try again")
             }
         default: self.init(code: .unavailable, message: "client state \(path) can't be used now: try again")
         }
+    }
+
+    private static func full(_ path: String) -> ClientStoreError {
+        ClientStoreError(code: .unavailable, message: "client state \(path) can't be written: the disk is full")
     }
 }

@@ -192,7 +192,7 @@ struct FlowTests {
         let first = try await startDaemon(gorush)
         #expect(try await register(first).status == 0)
         let notified = try await client(first, "notify", "--registrant", bob.publicKey)
-        #expect(notified.status == 65)
+        #expect(notified.status == 69)
         #expect(notified.failure == "not all devices were notified: INTERNAL_ERROR")
         #expect(notified.rows == [["INSTALLATION", "RESULT"], ["bobs-phone", "INTERNAL_ERROR"]])
         let waiting = try await admin("outbox", "list")

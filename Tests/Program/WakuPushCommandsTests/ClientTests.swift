@@ -102,6 +102,17 @@ struct ClientTests {
         }
     }
 
+    @Test func failedPingIsNamed() {
+        var check = RegistrationCheck(
+            server: PrivateKey.generate().publicKey, status: .registered(version: 1), finding: .matches(version: 1))
+        check.ping = .refused(.internalError)
+        let row = RegistrationCheckRow(check)
+        #expect(row.problem == "the registration matches, version 1, but the notification failed: INTERNAL_ERROR")
+        #expect(row.passes && !row.isHealthy)
+        check.ping = .refused(.wrongToken)
+        #expect(!RegistrationCheckRow(check).passes)
+    }
+
     /// Over libp2p there may be no store to look advertisements up in.
     @Test func queriesListedServers() async throws {
         try await LoopbackPushServer.run { server in

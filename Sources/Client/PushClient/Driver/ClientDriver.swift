@@ -128,6 +128,10 @@ extension ClientDriver {
         _ = await runner.wait(timeout) { _ in true }
     }
 
+    func waitForServers(timeout: Duration) async {
+        _ = await runner.wait(timeout) { $0.isSettled(Array($0.registrations.servers.keys)) ? true : nil }
+    }
+
     func waitForAdvertisement(timeout: Duration) async {
         _ = await runner.wait(timeout) { $0.advertising.isUnderWay ? nil : true }
     }

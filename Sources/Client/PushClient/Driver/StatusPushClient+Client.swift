@@ -104,6 +104,9 @@ extension StatusPushClient {
     /// Waits until all changes were stored.
     package func waitUntilStored(timeout: Duration) async { await waitForStore(timeout: timeout) }
 
+    /// Waits until all servers answered, also those that are being left.
+    package func waitUntilSettled(timeout: Duration) async { await waitForServers(timeout: timeout) }
+
     /// Waits until the current advertisement was published or failed.
     package func waitUntilAdvertised(timeout: Duration) async { await waitForAdvertisement(timeout: timeout) }
 

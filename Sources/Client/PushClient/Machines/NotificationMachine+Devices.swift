@@ -45,7 +45,8 @@ extension NotificationMachine {
                 }
                 return
             }
-            if search.round >= Self.roundLimit {
+            // A device is not notified by itself: without another one there is nothing to wait for.
+            if search.round >= Self.roundLimit || (isOwn && search.wasQueried && known == [own.1]) {
                 record.recipients[index].search = nil
                 record.failed.append(.init(registrant: registrant, reason: .noDevice))
                 return

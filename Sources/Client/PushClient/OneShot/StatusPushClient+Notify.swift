@@ -44,9 +44,13 @@ extension StatusPushClient {
     }
 
     /// Requests notifications about a message. The same `messageID` notifies a device once, however often it is requested.
+    ///
+    /// - Throws: ``PushClientError``, with `invalid` for an id or content that servers do not accept.
     public func notify(
         _ notifications: [PushNotification], messageID: [UInt8], at server: PublicKey, timeout: Duration = .seconds(3)
     ) async throws(PushClientError) -> [PushNotificationReport] {
+        guard (1...OutgoingNotification.messageIDByteLimit).contains(messageID.count) else { throw .unusableMessageID }
+        guard !notifications.contains(where: \.isTooLarge) else { throw .tooLong }
         let ephemeral = PrivateKey.generate()
         let request = PushNotificationRequest(requests: notifications, messageID: messageID).encoded()
         let envelope = MetadataEnvelope.encode(.request, payload: request, signedBy: ephemeral)

@@ -1,7 +1,6 @@
 import NIOSupport
 import ArgumentParser
 import Core
-import Dispatch
 import Foundation
 import NodeAPI
 import PushReceiver
@@ -151,22 +150,13 @@ extension ReceiverSubscription {
     }
 }
 
-/// Prints events whole, one after the other, and counts notifications. A reader that takes nothing blocks only the printer's own thread.
+/// Prints events, and counts notifications. Requests whose lines are not printed when it stops are refused, and repeated later.
 private final class EventPrinter: Sendable {
-    private struct State {
-        var count = 0
-        /// The events that are not printed yet, by their numbers.
-        var waiting: [Int: CheckedContinuation<Void, any Error>] = [:]
-        var lastNumber = 0
-        var isStopped = false
-    }
-
     private let asJSON: Bool
     private let limit: Int?
     private let reachedLimit: @Sendable () -> Void
-    private let invocation = Invocation.current
-    private let thread = DispatchQueue(label: "client listen")
-    private let state = Mutex(State())
+    private let lines = LinePrinter()
+    private let count = Mutex(0)
 
     init(asJSON: Bool, limit: Int?, reachedLimit: @escaping @Sendable () -> Void) {
         self.asJSON = asJSON
@@ -181,41 +171,16 @@ private final class EventPrinter: Sendable {
         switch event {
         // Anyone can request any path, so these would flood the output.
         case .refused(.unknownPath): return
-        case .refused(let refusal): try await print(ReceiverEventLine.refused(refusal))
+        case .refused(let refusal): try await lines.print(ReceiverEventLine.refused(refusal).text(asJSON: asJSON))
         case .received(let notification):
-            try await print(ReceiverEventLine.notification(notification, at: Date()))
-            let count = state.withLock { state in
-                state.count += 1
-                return state.count
+            try await lines.print(ReceiverEventLine.notification(notification, at: Date()).text(asJSON: asJSON))
+            let count = count.withLock { count in
+                count += 1
+                return count
             }
             if count == limit { reachedLimit() }
         }
     }
 
-    private func print(_ line: ReceiverEventLine) async throws {
-        try await withCheckedThrowingContinuation { continuation in
-            let number = state.withLock { state -> Int? in
-                guard !state.isStopped else { return nil }
-                state.lastNumber += 1
-                state.waiting[state.lastNumber] = continuation
-                return state.lastNumber
-            }
-            guard let number else { return continuation.resume(throwing: CancellationError()) }
-            thread.async { [self] in
-                guard state.withLock({ $0.waiting[number] != nil }) else { return }
-                Invocation.$current.withValue(invocation) { line.print(asJSON: asJSON) }
-                state.withLock { $0.waiting.removeValue(forKey: number) }?.resume()
-            }
-        }
-    }
-
-    /// Ends the waits for a reader that takes nothing: their requests are refused, and repeated later.
-    func stop() {
-        let waiting = state.withLock { state in
-            state.isStopped = true
-            defer { state.waiting = [:] }
-            return state.waiting
-        }
-        for continuation in waiting.values { continuation.resume(throwing: CancellationError()) }
-    }
+    func stop() { lines.stop() }
 }

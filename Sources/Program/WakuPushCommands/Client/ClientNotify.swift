@@ -108,8 +108,9 @@ extension Client {
             } else {
                 Output.table(["INSTALLATION", "RESULT"], rows.map { [$0.installation, $0.error ?? "success"] })
             }
-            if let error = rows.lazy.compactMap(\.error).first {
-                throw CommandFailure(.data, "not all devices were notified: \(error)")
+            let errors = reports.compactMap(\.error)
+            if let error = errors.first(where: { !$0.passes }) ?? errors.first {
+                throw CommandFailure(error.passes ? .unavailable : .data, "not all devices were notified: \(error.name)")
             }
         }
 
@@ -165,11 +166,23 @@ extension [DeviceOutcome] {
                 let reason = obstacle ?? "no server did it within \(timeout.description)"
                 throw CommandFailure(.unavailable, "not all devices were notified: \(reason)")
             case .gaveUp(let reason):
-                throw CommandFailure(.unavailable, "not all devices were notified: \(obstacle ?? reason.rawValue)")
+                throw CommandFailure(.unavailable, "not all devices were notified: \(obstacle ?? reason.explanation)")
             }
         }
         if isForOthers {
             throw CommandFailure(.data, "not all devices may be notified by this key: their owner did not allow it")
+        }
+    }
+}
+
+extension DeviceOutcome.GiveUpReason {
+    fileprivate var explanation: String {
+        switch self {
+        case .noDevice: "no device to notify is known"
+        case .noServerKnown: "no server of the device is known"
+        case .noServer: "no server did it: they did not answer, or failed"
+        case .expired: "the message is too old"
+        case .cancelled: "it was cancelled"
         }
     }
 }

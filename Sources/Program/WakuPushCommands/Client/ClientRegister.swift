@@ -11,7 +11,8 @@ extension Client {
             abstract: "Registers a device.",
             discussion: """
                 With --state it is registered with these servers and unregistered from any others, then advertised; receiving is switched on by \
-                that. Nothing is sent when nothing changed, unless --again is given. The client keeps installation id, access token and version itself: a contact who lost \
+                that. Nothing is sent when nothing changed, unless --again is given. Each call replaces all preferences: those that are left out are \
+                the default again. The client keeps installation id, access token and version itself: a contact who lost \
                 the right to notify gets no new token. Servers that don't answer in time are tried on by client run.
 
                 EXAMPLES
@@ -107,12 +108,16 @@ extension RunningClient {
         by change: @Sendable @escaping (Client, _ timeout: Duration) async throws -> [PublicKey: RegistrationStatus]
     ) async throws {
         let timeout = options.timeout.duration
-        let (states, obstacle) = try await run(folder, options) { session in
+        let (states, left, obstacle) = try await run(folder, options) { session in
             let states = try await change(session.client, timeout)
             await session.client.waitUntilAdvertised(timeout: timeout)
-            return (states, session.obstacle)
+            // Servers that the client leaves usually answer at once.
+            if !states.values.contains(where: \.isPending) { await session.client.waitUntilSettled(timeout: min(timeout, .seconds(3))) }
+            let left = session.client.registrations.filter { $0.value.isPending && states[$0.key] == nil }
+            return (states, left, session.obstacle)
         }
-        try ServerStateRow.print(states, asJSON: options.json)
+        // A former server still has the registration until it answers.
+        try ServerStateRow.print(states.merging(left) { state, _ in state }, asJSON: options.json)
         if !mayBeRefused {
             for (server, status) in states.sorted(by: { $0.key.hex < $1.key.hex }) {
                 guard case .refused(let reason) = status else { continue }
@@ -140,12 +145,16 @@ extension CommandFailure {
     fileprivate init?(
         unanswered states: [PublicKey: RegistrationStatus], _ obstacle: String?, _ timeout: DurationArgument, command: String
     ) {
-        let silent = states.filter { if case .pending = $0.value { true } else { false } }.keys.map(\.hex).sorted()
+        let silent = states.filter(\.value.isPending).keys.map(\.hex).sorted()
         guard let first = silent.first else { return nil }
         let servers = silent.count == 1 ? "server \(first)" : "\(silent.count) servers"
         let reason = obstacle.map { "did not get it: \($0)" } ?? "did not answer within \(timeout)"
         self.init(.unavailable, "\(servers) \(reason); waku-push \(command) goes on trying")
     }
+}
+
+extension RegistrationStatus {
+    fileprivate var isPending: Bool { if case .pending = self { true } else { false } }
 }
 
 /// The state at a server.
@@ -182,10 +191,15 @@ struct RegistrationResult: Encodable {
     let error: String?
     let installation: String
     let version: UInt64
+    /// Whether the same registration may succeed later.
+    private let passes: Bool
+
+    private enum CodingKeys: CodingKey { case success, error, installation, version }
 
     init(_ error: PushNotificationRegistrationResponse.ErrorType?, installation: InstallationID, version: UInt64) {
         success = error == nil
         self.error = error?.name
+        passes = error == .internalError
         self.installation = installation.string
         self.version = version
     }
@@ -197,7 +211,7 @@ struct RegistrationResult: Encodable {
         } else if success {
             Output.fields([("success", "yes"), ("installation", installation), ("version", String(version))])
         }
-        if let error { throw CommandFailure(.data, "the server refused: \(error)") }
+        if let error { throw CommandFailure(passes ? .unavailable : .data, "the server refused: \(error)") }
     }
 }
 
@@ -215,6 +229,9 @@ extension PushNotificationRegistrationResponse.ErrorType {
 }
 
 extension PushNotificationReport.ErrorType {
+    /// Whether the same request may succeed later: the server failed, or its push gateway.
+    var passes: Bool { self == .internalError }
+
     /// The name in the specification.
     var name: String {
         switch self {

@@ -49,15 +49,19 @@ extension RunningClient {
         if let sending { client.setSending(sending == .on) }
         // From here on, signals end the command gracefully.
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        try ClientEventLine.started(client).print(asJSON: asJSON)
+        let printer = LinePrinter()
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                for await event in events { try ClientEventLine(event).print(asJSON: asJSON) }
+                try await printer.print(ClientEventLine.started(client).text(asJSON: asJSON))
+                for await event in events { try await printer.print(ClientEventLine(event).text(asJSON: asJSON)) }
             }
             group.addTask {
                 for await _ in signals { return }
             }
-            defer { group.cancelAll() }
+            defer {
+                printer.stop()
+                group.cancelAll()
+            }
             try await group.next()
         }
     }

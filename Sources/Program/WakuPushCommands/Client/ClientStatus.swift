@@ -59,7 +59,7 @@ extension Client {
             let checks = report.checks ?? []
             guard !checks.isEmpty else { throw CommandFailure(.data, "the device is not registered: register it with client register") }
             if let wrong = checks.first(where: { !$0.isHealthy }) {
-                throw CommandFailure(.data, "server \(wrong.server.prefix(12))…: \(wrong.finding)")
+                throw CommandFailure(wrong.passes ? .unavailable : .data, "server \(wrong.server.prefix(12))…: \(wrong.problem)")
             }
         }
     }

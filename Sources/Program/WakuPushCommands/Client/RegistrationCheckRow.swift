@@ -9,10 +9,28 @@ struct RegistrationCheckRow: Encodable {
     let finding: String
     /// nil if no notification was requested.
     let ping: String?
+    /// Whether the same check may succeed later.
+    let passes: Bool
+
+    private enum CodingKeys: CodingKey { case server, isHealthy, finding, ping }
+
+    /// What is wrong: the failed notification of a registration that is.
+    var problem: String {
+        guard isMatching, let ping else { return finding }
+        return "the registration \(finding), but the notification failed: \(ping)"
+    }
+    private let isMatching: Bool
 
     init(_ check: RegistrationCheck) {
         server = check.server.hex
         isHealthy = check.isHealthy
+        if case .matches = check.finding { isMatching = true } else { isMatching = false }
+        passes =
+            switch check.ping {
+            case .refused(let error): error == .internalError
+            case .failed(let error): error.code == .noAnswer || error.code == .notPublished
+            case .accepted, nil: false
+            }
         finding =
             switch check.finding {
             case .matches(let version): "matches, version \(version)"

@@ -26,6 +26,7 @@ protocol RunnableClient: AnyObject, Sendable {
     func unregister(timeout: Duration) async throws(PushClientError) -> [PublicKey: RegistrationStatus]
     func waitUntilStored(timeout: Duration) async
     func waitUntilAdvertised(timeout: Duration) async
+    func waitUntilSettled(timeout: Duration) async
     func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome]
 }
 

@@ -92,6 +92,26 @@ import WakuCrypto
         #expect(chosen.request.requests.map(\.installationID.string) == ["own-tablet"])
     }
 
+    @Test func ownSingleDeviceHasNothingToWaitFor() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[0])], at: bench.now))
+        bench.answer(try #require(bench.publishAll().registrations.first))
+        let token = AccessToken("44444444-4444-4444-8444-444444444444")
+        let row = PushNotificationQueryInfo(
+            accessToken: token, installationID: InstallationID("own-device"), publicKey: KeyHash(of: bench.identity).bytes,
+            allowedKeyList: [], grant: ValueCryptography.grant(by: bench.identity, for: servers[0], accessToken: token), version: 1,
+            serverPublicKey: servers[0].compressed)
+        bench.take(bench.machine.advertised(by: bench.identity, from: nil, rows: [row], age: .zero, at: bench.now))
+        notify(&bench, of: bench.identity)
+        let start = bench.now
+        while outcome(bench).isEmpty {
+            _ = bench.publishAll()
+            bench.pass(try #require(bench.machine.nextWakeUp).since(bench.now))
+        }
+        // After the answers to one query, which could name another device.
+        #expect(outcome(bench) == [.gaveUp(.noDevice)] && bench.now.since(start) <= .seconds(4))
+    }
+
     // MARK: One server for each device
 
     @Test func oneRequestAServerForAllItsDevices() throws {
