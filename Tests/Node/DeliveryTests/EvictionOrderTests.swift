@@ -22,6 +22,6 @@ struct EvictionOrderTests {
         let hasDeliveries = order.becameKnown(DeliveryQueue.recipient(1))
         #expect(hasDeliveries)
         for id in Int64(2)...3 { order.moveToKnown(id, expires: expires) }
-        #expect(order.loser(limit: 4).devices == [device])
+        #expect(order.candidates(limit: 4).devices == [device])
     }
 }
