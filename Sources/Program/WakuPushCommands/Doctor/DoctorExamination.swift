@@ -108,7 +108,8 @@ struct DoctorExamination {
         let attributes = try? FileManager.default.attributesOfItem(atPath: options.data)
         return DoctorFacts.Folder(
             exists: attributes != nil, isOwned: attributes?[.ownerAccountID] as? UInt32 == getuid(),
-            isWritable: access(nearestFolder, W_OK | X_OK) == 0, mode: attributes?[.posixPermissions] as? Int ?? 0o700)
+            isWritable: access(nearestFolder, W_OK | X_OK) == 0, mode: attributes?[.posixPermissions] as? Int ?? 0o700,
+            isReadOnly: DataFolder.isReadOnly(nearestFolder))
     }
 
     private func database(_ identity: PrivateKey?, _ setup: AdminAPI.Setup?) throws(StoreError) -> DoctorFacts.Database {

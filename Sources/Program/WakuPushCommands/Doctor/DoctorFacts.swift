@@ -12,6 +12,8 @@ struct DoctorFacts: Sendable {
         let isWritable: Bool
         /// Permissions, as in `chmod`.
         let mode: Int
+        /// Whether its file system is mounted read-only.
+        var isReadOnly = false
     }
 
     enum Database: Sendable {

@@ -28,6 +28,11 @@ extension NodeChecks {
     }
 
     static func folder(_ folder: DoctorFacts.Folder) -> Finding {
+        if folder.isReadOnly {
+            return Finding(
+                "data", .fail, "the folder is on a read-only file system",
+                remedy: "see the kernel's log for errors of the disk; mount it for writing")
+        }
         guard folder.exists else {
             return folder.isWritable
                 ? Finding("data", .ok, "the folder does not exist yet: the daemon creates it")

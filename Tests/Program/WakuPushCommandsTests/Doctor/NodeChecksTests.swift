@@ -79,6 +79,9 @@ struct NodeChecksTests {
         try expect("key", .fail, "is missing") { $0.keyProblem = "identity file id.key is missing" }
         try expect("data", .fail, "can't be made") { $0.folder = .init(exists: false, isOwned: false, isWritable: false, mode: 0o700) }
         try expect("data", .fail, "can't be written to") { $0.folder = .init(exists: true, isOwned: true, isWritable: false, mode: 0o700) }
+        try expect("data", .fail, "read-only file system") {
+            $0.folder = .init(exists: true, isOwned: true, isWritable: false, mode: 0o700, isReadOnly: true)
+        }
         try expect("data", .warn, "mode 0755") { $0.folder = .init(exists: true, isOwned: true, isWritable: true, mode: 0o755) }
         try expect("data", .warn, "another user") { $0.folder = .init(exists: true, isOwned: false, isWritable: true, mode: 0o700) }
         try expect("disk", .warn, "512 MiB free") { $0.freeBytes = 512 << 20 }
