@@ -146,6 +146,20 @@ struct DiskFaultTests {
         #expect(saved.status == 0, "\(saved.errors)")
     }
 
+    @Test("An export to a full disk leaves no file", .enabled(if: DiskFaultTests.mayMount, "user namespaces are not allowed here"))
+    func exportToFullDisk() async throws {
+        #expect(await (try Daemon.start(standard)).stop().status == 0)
+        let disk = folder.path + "/disk"
+        try FileManager.default.createDirectory(atPath: disk, withIntermediateDirectories: false)
+        let mount = #"mount -t tmpfs -o size=64k tmpfs "$DISK"; cat /dev/zero >"$DISK/filler"; "$0" "$@"; code=$?; ls "$DISK"; exit $code"#
+        let child = try ChildProcess(
+            ["admin", "registrations", "export", disk + "/export"] + standard, environment: ["DISK": disk],
+            shell: #"exec unshare --user --map-root-user --mount sh -c '\#(mount)' "$0" "$@""#)
+        #expect(await child.status == 73, "\(child.errors)")
+        #expect(child.errors.contains("\(disk)/export can't be written: is the disk full?"), "\(child.errors)")
+        #expect(child.output == "filler\n")
+    }
+
     private static let mayMount: Bool = {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
