@@ -44,6 +44,14 @@ struct SetupTests {
         #expect(refusal(address, fixture)?.code == .unsuitable)
     }
 
+    @Test("A read-only session is named, as a standby has it")
+    func readOnly() throws {
+        let fixture = try StoreFixture()
+        let error = try refusal(fixture.address("-cdefault_transaction_read_only=on"), fixture)
+        #expect(error?.code == .unavailable)
+        #expect(error?.message.contains("is read-only (a standby, or transactions of this role are read-only): give the primary") == true)
+    }
+
     @Test("A role without permission to create tables is refused")
     func permission() throws {
         let fixture = try StoreFixture()
