@@ -65,6 +65,20 @@ struct SetupTests {
         #expect(refusal(address, fixture)?.code == .permission)
     }
 
+    @Test("A schema that the role may not use is not reported as missing")
+    func schemaWithoutUsage() throws {
+        let fixture = try StoreFixture()
+        let role = Database.randomSchema()
+        _ = try fixture.connection().run(Statement("CREATE ROLE \(role) LOGIN", isPrepared: false))
+        func error(_ schema: String) throws -> StoreError? {
+            refusal(
+                try PostgreSQLAddress("host=\(fixture.server.folder) dbname=postgres user=\(role) options='-csearch_path=\(schema)'"),
+                fixture)
+        }
+        #expect(try error(fixture.schema)?.code == .permission)
+        #expect(try error("missing")?.code == .unsuitable)
+    }
+
     /// A pooler gives its clients a process number of its own.
     @Test("A connection pooler is refused")
     func pooler() throws {
