@@ -56,6 +56,7 @@ struct DoctorExamination {
             database: try database(identity, setup), daemon: daemon, pubsubTopics: topics, relays: relays,
             selfTest: await selfTest(daemon, identity: identity, nodes: nodes, topics: topics), gorushes: try await gorushes(setup),
             takesFeedback: isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
+        facts.hasDatabaseInDataFolder = try location(setup) == .dataFolder
         let examination = ProtocolExamination(
             daemon: setup?.protocols, daemonFindings: daemon?.findings ?? [], store: existingStore(setup))
         facts.webPush = try await webPush(isDaemonRunning: daemon != nil)

@@ -58,6 +58,7 @@ struct DoctorFacts: Sendable {
     var keyProblem: String?
     var folder: Folder
     var freeBytes: Int64?
+    var hasDatabaseInDataFolder = true
     var files: OpenFiles?
     var database: Database
     /// nil if no daemon answers.

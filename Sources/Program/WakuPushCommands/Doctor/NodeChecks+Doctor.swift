@@ -9,7 +9,8 @@ import Storage
 extension NodeChecks {
     /// All findings, ordered from causes to consequences.
     static func doctor(_ facts: DoctorFacts) -> [Finding] {
-        [key(problem: facts.keyProblem), folder(facts.folder)] + [freeDisk(bytes: facts.freeBytes), files(facts)]
+        [key(problem: facts.keyProblem), folder(facts.folder)]
+            + [freeDisk(bytes: facts.freeBytes, hasDatabase: facts.hasDatabaseInDataFolder), files(facts)]
             + [database(facts.database)] + facts.protocols + [daemon(facts.daemon)] + cluster(facts.daemon)
             + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts) + [selfTest(facts)]
             + facts.gorushes.flatMap { gorush($0, facts) } + webPush(facts.daemon) + facts.webPush

@@ -87,6 +87,11 @@ struct NodeChecksTests {
         try expect("disk", .warn, "512 MiB free") { $0.freeBytes = 512 << 20 }
         try expect("disk", .warn, "1 MiB free") { $0.freeBytes = 1 << 20 }
         try expect("disk", .fail, "0 MiB free") { $0.freeBytes = 4096 }
+        // With PostgreSQL no commit needs this disk: the node stays ready.
+        try expect("disk", .warn, "0 MiB free") {
+            $0.freeBytes = 4096
+            $0.hasDatabaseInDataFolder = false
+        }
         try expect("disk", .warn, "unknown") { $0.freeBytes = nil }
         try expect("files", .warn, "10 of 256") { $0.files = OpenFiles(used: 10, limit: 256) }
         try expect("files", .warn, "900 of 1024") { $0.files = OpenFiles(used: 900, limit: 1024) }
