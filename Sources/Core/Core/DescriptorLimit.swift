@@ -18,6 +18,9 @@ package enum DescriptorLimit {
         return current
     }
 
+    /// The lowest limit with which the node starts: for its event loops, database and listeners, and a few connections.
+    package static var minimum: Int { 64 + 4 * ProcessInfo.processInfo.activeProcessorCount }
+
     private static var limits: rlimit? {
         var limits = rlimit()
         return getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limits) == 0 ? limits : nil

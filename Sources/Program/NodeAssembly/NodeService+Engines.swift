@@ -25,9 +25,11 @@ extension NodeService {
         gorush: [GorushEndpoint], logger: Logger,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
     ) throws {
+        var configuration = configuration
+        configuration.hasDatabaseInDataFolder = location == .dataFolder
         try self.init(
             configuration, protocols: protocols, limits: limits, knownParts: knownParts, gorush: gorush, logger: logger, now: now,
-            openStore: { parts in
+            openStore: { [configuration] parts in
                 try location.open(
                     in: configuration.dataPath, storageKey: Sealer.storageKey(of: configuration.identity), parts: parts,
                     isShared: cluster != nil)

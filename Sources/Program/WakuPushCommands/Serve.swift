@@ -243,7 +243,7 @@ struct Serve: ReportingCommand {
         signal(SIGHUP, SIG_IGN)
         // New files, and the admin socket, are accessible to the owner only.
         umask(0o077)
-        DescriptorLimit.raise()
+        try Self.requireDescriptors(DescriptorLimit.raise())
         var plan = try plan()
         let level = LogLevel(logLevel)
         plan.configuration.logLevel = level

@@ -50,6 +50,16 @@ package final class DataFolder: Sendable {
                     "data folder \(path) can be written to by everybody (mode 0\(String(mode, radix: 8))): chmod 700 \(path), or give a folder "
                     + "in it by --data")
         }
+        if isReadOnly(path) {
+            throw StoreError(
+                code: .permission,
+                message: "data folder \(path) is on a read-only file system: mount it for writing, or choose another by --data")
+        }
+    }
+
+    /// Whether a file or folder exists on a file system that is mounted read-only, as Linux does after errors of the disk.
+    package static func isReadOnly(_ path: String) -> Bool {
+        access(path, W_OK) != 0 && errno == EROFS
     }
 
     /// Releases the lock, so that another daemon can use the folder. No file in it may be used afterwards.

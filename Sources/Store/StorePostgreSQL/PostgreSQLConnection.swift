@@ -56,8 +56,12 @@ package final class PostgreSQLConnection {
         warnings.listen(on: connection, library)
         guard connect() else {
             // Errors at connection time name hosts, users and databases, but no rows and no passwords.
-            let reason = text(table.PQerrorMessage(connection)).split(separator: "\n")
+            var reason = text(table.PQerrorMessage(connection)).split(separator: "\n")
                 .map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "; ")
+            // Of a single host libpq does not say why.
+            if reason.hasSuffix("session is read-only") {
+                reason += " (a standby, or transactions of this role are read-only): give the primary"
+            }
             throw StoreError(
                 code: .unavailable,
                 message: "PostgreSQL (\(address)) can't be reached: \(reason.isEmpty ? "it does not answer" : reason)")

@@ -68,14 +68,18 @@ extension StoreError {
             message: "PostgreSQL (\(address)) has the data of another identity: use that one's key file, or another database")
     }
 
+    init(forbiddenAt address: PostgreSQLAddress) {
+        self.init(
+            code: .permission,
+            message: "this role may not use or create tables in PostgreSQL (\(address)): make it the owner of the database or schema")
+    }
+
     private init(_ state: SQLState, at address: PostgreSQLAddress) {
         switch state.description {
         case _ where state.isDamage:
             self.init(code: .damaged, message: "PostgreSQL (\(address)) has damaged data: restore a backup (SQLSTATE \(state))")
         case _ where state.isPermission:
-            self.init(
-                code: .permission,
-                message: "this role may not use or create tables in PostgreSQL (\(address)): make it the owner of the database or schema")
+            self.init(forbiddenAt: address)
         case "25006":
             self.init(code: .unavailable, message: "PostgreSQL (\(address)) is read-only: is it a standby? Give the primary")
         case "3F000":

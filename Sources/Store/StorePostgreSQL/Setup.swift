@@ -58,10 +58,21 @@ extension PostgreSQLConnection {
         guard settings[3] == .text("on") else { throw refusal("fsync is off, so that what was acknowledged may be lost: set it to on") }
         guard settings[4] == .text("UTF8") else { throw refusal("its encoding is not UTF8: create the database with ENCODING 'UTF8'") }
         guard settings[5] != .text("") else {
+            if connection.hasForbiddenSchema { throw StoreError(forbiddenAt: address) }
             throw refusal("no schema of search_path exists: create one, or correct search_path")
         }
         connection.timeline = timeline
         return connection
+    }
+
+    /// Whether a schema of `search_path` exists: PostgreSQL passes over those that the role may not use, as if they were missing.
+    private var hasForbiddenSchema: Bool {
+        let find = Statement(
+            """
+            SELECT count(*) FROM pg_namespace WHERE nspname = ANY (string_to_array(replace(translate(current_setting('search_path'), '" ', ''), \
+            '$user', current_user), ','))
+            """, isPrepared: false)
+        return (try? run(find).rows.first?.integer(0)) ?? 0 > 0
     }
 
     /// A pooler may run each transaction in another session, which lacks the prepared statements and locks.

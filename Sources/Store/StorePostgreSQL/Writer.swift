@@ -305,7 +305,12 @@ final class Writer {
     func probe() throws(StoreError) {
         note(.committing)
         do {
-            try touch()
+            do {
+                try touch()
+            } catch PostgreSQLError.connectionLost {
+                // The connection may have been lost while it was idle: whether the server can be reached shows in the next one.
+                try touch()
+            }
             note(.committed(failure: nil))
         } catch {
             let explained = StoreError(explaining: error, at: address)

@@ -9,7 +9,7 @@ extension StoreError {
         case let error as StoreError:
             self = error
         case let error as DatabaseError:
-            self.init(error, "the database in \(place)")
+            self.init(error, "the database in \(place)", isOnReadOnlyDisk: DataFolder.isReadOnly(place))
         case is CryptoError, is RowDecodingError, is UnexpectedValue:
             self.init(
                 code: .damaged,
@@ -35,11 +35,15 @@ extension StoreError {
             message: "the database in \(place) belongs to another identity: use that one's key file, or another data folder")
     }
 
-    private init(_ error: DatabaseError, _ database: String) {
+    private init(_ error: DatabaseError, _ database: String, isOnReadOnlyDisk: Bool) {
         let code = error.extendedResultCode.rawValue
         switch error.resultCode {
         case _ where error.isDamage:
             self.init(code: .damaged, message: "\(database) is damaged: restore a backup, or move the file away (SQLite code \(code))")
+        case .SQLITE_READONLY where isOnReadOnlyDisk, .SQLITE_CANTOPEN where isOnReadOnlyDisk:
+            self.init(
+                code: .permission,
+                message: "\(database) is on a read-only file system: mount it for writing, or copy the folder and give the copy by --data")
         case .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH:
             self.init(code: .permission, message: "\(database) can't be written to: give this user access to it")
         case .SQLITE_CANTOPEN:

@@ -121,6 +121,45 @@ struct DiskFaultTests {
         #expect(await daemon.stop().status == 0)
     }
 
+    /// The data folder is mounted read-only for the process alone.
+    @Test("A read-only file system is named", .enabled(if: DiskFaultTests.mayMount, "user namespaces are not allowed here"))
+    func readOnlyFileSystem() async throws {
+        #expect(await (try Daemon.start(standard)).stop().status == 0)
+        let mount = #"mount --bind "$DISK" "$DISK" && mount -o remount,bind,ro "$DISK" && exec "$0" "$@""#
+        let shell = #"exec unshare --user --map-root-user --mount sh -c '\#(mount)' "$0" "$@""#
+        func ended(_ arguments: [String]) async throws -> (status: Int32, errors: String) {
+            let child = try ChildProcess(arguments, environment: ["DISK": data], shell: shell)
+            return (await child.status, child.errors)
+        }
+        let commands = [
+            ["serve", "--http", "127.0.0.1:\(try freePort())"], ["config", "check"],
+            ["admin", "backup", folder.path + "/backup"], ["admin", "registrations", "list"],
+        ]
+        for command in commands {
+            let (status, errors) = try await ended(command + standard)
+            #expect(status == 77, "\(command): \(errors)")
+            #expect(errors.contains("is on a read-only file system: mount it for writing"), "\(command): \(errors)")
+        }
+        let copy = folder.path + "/copy"
+        try FileManager.default.copyItem(atPath: data, toPath: copy)
+        let saved = try await run("admin", "backup", folder.path + "/backup", "--data", copy, "--identity", server.path)
+        #expect(saved.status == 0, "\(saved.errors)")
+    }
+
+    @Test("An export to a full disk leaves no file", .enabled(if: DiskFaultTests.mayMount, "user namespaces are not allowed here"))
+    func exportToFullDisk() async throws {
+        #expect(await (try Daemon.start(standard)).stop().status == 0)
+        let disk = folder.path + "/disk"
+        try FileManager.default.createDirectory(atPath: disk, withIntermediateDirectories: false)
+        let mount = #"mount -t tmpfs -o size=64k tmpfs "$DISK"; cat /dev/zero >"$DISK/filler"; "$0" "$@"; code=$?; ls "$DISK"; exit $code"#
+        let child = try ChildProcess(
+            ["admin", "registrations", "export", disk + "/export"] + standard, environment: ["DISK": disk],
+            shell: #"exec unshare --user --map-root-user --mount sh -c '\#(mount)' "$0" "$@""#)
+        #expect(await child.status == 73, "\(child.errors)")
+        #expect(child.errors.contains("\(disk)/export can't be written: is the disk full?"), "\(child.errors)")
+        #expect(child.output == "filler\n")
+    }
+
     private static let mayMount: Bool = {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")

@@ -85,6 +85,16 @@ struct ServeFailureTests {
         try queue.close()
     }
 
+    /// 14 were taken for a missing folder, and 20 ended the process by a signal.
+    @Test(arguments: [14, 20, 40])
+    func tooFewDescriptors(limit: Int) async throws {
+        let child = try ChildProcess(
+            ["serve", "--identity", key.path, "--data", data], shell: "ulimit -n \(limit); exec \"$0\" \"$@\"")
+        let ended = Ended(status: await child.status, output: child.output, errors: child.errors)
+        expect(ended, 69, "the limit of open files is \(limit), too low to start")
+        #expect(!FileManager.default.fileExists(atPath: data))
+    }
+
     // MARK: In use by others
 
     @Test func dataFolderInUse() async throws {

@@ -69,6 +69,13 @@ struct AdminBackupTests {
         #expect(sound.field("notifications") == "1, all decrypted")
         #expect(try await fixture.admin("check").field("sealed rows") == "not decrypted: --identity is missing")
 
+        // The daemon's options, repeated: its database belongs to the first identity.
+        let other = try KeyFile(in: fixture.folder, "other.key")
+        let several = try await fixture.admin("check", "--identity", fixture.server.path, "--identity", other.path)
+        #expect(several.field("registrations") == "3, all decrypted", "\(several.errors)")
+        let reversed = try await fixture.admin("check", "--identity", other.path, "--identity", fixture.server.path)
+        #expect(reversed.failure?.contains("belongs to another identity") == true, "\(reversed.errors)")
+
         // A row is altered by somebody without the key.
         let path = fixture.data + "/waku-push.sqlite"
         let database = try DatabaseQueue(path: path)

@@ -64,6 +64,17 @@ struct FaultTests {
         #expect(store.failure == nil)
     }
 
+    @Test("A probe on a lost connection reports whether the server can be reached")
+    func lostBeforeProbe() async throws {
+        let (_, proxy, store) = try await behindProxy()
+        try await store.commit(Counters.increment(1))
+        let failures = Mutex<Int>.Box()
+        proxy.inspect { _, _ in failures.increment() == 1 ? .cut : .pass }
+        await store.maintain()
+        #expect(failures.value > 1)
+        #expect(store.failure == nil)
+    }
+
     @Test("Connections lost at any byte lose and repeat no change", arguments: [1, 2, 3] as [UInt64])
     func lostAnywhere(seed: UInt64) async throws {
         let (fixture, proxy, store) = try await behindProxy()

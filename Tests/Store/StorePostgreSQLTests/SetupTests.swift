@@ -44,6 +44,14 @@ struct SetupTests {
         #expect(refusal(address, fixture)?.code == .unsuitable)
     }
 
+    @Test("A read-only session is named, as a standby has it")
+    func readOnly() throws {
+        let fixture = try StoreFixture()
+        let error = try refusal(fixture.address("-cdefault_transaction_read_only=on"), fixture)
+        #expect(error?.code == .unavailable)
+        #expect(error?.message.contains("is read-only (a standby, or transactions of this role are read-only): give the primary") == true)
+    }
+
     @Test("A role without permission to create tables is refused")
     func permission() throws {
         let fixture = try StoreFixture()
@@ -55,6 +63,20 @@ struct SetupTests {
         let address = try PostgreSQLAddress(
             "host=\(fixture.server.folder) dbname=postgres user=\(role) options=-csearch_path=\(fixture.schema)")
         #expect(refusal(address, fixture)?.code == .permission)
+    }
+
+    @Test("A schema that the role may not use is not reported as missing")
+    func schemaWithoutUsage() throws {
+        let fixture = try StoreFixture()
+        let role = Database.randomSchema()
+        _ = try fixture.connection().run(Statement("CREATE ROLE \(role) LOGIN", isPrepared: false))
+        func error(_ schema: String) throws -> StoreError? {
+            refusal(
+                try PostgreSQLAddress("host=\(fixture.server.folder) dbname=postgres user=\(role) options='-csearch_path=\(schema)'"),
+                fixture)
+        }
+        #expect(try error(fixture.schema)?.code == .permission)
+        #expect(try error("missing")?.code == .unsuitable)
     }
 
     /// A pooler gives its clients a process number of its own.

@@ -95,12 +95,15 @@ package enum NodeChecks {
     private static let leastFreeBytes: Int64 = 128 << 10
     private static let fewFreeBytes: Int64 = 1 << 30
 
-    /// - Parameter bytes: free bytes for this user on the data folder's file system; nil if unknown.
-    package static func freeDisk(bytes: Int64?) -> Finding {
+    /// - Parameters:
+    ///   - bytes: free bytes for this user on the data folder's file system; nil if unknown.
+    ///   - hasDatabase: whether the database is in the data folder. Without it nothing that the node needs is written there.
+    package static func freeDisk(bytes: Int64?, hasDatabase: Bool = true) -> Finding {
         guard let bytes else { return Finding("disk", .warn, "free space is unknown") }
         let text = "\(bytes >> 20) MiB free"
-        let remedy = "free space on the data folder's file system: commits fail when it is full"
-        if bytes < leastFreeBytes { return Finding("disk", .fail, text, remedy: remedy) }
+        let loss = hasDatabase ? "commits fail" : "the audit log can't be written"
+        let remedy = "free space on the data folder's file system: \(loss) when it is full"
+        if bytes < leastFreeBytes, hasDatabase { return Finding("disk", .fail, text, remedy: remedy) }
         if bytes < fewFreeBytes { return Finding("disk", .warn, text, remedy: remedy) }
         return Finding("disk", .ok, text)
     }

@@ -26,7 +26,9 @@ extension NodeService {
                         key: endpoint.publicKey, waiting: delivery.webPushFigures?.waitingCount ?? 0,
                         unavailable: delivery.webPushFigures?.unavailableCount ?? 0, hasGorush: delivery.hasGorush)
                 },
-                NodeChecks.unroutable(delivery.unroutableCount), NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)),
+                NodeChecks.unroutable(delivery.unroutableCount),
+                NodeChecks.freeDisk(
+                    bytes: Disk.freeBytes(at: configuration.dataPath), hasDatabase: configuration.hasDatabaseInDataFolder),
                 NodeChecks.openFiles(OpenFiles.now()),
                 NodeChecks.drain(isOn: base.drain.isOn),
             ].compactMap(\.self) + services.flatMap(\.findings)

@@ -10,6 +10,7 @@ package struct NodeConfiguration: Sendable {
     package var identity: PrivateKey
     /// The data folder, with the lock that excludes a second daemon, the admin socket, and the database unless that is elsewhere.
     package var dataPath: String
+    package var hasDatabaseInDataFolder = true
     package var pubsubTopics: [PubsubTopic] = [.statusDefault]
     /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
     package var maximumRequestAge = Duration.seconds(600)

@@ -17,8 +17,8 @@ struct AdminOptions: ParsableArguments {
     @Option(help: "The node's PostgreSQL database, as in serve's --store.")
     var store: String?
 
-    @Option(help: "The node's key file, needed to decrypt stored data.")
-    var identity: String?
+    @Option(help: "The node's key file, needed to decrypt stored data. The first one counts, as in serve.")
+    var identity: [String] = []
 
     @Option(help: "The daemon's configuration file.")
     var config: String?
@@ -26,7 +26,8 @@ struct AdminOptions: ParsableArguments {
     @Flag(help: "Print JSON.")
     var json = false
 
-    var identityFile: String? { identity ?? Environment.list("identity").first }
+    /// The database belongs to the first identity of the daemon.
+    var identityFile: String? { identity.first ?? Environment.list("identity").first }
 
     /// - Parameter reason: why the key is needed, for the error message.
     /// - Throws: ``CommandFailure`` when there is none.

@@ -76,7 +76,12 @@ struct RegistrationsFileWriter {
             throw CommandFailure(.cannotCreate, "\(path) \(reason)")
         }
         let header = RegistrationsFile.Header(format: RegistrationsFile.Header.format, file: file)
-        try write(Array((try? JSONEncoder().encode(header)) ?? Data()))
+        do throws(CommandFailure) {
+            try write(Array((try? JSONEncoder().encode(header)) ?? Data()))
+        } catch {
+            discard()
+            throw error
+        }
     }
 
     /// Writes a line with a record.

@@ -1,3 +1,4 @@
+import Core
 import Delivery
 import Foundation
 import HTTPService
@@ -224,6 +225,16 @@ extension Serve {
     }
 
     private var servesLoopback: Bool { hasRelay && (relay.isEmpty && network.fleet.isEmpty || relay.contains("loopback")) }
+
+    /// The libraries end the process, or name another cause, when they get no descriptor during the start.
+    ///
+    /// - Throws: ``CommandFailure`` when the node can't start with this limit of open files.
+    static func requireDescriptors(_ limit: Int) throws(CommandFailure) {
+        guard limit < DescriptorLimit.minimum else { return }
+        throw CommandFailure(
+            .unavailable,
+            "the limit of open files is \(limit), too low to start: raise it to 1024 or more (LimitNOFILE= of systemd, ulimit -n)")
+    }
 
     /// The folder, or its nearest parent that exists.
     static func nearestFolder(to path: String) -> String {

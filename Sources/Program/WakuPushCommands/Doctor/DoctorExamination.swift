@@ -57,6 +57,7 @@ struct DoctorExamination {
             database: try database(identity, setup), daemon: daemon, pubsubTopics: topics, relays: relays,
             selfTest: await selfTest(daemon, identity: identity, nodes: nodes, topics: topics), gorushes: try await gorushes(setup),
             takesFeedback: isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
+        facts.hasDatabaseInDataFolder = try location(setup) == .dataFolder
         let store = existingStore(setup)
         let routing = daemon == nil ? try? routing() : nil
         let examination = ProtocolExamination(
@@ -155,7 +156,8 @@ struct DoctorExamination {
         let attributes = try? FileManager.default.attributesOfItem(atPath: options.data)
         return DoctorFacts.Folder(
             exists: attributes != nil, isOwned: attributes?[.ownerAccountID] as? UInt32 == getuid(),
-            isWritable: access(nearestFolder, W_OK | X_OK) == 0, mode: attributes?[.posixPermissions] as? Int ?? 0o700)
+            isWritable: access(nearestFolder, W_OK | X_OK) == 0, mode: attributes?[.posixPermissions] as? Int ?? 0o700,
+            isReadOnly: DataFolder.isReadOnly(nearestFolder))
     }
 
     private func database(_ identity: PrivateKey?, _ setup: AdminAPI.Setup?) throws(StoreError) -> DoctorFacts.Database {

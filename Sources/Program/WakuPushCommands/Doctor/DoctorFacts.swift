@@ -12,6 +12,8 @@ struct DoctorFacts: Sendable {
         let isWritable: Bool
         /// Permissions, as in `chmod`.
         let mode: Int
+        /// Whether its file system is mounted read-only.
+        var isReadOnly = false
     }
 
     enum Database: Sendable {
@@ -56,6 +58,7 @@ struct DoctorFacts: Sendable {
     var keyProblem: String?
     var folder: Folder
     var freeBytes: Int64?
+    var hasDatabaseInDataFolder = true
     /// What serve would refuse; empty if a daemon runs. Other findings may say the same.
     var obstacles: [Finding] = []
     var files: OpenFiles?

@@ -9,7 +9,8 @@ import Storage
 extension NodeChecks {
     /// All findings, ordered from causes to consequences.
     static func doctor(_ facts: DoctorFacts) -> [Finding] {
-        let machine = [key(problem: facts.keyProblem), folder(facts.folder), freeDisk(bytes: facts.freeBytes), files(facts)]
+        let disk = freeDisk(bytes: facts.freeBytes, hasDatabase: facts.hasDatabaseInDataFolder)
+        let machine = [key(problem: facts.keyProblem), folder(facts.folder), disk, files(facts)]
         let known = (machine + facts.protocols + facts.webPush).filter { $0.verdict == .fail }.map(\.text)
         // Failures of options may name file and line first.
         let obstacles = facts.obstacles.filter { obstacle in !known.contains { obstacle.text.hasSuffix($0) } }
@@ -31,6 +32,11 @@ extension NodeChecks {
     }
 
     static func folder(_ folder: DoctorFacts.Folder) -> Finding {
+        if folder.isReadOnly {
+            return Finding(
+                "data", .fail, "the folder is on a read-only file system",
+                remedy: "see the kernel's log for errors of the disk; mount it for writing")
+        }
         guard folder.exists else {
             return folder.isWritable
                 ? Finding("data", .ok, "the folder does not exist yet: the daemon creates it")

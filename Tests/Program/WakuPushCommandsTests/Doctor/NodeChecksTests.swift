@@ -79,11 +79,19 @@ struct NodeChecksTests {
         try expect("key", .fail, "is missing") { $0.keyProblem = "identity file id.key is missing" }
         try expect("data", .fail, "can't be made") { $0.folder = .init(exists: false, isOwned: false, isWritable: false, mode: 0o700) }
         try expect("data", .fail, "can't be written to") { $0.folder = .init(exists: true, isOwned: true, isWritable: false, mode: 0o700) }
+        try expect("data", .fail, "read-only file system") {
+            $0.folder = .init(exists: true, isOwned: true, isWritable: false, mode: 0o700, isReadOnly: true)
+        }
         try expect("data", .warn, "mode 0755") { $0.folder = .init(exists: true, isOwned: true, isWritable: true, mode: 0o755) }
         try expect("data", .warn, "another user") { $0.folder = .init(exists: true, isOwned: false, isWritable: true, mode: 0o700) }
         try expect("disk", .warn, "512 MiB free") { $0.freeBytes = 512 << 20 }
         try expect("disk", .warn, "1 MiB free") { $0.freeBytes = 1 << 20 }
         try expect("disk", .fail, "0 MiB free") { $0.freeBytes = 4096 }
+        // With PostgreSQL no commit needs this disk: the node stays ready.
+        try expect("disk", .warn, "0 MiB free") {
+            $0.freeBytes = 4096
+            $0.hasDatabaseInDataFolder = false
+        }
         try expect("disk", .warn, "unknown") { $0.freeBytes = nil }
         try expect("files", .warn, "10 of 256") { $0.files = OpenFiles(used: 10, limit: 256) }
         try expect("files", .warn, "900 of 1024") { $0.files = OpenFiles(used: 900, limit: 1024) }
