@@ -111,6 +111,12 @@ struct AdminSocketTests {
             daemon, "unregister", "--identity", node.bob.path, "--installation", "bobs-phone", "--version", "2")
         #expect(unregistered.failure == "the server refused: INTERNAL_ERROR")
         #expect(try await node.query(daemon).rows.last == ["bobs-phone", "1", "yes"])
+        // A client with a state tries again, and is not told that the node is silent.
+        let late = try await run(
+            "client", "register", "--relay", daemon.relayURL, "--server", node.server.publicKey, "--timeout", "8s", "--state",
+            node.folder.path + "/late", "--device-token", "lates-token", "--apn-topic", "app")
+        #expect(late.status == 69)
+        #expect(late.failure?.contains("did not confirm it within 8s (INTERNAL_ERROR, or no answer)") == true, "\(late.errors)")
 
         #expect(try await node.admin("drain", "--undo").output == "The node accepts registrations.\n")
         let ready = try await node.admin("health", "--ready")

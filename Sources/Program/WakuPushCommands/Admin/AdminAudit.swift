@@ -40,8 +40,12 @@ extension Admin {
 extension AdminCommand {
     /// Runs an operation that opens the store itself. The audit log of the data folder has a record of it before it starts.
     ///
-    /// - Throws: ``CommandFailure`` when the record can't be written, and the operation's own errors.
-    func audited<Outcome>(_ action: AuditedAction, _ operation: () async throws -> Outcome) async throws -> Outcome {
+    /// - Parameter isRecordRequired: false for an operation that reveals no secret and changes nothing: it is carried out, with a warning, when the
+    ///   record can't be written.
+    /// - Throws: ``CommandFailure`` when a required record can't be written, and the operation's own errors.
+    func audited<Outcome>(
+        _ action: AuditedAction, isRecordRequired: Bool = true, _ operation: () async throws -> Outcome
+    ) async throws -> Outcome {
         guard access(folder, F_OK) == 0 else {
             // Without a folder there is nothing to read, unless the store is PostgreSQL.
             let outcome = try await operation()
@@ -51,7 +55,13 @@ extension AdminCommand {
             return outcome
         }
         let log = AuditLog(in: folder)
-        try record(action, .begun, in: log)
+        do throws(CommandFailure) {
+            try record(action, .begun, in: log)
+        } catch {
+            guard !isRecordRequired else { throw error }
+            CommandFailure.report("warning: \(action.rawValue) is not recorded: \(error.message)")
+            return try await operation()
+        }
         let outcome: Outcome
         do {
             outcome = try await operation()
@@ -77,7 +87,7 @@ extension AdminCommand {
         do throws(AuditLog.Failure) {
             try log.append(AuditRecord(time: Date(), user: getuid(), source: .command, action: action, result: result))
         } catch {
-            throw CommandFailure(.data, error.message)
+            throw CommandFailure(.cannotCreate, error.message)
         }
     }
 }

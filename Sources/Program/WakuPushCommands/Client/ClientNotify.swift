@@ -163,7 +163,7 @@ extension [DeviceOutcome] {
             case .notified: break
             case .notAllowed: isForOthers = true
             case .gaveUp(.cancelled):
-                let reason = obstacle ?? "no server did it within \(timeout.description)"
+                let reason = obstacle ?? "no server confirmed it within \(timeout.description) (INTERNAL_ERROR, or no answer)"
                 throw CommandFailure(.unavailable, "not all devices were notified: \(reason)")
             case .gaveUp(let reason):
                 throw CommandFailure(.unavailable, "not all devices were notified: \(obstacle ?? reason.explanation)")

@@ -148,7 +148,10 @@ extension CommandFailure {
         let silent = states.filter(\.value.isPending).keys.map(\.hex).sorted()
         guard let first = silent.first else { return nil }
         let servers = silent.count == 1 ? "server \(first)" : "\(silent.count) servers"
-        let reason = obstacle.map { "did not get it: \($0)" } ?? "did not answer within \(timeout)"
+        // A server that answered INTERNAL_ERROR is tried again like one that did not answer.
+        let hasFailed = states.values.contains { if case .pending(let tries) = $0 { tries > 0 } else { false } }
+        let failure = hasFailed ? "did not confirm it within \(timeout) (INTERNAL_ERROR, or no answer)" : "did not answer within \(timeout)"
+        let reason = obstacle.map { "did not get it: \($0)" } ?? failure
         self.init(.unavailable, "\(servers) \(reason); waku-push \(command) goes on trying")
     }
 }
