@@ -55,12 +55,8 @@ package final class PostgreSQLConnection {
         // Without a notice receiver, libpq writes to standard error.
         warnings.listen(on: connection, library)
         guard connect() else {
-            // Errors at connection time name hosts, users and databases, but no rows and no passwords.
-            let reason = text(table.PQerrorMessage(connection)).split(separator: "\n")
-                .map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "; ")
-            throw StoreError(
-                code: .unavailable,
-                message: "PostgreSQL (\(address)) can't be reached: \(reason.isEmpty ? "it does not answer" : reason)")
+            let reason = Self.reason(text(table.PQerrorMessage(connection)))
+            throw StoreError(code: .unavailable, message: "PostgreSQL (\(address)) can't be reached: \(reason)")
         }
         guard table.PQsetnonblocking(connection, 1) == 0, table.PQenterPipelineMode(connection) == 1 else {
             throw StoreError(code: .unavailable, message: "libpq does not enter pipeline mode")
@@ -85,6 +81,15 @@ package final class PostgreSQLConnection {
             }
         }
         return false
+    }
+
+    /// The reason of a failed attempt to connect. libpq's message names hosts, users and databases, but no rows and no passwords. It ends with
+    /// `failed:` while libpq waits for the host that it names.
+    static func reason(_ message: String) -> String {
+        let lines = message.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+        let reason = lines.joined(separator: "; ")
+        if reason.isEmpty { return "it does not answer" }
+        return reason.hasSuffix(":") ? reason + " it does not answer" : reason
     }
 
     var serverVersion: Int32 { table.PQserverVersion(connection) }
