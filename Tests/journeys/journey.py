@@ -457,6 +457,8 @@ class Journey:
         if world.clock:
             world.clock.step(CLOCK_STEP)
         self.notify()
+        if mode == "away" and row["life"] != "export":
+            self.check_waiting(world)
         if world.disk:
             # Nothing in a node's life can be expected to work without room for it.
             world.disk.free()
@@ -496,6 +498,13 @@ class Journey:
                 raise Failed(f"{name} is {store[name]} with {count} devices registered")
         if self.row["client"] == "v0.1" and store["v01Devices"] != len(self.devices):
             raise Failed(f"v01Devices is {store['v01Devices']} with {len(self.devices)} devices registered")
+
+    def check_waiting(self, world):
+        """The endpoints are away: notifications wait for them, and none was delivered."""
+        until("a notification that waits", lambda: json.loads(world.admin("registrations", "stats", "--json")).get("waiting", 0) > 0)
+        for device in self.devices:
+            if device.delivered:
+                raise Failed(f"a device of {device.kind} was notified by an endpoint that is away")
 
     def notify(self):
         """Each device, once. While its endpoint does not work, the node says so and goes on trying."""

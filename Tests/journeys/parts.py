@@ -111,6 +111,36 @@ def certificate(folder):
     return paths
 
 
+class EndpointServer(http.server.ThreadingHTTPServer):
+    """Closes its open connections with itself: each has a thread of its own, which would go on answering."""
+
+    daemon_threads = True
+
+    def __init__(self, *arguments):
+        self.connections, self.lock = set(), threading.Lock()
+        super().__init__(*arguments)
+
+    def process_request(self, request, address):
+        with self.lock:
+            self.connections.add(request)
+        super().process_request(request, address)
+
+    def shutdown_request(self, request):
+        with self.lock:
+            self.connections.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self):
+        super().server_close()
+        with self.lock:
+            for connection in self.connections:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, *_):
+        pass
+
+
 class Endpoint:
     """Where the node posts: a gorush, or a push service of Web Push. `delivered` has the ids of each device's notifications, in order."""
 
@@ -124,9 +154,7 @@ class Endpoint:
         return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
     def up(self):
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), functools.partial(Handler, self))
-        self.server.daemon_threads = True
-        self.server.handle_error = lambda *_: None
+        self.server = EndpointServer(("127.0.0.1", self.port), functools.partial(Handler, self))
         if self.tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*self.tls)

@@ -55,16 +55,8 @@ package final class PostgreSQLConnection {
         // Without a notice receiver, libpq writes to standard error.
         warnings.listen(on: connection, library)
         guard connect() else {
-            // Errors at connection time name hosts, users and databases, but no rows and no passwords.
-            var reason = text(table.PQerrorMessage(connection)).split(separator: "\n")
-                .map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "; ")
-            // Of a single host libpq does not say why.
-            if reason.hasSuffix("session is read-only") {
-                reason += " (a standby, or transactions of this role are read-only): give the primary"
-            }
-            throw StoreError(
-                code: .unavailable,
-                message: "PostgreSQL (\(address)) can't be reached: \(reason.isEmpty ? "it does not answer" : reason)")
+            let reason = Self.reason(text(table.PQerrorMessage(connection)))
+            throw StoreError(code: .unavailable, message: "PostgreSQL (\(address)) can't be reached: \(reason)")
         }
         guard table.PQsetnonblocking(connection, 1) == 0, table.PQenterPipelineMode(connection) == 1 else {
             throw StoreError(code: .unavailable, message: "libpq does not enter pipeline mode")
@@ -89,6 +81,19 @@ package final class PostgreSQLConnection {
             }
         }
         return false
+    }
+
+    /// The reason of a failed attempt to connect. libpq's message names hosts, users and databases, but no rows and no passwords. It ends with
+    /// `failed:` while libpq waits for the host that it names.
+    static func reason(_ message: String) -> String {
+        let lines = message.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+        let reason = lines.joined(separator: "; ")
+        if reason.isEmpty { return "it does not answer" }
+        // Of a single host libpq does not say why.
+        if reason.hasSuffix("session is read-only") {
+            return reason + " (a standby, or transactions of this role are read-only): give the primary"
+        }
+        return reason.hasSuffix(":") ? reason + " it does not answer" : reason
     }
 
     var serverVersion: Int32 { table.PQserverVersion(connection) }

@@ -37,4 +37,16 @@ struct AddressTests {
     func description(text: String, shown: String) throws {
         #expect(try PostgreSQLAddress(text).description == shown)
     }
+
+    @Test(
+        "The reason of a failed connection is complete, also where libpq still waited for an answer",
+        arguments: [
+            ("", "it does not answer"), ("\n", "it does not answer"),
+            ("connection to server at db failed: ", "connection to server at db failed: it does not answer"),
+            ("connection to a failed: refused\n\tIs it running?\n", "connection to a failed: refused; Is it running?"),
+            ("a failed: refused\nb failed: \n", "a failed: refused; b failed: it does not answer"),
+        ])
+    func connectionReason(message: String, reason: String) {
+        #expect(PostgreSQLConnection.reason(message) == reason)
+    }
 }

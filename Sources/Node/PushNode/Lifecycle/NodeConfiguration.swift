@@ -41,6 +41,8 @@ package struct NodeConfiguration: Sendable {
     /// The time from the first handled message to the commit that stores its hash. Messages that are handled meanwhile share the commit. A node that
     /// is killed before the commit handles them again. With several nodes the time is multiplied by their number.
     package var handledInterval = Duration.milliseconds(50)
+    /// The maximum duration of a stop. Below the 10 s after which the process is to have exited.
+    package var stopLimit = Duration.seconds(9)
     /// Whether the node is attached to a Waku network. Protocols that serve HTTP need none.
     package var hasRelay = true
     /// Time without any message on the pubsub topics after which an alarm is raised; nil disables it.

@@ -1,5 +1,6 @@
 import NodeAPI
 import Delivery
+import Dispatch
 import Logging
 import Core
 import ServiceLifecycle
@@ -9,17 +10,31 @@ import WakuCrypto
 
 /// Running a node, from start to shutdown.
 extension NodeService {
-    /// Limits during shutdown: for answering requests, for posts to gorush, for publishing answers. Together below 10 s.
+    /// Limits during shutdown: for answering requests, for posts to gorush, for publishing answers.
     private static let answerLimit = Duration.milliseconds(2500)
     private static let postLimit = Duration.milliseconds(5200)
     private static let publishLimit = Duration.milliseconds(1500)
     /// How long after the beginning of the shutdown the node waits for other nodes to take over its devices.
     private static let handoverEnd = Duration.seconds(8)
+    /// How long after the beginning of the shutdown the node publishes answers: the cursors are stored between this and
+    /// ``NodeConfiguration/stopLimit``.
+    private static let publishEnd = Duration.milliseconds(8500)
 
-    /// Runs until graceful shutdown; then stops accepting messages, finishes its work in progress, and returns.
+    /// Runs until graceful shutdown; then stops accepting messages, finishes its work in progress, and returns, at the latest after
+    /// ``NodeConfiguration/stopLimit``. If that has passed, the process must exit: what the node waits for goes on.
     ///
     /// - Throws: ``NodeError`` when an address can't be listened on, the HTTP address or a protocol's.
     package func run() async throws {
+        let limit = configuration.stopLimit
+        let hasEnded = try await StopDeadline(limit: limit).run { try await self.runToEnd() }
+        if hasEnded { return }
+        // The data folder stays locked until the process exits.
+        base.logger.warning(
+            "stop abandoned; unfinished commits have an unknown outcome, as after kill -9",
+            metadata: ["after": "\(limit.inWords)", "reason": "\(store.failure ?? "the database or the relay does not answer")"])
+    }
+
+    private func runToEnd() async throws {
         var parts: [@Sendable () async throws -> Void] = [
             logStart, serveHealth, serveAdmin, observation.watch.run, maintenance.run, maintenance.saveHandledMessages,
             { await self.cluster.run(self.clusterDuties) },
@@ -42,14 +57,24 @@ extension NodeService {
         await cluster.leave()
         await path.relay.close()
         await maintenance.saveCursors()
-        do {
-            try store.close()
-        } catch {
-            // SQLite's write-ahead log remains, and is applied at the next start.
-            base.logger.warning("failed to close the store")
-        }
+        await closeStore()
         base.folder.unlock()
         base.logger.info("node stopped")
+    }
+
+    /// Waits outside the cooperative thread pool, so that the deadline of the stop has a thread to run on.
+    private func closeStore() async {
+        await withCheckedContinuation { closed in
+            DispatchQueue.global().async {
+                do {
+                    try self.store.close()
+                } catch {
+                    // SQLite's write-ahead log remains, and is applied at the next start.
+                    self.base.logger.warning("failed to close the store")
+                }
+                closed.resume()
+            }
+        }
     }
 
     /// Logs the start once all ports are bound: its own and those of its protocols. Does nothing if the node stops before.
@@ -105,7 +130,7 @@ extension NodeService {
                 self.store.stopWaiting()
                 self.path.publisher.finish()
                 // Held replies are published when they are due. The group returns earlier if the publisher ends.
-                let end = max(.now, stopping + self.configuration.replyDelay) + Self.publishLimit
+                let end = min(max(.now, stopping + self.configuration.replyDelay) + Self.publishLimit, stopping + Self.publishEnd)
                 try? await Task.sleep(until: end, clock: .continuous)
                 return true
             }

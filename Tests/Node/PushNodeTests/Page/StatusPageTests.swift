@@ -241,22 +241,3 @@ struct StatusPageTests {
     }
 
 }
-
-private final class RecordedLog: LogHandler, Sendable {
-    let messages = Mutex<[String]>([])
-    var logLevel: Logger.Level {
-        get { .info }
-        set {}
-    }
-    var metadata: Logger.Metadata {
-        get { [:] }
-        set {}
-    }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { nil }
-        set {}
-    }
-
-    func log(event: LogEvent) { messages.withLock { $0.append(event.message.description) } }
-}
