@@ -1,3 +1,4 @@
+import Logging
 import CurlClient
 import Delivery
 import Foundation
@@ -359,18 +360,20 @@ struct SessionHTTPTests {
         return reports.compactMap { DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: $0.hash))?.notificationID }
     }
 
-    @Test func aNodeThatStopsDoesNotWaitForAStoreThatFails() async throws {
+    @Test func aNodeThatStopsDoesNotWaitForAStoreThatFailsAndLogsWhatItDrops() async throws {
         let faults = StoreFaults(in: fixture.folder.path)
-        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
-        let (report, counters) = try await fixture.withNode { node async throws in
+        let (account, device, log) = (try SessionAccount.sessionID(), SessionDevice(), LoggedCounts())
+        let logger = Logger(label: "test") { _ in log }
+        let (report, counters) = try await fixture.withNode(logger: logger) { node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
             faults.add(.code(13), to: .write)
-            let report = Task { await fixture.monitor.report([message(for: account)]) }
+            let report = Task { await fixture.monitor.report([message(for: account), message(for: account)]) }
             try await eventually { node.node.store.failure != nil }
             return (report, node.node.counters)
         }
         await report.value
-        #expect(counters.count(.sessionDropped(.notStored)) == 1)
+        #expect(counters.count(.sessionDropped(.notStored)) == 2)
+        #expect(log["dropped reports that could not be stored"] == ["2"])
     }
 
     @Test func bodiesThatWaitForTheStoreShareABudget() async throws {

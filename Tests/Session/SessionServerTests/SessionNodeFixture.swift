@@ -134,7 +134,7 @@ struct SessionNodeFixture {
 
     func withNode<R: Sendable>(
         configure: (inout SessionPush.Configuration) -> Void = { _ in }, endpoints: [EndpointRule] = [EndpointRule()],
-        webPush: WebPushEndpoint? = nil, tracer: MessageTracer? = nil,
+        webPush: WebPushEndpoint? = nil, tracer: MessageTracer? = nil, logger: Logger? = nil,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, _ body: (Running) async throws -> R
     ) async throws -> R {
         var configuration = SessionPush.Configuration(
@@ -153,7 +153,7 @@ struct SessionNodeFixture {
         }
         let node = try NodeService(
             nodeConfiguration, at: shared.map { .postgreSQL($0.address) } ?? .dataFolder, in: cluster, protocols: [session],
-            gorush: endpoints.map { GorushEndpoint(gorush, rule: $0) }, logger: quiet, now: now
+            gorush: endpoints.map { GorushEndpoint(gorush, rule: $0) }, logger: logger ?? quiet, now: now
         ) { _ in SilentRelay() }
         let services = ServiceGroup(services: [node], logger: quiet)
         let running = Task { try await services.run() }

@@ -25,6 +25,7 @@ final class SessionIntake: SessionMessageReceiver {
     private let recent = RecentDeliveries()
     private let ageLimit: Duration
     private let isStopping = Atomic(false)
+    private let droppedAtStop = Atomic(0)
     /// The last batch and the one before it: at most two batches are being committed at a time.
     private let committing = Mutex<(newest: Task<Void, Never>?, older: Task<Void, Never>?)>((nil, nil))
     /// Enqueues notifications in the order of their commits, without blocking the store's thread.
@@ -53,7 +54,7 @@ final class SessionIntake: SessionMessageReceiver {
         node.counters.add(.sessionMessage, messages.count)
         let prepared = await prepare(messages)
         let count = prepared.reduce(0) { $0 + ($1.prepared?.notifications.count ?? 1) }
-        if count > Self.overlapLimit { await settle() } else { await committing.withLock(\.older)?.value }
+        if count > Self.overlapLimit { await finishCommits() } else { await committing.withLock(\.older)?.value }
         let batch = submit(prepared)
         // A separate task, so that the encrypted notifications are freed after the first attempt, even if retries follow.
         let first = Task { await finish(batch) }
@@ -62,7 +63,15 @@ final class SessionIntake: SessionMessageReceiver {
         }
     }
 
+    /// Waits for the last commits, and logs how many messages were dropped because the node stops. The storage servers don't repeat them.
     func settle() async {
+        await finishCommits()
+        let dropped = droppedAtStop.exchange(0, ordering: .relaxed)
+        guard dropped > 0 else { return }
+        node.logger.error("dropped reports that could not be stored", metadata: ["count": .stringConvertible(dropped)])
+    }
+
+    private func finishCommits() async {
         let (newest, older) = committing.withLock(\.self)
         await older?.value
         await newest?.value
@@ -75,9 +84,14 @@ final class SessionIntake: SessionMessageReceiver {
         var left = await first.value
         while !left.isEmpty {
             if !isStopping.load(ordering: .relaxed) { try? await Task.sleep(for: Self.retryInterval) }
-            guard !isStopping.load(ordering: .relaxed) else { return node.counters.add(.sessionDropped(.notStored), left.count) }
+            guard !isStopping.load(ordering: .relaxed) else { return drop(left.count) }
             left = await finish(submit(await prepare(left)))
         }
+    }
+
+    private func drop(_ count: Int) {
+        node.counters.add(.sessionDropped(.notStored), count)
+        droppedAtStop.add(count, ordering: .relaxed)
     }
 
     /// A message within the age limit. `prepared` is nil if the rows could not be read.
