@@ -68,7 +68,7 @@ struct HostileStorageServerTests {
             $0.log.contains("reading slowly from storage server: too many invalid messages")
         }
         // Messages beyond the allowance are not read for a while, and the connection stays.
-        #expect(test.events.count(.disconnected) == 0 && test.monitor.figures.connectedServers == 2)
+        #expect(test.events.count(.disconnected) == 0 && test.monitor.figures.connectedServers == 2, "\(test.log.all)")
         #expect(test.events.dropped(reason) > 0 && test.events.dropped(reason) <= 1000)
         try await test.stop()
     }
