@@ -3,7 +3,7 @@ import Core
 import Synchronization
 
 /// Logs errors that can come with each message, such as those of a database that is away: each kind at once, and then at most one line a minute with
-/// the number of errors since the last line.
+/// the number of errors since the last line. A line that is logged later than its errors says when the last of them occurred: `last=45 s ago`.
 package final class RepeatedErrors: Sendable {
     private let logger: Logger
     private let counts = Mutex(ErrorCounts())
@@ -19,14 +19,21 @@ package final class RepeatedErrors: Sendable {
         case .logLater(let time):
             Task {
                 guard (try? await time.sleep()) != nil else { return }
-                if let line = counts.withLock({ $0.take(message, at: .now) }) { write(message, line) }
+                if let late = counts.withLock({ $0.take(message, at: .now) }) { write(message, late.line, age: late.age) }
             }
         case .counted: break
         }
     }
 
-    private func write(_ message: String, _ line: ErrorCounts.Line) {
-        logger.error("\(message)", metadata: ["count": .stringConvertible(line.count), "reason": "\(line.reason)"])
+    /// The cause of these errors has ended: those that are not logged yet are dropped, and the next one is logged at once.
+    package func ended(_ message: String) {
+        counts.withLock { $0.ended(message) }
+    }
+
+    private func write(_ message: String, _ line: ErrorCounts.Line, age: Duration? = nil) {
+        var metadata: Logger.Metadata = ["count": .stringConvertible(line.count), "reason": "\(line.reason)"]
+        if let age { metadata["last"] = "\(age.inWords) ago" }
+        logger.error("\(message)", metadata: metadata)
     }
 }
 
@@ -51,6 +58,7 @@ struct ErrorCounts {
     private struct Kind {
         var lastLine: Instant
         var unlogged: Line?
+        var lastError: Instant?
     }
 
     private var kinds: [String: Kind] = [:]
@@ -66,12 +74,18 @@ struct ErrorCounts {
             return .log(line)
         }
         kinds[kind]?.unlogged = line
+        kinds[kind]?.lastError = now
         return known.unlogged == nil ? .logLater(known.lastLine + Self.interval) : .counted
     }
 
-    mutating func take(_ kind: String, at now: Instant) -> Line? {
-        guard let line = kinds[kind]?.unlogged else { return nil }
+    /// - Returns: the errors that were not logged, and the time since the last of them.
+    mutating func take(_ kind: String, at now: Instant) -> (line: Line, age: Duration)? {
+        guard let known = kinds[kind], let line = known.unlogged else { return nil }
         kinds[kind] = Kind(lastLine: now)
-        return line
+        return (line, now - (known.lastError ?? now))
+    }
+
+    mutating func ended(_ kind: String) {
+        kinds[kind] = nil
     }
 }

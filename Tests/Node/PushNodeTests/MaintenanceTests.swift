@@ -55,4 +55,29 @@ struct MaintenanceTests {
         #expect(!hasExpired)
         withExtendedLifetime(folder) {}
     }
+
+    @Test("The log says when the store fails, and when it works again")
+    func storeAvailableAgain() async throws {
+        let (log, relay, folder) = (RecordedLog(), FeedRelay(), try TemporaryFolder())
+        let faults = StoreFaults(in: folder.path)
+        let logger = Logger(label: "test") { _ in log }
+        var configuration = NodeConfiguration(identity: .generate(), dataPath: folder.path)
+        configuration.maintenanceInterval = .milliseconds(1)
+        let node = try NodeService(
+            configuration, protocols: [EchoProtocol()], gorush: [GorushEndpoint(ScriptedGorush())], logger: logger
+        ) { _ in relay }
+        let services = ServiceGroup(services: [node], logger: Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() })
+        async let run: Void = services.run()
+        try await node.wait { log.contains("node started") }
+        #expect(!log.contains("store available again"))
+        // SQLITE_FULL.
+        faults.add(.code(13), to: .write)
+        try await node.wait { log.contains("store unavailable for writing") }
+        #expect(!log.contains("store available again"))
+        faults.clear()
+        try await node.wait { log.contains("store available again") }
+        await services.triggerGracefulShutdown()
+        try await run
+        withExtendedLifetime(folder) {}
+    }
 }

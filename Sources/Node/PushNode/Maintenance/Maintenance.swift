@@ -25,9 +25,11 @@ private final class LastMinute: Sendable {
     }
 }
 
-/// Whether handled messages were stored since the last round.
 private final class Activity: Sendable {
+    /// Whether handled messages were stored since the last round.
     let hasHandled = Atomic(false)
+    /// Whether the last write of cursors failed.
+    let hasFailed = Atomic(false)
 }
 
 /// Decides in which rounds of maintenance the relay's cursors are stored. Each write costs syncs of the disk, so a node that handles no messages stores
@@ -68,6 +70,7 @@ struct Maintenance: Sendable {
     /// Long, because expiry scans all registrations.
     private static let expiryInterval = Duration.seconds(3600)
     private static let aliveProperty = "alive at"
+    private static let unavailable = "store unavailable for writing"
     private static let retainedRowLimit = 2_000_000
     /// Longer than the overlap of a catch-up before the cursor, plus the error of senders' clocks.
     private static let handledMargin = Duration.seconds(180)
@@ -98,7 +101,8 @@ struct Maintenance: Sendable {
         await saveCursors()
         while (try? await Task.sleep(for: base.configuration.maintenanceInterval)) != nil {
             let hasHandled = activity.hasHandled.exchange(false, ordering: .relaxed)
-            if cursorWrites.isDue(hasHandled: hasHandled, hasFailed: store.failure != nil) { await saveCursors() }
+            let hasFailed = store.failure != nil || activity.hasFailed.load(ordering: .relaxed)
+            if cursorWrites.isDue(hasHandled: hasHandled, hasFailed: hasFailed) { await saveCursors() }
             await store.maintain()
             let cutoff = clock.cutoff(clock: base.now(), uptime: .now - started)
             rounds += 1
@@ -154,9 +158,14 @@ struct Maintenance: Sendable {
             [Properties.set(Self.aliveProperty, to: now.bytes)] + RelayCursors.write(seenUntil) + NodeStorage.remember(handled, at: now)
         do throws(StoreError) {
             try await store.commit(StoreCommand.change(changes).then { NodeStorage.forgetHandled(before: forgettable) })
+            if activity.hasFailed.exchange(false, ordering: .relaxed) {
+                base.errors.ended(Self.unavailable)
+                base.logger.info("store available again")
+            }
         } catch {
             path.handled.putBack(handled)
-            base.errors.log("store unavailable for writing", reason: error.message)
+            activity.hasFailed.store(true, ordering: .relaxed)
+            base.errors.log(Self.unavailable, reason: error.message)
         }
     }
 
