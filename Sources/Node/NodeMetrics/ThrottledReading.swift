@@ -46,6 +46,12 @@ package final class ThrottledReading<Value: Sendable>: Sendable {
         return state.withLock { $0.value }
     }
 
+    /// Reads the value at the start, for ``latest``. The next call of ``value(within:)`` reads it again.
+    package func readAhead() async {
+        _ = await value(within: .seconds(60))
+        state.withLock { $0.due = .now }
+    }
+
     private func readNow() async {
         let start = ContinuousClock.now
         // After a failure the value is unknown.

@@ -16,7 +16,7 @@ extension SessionService {
             + (figures.latest.flatMap { NodeChecks.unserved("Session", $0.services, serves: services.contains) }.map { [$0] } ?? [])
     }
 
-    func countDevices() async { _ = await figures.value(within: .countOfDevices) }
+    func countDevices() async { await figures.readAhead() }
 
     /// nil for a node without Web Push.
     private func webPushKeyUse(_ figures: SubscriptionFigures) -> WebPushKeyUse? {

@@ -232,7 +232,7 @@ struct StatusService: RateLimitedService {
         if node.delivery.routing.postsWebPush { registry.set(figures.map(webPushKeyUse), of: .status) }
     }
 
-    func countDevices() async { _ = await figures.value(within: .countOfDevices) }
+    func countDevices() async { await figures.readAhead() }
 
     private var unservedFinding: Finding? {
         figures.latest.flatMap { NodeChecks.unserved("Status", $0.devices.registered, serves: node.delivery.routing.serves) }

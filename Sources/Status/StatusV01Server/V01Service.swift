@@ -103,7 +103,7 @@ struct V01Service: RateLimitedService {
         registry.set(figures?.devices, of: .statusV01)
     }
 
-    func countDevices() async { _ = await figures.value(within: .countOfDevices) }
+    func countDevices() async { await figures.readAhead() }
 
     var findings: [Finding] {
         figures.latest.flatMap {

@@ -159,18 +159,19 @@ struct ClientTests {
     /// Not a server that is still being left.
     @Test func registersWithTheServersOfBefore() async throws {
         try await LoopbackPushServer.run { server in
-            let gone = "0x" + PrivateKey.generate().publicKey.hex
-            #expect(try await register(server, "--server", gone, "--timeout", "2s").status == 69)
+            let gone = PrivateKey.generate().publicKey.hex
+            #expect(try await register(server, "--server", "0x" + gone, "--timeout", "2s").status == 69)
             #expect(try await register(server).status == 0)
             func again() async throws -> Ended {
                 try await client(
                     server, "register", "--state", state("bob"), "--device-token", "bobs-token", "--apn-topic", "im.status.ethereum")
             }
             let registered = try await again()
-            #expect(registered.rows == [["SERVER", "STATE", "VERSION"], [server.key.hex, "registered", "1"]], "\(registered.errors)")
+            let states = [[server.key.hex, "registered", "1"], [gone, "pending", "-"]].sorted { $0[0] < $1[0] }
+            #expect(registered.rows == [["SERVER", "STATE", "VERSION"]] + states, "\(registered.errors)")
             // The stopped server is still retried.
             #expect(try await client(server, "unregister", "--state", state("bob"), "--timeout", "2s").status == 69)
-            #expect(try await again().rows.map { $0.prefix(2) } == [["SERVER", "STATE"], [server.key.hex, "registered"]])
+            #expect(try await again().rows.contains { $0.prefix(2) == [server.key.hex, "registered"] })
         }
     }
 

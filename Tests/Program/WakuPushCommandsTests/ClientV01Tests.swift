@@ -47,7 +47,8 @@ struct ClientV01Tests {
             for _ in 0..<2 {
                 let registered = try await register(server, "bob")
                 // Nothing is sent when nothing changed.
-                #expect(registered.rows == [["SERVER", "STATE", "VERSION"], [server.key.hex, "registered", "1"]], "\(registered.errors)")
+                let states = [[server.key.hex, "registered", "1"], [gone, "pending", "-"]].sorted { $0[0] < $1[0] }
+            #expect(registered.rows == [["SERVER", "STATE", "VERSION"]] + states, "\(registered.errors)")
             }
             let bob = try await status("bob")
             #expect(bob.receiving && !bob.sending && bob.servers.map(\.state) == ["registered"])
@@ -76,17 +77,18 @@ struct ClientV01Tests {
     /// Not a server that is still being left.
     @Test func registersWithTheServersOfBefore() async throws {
         try await LoopbackPushServer.run(hasV01: true) { server in
-            let gone = "0x" + PrivateKey.generate().publicKey.hex
-            #expect(try await register(server, "bob", "--server", gone, "--timeout", "2s").status == 69)
+            let gone = PrivateKey.generate().publicKey.hex
+            #expect(try await register(server, "bob", "--server", "0x" + gone, "--timeout", "2s").status == 69)
             #expect(try await register(server, "bob").status == 0)
             func again() async throws -> Ended {
                 try await client(server, "register", "--state", state("bob"), "--device-token", "bob-token")
             }
             let registered = try await again()
-            #expect(registered.rows == [["SERVER", "STATE", "VERSION"], [server.key.hex, "registered", "1"]], "\(registered.errors)")
+            let states = [[server.key.hex, "registered", "1"], [gone, "pending", "-"]].sorted { $0[0] < $1[0] }
+            #expect(registered.rows == [["SERVER", "STATE", "VERSION"]] + states, "\(registered.errors)")
             // The stopped server is still retried.
             #expect(try await client(server, "unregister", "--state", state("bob"), "--timeout", "2s").status == 69)
-            #expect(try await again().rows.map { $0.prefix(2) } == [["SERVER", "STATE"], [server.key.hex, "registered"]])
+            #expect(try await again().rows.contains { $0.prefix(2) == [server.key.hex, "registered"] })
         }
     }
 

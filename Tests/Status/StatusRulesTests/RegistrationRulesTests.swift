@@ -65,7 +65,7 @@ import WakuCrypto
         func refusal(of named: P256PublicKey?, by own: [P256PublicKey]) throws -> ErrorType? {
             let subscription = try #require(PushSubscription(endpoint: "https://push.example/a", keys: keys, vapidKey: named))
             let registration = Self.client.registration {
-                $0.tokenType = UInt32(Platform.webPush.rawValue)
+                $0.tokenType = Platform.webPush.tokenType
                 $0.deviceToken = DeviceToken(bytes: subscription.json)
             }
             let rules = RegistrationRules(identity: Self.server, webPushKeys: own, isWebPushChanging: { isChanging })

@@ -31,8 +31,3 @@ extension NodeChecks {
             remedy: "start the node with \(needed.compactMap(\.self).joined(separator: " and "))")
     }
 }
-
-extension Duration {
-    /// How long the count of devices after the start may take.
-    package static let countOfDevices = Duration.seconds(60)
-}

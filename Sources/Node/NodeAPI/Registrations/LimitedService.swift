@@ -59,7 +59,7 @@ package struct LimitedService: ProtocolService {
 
     package func countDevices() async {
         await service.countDevices()
-        _ = await figures.value(within: .countOfDevices)
+        await figures.readAhead()
     }
 
     package var findings: [Finding] {

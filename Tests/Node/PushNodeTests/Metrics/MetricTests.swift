@@ -33,10 +33,11 @@ struct MetricTests {
         var declared: (counters: Set<String>, metrics: Set<String>) = ([], [])
         /// The prefixes of the names of counters that exist once for each case of a label.
         var families: Set<String> = []
+        let counters = [" = Counter(", " = handled(", " = dropped("]
         while let file = files?.nextObject() as? URL {
             guard file.pathExtension == "swift" else { continue }
             let text = try String(contentsOf: file, encoding: .utf8)
-            guard [" = Counter(", " = Metric(", " = LimitCounters("].contains(where: { text.contains($0) }) else { continue }
+            guard (counters + [" = Metric(", " = LimitCounters("]).contains(where: { text.contains($0) }) else { continue }
             // Without the examples in comments.
             let code = text.split(separator: "\n").filter { !$0.contains("///") }.joined(separator: "\n")
             families.formUnion(code.matches(of: /Counter\("([^"\\]+)\\\(/).map { String($0.1) })
@@ -45,7 +46,7 @@ struct MetricTests {
             for declaration in declarations.dropFirst() {
                 let parts = declaration.components(separatedBy: "\"")
                 guard parts.count > 1 else { continue }
-                if parts[0].contains(" = Counter(") { declared.counters.insert(parts[1]) }
+                if counters.contains(where: { parts[0].contains($0) }) { declared.counters.insert(parts[1]) }
                 if parts[0].contains(" = Metric(") { declared.metrics.insert(parts[1]) }
             }
         }
