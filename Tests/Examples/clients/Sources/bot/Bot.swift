@@ -45,21 +45,14 @@ import WakuP2P
         }
     }
 
-    /// The bot's key, kept in its folder.
+    /// The bot's key, kept in its folder. A file that can't be read is not replaced by another identity.
     private static func identity(in folder: String) throws -> PrivateKey {
         let file = URL(filePath: folder).appending(path: "identity")
-        do {
-            return try PrivateKey(bytes: Data(contentsOf: file))
-        } catch CocoaError.fileReadNoSuchFile, CocoaError.fileNoSuchFile {
-            // A file that is there and can't be read must not be replaced by another identity.
-        }
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        if FileManager.default.fileExists(atPath: file.path) { return try PrivateKey(bytes: Data(contentsOf: file)) }
+        umask(0o077)
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let key = PrivateKey.generate()
-        let descriptor = open(file.path(percentEncoded: false), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw CocoaError(.fileWriteFileExists) }
-        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        try handle.write(contentsOf: key.withBytes { Data($0) })
-        try handle.synchronize()
+        try key.withBytes { Data($0) }.write(to: file, options: .withoutOverwriting)
         return key
     }
 }
