@@ -144,7 +144,7 @@ struct AdminSocketTests {
         let daemon = try await node.start()
         #expect(try await node.register(daemon).status == 0)
         node.gorushAnswers(503)
-        #expect(try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", "01").status == 65)
+        #expect(try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", "01").status == 69)
         try await eventually { try await status().live?.isReady == false }
         let live = try #require(try await status().live)
         #expect(live.outbox.waiting == 1)
@@ -169,7 +169,7 @@ struct AdminSocketTests {
         #expect(try await node.register(daemon).status == 0)
         node.gorushAnswers(503)
         for id in ["01", "02", "03"] {
-            #expect(try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", id).status == 65)
+            #expect(try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", id).status == 69)
         }
         if !whileRunning { #expect(await daemon.stop().status == 0) }
         #expect(try await node.admin("outbox", "drop", "--all").output == "3 notifications would be dropped: repeat with --yes.\n")

@@ -63,7 +63,7 @@ struct DoctorTests {
 
         // gorush breaks: the daemon, its readiness and doctor say the same.
         node.gorushAnswers(503)
-        #expect(try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", "01").status == 65)
+        #expect(try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", "01").status == 69)
         try await eventually { try await daemon.get("/readyz").status == 503 }
         let readiness = String(decoding: try await daemon.get("/readyz").body, as: UTF8.self)
         let broken = try await doctor("--identity", node.server.path, "--json")

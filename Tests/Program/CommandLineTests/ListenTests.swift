@@ -140,7 +140,7 @@ struct ListenTests {
         // A new subscription: the node learns from 410 that the former one has gone, and the device registers again.
         #expect(try await prepare(vapid, "--renew").status == 0)
         let third = try await listen()
-        #expect(try await notify(daemon).status == 0)
+        #expect(try await notify(daemon).status == 65)
         try await third.waitFor("refused")
         try await eventually {
             try await run("admin", "registrations", "list", "--data", folder.path + "/data").output.contains("unregistered")
