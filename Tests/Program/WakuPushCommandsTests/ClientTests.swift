@@ -344,6 +344,17 @@ struct ClientTests {
         #expect(without.status == 64 && without.failure == "--server is missing: give the public key of a push server")
     }
 
+    /// Scripts drop a contact for this code, and try again for 69.
+    @Test func exitCodeTellsAnUnregisteredDeviceFromSilence() {
+        let key = PrivateKey.generate().publicKey
+        for (reason, code) in [(DeviceOutcome.GiveUpReason.notRegistered, CommandFailure.Code.data), (.noServer, .unavailable)] {
+            let outcomes = [DeviceOutcome(registrant: key, installationID: nil, result: .gaveUp(reason))]
+            let timeout = DurationArgument("1s", .seconds(1))
+            let failure = #expect(throws: CommandFailure.self) { try outcomes.report([1], asJSON: true, nil, timeout) }
+            #expect(failure?.code == code)
+        }
+    }
+
     // MARK: Events
 
     @Test func eventsAreLines() throws {

@@ -53,8 +53,10 @@ extension NotificationMachine {
                 let isOver = queriesOnce ? device.wasRefused == true : device.wasQueried
                 if isOver {
                     device.tried.append(server.key)
+                    device.absence = device.absence ?? .suspected
                 } else {
                     device.mustQuery = true
+                    device.absence = .suspected
                     if queriesOnce { (device.wasRefused, device.wasQueried) = (true, false) }
                 }
                 device.state = .ready
@@ -67,6 +69,27 @@ extension NotificationMachine {
             }
         }
         return refused
+    }
+
+    /// Called when a query about the registrant ended because every server answered.
+    ///
+    /// - Parameters:
+    ///   - directory: The directory, including these answers.
+    ///   - begun: When the query began.
+    mutating func everyServerAnswered(about registrant: PublicKey, _ directory: some DeviceDirectory, since begun: Timestamp) {
+        let registered = Set(directory.rows(of: registrant).filter { $0.learnedAt >= begun }.map(\.installationID))
+        for id in active {
+            guard var record = messages[id] else { continue }
+            let before = record
+            for index in record.recipients.indices where record.recipients[index].registrant == registrant {
+                record.recipients[index].search?.wasAnswered = true
+            }
+            for index in record.devices.indices where record.devices[index].registrant == registrant && record.devices[index].absence != nil
+            {
+                record.devices[index].absence = registered.contains(record.devices[index].installationID) ? nil : .confirmed
+            }
+            if record != before { store(record, before) }
+        }
     }
 
     private mutating func changeDevices(of ticket: Ticket, _ change: (inout MessageRecord.Device, StoredServer) -> Void) {

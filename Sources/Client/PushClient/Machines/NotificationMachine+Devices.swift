@@ -38,9 +38,11 @@ extension NotificationMachine {
             actions.append(.query(registrant))
         } else if !isQuerying(registrant) {
             let known = Set(directory.rows(of: registrant).map(\.installationID))
-            if !known.isEmpty, known.allSatisfy({ directory.isForOthers($0, of: registrant, at: now) }) {
+            let forOthers = known.filter { directory.isForOthers($0, of: registrant, at: now) }
+            // Once every server answered, other known devices are no longer registered.
+            if !forOthers.isEmpty, forOthers == known || search.wasAnswered == true {
                 record.recipients[index].search = nil
-                for id in known.sorted(by: { $0.bytes.lexicographicallyPrecedes($1.bytes) }) {
+                for id in forOthers.sorted(by: { $0.bytes.lexicographicallyPrecedes($1.bytes) }) {
                     record.devices.append(.init(registrant: registrant, installationID: id, state: .done(.notAllowed)))
                 }
                 return
@@ -49,6 +51,11 @@ extension NotificationMachine {
             if search.round >= Self.roundLimit || (isOwn && search.wasQueried && known == [own.1]) {
                 record.recipients[index].search = nil
                 record.failed.append(.init(registrant: registrant, reason: .noDevice))
+                return
+            }
+            if search.wasAnswered == true, !known.isEmpty {
+                record.recipients[index].search = nil
+                record.failed.append(.init(registrant: registrant, reason: .notRegistered))
                 return
             }
             let pause = RetryDelay.after(failures: search.round, base: Self.pauseBase, jitter: jitter.next())
@@ -125,6 +132,10 @@ extension NotificationMachine {
         if rows.isEmpty, serverless.contains(device.registrant) {
             device.state = .done(.gaveUp(.noServerKnown))
             actions.append(.report(.noServerKnown(device.registrant)))
+            return nil
+        }
+        if rows.isEmpty, device.absence == .confirmed {
+            device.state = .done(.gaveUp(.notRegistered))
             return nil
         }
         device.endRound(at: now, jitter: jitter.next())

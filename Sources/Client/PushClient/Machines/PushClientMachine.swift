@@ -320,6 +320,15 @@ extension PushClientMachine {
         actions.append(.report(.discovered(registrant, deviceCount: count)))
     }
 
+    /// Ends a query about a registrant when every server answered, or everything that messages wait for is known.
+    mutating func endIfAnswered(_ ticket: QueryTable.Ticket, _ query: QueryTable.Query) {
+        let isComplete = queries.isComplete(ticket)
+        guard isComplete || notifications.knowsAll(of: query.registrant, directory, since: query.begun), queries.end(ticket) != nil else {
+            return
+        }
+        if isComplete { notifications.everyServerAnswered(about: query.registrant, directory, since: query.begun) }
+    }
+
     /// Records a server's answers about the devices of a request.
     mutating func requestAnswered(
         _ ticket: NotificationMachine.Ticket, by server: PublicKey, at now: Timestamp,

@@ -165,6 +165,8 @@ extension [DeviceOutcome] {
             case .gaveUp(.cancelled):
                 let reason = obstacle ?? "no server confirmed it within \(timeout.description) (INTERNAL_ERROR, or no answer)"
                 throw CommandFailure(.unavailable, "not all devices were notified: \(reason)")
+            case .gaveUp(.notRegistered):
+                throw CommandFailure(.data, "not all devices were notified: \(DeviceOutcome.GiveUpReason.notRegistered.explanation)")
             case .gaveUp(let reason):
                 throw CommandFailure(.unavailable, "not all devices were notified: \(obstacle ?? reason.explanation)")
             }
@@ -180,6 +182,7 @@ extension DeviceOutcome.GiveUpReason {
         switch self {
         case .noDevice: "no device to notify is known"
         case .noServerKnown: "no server of the device is known"
+        case .notRegistered: "no server has the device any more: the registrant unregistered, or registers with other servers"
         case .noServer: "no server did it: they did not answer, or failed"
         case .expired: "the message is too old"
         case .cancelled: "it was cancelled"

@@ -291,6 +291,73 @@ import WakuCrypto
         #expect(queryCount <= 4 && requestCount <= 4 * 3)
     }
 
+    /// Both servers answer NOT_REGISTERED, and the query between them with nothing.
+    @Test func deviceThatNoServerHasAnyMoreIsGivenUpAtOnce() throws {
+        var bench = knowing(2)
+        bench.pass(.seconds(1))
+        notify(&bench)
+        answer(&bench, try #require(bench.publishAll().requests.first), .notRegistered)
+        let query = try #require(bench.publishAll().queries.first)
+        for server in servers.prefix(2) { answer(&bench, query, [], by: server) }
+        let other = try #require(bench.publishAll().requests.first)
+        #expect(outcome(bench).isEmpty)
+        answer(&bench, other, .notRegistered)
+        #expect(outcome(bench) == [.gaveUp(.notRegistered)] && bench.machine.notifications.isActive == false)
+
+        // The next message does not wait either: its query is answered with nothing.
+        let message = OutgoingNotification(messageID: [9], chatID: "chat", kind: .message, recipients: [.init(friend.key)])
+        bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
+        let next = try #require(bench.publishAll().queries.first)
+        answer(&bench, next, [], by: servers[0])
+        #expect(bench.machine.notifications.isActive)
+        answer(&bench, next, [], by: servers[1])
+        #expect(bench.machine.notifications.messages[[9]]?.outcomes.map(\.result) == [.gaveUp(.notRegistered)])
+    }
+
+    /// It may have the device, or the registration may be on its way to it.
+    @Test(arguments: [true, false]) func silentServerMayHaveTheDevice(_ answersQuery: Bool) throws {
+        var bench = knowing(2)
+        bench.pass(.seconds(1))
+        notify(&bench)
+        let first = try #require(bench.publishAll().requests.first)
+        answer(&bench, first, .notRegistered)
+        let query = try #require(bench.publishAll().queries.first)
+        for server in servers.prefix(2) where server == first.server || answersQuery { answer(&bench, query, [], by: server) }
+        bench.pass(QueryTable.deadline)
+        let second = try #require(bench.publishAll().requests.first)
+        #expect(second.server != first.server)
+        if !answersQuery { answer(&bench, second, .notRegistered) }
+        bench.pass(.seconds(3))
+        #expect(outcome(bench).isEmpty && bench.machine.notifications.isActive)
+    }
+
+    @Test func deviceThatAnAnswerHasIsNotGivenUp() throws {
+        var bench = knowing(1)
+        bench.pass(.seconds(1))
+        notify(&bench)
+        answer(&bench, try #require(bench.publishAll().requests.first), .notRegistered)
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, [friend.row(at: servers[0], version: 2)], by: servers[0])
+        let again = try #require(bench.publishAll().requests.first)
+        // The answer had the device: this refusal alone does not say that it is gone.
+        answer(&bench, again, .notRegistered)
+        #expect(outcome(bench).isEmpty)
+        bench.pass(.seconds(5))
+        let last = try #require(bench.publishAll().queries.first)
+        answer(&bench, last, [], by: servers[0])
+        #expect(outcome(bench) == [.gaveUp(.notRegistered)])
+    }
+
+    /// One device is for others only, another one unregistered.
+    @Test func unregisteredDeviceDoesNotHideThatAnotherIsForOthers() throws {
+        var bench = knowing(1, ["a", "b"])
+        bench.pass(.seconds(24 * 3600))
+        notify(&bench)
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, [friend.row(at: servers[0], "a", version: 2, allowedKeyList: [[1]])], by: servers[0])
+        #expect(outcome(bench) == [.notAllowed])
+    }
+
     @Test func unknownTokenIsQueriedOnBothTopicForms() throws {
         var bench = MachineBench()
         bench.take(bench.machine.register(.phone, with: servers.map { PushServer(key: $0) }, at: bench.now))
