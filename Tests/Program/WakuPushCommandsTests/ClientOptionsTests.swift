@@ -1,5 +1,10 @@
+import ArgumentParser
+import PushClient
 import TestSupport
 import Testing
+import WakuCrypto
+
+@testable import WakuPushCommands
 
 /// Options that the commands of `waku-push client` have in common.
 struct ClientOptionsTests {
@@ -30,5 +35,44 @@ struct ClientOptionsTests {
         }
         #expect(try await run(command).errors.contains("Missing expected argument '<key>'"))
         #expect(try await run(command + [key, "--registrant", key]).errors.contains("Give the registrant once"))
+    }
+
+    // MARK: Lists in files
+
+    private let device = ["--device-token", "t"]
+
+    @Test func filesAddToTheListsOfTheOptions() throws {
+        let folder = try TemporaryFolder()
+        let keys = (0..<3).map { _ in PrivateKey.generate().publicKey }
+        let (contacts, chats) = (folder.path + "/contacts", folder.path + "/chats")
+        try write("# friends\n\n0x\(keys[0].hex)\r\n  \(keys[1].hex) # Bob\n", to: contacts)
+        // Ids of chats may contain #.
+        try write("@profile\nroom#1 # the first\n", to: chats)
+        let lists = [
+            "--contacts-only", "--contact", keys[2].hex, "--contact-file", contacts, "--block-chat", "work", "--block-chat-file", chats,
+        ]
+        let others = ["--mute-chat-file", chats, "--mentions-in-file", chats, "--block-author-file", contacts]
+        let profile = try withEnvironment([:]) { try DevicePreferencesOptions.parse(device + lists + others).profile() }
+        #expect(profile.contacts == Set(keys) && profile.blockedChats == ["work", "@profile", "room#1"])
+        #expect(profile.mutedChats == ["@profile", "room#1"] && profile.mentionChats == ["@profile", "room#1"])
+        #expect(profile.blockedAuthors == Set(keys.prefix(2)))
+        let v01 = try withEnvironment([:]) { try V01DeviceOptions.parse(device + lists).profile() }
+        #expect(v01.contacts == Set(keys) && v01.blockedChats == ["work", "@profile", "room#1"])
+    }
+
+    @Test(arguments: [["client", "register"], ["client", "v0.1", "register"]])
+    func unusableListsAreNamedWithTheirLine(_ command: [String]) async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/contacts"
+        let command = command + device + ["--state", folder.path + "/bob", "--contacts-only", "--contact-file"]
+        try write("\(PrivateKey.generate().publicKey.hex)\nnonsense\n", to: path)
+        let ended = try await run(command + [path])
+        #expect(ended.status == 65 && ended.failure == "\(path):2: not a public key in hexadecimal digits", "\(ended.errors)")
+        let missing = try await run(command + [path + "-2"])
+        #expect(missing.status == 65 && missing.failure?.hasPrefix("list of keys \(path)-2 can't be read") == true, "\(missing.errors)")
+        let twice = try await run(command + ["-", "--block-chat-file", "-"])
+        #expect(twice.status == 64 && twice.failure?.hasPrefix("Standard input (-) can be read for one option only") == true)
+        let ignored = try await run(command.filter { $0 != "--contacts-only" } + [path])
+        #expect(ignored.status == 64 && ignored.failure?.hasPrefix("--contact-file is for --contacts-only") == true, "\(ignored.errors)")
     }
 }

@@ -75,14 +75,14 @@ extension Client {
                 platform: wanted.platform, deviceToken: wanted.deviceToken, apnTopic: wanted.apnTopic,
                 installationID: InstallationID(oneShot.installation ?? UUID().uuidString.lowercased()),
                 accessToken: AccessToken(oneShot.accessToken ?? UUID().uuidString.lowercased()), version: version)
-            device.contacts = (oneShot.allowed + preferences.contact).map(\.key)
+            device.contacts = oneShot.allowed.map(\.key) + (try preferences.contacts.keys())
             device.enabled = !preferences.disabled
-            device.allowFromContactsOnly = preferences.contactsOnly
+            device.allowFromContactsOnly = preferences.contacts.contactsOnly
             device.blockedChatList =
-                preferences.blockChat.map(StatusHashes.chat) + preferences.blockAuthor.map { StatusHashes.author($0.key) }
-            device.mutedChatList = preferences.muteChat.map(StatusHashes.chat)
+                try preferences.blocked.chats().map(StatusHashes.chat) + preferences.blockedAuthors().map(StatusHashes.author)
+            device.mutedChatList = try preferences.mutedChats().map(StatusHashes.chat)
             device.blockMentions = preferences.noMentions
-            device.allowedMentionsChatList = preferences.mentionsIn.map(StatusHashes.chat)
+            device.allowedMentionsChatList = try preferences.mentionChats().map(StatusHashes.chat)
             return device
         }
 

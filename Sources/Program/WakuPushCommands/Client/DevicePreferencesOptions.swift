@@ -13,19 +13,21 @@ struct DevicePreferencesOptions: ParsableArguments {
     )
     var webPush: String?
     @Option(help: "The app, for APNs.") var apnTopic = ""
-    @Option(help: "The id of a chat that never notifies; repeat it for several.") var blockChat: [String] = []
+    @OptionGroup var blocked: BlockedChatOptions
     @Option(help: "The id of a chat whose messages do not notify, though mentions do; repeat it for several.") var muteChat: [String] = []
+    @Option(help: "File with more of them, as for --block-chat-file.") var muteChatFile: String?
     @Option(help: "The public key of an author who never notifies; repeat it for several.") var blockAuthor: [PublicKeyArgument] = []
-    @Flag(help: "Only contacts may notify.") var contactsOnly = false
-    @Option(help: "The public key of a contact, for --contacts-only; repeat it for several.") var contact: [PublicKeyArgument] = []
+    @Option(help: "File with more of them, as for --contact-file.") var blockAuthorFile: String?
+    @OptionGroup var contacts: ContactOptions
     @Option(help: "The id of a chat whose mentions notify; repeat it for several.") var mentionsIn: [String] = []
+    @Option(help: "File with more of them, as for --block-chat-file.") var mentionsInFile: String?
     @Flag(help: "No mention notifies.") var noMentions = false
     @Flag(help: "Register, but want no notifications.") var disabled = false
 
     func validate() throws {
         guard (deviceToken == nil) != (webPush == nil) else { throw ValidationError("Give one of --device-token and --web-push") }
-        try contact.validate(contactsOnly: contactsOnly)
         guard webPush == nil || apnTopic.isEmpty else { throw ValidationError("--apn-topic is for APNs, not for --web-push") }
+        try validateStandardInput([webPush, blocked.blockChatFile, muteChatFile, blockAuthorFile, contacts.contactFile, mentionsInFile])
     }
 
     /// The device without preferences.
@@ -36,23 +38,66 @@ struct DevicePreferencesOptions: ParsableArguments {
         return DeviceProfile(webPush: try PushSubscription(file: webPush ?? "-"))
     }
 
+    func mutedChats() throws(CommandFailure) -> [String] { try muteChat + muteChatFile.chats() }
+
+    func blockedAuthors() throws(CommandFailure) -> [PublicKey] { try blockAuthor.map(\.key) + blockAuthorFile.keys() }
+
+    func mentionChats() throws(CommandFailure) -> [String] { try mentionsIn + mentionsInFile.chats() }
+
     func profile() throws(CommandFailure) -> DeviceProfile {
         var profile = try device()
         profile.isEnabled = !disabled
-        profile.blockedChats = Set(blockChat)
-        profile.mutedChats = Set(muteChat)
-        profile.blockedAuthors = Set(blockAuthor.map(\.key))
-        profile.contactsOnly = contactsOnly
-        profile.contacts = Set(contact.map(\.key))
-        profile.mentionChats = Set(mentionsIn)
+        profile.blockedChats = Set(try blocked.chats())
+        profile.mutedChats = Set(try mutedChats())
+        profile.blockedAuthors = Set(try blockedAuthors())
+        profile.contactsOnly = contacts.contactsOnly
+        profile.contacts = Set(try contacts.keys())
+        profile.mentionChats = Set(try mentionChats())
         profile.blockMentions = noMentions
         return profile
     }
 }
 
-extension [PublicKeyArgument] {
+struct BlockedChatOptions: ParsableArguments {
+    @Option(help: "The id of a chat that never notifies; repeat it for several.") var blockChat: [String] = []
+    @Option(help: "File with ids of more such chats, one per line, # begins a comment; - for standard input.") var blockChatFile: String?
+
+    func chats() throws(CommandFailure) -> [String] { try blockChat + blockChatFile.chats() }
+}
+
+struct ContactOptions: ParsableArguments {
+    @Flag(help: "Only contacts may notify.") var contactsOnly = false
+    @Option(help: "The public key of a contact, for --contacts-only; repeat it for several.") var contact: [PublicKeyArgument] = []
+    @Option(help: "File with public keys of more contacts, one per line, # begins a comment; - for standard input.")
+    var contactFile: String?
+
     /// - Throws: `ValidationError` for contacts that would be ignored.
-    func validate(contactsOnly: Bool) throws {
-        guard isEmpty || contactsOnly else { throw ValidationError("--contact is for --contacts-only: without it everybody may notify") }
+    func validate() throws {
+        guard contactsOnly || contact.isEmpty && contactFile == nil else {
+            let option = contact.isEmpty ? "--contact-file" : "--contact"
+            throw ValidationError("\(option) is for --contacts-only: without it everybody may notify")
+        }
+    }
+
+    func keys() throws(CommandFailure) -> [PublicKey] { try contact.map(\.key) + contactFile.keys() }
+}
+
+/// - Throws: `ValidationError` when more than one of these files is standard input.
+func validateStandardInput(_ files: [String?]) throws {
+    guard files.filter({ $0 == "-" }).count < 2 else { throw ValidationError("Standard input (-) can be read for one option only") }
+}
+
+/// A file of one of the list options.
+extension String? {
+    fileprivate func chats() throws(CommandFailure) -> [String] {
+        guard let path = self else { return [] }
+        return try ListFile(kind: "list of chats", path: path, mayBeStandardInput: true).entries("the id of a chat") { $0 }
+    }
+
+    fileprivate func keys() throws(CommandFailure) -> [PublicKey] {
+        guard let path = self else { return [] }
+        return try ListFile(kind: "list of keys", path: path, mayBeStandardInput: true).entries("a public key in hexadecimal digits") {
+            PublicKeyArgument(argument: $0)?.key
+        }
     }
 }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import RateLimits
 import StatusProtocol
 import WakuCrypto
@@ -43,32 +42,11 @@ struct LimitOptions: ParsableArguments {
     }
 
     private static func keys(in path: String) throws(CommandFailure) -> Set<[UInt8]> {
-        guard let content = FileManager.default.contents(atPath: path) else {
-            throw CommandFailure(.data, "list of keys \(path) can't be read: is it there, and may this user read it?")
+        let hashes = try ListFile(kind: "list of keys", path: path).entries("a public key or its hash in hexadecimal digits") { line in
+            let text = line.prefix { $0 != "#" }
+            if let key = PublicKeyArgument(argument: String(text))?.key { return KeyHash(of: key) }
+            return bytes(hex: text.hasPrefix("0x") ? text.dropFirst(2) : text).flatMap(KeyHash.init(bytes:))
         }
-        var keys: Set<[UInt8]> = []
-        var unreadable: [Int] = []
-        // A line may end with CRLF, which is one Character.
-        let lines = String(decoding: content, as: UTF8.self).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-        for (index, line) in lines.enumerated() {
-            let text = line.prefix { $0 != "#" }.trimmingCharacters(in: .whitespaces)
-            guard !text.isEmpty else { continue }
-            if let key = PublicKeyArgument(argument: text)?.key {
-                keys.insert(KeyHash(of: key).bytes)
-            } else if let hash = bytes(hex: text.hasPrefix("0x") ? text.dropFirst(2) : text[...]).flatMap(KeyHash.init(bytes:)) {
-                keys.insert(hash.bytes)
-            } else {
-                unreadable.append(index + 1)
-            }
-        }
-        if let first = unreadable.first {
-            let others = unreadable.dropFirst().prefix(10).map(String.init).joined(separator: ", ")
-            let more = unreadable.count > 11 ? ", and \(unreadable.count - 11) more" : ""
-            throw CommandFailure(
-                .data,
-                "\(path):\(first): not a public key or its hash in hexadecimal digits\(others.isEmpty ? "" : " (also on lines \(others)\(more))")"
-            )
-        }
-        return keys
+        return Set(hashes.map(\.bytes))
     }
 }

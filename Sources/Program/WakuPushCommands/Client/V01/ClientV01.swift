@@ -33,19 +33,18 @@ struct ClientV01: AsyncParsableCommand {
 struct V01DeviceOptions: ParsableArguments {
     @Option(help: "apn or firebase.") var platform: PlatformArgument = .apn
     @Option(help: "The device token of APNs or Firebase.") var deviceToken: String
-    @Option(help: "The id of a chat that never notifies; repeat it for several.") var blockChat: [String] = []
-    @Flag(help: "Only contacts may notify.") var contactsOnly = false
-    @Option(help: "The public key of a contact, for --contacts-only; repeat it for several.") var contact: [PublicKeyArgument] = []
+    @OptionGroup var blocked: BlockedChatOptions
+    @OptionGroup var contacts: ContactOptions
     @Flag(help: "Register, but want no notifications.") var disabled = false
 
-    func validate() throws { try contact.validate(contactsOnly: contactsOnly) }
+    func validate() throws { try validateStandardInput([blocked.blockChatFile, contacts.contactFile]) }
 
-    var profile: V01DeviceProfile {
+    func profile() throws(CommandFailure) -> V01DeviceProfile {
         var profile = V01DeviceProfile(platform: platform.platform, deviceToken: DeviceToken(deviceToken))
         profile.isEnabled = !disabled
-        profile.contactsOnly = contactsOnly
-        profile.contacts = Set(contact.map(\.key))
-        profile.blockedChats = Set(blockChat)
+        profile.contactsOnly = contacts.contactsOnly
+        profile.contacts = Set(try contacts.keys())
+        profile.blockedChats = Set(try blocked.chats())
         return profile
     }
 }
@@ -74,10 +73,11 @@ extension ClientV01 {
         @Flag(help: "Send the record although nothing changed: a server may have lost it.") var again = false
 
         func execute() async throws {
-            try await V01ClientSession.changeRegistrations(of: state.folder, client, runCommand: runCommand) { [servers, device, again] in
+            let profile = try device.profile()
+            try await V01ClientSession.changeRegistrations(of: state.folder, client, runCommand: runCommand) { [servers, again] in
                 let keys = servers.isEmpty ? $0.wantedServers : servers.map(\.key)
                 guard !keys.isEmpty else { throw CommandFailure.noServer }
-                return try await $0.register(device.profile, with: keys, enablesReceiving: true, again: again, timeout: $1)
+                return try await $0.register(profile, with: keys, enablesReceiving: true, again: again, timeout: $1)
             }
         }
     }
