@@ -4,20 +4,43 @@ extension PostgreSQLStore {
     /// Why the database can't be written or read at present; nil when it can.
     package var failure: String? { monitor.failure }
 
-    /// Checks whether the server answers, reconnecting if necessary, and reads again rows that could not be read.
+    /// Checks whether the server answers, reconnecting if necessary, and whether all tables can be used; reads again rows that could not be read.
     package func maintain() async {
         do {
             try await queue.run { try $0.probe() }
+            let _: Bool = try await onReader { _ throws(StoreError) in
+                do {
+                    try self.checkTables()
+                    try self.measure()
+                } catch {
+                    throw self.monitor.readFailed(error)
+                }
+                return true
+            }
             monitor.reached(nil)
         } catch {
             monitor.reached(StoreError(explaining: error, at: address))
             return
         }
-        let _: StoreInspection.Rows? = try? await onReader { _ throws(StoreError) in
-            do { try self.measure() } catch { throw self.monitor.readFailed(error) }
-            return nil
-        }
         if monitor.wantsCheck { await check() }
+    }
+
+    /// A role may lose its rights on one table only: commits that don't need it succeed.
+    private func checkTables() throws {
+        let names = (["store_writer", Properties.table.name] + schema.parts.tables.map(\.name)).map { "'\($0)'" }.joined(separator: ", ")
+        let rights = ["SELECT", "INSERT", "UPDATE", "DELETE"].map { "has_table_privilege(c.oid, '\($0)')" }.joined(separator: " AND ")
+        let find = Statement(
+            """
+            SELECT name FROM unnest(ARRAY[\(names)]) name LEFT JOIN pg_class c \
+            ON c.relname = name AND c.relnamespace = quote_ident(current_schema())::regnamespace \
+            WHERE NOT coalesce(\(rights), false) ORDER BY 1 LIMIT 1
+            """)
+        guard let name = try pool.read({ try $0.run(find).rows.first?.text(0) }) else { return }
+        throw StoreError(
+            code: .permission,
+            message:
+                "table \(name) of PostgreSQL (\(address)) is missing, or this role may not use it: make it the table's owner, or restore a backup"
+        )
     }
 
     package func stopWaiting() {

@@ -75,6 +75,31 @@ struct FaultTests {
         #expect(store.failure == nil)
     }
 
+    @Test("A table that the role may not use is reported until it may, although other commits succeed")
+    func forbiddenTable() async throws {
+        let fixture = try StoreFixture()
+        let role = Database.randomSchema()
+        let connection = try fixture.connection()
+        func run(_ sql: String) throws { _ = try connection.run(Statement(sql, isPrepared: false)) }
+        try run("CREATE ROLE \(role) LOGIN")
+        try run("GRANT ALL ON SCHEMA \(fixture.schema) TO \(role)")
+        let address = try PostgreSQLAddress(
+            "host=\(fixture.server.folder) dbname=postgres user=\(role) options=-csearch_path=\(fixture.schema)")
+        let store = try PostgreSQLStore(address, storageKey: fixture.storageKey, parts: [Counters.part], access: .exclusive)
+        await store.maintain()
+        #expect(store.failure == nil)
+        for change in ["OWNER TO postgres", "RENAME TO other"] {
+            try run("ALTER TABLE counter \(change)")
+            await store.maintain()
+            try await store.commit(StoreCommand.change([Properties.set("other", to: [1])]))
+            #expect(store.failure?.hasPrefix("table counter of PostgreSQL") == true)
+            try run(change.hasPrefix("OWNER") ? "ALTER TABLE counter OWNER TO \(role)" : "ALTER TABLE other RENAME TO counter")
+            await store.maintain()
+            #expect(store.failure == nil)
+        }
+        try store.close()
+    }
+
     @Test("Connections lost at any byte lose and repeat no change", arguments: [1, 2, 3] as [UInt64])
     func lostAnywhere(seed: UInt64) async throws {
         let (fixture, proxy, store) = try await behindProxy()
