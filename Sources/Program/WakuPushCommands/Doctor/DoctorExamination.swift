@@ -88,6 +88,15 @@ struct DoctorExamination {
             guard let reason = await HTTPListener.obstacle(host: address.host, port: address.port) else { continue }
             found.append(Finding(option, .fail, "can't listen on \(address): \(reason)", remedy: "choose another with --\(option)"))
         }
+        // The default address is not needed: serve warns, and runs without it.
+        let peers = options.peers.listen.isEmpty ? [] : try? options.peers.addresses(hasLoopback: false)
+        for address in peers ?? [] {
+            guard let endpoint = address.endpoint, case .address(let bytes) = endpoint.host,
+                let reason = await HTTPListener.obstacle(host: IPAddress.text(of: bytes), port: Int(endpoint.port))
+            else { continue }
+            found.append(
+                Finding("listen", .fail, "can't listen on \(address): \(reason)", remedy: "choose another with --listen, or --listen off"))
+        }
         if case .postgreSQL(let address) = try location(nil) {
             do throws(StoreError) {
                 try CommitTest.lock(at: address, isShared: (options.cluster ?? Environment.string("cluster")) != nil)

@@ -51,6 +51,21 @@ struct DoctorObstacleTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path + "/data"))
     }
 
+    @Test("An address for peers that is in use is a finding")
+    func peerAddress() async throws {
+        let server = try RawHTTPServer { _ in .status(200) }
+        defer { server.stop() }
+        let used = "/ip4/127.0.0.1/tcp/\(server.port)"
+        let found = try await findings([
+            "--identity", key.path, "--http", "127.0.0.1:0", "--relay", "loopback", "--loopback-listen", "127.0.0.1:0",
+            "--listen", "/ip4/127.0.0.1/tcp/0", "--listen", used,
+        ])
+        let listen = found.filter { $0.check == "listen" }
+        #expect(listen.count == 1 && listen.first?.verdict == "fail", "\(listen)")
+        #expect(listen.first?.text == "can't listen on \(used): another program uses it.")
+        #expect(listen.first?.remedy == "choose another with --listen, or --listen off")
+    }
+
     @Test("An oxend that does not answer is a finding")
     func oxend() async throws {
         let onionKey = folder.path + "/onion.key"
