@@ -11,7 +11,7 @@ extension SQLiteStore {
         do {
             try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA cache_size = -\(mebibytes * 1024)") }
         } catch {
-            throw StoreError(explaining: error, in: pool.path)
+            throw StoreError(explaining: error, in: path)
         }
     }
 
@@ -31,7 +31,7 @@ extension SQLiteStore {
     /// Checks whether the whole database can be read. Takes seconds for a large database; ends early when the task is cancelled.
     package func check() async {
         do {
-            try await StoreCheck(path: pool.path, sealer: sealer, schema: schema).run { [pool] in pool.releaseMemory() }
+            try await StoreCheck(path: path, sealer: sealer, schema: schema).run { [pool] in pool.releaseMemory() }
             monitor.checked(nil)
         } catch is CancellationError {
             return

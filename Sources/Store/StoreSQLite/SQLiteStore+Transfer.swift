@@ -12,7 +12,7 @@ extension SQLiteStore: TransferableStore {
                 return Dictionary(uniqueKeysWithValues: rows.map { ($0["name"], $0["seq"]) })
             }
         } catch {
-            throw StoreError(explaining: error, in: pool.path)
+            throw StoreError(explaining: error, in: path)
         }
     }
 
@@ -27,7 +27,7 @@ extension SQLiteStore: TransferableStore {
                 }
             }
         } catch {
-            throw StoreError(explaining: error, in: pool.path)
+            throw StoreError(explaining: error, in: path)
         }
     }
 }

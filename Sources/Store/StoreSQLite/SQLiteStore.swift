@@ -11,6 +11,10 @@ package import WakuCrypto
 /// that a command depends on can't change meanwhile.
 package final class SQLiteStore: Store {
     let pool: DatabasePool
+    /// The database file.
+    let path: String
+    /// The file can't be written: its folder, or its file system, is read-only.
+    private let isReadOnly: Bool
     package let sealer: Sealer
     let schema: Schema
     let queue: CommitQueue
@@ -30,7 +34,7 @@ package final class SQLiteStore: Store {
         }
     }
 
-    /// Opens an existing database, with or without a daemon running on it.
+    /// Opens an existing database, with or without a daemon running on it; only for reading if it can't be written.
     ///
     /// - Parameters:
     ///   - path: the data folder.
@@ -49,14 +53,16 @@ package final class SQLiteStore: Store {
     private init(
         opening path: String, mayCreate: Bool, storageKey: SymmetricKey?, schema: Schema, _ prepare: (Schema, DatabasePool) throws -> Void
     ) throws(StoreError) {
-        let pool = try Self.open(DataFolder.databasePath(in: path), mayCreate: mayCreate)
-        self.pool = pool
+        let file = DataFolder.databasePath(in: path)
+        let isReadOnly = !mayCreate && (access(file, W_OK) != 0 || access(path, W_OK) != 0)
+        let pool = try Self.open(file, mayCreate: mayCreate, isReadOnly: isReadOnly)
+        (self.path, self.isReadOnly, self.pool) = (file, isReadOnly, pool)
         self.schema = schema
         monitor = StoreMonitor()
         queue = CommitQueue(pool: pool) { [monitor] in monitor.note($0) }
         do {
             try prepare(schema, pool)
-            try Self.setUpWriter(pool)
+            if !isReadOnly { try Self.setUpWriter(pool) }
             sealer = try pool.read { try Sealer(storageKey: storageKey ?? SymmetricKey.random(), in: $0) }
         } catch {
             throw StoreError(explaining: error, in: path)
@@ -148,7 +154,7 @@ package final class SQLiteStore: Store {
     /// The size of the database and its log, in bytes.
     package var byteCount: Int {
         ["", "-wal"].reduce(0) { sum, suffix in
-            let attributes = try? FileManager.default.attributesOfItem(atPath: pool.path + suffix)
+            let attributes = try? FileManager.default.attributesOfItem(atPath: path + suffix)
             return sum + (attributes?[.size] as? Int ?? 0)
         }
     }
@@ -157,7 +163,7 @@ package final class SQLiteStore: Store {
     package func close() throws {
         queue.finish()
         // The last connection to close is read-only and does not checkpoint.
-        let moved = Result { try pool.writeWithoutTransaction(emptyLog) }
+        let moved = Result { if !isReadOnly { try pool.writeWithoutTransaction(emptyLog) } }
         try pool.close()
         try moved.get()
     }
@@ -194,7 +200,7 @@ package final class SQLiteStore: Store {
     /// first database.
     package static func setUpLibrary() { _ = isLibrarySetUp }
 
-    private static func open(_ path: String, mayCreate: Bool) throws(StoreError) -> DatabasePool {
+    private static func open(_ path: String, mayCreate: Bool, isReadOnly: Bool) throws(StoreError) -> DatabasePool {
         setUpLibrary()
         let exists = try DatabaseFile.exists(at: path)
         guard exists || mayCreate else {
@@ -212,11 +218,21 @@ package final class SQLiteStore: Store {
         // Clients wait 3 s for an answer.
         configuration.busyMode = .timeout(2)
         configuration.journalMode = .wal
+        configuration.readonly = isReadOnly
         do {
-            return try DatabasePool(path: path, configuration: configuration)
+            return try DatabasePool(path: isReadOnly ? readOnlyName(of: path) : path, configuration: configuration)
         } catch {
             throw StoreError(explaining: error, in: path)
         }
+    }
+
+    /// SQLite needs the index of the log (`-shm`) even to read, and can't make one in a read-only folder. Without an index and without a log there is
+    /// no other process, and the database is read as a file that can't change.
+    private static func readOnlyName(of path: String) -> String {
+        var log = stat()
+        let hasLog = stat(path + "-wal", &log) == 0 && log.st_size > 0
+        guard !hasLog, access(path + "-shm", F_OK) != 0 else { return path }
+        return URL(fileURLWithPath: path).absoluteString + "?immutable=1"
     }
 
     /// Configures the writer's connection. GRDB's pool sets NORMAL, under which a power failure may lose a commit.
@@ -245,11 +261,15 @@ package final class SQLiteStore: Store {
     private func checkKey(_ path: String) throws(StoreError) {
         let fits: Bool
         do {
-            fits = try pool.write { db in
-                if let fits = try sealer.fits(db) { return fits }
-                let check = Properties.set(Sealer.checkProperty, to: sealer.sealCheck())
-                try StoreSession(db: db).perform(StoreCommand.change([check]))
-                return true
+            if isReadOnly {
+                fits = try pool.read(sealer.fits) ?? true
+            } else {
+                fits = try pool.write { db in
+                    if let fits = try sealer.fits(db) { return fits }
+                    let check = Properties.set(Sealer.checkProperty, to: sealer.sealCheck())
+                    try StoreSession(db: db).perform(StoreCommand.change([check]))
+                    return true
+                }
             }
         } catch {
             throw StoreError(explaining: error, in: path)

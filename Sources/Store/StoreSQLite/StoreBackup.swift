@@ -21,11 +21,11 @@ package enum StoreBackup {
             throw StoreError(explaining: error, in: partial)
         }
         // Problems of the copy are those of the database.
-        let inspection = try inspect(partial, named: store.pool.path, storageKey, store.schema)
+        let inspection = try inspect(partial, named: store.path, storageKey, store.schema)
         guard inspection.isWhole else {
             throw StoreError(
                 code: .damaged,
-                message: "the database at \(store.pool.path) is damaged: waku-push admin check has the details; no backup was written")
+                message: "the database at \(store.path) is damaged: waku-push admin check has the details; no backup was written")
         }
         // The final name never refers to an incomplete copy, and no existing file is replaced.
         guard link(partial, path) == 0 else {

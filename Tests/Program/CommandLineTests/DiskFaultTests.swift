@@ -122,7 +122,9 @@ struct DiskFaultTests {
     }
 
     /// The data folder is mounted read-only for the process alone.
-    @Test("A read-only file system is named", .enabled(if: DiskFaultTests.mayMount, "user namespaces are not allowed here"))
+    @Test(
+        "A read-only file system is named, and its database can be saved",
+        .enabled(if: DiskFaultTests.mayMount, "user namespaces are not allowed here"))
     func readOnlyFileSystem() async throws {
         #expect(await (try Daemon.start(standard)).stop().status == 0)
         let mount = #"mount --bind "$DISK" "$DISK" && mount -o remount,bind,ro "$DISK" && exec "$0" "$@""#
@@ -131,18 +133,29 @@ struct DiskFaultTests {
             let child = try ChildProcess(arguments, environment: ["DISK": data], shell: shell)
             return (await child.status, child.errors)
         }
-        let commands = [
-            ["serve", "--http", "127.0.0.1:\(try freePort())"], ["config", "check"],
-            ["admin", "backup", folder.path + "/backup"], ["admin", "registrations", "list"],
-        ]
-        for command in commands {
+        for command in [["serve", "--http", "127.0.0.1:\(try freePort())"], ["config", "check"]] {
             let (status, errors) = try await ended(command + standard)
             #expect(status == 77, "\(command): \(errors)")
             #expect(errors.contains("is on a read-only file system: mount it for writing"), "\(command): \(errors)")
         }
+        let (backup, export) = (
+            ["admin", "backup", folder.path + "/backup"], ["admin", "registrations", "export", folder.path + "/export"]
+        )
+        for (number, command) in [backup, export, ["admin", "registrations", "list"]].enumerated() {
+            let (status, errors) = try await ended(command + standard)
+            #expect(status == 0, "\(command): \(errors)")
+            #expect(errors.contains("is not recorded") == (number < 2), "\(command): \(errors)")
+        }
+        // As after a clean stop: no log, and no index of one.
+        for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: data + "/waku-push.sqlite" + suffix) }
+        #expect(try await ended(["admin", "backup", folder.path + "/backup 2"] + standard).status == 0)
+        // A log without an index can't be read.
+        #expect(FileManager.default.createFile(atPath: data + "/waku-push.sqlite-wal", contents: Data(repeating: 1, count: 4096)))
+        let (status, errors) = try await ended(["admin", "backup", folder.path + "/backup 3"] + standard)
+        #expect(status == 77 && errors.contains("copy the folder and give the copy by --data"), "\(errors)")
         let copy = folder.path + "/copy"
         try FileManager.default.copyItem(atPath: data, toPath: copy)
-        let saved = try await run("admin", "backup", folder.path + "/backup", "--data", copy, "--identity", server.path)
+        let saved = try await run("admin", "backup", folder.path + "/backup 3", "--data", copy, "--identity", server.path)
         #expect(saved.status == 0, "\(saved.errors)")
     }
 

@@ -40,8 +40,8 @@ extension Admin {
 extension AdminCommand {
     /// Runs an operation that opens the store itself. The audit log of the data folder has a record of it before it starts.
     ///
-    /// - Parameter isRecordRequired: false for an operation that reveals no secret and changes nothing: it is carried out, with a warning, when the
-    ///   record can't be written.
+    /// - Parameter isRecordRequired: false for an operation that reveals no secret and changes nothing, or saves data: it is carried out, with a
+    ///   warning, when the record can't be written.
     /// - Throws: ``CommandFailure`` when a required record can't be written, and the operation's own errors.
     func audited<Outcome>(
         _ action: AuditedAction, isRecordRequired: Bool = true, _ operation: () async throws -> Outcome

@@ -108,7 +108,8 @@ extension Admin.Registrations {
         func execute() async throws {
             let identity = try admin.requiredIdentity("registrations are encrypted with a key derived from the node's")
             let store = try openStore(unsealing: true)
-            let count = try await audited(.registrationsExport) {
+            // On a read-only file system there can be no record, and the data is to be saved.
+            let count = try await audited(.registrationsExport, isRecordRequired: !DataFolder.isReadOnly(folder)) {
                 var writer = try RegistrationsFileWriter(file, identity: identity)
                 do {
                     for lines in ProtocolLines.all where filter.platform == nil || !lines.hasSeveralPlatforms {
