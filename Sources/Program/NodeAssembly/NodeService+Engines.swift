@@ -30,9 +30,14 @@ extension NodeService {
         try self.init(
             configuration, protocols: protocols, limits: limits, knownParts: knownParts, gorush: gorush, logger: logger, now: now,
             openStore: { [configuration] parts in
-                try location.open(
-                    in: configuration.dataPath, storageKey: Sealer.storageKey(of: configuration.identity), parts: parts,
-                    isShared: cluster != nil)
+                // A server that hangs is given up after some 12 s.
+                let place = if case .postgreSQL(let address) = location { "PostgreSQL (\(address))" } else { configuration.dataPath }
+                let notice = WaitingNotice(message: "waiting for the database", metadata: ["database": "\(place)"], logger: logger)
+                return try notice.during {
+                    try location.open(
+                        in: configuration.dataPath, storageKey: Sealer.storageKey(of: configuration.identity), parts: parts,
+                        isShared: cluster != nil)
+                }
             },
             makeCluster: { needs in try location.makeMembership(cluster, for: needs) }, makeRelay: makeRelay)
     }

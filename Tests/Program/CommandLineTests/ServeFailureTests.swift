@@ -53,6 +53,25 @@ struct ServeFailureTests {
         expect(try await serve(environment: ["WAKU_PUSH_POLL_INTERVAL": "banana"]), 64, "WAKU_PUSH_POLL_INTERVAL ")
     }
 
+    // MARK: The database
+
+    /// Nothing else is logged for the 12 s until it is given up.
+    @Test func databaseThatHangsIsNamedAfterThreeSeconds() async throws {
+        let server = try RawHTTPServer { _ in .hang }
+        defer { server.stop() }
+        let start = ContinuousClock.now
+        let child = try ChildProcess([
+            "serve", "--identity", key.path, "--data", data, "--http", "127.0.0.1:\(try freePort())", "--gorush",
+            "http://127.0.0.1:\(try freePort())", "--relay", "http://127.0.0.1:\(try freePort())", "--store",
+            "postgresql://push@127.0.0.1:\(server.port)/push",
+        ])
+        try await eventually { child.errors.contains("waiting for the database") }
+        #expect(ContinuousClock.now - start >= .seconds(3))
+        #expect(child.errors.contains("database push on 127.0.0.1:\(server.port)") && child.isRunning, "\(child.errors)")
+        child.send(SIGKILL)
+        _ = await child.status
+    }
+
     // MARK: Files
 
     @Test func dataFolderThatCannotBeMade() async throws {
