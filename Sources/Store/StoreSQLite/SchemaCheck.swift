@@ -43,7 +43,7 @@ struct SchemaCheck {
             expected = try expectation(applied: Set(schema.applied(db)))
         }
         let names = Set(found.map(\.key))
-        let missing = isOwn && expected.count > 1 ? expected.filter { !names.contains($0.key) } : []
+        let missing = isOwn ? expected.filter { !names.contains($0.key) } : []
         return found.compactMap { Self.difference($0, expected) } + missing.map(Self.absence)
     }
 

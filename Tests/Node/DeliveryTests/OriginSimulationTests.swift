@@ -181,6 +181,37 @@ struct OriginSimulationTests {
         #expect(result.honestDelays.count == 400)
     }
 
+    @Test("A service that leaves the line for a place takes none")
+    func leftLine() throws {
+        var configuration = DeliveryTable.Origins.Configuration()
+        configuration.openLimit = 1
+        var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
+        let now = Self.start
+        func add(_ id: Int64) throws {
+            let waiting = WaitingDelivery(
+                id: id, delivery: DeliveryID(hashing: [UInt8(id)]), device: DeviceID(ProtocolNumber(rawValue: 1), row: id),
+                expires: now + .seconds(600))
+            let arrival = DeliveryTable.Arrival(waiting: waiting, destination: .webPush(try Self.origin(Int(id))))
+            table.add([arrival], isAwaited: false, clock: now, now: now)
+        }
+        func posts() -> [(place: Int, batch: DeliveryQueue.Batch)] {
+            table.step(now: now).actions.compactMap { if case (let place, .post(let batch)) = $0 { (place, batch) } else { nil } }
+        }
+        try add(1)
+        let first = try #require(posts().first)
+        _ = table.sent(first.batch, count: 1, by: first.place, now: now)
+        try add(2)
+        #expect(posts().isEmpty)
+        // Given up while it waits for the place of the first.
+        _ = table.end(2, as: .failed)
+        #expect(posts().isEmpty)
+        _ = table.answered(first.batch, .accepted, by: first.place, now: now)
+        _ = table.finished(first.batch, .accepted, by: first.place, now: now)
+        #expect(posts().isEmpty && table.origins.openCount == 0)
+        try add(3)
+        #expect(posts().map(\.batch.deliveries) == [[3]])
+    }
+
     @Test("Services without deliveries leave nothing behind, and their places are used again")
     func idle() throws {
         let arrivals = (0..<500).map { (at: Duration.seconds($0), origin: $0) }

@@ -42,14 +42,18 @@ final class StatusDecoder: Sendable {
     private let requests: RequestRules
     private let versions: RecentVersions
     private let limits: StatusLimits
-    private let assembler = Mutex(SegmentAssembler())
+    private let assembler: Mutex<SegmentAssembler>
 
-    init(identity: PrivateKey, registrations: RegistrationRules, requests: RequestRules, versions: RecentVersions, limits: StatusLimits) {
+    init(
+        identity: PrivateKey, registrations: RegistrationRules, requests: RequestRules, versions: RecentVersions, limits: StatusLimits,
+        segments: SegmentAssembler.Limits = SegmentAssembler.Limits()
+    ) {
         self.identity = identity
         self.registrations = registrations
         self.requests = requests
         self.versions = versions
         self.limits = limits
+        assembler = Mutex(SegmentAssembler(limits: segments))
     }
 
     /// - Parameters:

@@ -16,8 +16,6 @@ import WakuCrypto
 final class TopicKeys: Sendable {
     /// Maximum number of tags whose keys are in memory; the least recently used are evicted first.
     private static let capacity = 100_000
-    /// Maximum number of waiting derivations.
-    private static let waitingLimit = 2_000
     private static let workerCount = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)
 
     private struct State {
@@ -39,12 +37,12 @@ final class TopicKeys: Sendable {
     }
 
     private struct Derivations {
-        var waiting = FairQueue<Derivation>(capacity: TopicKeys.waitingLimit, newPayersFirst: true)
+        var waiting: FairQueue<Derivation>
         var workers = 0
     }
 
     private let state = Mutex(State())
-    private let derivations = Mutex(Derivations())
+    private let derivations: Mutex<Derivations>
     private let store: any Store
     private let storage: TopicKeyStorage
     private let counters: Counters
@@ -56,10 +54,12 @@ final class TopicKeys: Sendable {
     /// - Parameters:
     ///   - charge: the payer of a topic's derivation.
     ///   - displaced: called for each derivation that was displaced by others.
+    ///   - waitingLimit: the maximum number of waiting derivations.
     init(
         store: any Store, counters: Counters, charge: @escaping @Sendable (TopicTag) -> Charge,
-        displaced: @escaping @Sendable (Charge) -> Void
+        displaced: @escaping @Sendable (Charge) -> Void, waitingLimit: Int = 2_000
     ) {
+        derivations = Mutex(Derivations(waiting: FairQueue(capacity: waitingLimit, newPayersFirst: true)))
         self.charge = charge
         self.displaced = displaced
         self.store = store

@@ -31,14 +31,18 @@ final class V01Decoder: Sendable {
     private let rules: V01.RegisterRules
     private let ages: RequestRules
     private let limits: V01Limits
-    private let assembler = Mutex(SegmentAssembler())
+    private let assembler: Mutex<SegmentAssembler>
 
-    init(identity: PrivateKey, server: ServerMark? = nil, rules: V01.RegisterRules, ages: RequestRules, limits: V01Limits) {
+    init(
+        identity: PrivateKey, server: ServerMark? = nil, rules: V01.RegisterRules, ages: RequestRules, limits: V01Limits,
+        segments: SegmentAssembler.Limits = SegmentAssembler.Limits()
+    ) {
         self.identity = identity
         self.server = server
         self.rules = rules
         self.ages = ages
         self.limits = limits
+        assembler = Mutex(SegmentAssembler(limits: segments))
     }
 
     /// - Parameter isRetry: whether this is a retry: see ``NodeAPI/Incoming/isRetry``.

@@ -49,6 +49,16 @@ import WakuCrypto
         }
     }
 
+    @Test("A node releases the partitions that another one is to have as soon as nothing is posted for them")
+    func handover() async throws {
+        let fixture = try await ClusterFixture()
+        @Sendable func wait(_ configuration: inout ServerConfiguration) { configuration.cluster?.times.handoverTimeout = .seconds(3600) }
+        try await fixture.withNodes(["a"], configure: wait) { first in
+            try await first.waitUntilShared()
+            try await fixture.withNodes(["b"], configure: wait) { second in try await (first + second).waitUntilShared() }
+        }
+    }
+
     /// Parts of two requests share transactions.
     @Test("A request that is committed in parts notifies each device once, and is answered once")
     func largeRequests() async throws {

@@ -106,6 +106,21 @@ struct StatusDecoderTests {
         #expect(try sender(in: message(parts[1], signedBy: one), by: decoder) == Self.client.identity.publicKey)
     }
 
+    @Test func segmentsThatMakeRoomForOthersAreReported() throws {
+        let limits = StatusLimits(.none)
+        var segments = SegmentAssembler.Limits()
+        segments.wholeCount = 2
+        let decoder = StatusDecoder(
+            identity: Self.server, registrations: RegistrationRules(identity: Self.server),
+            requests: RequestRules(maximumAge: .seconds(600)), versions: RecentVersions(), limits: limits, segments: segments)
+        for number in UInt8(0)..<5 {
+            let part = SegmentMessage(wholeHash: randomBytes(32), index: 0, count: 2, payload: [number]).encoded()
+            #expect(drop(of: message(part, signedBy: .generate()), by: decoder) == .segment)
+        }
+        let totals = limits.limiter.refusals.totals
+        #expect(totals.count == 1 && totals.first?.key.limit == .segments && totals.first?.value == 3)
+    }
+
     @Test func messagesCountForTheSignerOfTheEnvelope() throws {
         let decoder = try decoder("messages-by-sender=3/d")
         for _ in 0..<3 { _ = try sender(in: message(envelope, signedBy: .generate()), by: decoder) }
