@@ -15,11 +15,6 @@ package struct BenchError: Error, Hashable, Sendable, CustomStringConvertible {
     package let message: String
     package var description: String { message }
 
-    init(code: Code, message: String) {
-        self.code = code
-        self.message = message
-    }
-
     static let disk = BenchError(
         code: .disk, message: "the benchmark can't write to the disk: is it full? Choose another folder with --data")
 }

@@ -15,8 +15,8 @@ package struct BenchSettings: Sendable {
     package var storedCount = 2_000
     /// The least number of messages of which latencies are measured.
     package var latencyCount = 32
-    /// This program, for processes of their own; nil to run everything in this process.
-    package var executable: String?
+    /// Whether gorush runs in a process of its own, for ``MessageBench``.
+    package var startsGorush = false
     /// Where temporary data folders are created.
     package var folder: String
     /// The node's store, for ``MessageBench``. In PostgreSQL each measurement has a schema of its own.
@@ -26,11 +26,6 @@ package struct BenchSettings: Sendable {
     package var gorushLatency = Duration.milliseconds(1)
     /// Called with the current step and the completed part of it, 0 to 1.
     package var progress: @Sendable (String, Double) -> Void = { _, _ in }
-
-    package init(seconds: Double, folder: String) {
-        self.seconds = seconds
-        self.folder = folder
-    }
 
     /// Duration of the measurement of each primitive of a floor.
     var slice: Duration { .seconds(min(max(seconds / 25, 0.002), 0.05)) }

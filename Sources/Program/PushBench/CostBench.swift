@@ -16,10 +16,6 @@ package struct CostBench: Sendable {
 
     let settings: BenchSettings
 
-    package init(settings: BenchSettings) {
-        self.settings = settings
-    }
-
     package func run() async throws -> [BenchResult] {
         let messages: [(kind: MessageBench.Kind, work: [WorkKind])] = [
             // A registration of an old version is opened and refused: nothing is stored.

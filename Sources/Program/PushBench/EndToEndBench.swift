@@ -123,7 +123,7 @@ package struct EndToEndBench: Sendable {
         makeRelay: (RelayNeeds) throws -> any Relay
     ) async throws -> R {
         try await network.other.running(deliver: { network.answers.note($0) }) {
-            try await BenchNode.withNode(
+            try await BenchNode.withServer(
                 configuration, gorush: try GorushClient(client: CurlClient(), url: gorush.url),
                 makeRelay: { needs in
                     let relay = try makeRelay(needs)

@@ -31,8 +31,9 @@ package struct FirstQueryBench: Sendable {
         let queries = await makeInParallel(clients.count, cores: settings.cores) {
             clients[$0].asking(topicKey: KeyDerivation.topicKey(StatusTopics.query(clients[$0].keyHash)))
         }
-        return try await withNode(identity, derivesAhead: true) { [settings, registrantCount] node, relay in
-            _ = try await FullSpeed.measure(registrations, relay: relay, batch: settings.batch)
+        return try await withNode(identity, derivesAhead: true) { [settings, registrantCount] bench in
+            let node = bench.server.node
+            _ = try await FullSpeed.measure(registrations, relay: bench.relay, batch: settings.batch)
             let registered = Clock.uptime()
             while node.counters.count(.topicKeyDerivedAhead) < registrantCount {
                 let done = Double(node.counters.count(.topicKeyDerivedAhead)) / Double(registrantCount)
@@ -45,7 +46,7 @@ package struct FirstQueryBench: Sendable {
             let seconds = Double(Clock.uptime() - registered) / 1e9
             settings.progress("first queries: latencies", 0.9)
             var result = BenchResult(name: "first query, key derived ahead")
-            result.add(try await OpenLoop.measure(queries, rate: Self.rate, relay: relay))
+            result.add(try await OpenLoop.measure(queries, rate: Self.rate, relay: bench.relay))
             result.details["registrants"] = Double(registrantCount)
             result.details["secondsUntilDerived"] = seconds
             result.note = "all keys were derived \((seconds * 10).rounded() / 10) s after the last of \(registrantCount) registrations"
@@ -67,8 +68,8 @@ package struct FirstQueryBench: Sendable {
                 let questions = await makeInParallel(count, cores: settings.cores) { _ in
                     BenchClient(deviceToken: DeviceToken("device")).registering(version: 1, server: identity.publicKey)
                 }
-                let speed = try await withNode(identity, derivesAhead: derivesAhead) { [settings] _, relay in
-                    try await FullSpeed.measure(questions, relay: relay, batch: settings.batch)
+                let speed = try await withNode(identity, derivesAhead: derivesAhead) { [settings] bench in
+                    try await FullSpeed.measure(questions, relay: bench.relay, batch: settings.batch)
                 }
                 rates[derivesAhead, default: []].append(speed.rate)
                 if derivesAhead {
@@ -86,15 +87,12 @@ package struct FirstQueryBench: Sendable {
     }
 
     private func withNode<R: Sendable>(
-        _ identity: PrivateKey, derivesAhead: Bool, _ body: @escaping @Sendable (NodeService, BenchRelay) async throws -> R
+        _ identity: PrivateKey, derivesAhead: Bool, _ body: @escaping @Sendable (BenchNode) async throws -> R
     ) async throws -> R {
         try await settings.withFolder { folder in
             var configuration = BenchNode.configuration(identity, folder)
             if derivesAhead { configuration.deriveAheadLimit = 10_000 }
-            let relay = BenchRelay()
-            return try await BenchNode.withNode(
-                configuration, gorush: PostingStandIn(latency: settings.gorushLatency), makeRelay: { _ in relay }
-            ) { node in try await body(node, relay) }
+            return try await BenchNode.running(configuration, gorush: PostingStandIn(latency: settings.gorushLatency), body)
         }
     }
 }

@@ -66,11 +66,11 @@ package struct MessageBench: Sendable {
         self.settings = settings
     }
 
-    /// Runs `body` with gorush as a process of its own, to which notifications are posted over HTTP; in this process if there is no program to start.
+    /// Runs `body` with gorush as a process of its own, to which notifications are posted over HTTP; or in this process.
     private func withGorush<R: Sendable>(in folder: String, _ body: (any NotificationPosting) async throws -> R) async throws -> R {
-        guard let executable = settings.executable else { return try await body(PostingStandIn(latency: settings.gorushLatency)) }
+        guard settings.startsGorush else { return try await body(PostingStandIn(latency: settings.gorushLatency)) }
         let process = try BenchChild(
-            executable, ["run", "--gorush-sink", "--gorush-latency", "\(Int(settings.gorushLatency.seconds * 1000))ms"],
+            ["run", "--gorush-sink", "--gorush-latency", "\(Int(settings.gorushLatency.seconds * 1000))ms"],
             output: folder + "/gorush")
         defer { process.end() }
         let port = try await process.line { $0.hasPrefix("port ") ? $0.dropFirst(5) : nil }

@@ -5,15 +5,7 @@ struct MessageRun {
     let meter: PrimitiveMeter
     let maker: QuestionMaker
     let relay: BenchRelay
-    private var made = 0
-
-    init(kind: MessageBench.Kind, settings: BenchSettings, meter: PrimitiveMeter, maker: QuestionMaker, relay: BenchRelay) {
-        self.kind = kind
-        self.settings = settings
-        self.meter = meter
-        self.maker = maker
-        self.relay = relay
-    }
+    private(set) var made = 0
 
     mutating func measure() async throws -> [BenchResult] {
         let name = kind.rawValue + settings.store.resultSuffix

@@ -27,8 +27,6 @@ package struct NodesBench: Sendable {
         var sum: Double { microseconds + (serverMicroseconds ?? 0) }
     }
 
-    private typealias Node = (service: NodeService, relay: BenchRelay)
-
     private static let kinds: [MessageBench.Kind] = [.update, .query, .request]
     private static let nodeCounts = [1, 2, 3]
     private static let batchInterval = Duration.milliseconds(20)
@@ -106,8 +104,8 @@ package struct NodesBench: Sendable {
 
     /// Runs `body` once the nodes have divided the work.
     private func withNodes<R: Sendable>(
-        _ count: Int, _ identity: PrivateKey, _ store: StoreLocation, running: [Node] = [],
-        _ body: @escaping @Sendable ([Node]) async throws -> R
+        _ count: Int, _ identity: PrivateKey, _ store: StoreLocation, running: [BenchNode] = [],
+        _ body: @escaping @Sendable ([BenchNode]) async throws -> R
     ) async throws -> R {
         guard running.count < count else {
             try await waitUntilShared(running)
@@ -117,21 +115,18 @@ package struct NodesBench: Sendable {
             var configuration = BenchNode.configuration(identity, folder)
             configuration.store = store
             configuration.cluster = ClusterNode.Configuration(name: "bench-\(running.count + 1)")
-            let relay = BenchRelay()
-            return try await BenchNode.withNode(
-                configuration, gorush: PostingStandIn(latency: settings.gorushLatency), makeRelay: { _ in relay }
-            ) { service in
-                try await withNodes(count, identity, store, running: running + [(service, relay)], body)
+            return try await BenchNode.running(configuration, gorush: PostingStandIn(latency: settings.gorushLatency)) { node in
+                try await withNodes(count, identity, store, running: running + [node], body)
             }
         }
     }
 
-    private func waitUntilShared(_ nodes: [Node]) async throws {
+    private func waitUntilShared(_ nodes: [BenchNode]) async throws {
         // Leases change hands every few seconds, and a loaded machine needs several of these periods.
         let (partitions, least) = (ClusterConfiguration().partitionCount, ClusterConfiguration().partitionCount / nodes.count - 1)
         let problem = "the nodes did not divide the work: is the machine too busy?"
         try await waitUntil(.seconds(120), interval: .milliseconds(20), else: problem) {
-            let shares = nodes.map { $0.service.cluster.share }
+            let shares = nodes.map { $0.server.node.cluster.share }
             return shares.reduce(0, +) == partitions && shares.allSatisfy { $0 >= least }
         }
     }
@@ -139,7 +134,7 @@ package struct NodesBench: Sendable {
     // MARK: Messages
 
     /// Feeds all messages to all nodes, each batch when it is due.
-    private func feed(_ load: Load, to nodes: [Node], _ server: SessionProcesses) async throws -> Spent {
+    private func feed(_ load: Load, to nodes: [BenchNode], _ server: SessionProcesses) async throws -> Spent {
         let size = max(1, Int(load.rate * (Self.batchInterval / .seconds(1))))
         let batches = load.questions.chunks(of: size).map { $0.map(\.message) }
         func answers() -> Int { nodes.reduce(0) { $0 + $1.relay.answers } }

@@ -16,12 +16,11 @@ package struct RelayBench: Sendable {
     private static let script = "Tests/Interop/py_waku_relay.py"
 
     let settings: BenchSettings
-    let executable: String
 
     package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             var results: [BenchResult] = []
-            let sink = try BenchChild(executable, ["run", "--relay-sink"], output: folder + "/sink")
+            let sink = try BenchChild(["run", "--relay-sink"], output: folder + "/sink")
             try await withRelay(to: try await sink.line { $0.hasPrefix("/") ? $0 : nil }) { relay in
                 results.append(try await rate(relay, sink))
                 results.append(try await latency(relay, sink))
@@ -92,7 +91,7 @@ package struct RelayBench: Sendable {
         let report = try await end(run, relay, sink)
         var result = BenchResult(name: "relay at 1,000 a second")
         var latencies = LatencyHistogram()
-        for latency in report.latencies { latencies.record(.nanoseconds(Int64(latency))) }
+        for latency in report.latencies { latencies.record(nanoseconds: latency) }
         result.latencies = latencies
         result.latencyRate = Self.latencyRate
         result.messages = count

@@ -17,7 +17,6 @@ package struct ShardBench: Sendable {
 
     let settings: BenchSettings
     let rate: Double?
-    let executable: String
 
     package func run() async throws -> [BenchResult] {
         let rates = rate.map { [$0] } ?? Self.rates
@@ -32,10 +31,10 @@ package struct ShardBench: Sendable {
 
     private func measure(_ peers: Int, _ rate: Double, _ folder: String) async throws -> BenchResult {
         let identityFile = try SpawnedNode.writeIdentity(.generate(), in: folder)
-        let mesh = try BenchChild(executable, ["run", "--shard-peers", "\(peers)", "--rate", "\(rate)"], output: folder + "/mesh")
+        let mesh = try BenchChild(["run", "--shard-peers", "\(peers)", "--rate", "\(rate)"], output: folder + "/mesh")
         defer { mesh.end() }
         let addresses = try await mesh.line { $0.hasPrefix("/") ? $0.split(separator: " ").map(String.init) : nil }
-        let node = try SpawnedNode(executable: executable, identityFile: identityFile, folder: folder + "/data", relays: addresses)
+        let node = try SpawnedNode(identityFile: identityFile, folder: folder + "/data", relays: addresses)
         try await node.waitUntilReady(limit: .seconds(60))
 
         let accepted = Self.gossip + "{result=\"accepted\"}"

@@ -14,8 +14,6 @@ import WakuCrypto
 package struct StartupBench: Sendable {
     let settings: BenchSettings
     let registrationCount: Int
-    /// This program, which is started as `serve`.
-    let executable: String
 
     package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
@@ -68,12 +66,12 @@ package struct StartupBench: Sendable {
         let identityFile = try SpawnedNode.writeIdentity(identity, in: folder)
         let network = LoopbackNetwork(cacheCapacity: 10_000)
         let question = owner.asking(topicKey: KeyDerivation.topicKey(StatusTopics.query(owner.keyHash)))
-        return try await LoopbackServer.running(network) { [executable] relayURL in
+        return try await LoopbackServer.running(network) { relayURL in
             let answers = AnswerLog()
             let observer = network.relay()
             return try await observer.running(deliver: { answers.note($0) }) {
                 let began = Clock.uptime()
-                let node = try SpawnedNode(executable: executable, identityFile: identityFile, folder: data, relays: [relayURL])
+                let node = try SpawnedNode(identityFile: identityFile, folder: data, relays: [relayURL])
                 try await node.waitUntilReady(limit: .seconds(120))
                 let ready = Clock.uptime()
                 answers.asked(question.answerTopic, at: began)

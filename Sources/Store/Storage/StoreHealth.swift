@@ -1,5 +1,14 @@
 import Core
 
+/// A step of a commit.
+package enum CommitEvent: Sendable {
+    case committing
+    /// - Parameter failure: nil when the commit succeeded.
+    case committed(failure: StoreError?)
+    /// A command failed for a reason of its own.
+    case failed(StoreError)
+}
+
 /// Decides from the outcomes of commits and reads whether the database works, and which failure to report if it does not. Time is an input.
 ///
 /// Each commit shows anew whether the database can be written. A successful read does not end an earlier failure, because it may have used other
@@ -41,6 +50,16 @@ package struct StoreHealth: Sendable {
         return commitFailure ?? readFailure ?? checkpointFailure
     }
 
+    package mutating func note(_ event: CommitEvent, at now: ContinuousClock.Instant) {
+        switch event {
+        case .committing: committing(at: now)
+        case .committed(let failure): committed(failure?.message)
+        case .failed(let error):
+            committingSince = nil
+            if error.code == .damaged { readFailed(error.message, at: now) }
+        }
+    }
+
     package mutating func committing(at now: ContinuousClock.Instant) {
         committingSince = now
     }
@@ -53,11 +72,6 @@ package struct StoreHealth: Sendable {
 
     package mutating func checkpointed(_ failure: String?) {
         checkpointFailure = failure
-    }
-
-    /// Ends a commit whose failure says nothing about the database.
-    package mutating func committedNothing() {
-        committingSince = nil
     }
 
     package mutating func readFailed(_ failure: String, at now: ContinuousClock.Instant) {

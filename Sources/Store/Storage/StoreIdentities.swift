@@ -46,16 +46,24 @@ package struct StoreMove: Sendable {
         storageKey = Sealer.storageKey(of: new)
     }
 
-    /// The changes of properties by a rotation, without the salt.
-    ///
-    /// - Parameter sealer: the sealer after the rotation.
-    package static func changes(_ move: StoreMove?, to sealer: Sealer) -> StoreCommand<Void> {
-        guard let move else { return .change(sealer.keyChanges) }
-        return StoreIdentities.add([move.from, move.to], by: sealer).then { .change(sealer.keyChanges) }
-    }
 }
 
 extension Sealer {
+    /// Set until no page of the database holds contents under the old key.
+    package static let unfinishedRotationProperty = "storage key rotation unfinished"
+
+    /// The changes of properties by a rotation.
+    ///
+    /// - Parameters:
+    ///   - move: set if the database belongs to another identity then.
+    ///   - sealer: the sealer after the rotation.
+    package static func rotation(_ move: StoreMove?, salt: [UInt8], to sealer: Sealer) -> StoreCommand<Void> {
+        let changes =
+            sealer.keyChanges + [Properties.set(saltProperty, to: salt), Properties.set(unfinishedRotationProperty, to: [1])]
+        guard let move else { return .change(changes) }
+        return StoreIdentities.add([move.from, move.to], by: sealer).then { .change(changes) }
+    }
+
     /// The sealer after a rotation of a store's key.
     ///
     /// - Parameters:

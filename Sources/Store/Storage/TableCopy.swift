@@ -12,7 +12,6 @@ struct TableCopy {
     private let sealed: (column: Int, binding: [Int])?
 
     /// - Parameter table: must not be a cache.
-
     init(_ table: Table, from source: any TransferableStore, to target: any TransferableStore) {
         (self.table, self.source, self.target) = (table, source, target)
         let columns = [.id] + table.columns

@@ -3,17 +3,6 @@ import Core
 import Storage
 import Synchronization
 
-/// Commands that were submitted together.
-protocol CommitBatch: Sendable {
-    var count: Int { get }
-    /// A command that stores its outcome for ``complete()``.
-    func command(_ index: Int) -> StoreCommand<Void>
-    /// Reports that a command failed and left no changes.
-    func fail(_ index: Int, _ error: any Error)
-    /// Called when every command is durable or has failed, on the writer's thread, which other batches wait for.
-    func complete()
-}
-
 /// Commits with one writer, on its own thread. All waiting commands become one transaction; commands that arrive meanwhile wait for the next one, or
 /// somewhat longer where commits are paced.
 final class CommitQueue: Sendable {

@@ -25,11 +25,7 @@ package enum CommitTest {
         } catch {
             throw StoreError(explaining: error, at: address)
         }
-        guard connection.warningCount == warningCount else {
-            throw StoreError(
-                code: .unavailable,
-                message: "PostgreSQL (\(address)) did not wait for its standby: let it, or change synchronous_standby_names")
-        }
+        guard connection.warningCount == warningCount else { throw StoreError(unreplicatedAt: address) }
     }
 
     /// Tests whether a node could open the database now, or others exclude it. Blocks.

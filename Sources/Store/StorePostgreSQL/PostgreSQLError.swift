@@ -58,6 +58,12 @@ extension StoreError {
         }
     }
 
+    package init(unreplicatedAt address: PostgreSQLAddress) {
+        self.init(
+            code: .unavailable,
+            message: "PostgreSQL (\(address)) did not wait for its standby: let it, or change synchronous_standby_names")
+    }
+
     init(newerAt address: PostgreSQLAddress) {
         self.init(code: .newer, message: "PostgreSQL (\(address)) has tables of a newer waku-push: run that version")
     }

@@ -9,13 +9,7 @@ package import WakuCrypto
 /// completes it. The server's write-ahead log, its archive, standbys' logs and backups are not changed.
 ///
 /// Rows of caches (`Storage/Table/isCache`) are deleted instead and recomputed when needed.
-package struct PostgreSQLKeyRotation {
-    static let unfinishedProperty = "storage key rotation unfinished"
-
-    private let connection: PostgreSQLConnection
-    private let old: Sealer
-    private let new: Sealer
-
+package enum PostgreSQLKeyRotation {
     /// - Parameters:
     ///   - storageKey: the storage key of the identity.
     ///   - address: a database that no exclusive store uses.
@@ -46,35 +40,21 @@ package struct PostgreSQLKeyRotation {
     ) throws -> Int {
         let salt = randomBytes(SymmetricKey.byteCount)
         let new = store.sealer.rotated(under: storageKey, move, salt: salt)
-        let rotation = PostgreSQLKeyRotation(connection: connection, old: store.sealer, new: new)
+        let tables = store.schema.parts.tables.filter { $0.sealed != nil }
         let count = try connection.transaction { _ in
-            let count = try rotation.sealAll(store.schema)
-            try rotation.setKey(salt, move)
+            for table in tables {
+                // Other writers, such as an import, wait until this is done.
+                _ = try connection.run(Statement("LOCK TABLE \(table.quoted) IN SHARE ROW EXCLUSIVE MODE", isPrepared: false))
+                if table.isCache { try connection.perform(.change([Mutation(table, .delete(where: []))()])) }
+            }
+            let count = try store.schema.parts.sealedRows.reduce(0) { count, sealed in
+                try count + sealed.reseal(from: store.sealer, to: new, reading: connection.rows) { try connection.perform(.change($0)) }
+            }
+            try connection.perform(Sealer.rotation(move, salt: salt, to: new))
             return count
         }
-        for table in store.schema.parts.tables where table.sealed != nil {
-            _ = try connection.run(Statement("VACUUM (FULL) \(table.quoted)", isPrepared: false))
-        }
-        try connection.perform(.change([Properties.remove(unfinishedProperty)]))
+        for table in tables { _ = try connection.run(Statement("VACUUM (FULL) \(table.quoted)", isPrepared: false)) }
+        try connection.perform(.change([Properties.remove(Sealer.unfinishedRotationProperty)]))
         return count
-    }
-
-    private func setKey(_ salt: [UInt8], _ move: StoreMove?) throws {
-        try connection.perform(StoreMove.changes(move, to: new))
-        try connection.perform(
-            .change([
-                Properties.set(Sealer.saltProperty, to: salt), Properties.set(Self.unfinishedProperty, to: [1]),
-            ]))
-    }
-
-    private func sealAll(_ schema: Schema) throws -> Int {
-        for table in schema.parts.tables where table.sealed != nil {
-            // Other writers, such as an import, wait until this is done.
-            _ = try connection.run(Statement("LOCK TABLE \(table.quoted) IN SHARE ROW EXCLUSIVE MODE", isPrepared: false))
-            if table.isCache { try connection.perform(.change([Mutation(table, .delete(where: []))()])) }
-        }
-        return try schema.parts.sealedRows.reduce(0) { count, sealed in
-            try count + sealed.reseal(from: old, to: new, reading: connection.rows) { try connection.perform(.change($0)) }
-        }
     }
 }

@@ -70,7 +70,7 @@ extension PostgreSQLStore {
             throw StoreError(explaining: error, at: address)
         }
         var inspection = StoreInspection()
-        inspection.isRotationUnfinished = try read(Properties.property(PostgreSQLKeyRotation.unfinishedProperty)) != nil
+        inspection.isRotationUnfinished = try read(Properties.property(Sealer.unfinishedRotationProperty)) != nil
         guard isUnsealing else { return inspection }
         var found: [String: StoreInspection.Rows] = [:]
         for sealed in schema.parts.sealedRows {

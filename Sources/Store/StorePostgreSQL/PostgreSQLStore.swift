@@ -100,7 +100,7 @@ package final class PostgreSQLStore: Store {
     package func submit<Outcome>(
         _ commands: [StoreCommand<Outcome>], completion: @escaping @Sendable ([Result<Outcome, StoreError>]) -> Void
     ) {
-        queue.add(Batch(commands, address, completion: completion))
+        queue.add(CommandBatch(commands, explain: { [address] in StoreError(explaining: $0, at: address) }, completion: completion))
     }
 
     package func afterCommits(_ body: @escaping @Sendable () -> Void) {
@@ -110,40 +110,6 @@ package final class PostgreSQLStore: Store {
 
     package func paceCommits(_ interval: Duration) {
         queue.pace(interval)
-    }
-
-    private final class Batch<Outcome: Sendable>: CommitBatch {
-        private let commands: [StoreCommand<Outcome>]
-        private let address: PostgreSQLAddress
-        private let completion: @Sendable ([Result<Outcome, StoreError>]) -> Void
-        private let results: Mutex<[Result<Outcome, StoreError>?]>
-
-        init(
-            _ commands: [StoreCommand<Outcome>], _ address: PostgreSQLAddress,
-            completion: @escaping @Sendable ([Result<Outcome, StoreError>]) -> Void
-        ) {
-            self.commands = commands
-            self.address = address
-            self.completion = completion
-            results = Mutex(Array(repeating: nil, count: commands.count))
-        }
-
-        var count: Int { commands.count }
-
-        func command(_ index: Int) -> StoreCommand<Void> {
-            commands[index].map { [self] outcome in results.withLock { $0[index] = .success(outcome) } }
-        }
-
-        func fail(_ index: Int, _ error: any Error) {
-            let error = StoreError(explaining: error, at: address)
-            results.withLock { $0[index] = .failure(error) }
-        }
-
-        func complete() {
-            // One result for each command: callers match them by position.
-            let results = results.withLock(\.self)
-            completion(results.map { $0 ?? .failure(StoreError(code: .unavailable, message: "a change was not executed")) })
-        }
     }
 
     // MARK: Reading
@@ -235,8 +201,9 @@ package final class PostgreSQLStore: Store {
         let sum = Statement(
             "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
                 + "WHERE c.relkind = 'r' AND c.relnamespace = quote_ident(current_schema())::regnamespace")
-        let bytes = try connection.run(sql: sum)
-        size.withLock { $0 = Int(bytes) }
+        guard let row = try connection.run(sum).rows.first else { throw UnexpectedValue() }
+        let bytes = Int(try row.integer(0))
+        size.withLock { $0 = bytes }
     }
 
     /// Completes waiting commands, and closes the connections.
@@ -272,11 +239,5 @@ extension PostgreSQLConnection {
             }
             if rows.count < Self.page { return }
         }
-    }
-
-    /// Runs a statement that returns one integer.
-    fileprivate func run(sql statement: Statement) throws -> Int64 {
-        guard case .integer(let integer)? = try run(statement).rows.first?.values.first else { throw UnexpectedValue() }
-        return integer
     }
 }

@@ -76,9 +76,9 @@ struct Schema: Sendable {
             guard !isNewer(applied) else { throw StoreError(newerAt: address) }
             let selected = select(applied)
             for (identifier, migration) in selected {
-                var note = Statement("INSERT INTO store_migration (identifier, only_adds) VALUES ($1, $2::bigint = 1)")
-                try note.add(.text(identifier), as: .text)
-                try note.add(.integer(migration.finishes ? 0 : 1), as: .integer)
+                let note = Statement(
+                    "INSERT INTO store_migration (identifier, only_adds) VALUES ($1, $2::bigint = 1)",
+                    [.text(identifier), .integer(migration.finishes ? 0 : 1)])
                 _ = try connection.run(
                     migration.steps.flatMap { $0.sql(PostgreSQL.self) }.map { Statement($0, isPrepared: false) } + [note])
             }

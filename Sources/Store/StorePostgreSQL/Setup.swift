@@ -16,13 +16,9 @@ extension PostgreSQLConnection {
         }
         let settings: [Value]
         do {
-            var rename = Statement("SELECT set_config('application_name', $1, false)", isPrepared: false)
-            try rename.add(.text(name), as: .text)
-            var first = [rename]
+            var first = [Statement("SELECT set_config('application_name', $1, false)", [.text(name)], isPrepared: false)]
             if let schema = address.schema {
-                var search = Statement("SELECT set_config('search_path', quote_ident($1), false)", isPrepared: false)
-                try search.add(.text(schema), as: .text)
-                first.append(search)
+                first.append(Statement("SELECT set_config('search_path', quote_ident($1), false)", [.text(schema)], isPrepared: false))
             }
             // The node applies its own time limits; a role's settings are meant for other programs.
             let set = [

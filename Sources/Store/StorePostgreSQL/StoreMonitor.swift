@@ -16,17 +16,7 @@ final class StoreMonitor: Sendable {
     var failure: String? { health.withLock { $0.failure(at: .now) } }
     var wantsCheck: Bool { health.withLock { $0.wantsCheck(at: .now) } }
 
-    func note(_ event: Writer.Event) {
-        health.withLock { health in
-            switch event {
-            case .committing: health.committing(at: .now)
-            case .committed(let failure): health.committed(failure?.message)
-            case .failed(let error):
-                health.committedNothing()
-                if error.code == .damaged { health.readFailed(error.message, at: .now) }
-            }
-        }
-    }
+    func note(_ event: CommitEvent) { health.withLock { $0.note(event, at: .now) } }
 
     /// Records a failed read, and returns the error to report. An error thrown by a step of a command says nothing about the database, and a lost
     /// connection nothing about the rows.

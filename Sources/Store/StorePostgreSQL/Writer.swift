@@ -13,14 +13,6 @@ import WakuCrypto
 /// only after the row was written and so locked: a later write to that row on another connection waits until the first transaction has ended, and
 /// sees its outcome. That write is committed too: with synchronous replication, it is acknowledged only after all earlier commits.
 final class Writer {
-    enum Event: Sendable {
-        case committing
-        /// - Parameter failure: nil when the commit succeeded.
-        case committed(failure: StoreError?)
-        /// A command failed for a reason of its own.
-        case failed(StoreError)
-    }
-
     private static let conflictLimit = 3
     private static let repetitionLimit = 10
     /// The advisory lock of exclusive writers, combined with the schema's id. A server may notice late that the previous holder was killed.
@@ -36,7 +28,7 @@ final class Writer {
     /// Its name in `pg_stat_activity`.
     let session = "waku-push \(randomBytes(4).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())"
     private let closing: DispatchSemaphore
-    private let note: @Sendable (Event) -> Void
+    private let note: @Sendable (CommitEvent) -> Void
     private let follow: @Sendable (String) -> Void
     private var connection: PostgreSQLConnection?
     /// The batch in its row of `store_writer`; nil before the row exists.
@@ -55,7 +47,7 @@ final class Writer {
     init(
         _ address: PostgreSQLAddress, _ access: PostgreSQLStore.Access, closing: DispatchSemaphore,
         follow: @escaping @Sendable (String) -> Void,
-        note: @escaping @Sendable (Event) -> Void
+        note: @escaping @Sendable (CommitEvent) -> Void
     ) {
         self.address = address
         self.follow = follow
@@ -132,10 +124,9 @@ final class Writer {
         try begin()
         let connection = try connected()
         let claim = randomBytes(16)
-        var write = Statement("UPDATE store_writer SET batch = $3, changed_at = now() WHERE name = $1 AND batch = $2")
-        try write.add(.text(name), as: .text)
-        try write.add(Value(batch), as: .bytes)
-        try write.add(.bytes(claim), as: .bytes)
+        let write = Statement(
+            "UPDATE store_writer SET batch = $3, changed_at = now() WHERE name = $1 AND batch = $2",
+            [.text(name), .bytes(batch ?? []), .bytes(claim)])
         var transaction = BatchTransaction(
             connection, beginning: [Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"), write], isGrouping: isGrouping)
         do {
@@ -189,15 +180,12 @@ final class Writer {
     private func lookUp(_ claim: [UInt8]) throws -> Bool {
         suspension = nil
         let connection = try connected()
-        var touch = Statement("UPDATE store_writer SET changed_at = now() WHERE name = $1 RETURNING batch")
-        try touch.add(.text(name), as: .text)
+        let touch = Statement("UPDATE store_writer SET changed_at = now() WHERE name = $1 RETURNING batch", [.text(name)])
         let warningCount = connection.warningCount
         let found = try connection.transaction { try $0.run(touch).rows.first?.bytes(0) }
         guard connection.warningCount == warningCount else {
             self.connection = nil
-            throw StoreError(
-                code: .unavailable,
-                message: "PostgreSQL (\(address)) did not wait for its standby: let it, or change synchronous_standby_names")
+            throw StoreError(unreplicatedAt: address)
         }
         guard found == claim || found == batch else { throw Superseded() }
         return found == claim
@@ -234,10 +222,9 @@ final class Writer {
 
     private func prepare(_ connection: PostgreSQLConnection) throws {
         // A server may notice late that a connection is gone, and keeps its locks until then.
-        var end = Statement(
+        let end = Statement(
             "SELECT pg_terminate_backend(pid, 2000) FROM pg_stat_activity WHERE application_name = $1 AND pid <> pg_backend_pid()",
-            isPrepared: false)
-        try end.add(.text(session), as: .text)
+            [.text(session)], isPrepared: false)
         _ = try connection.run(end)
         // Limits how long a node that is suspended within a transaction can block other nodes at its locked rows.
         if access == .shared { _ = try connection.run(Statement("SET idle_in_transaction_session_timeout = '3s'", isPrepared: false)) }
@@ -283,10 +270,9 @@ final class Writer {
         let connection = try connected()
         let first = randomBytes(16)
         do {
-            var insert = Statement(
-                "INSERT INTO store_writer (name, batch) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET batch = excluded.batch")
-            try insert.add(.text(name), as: .text)
-            try insert.add(.bytes(first), as: .bytes)
+            let insert = Statement(
+                "INSERT INTO store_writer (name, batch) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET batch = excluded.batch",
+                [.text(name), .bytes(first)])
             // Deletes the rows of killed commands; with exclusive access, also those of commands still running, such as an import: they can't commit
             // any more.
             let prune = Statement(
@@ -321,10 +307,9 @@ final class Writer {
 
     private func touch() throws {
         let connection = try connected()
-        guard batch != nil else { return _ = try connection.run(Statement("SELECT")) }
-        var touch = Statement("UPDATE store_writer SET changed_at = now() WHERE name = $1 AND batch = $2")
-        try touch.add(.text(name), as: .text)
-        try touch.add(Value(batch), as: .bytes)
+        guard let batch else { return _ = try connection.run(Statement("SELECT")) }
+        let touch = Statement(
+            "UPDATE store_writer SET changed_at = now() WHERE name = $1 AND batch = $2", [.text(name), .bytes(batch)])
         // Plans of prepared statements are those for the tables' sizes at that time, and tables may have grown since.
         let replan = Statement("DISCARD PLANS", isPrepared: false)
         if try connection.run([replan, touch])[1].changedCount == 0 { throw StoreError(code: .locked, message: supersededMessage) }
@@ -333,9 +318,7 @@ final class Writer {
     func close() {
         isClosing = true
         if access != .exclusive, batch != nil, let connection, !connection.isLost {
-            var remove = Statement("DELETE FROM store_writer WHERE name = $1")
-            try? remove.add(.text(name), as: .text)
-            _ = try? connection.run(remove)
+            _ = try? connection.run(Statement("DELETE FROM store_writer WHERE name = $1", [.text(name)]))
         }
         connection = nil
     }

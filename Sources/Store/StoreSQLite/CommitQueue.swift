@@ -1,31 +1,13 @@
 import Dispatch
 import GRDB
+import Storage
 import Synchronization
 
-/// A batch of items that may share a transaction with other batches.
-protocol CommitBatch: Sendable {
-    var count: Int { get }
-    /// Applies one item's changes inside a transaction. May be called again after that transaction failed.
-    func run(_ index: Int, _ db: Database) throws
-    /// Reports that an item failed and left no changes.
-    func fail(_ index: Int, _ error: any Error)
-    /// Called when every item is durable or has failed, on the writer's thread, which other batches wait for.
-    func complete()
-}
-
-/// Commits with one writer. All waiting items become one transaction with one sync to disk; items that arrive meanwhile wait for the next one.
+/// Commits with one writer. All waiting commands become one transaction with one sync to disk; commands that arrive meanwhile wait for the next one.
 ///
 /// SQLite rolls back a commit that fails in any way, including a failed sync, and the next commit overwrites any part of it that reached the log. So
 /// after a reported failure no other connection sees the changes, but a crash before the next commit may still restore the complete transaction.
 final class CommitQueue: Sendable {
-    enum Event: Sendable {
-        case committing
-        /// - Parameter failure: the error of the database; nil when the commit succeeded.
-        case committed(failure: DatabaseError?)
-        /// An item failed for a reason of its own.
-        case failed(any Error)
-    }
-
     private struct State {
         var waiting: [any CommitBatch] = []
         var isRunning = false
@@ -41,10 +23,10 @@ final class CommitQueue: Sendable {
     private let state = Mutex(State())
     private let queue = DispatchQueue(label: "waku-push.store")
     private let pool: DatabasePool
-    private let note: @Sendable (Event) -> Void
+    private let note: @Sendable (CommitEvent) -> Void
 
     /// - Parameter note: called with each event, in order, before the batches concerned are told.
-    init(pool: DatabasePool, note: @escaping @Sendable (Event) -> Void) {
+    init(pool: DatabasePool, note: @escaping @Sendable (CommitEvent) -> Void) {
         self.pool = pool
         self.note = note
     }
@@ -103,18 +85,18 @@ final class CommitQueue: Sendable {
         do {
             try pool.writeWithoutTransaction { db in
                 try db.inTransaction(.immediate) {
-                    for item in items { try item.batch.run(item.index, db) }
+                    for item in items { try StoreSession(db: db).perform(item.batch.command(item.index)) }
                     return .commit
                 }
             }
             note(.committed(failure: nil))
         } catch let error as DatabaseError where error.concernsAll {
-            note(.committed(failure: error))
+            note(.committed(failure: StoreError(explaining: error)))
             for item in items { item.batch.fail(item.index, error) }
         } catch {
             guard items.count > 1 else {
                 if error is StoreSession.Conflict, attempt < Self.attemptLimit { return commit(items, attempt: attempt + 1) }
-                note(.failed(error))
+                note(.failed(StoreError(explaining: error)))
                 for item in items { item.batch.fail(item.index, error) }
                 return
             }

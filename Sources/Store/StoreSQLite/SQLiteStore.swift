@@ -2,7 +2,6 @@ import CSQLite
 import Foundation
 import GRDB
 package import Storage
-import Synchronization
 package import WakuCrypto
 
 /// A ``Store`` in one SQLite file in WAL mode with `synchronous=FULL`. Several processes may use the file at once.
@@ -75,41 +74,12 @@ package final class SQLiteStore: Store {
     package func submit<Outcome>(
         _ commands: [StoreCommand<Outcome>], completion: @escaping @Sendable ([Result<Outcome, StoreError>]) -> Void
     ) {
-        queue.add(Batch(commands, completion: completion))
+        queue.add(CommandBatch(commands, explain: { StoreError(explaining: $0) }, completion: completion))
     }
 
     package func afterCommits(_ body: @escaping @Sendable () -> Void) {
         if queue.isIdle { return body() }
         submit([StoreCommand<Void>]()) { _ in body() }
-    }
-
-    private final class Batch<Outcome: Sendable>: CommitBatch {
-        private let commands: [StoreCommand<Outcome>]
-        private let completion: @Sendable ([Result<Outcome, StoreError>]) -> Void
-        private let results: Mutex<[Result<Outcome, StoreError>?]>
-
-        init(_ commands: [StoreCommand<Outcome>], completion: @escaping @Sendable ([Result<Outcome, StoreError>]) -> Void) {
-            self.commands = commands
-            self.completion = completion
-            results = Mutex(Array(repeating: nil, count: commands.count))
-        }
-
-        var count: Int { commands.count }
-
-        func run(_ index: Int, _ db: Database) throws {
-            let outcome = try StoreSession(db: db).perform(commands[index])
-            results.withLock { $0[index] = .success(outcome) }
-        }
-
-        func fail(_ index: Int, _ error: any Error) {
-            let error = StoreError(explaining: error)
-            results.withLock { $0[index] = .failure(error) }
-        }
-
-        func complete() {
-            let results = results.withLock { $0.compactMap { $0 } }
-            completion(results)
-        }
     }
 
     // MARK: Reading

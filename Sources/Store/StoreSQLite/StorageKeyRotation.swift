@@ -16,13 +16,7 @@ package import WakuCrypto
 /// One transaction changes every row, the salt and the key check: a killed process leaves either all old or all new. Afterwards the file is
 /// rewritten, so that no page or log holds contents under the old key. If the process is killed before that ends, the database records it
 /// (``StoreInspection/isRotationUnfinished``), and another rotation completes it. Needs free disk space of about twice the database's size.
-package struct StorageKeyRotation {
-    private static let unfinishedProperty = "storage key rotation unfinished"
-
-    private let db: Database
-    private let old: Sealer
-    private let new: Sealer
-
+package enum StorageKeyRotation {
     /// - Parameters:
     ///   - storageKey: the storage key of the identity.
     ///   - folder: locked by the caller.
@@ -40,44 +34,30 @@ package struct StorageKeyRotation {
                 // Overwrites replaced contents, including the salt.
                 try db.execute(sql: "PRAGMA secure_delete = ON")
                 let salt = randomBytes(SymmetricKey.byteCount)
-                let rotation = StorageKeyRotation(db: db, old: store.sealer, new: store.sealer.rotated(under: storageKey, move, salt: salt))
+                let new = store.sealer.rotated(under: storageKey, move, salt: salt)
+                let session = StoreSession(db: db)
                 var count = 0
                 try db.inTransaction(.immediate) {
-                    count = try rotation.sealAll(store.schema)
-                    try rotation.setKey(salt, move)
+                    for cache in store.schema.parts.tables where cache.isCache {
+                        try session.perform(StoreCommand.change([Mutation(cache, .delete(where: []))()]))
+                    }
+                    for sealed in store.schema.parts.sealedRows {
+                        count += try sealed.reseal(from: store.sealer, to: new, reading: session.rows) {
+                            try session.perform(StoreCommand.change($0))
+                        }
+                    }
+                    try session.perform(Sealer.rotation(move, salt: salt, to: new))
                     return .commit
                 }
                 try db.execute(sql: "VACUUM")
                 try db.checkpoint(.truncate)
-                try StoreSession(db: db).perform(StoreCommand.change([Properties.remove(unfinishedProperty)]))
+                try session.perform(StoreCommand.change([Properties.remove(Sealer.unfinishedRotationProperty)]))
                 return count
             }
             try store.close()
             return count
         } catch {
             throw StoreError(explaining: error, in: folder.path)
-        }
-    }
-
-    static func isUnfinished(in db: Database) throws -> Bool {
-        try StoreSession(db: db).perform(Properties.property(unfinishedProperty)) != nil
-    }
-
-    private func setKey(_ salt: [UInt8], _ move: StoreMove?) throws {
-        try StoreSession(db: db).perform(StoreMove.changes(move, to: new))
-        try StoreSession(db: db).perform(
-            StoreCommand.change([
-                Properties.set(Sealer.saltProperty, to: salt), Properties.set(Self.unfinishedProperty, to: [1]),
-            ]))
-    }
-
-    private func sealAll(_ schema: Schema) throws -> Int {
-        for cache in schema.parts.tables where cache.isCache {
-            try StoreSession(db: db).perform(StoreCommand.change([Mutation(cache, .delete(where: []))()]))
-        }
-        let session = StoreSession(db: db)
-        return try schema.parts.sealedRows.reduce(0) { count, sealed in
-            try count + sealed.reseal(from: old, to: new, reading: session.rows) { try session.perform(StoreCommand.change($0)) }
         }
     }
 }

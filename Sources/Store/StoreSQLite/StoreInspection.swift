@@ -35,7 +35,7 @@ extension StoreInspection {
         let check = isThorough ? "integrity_check" : "quick_check"
         self.init()
         problems = try String.fetchAll(db, sql: "PRAGMA \(check)(\(Self.problemLimit))").filter { $0 != "ok" }
-        isRotationUnfinished = try StorageKeyRotation.isUnfinished(in: db)
+        isRotationUnfinished = try StoreSession(db: db).perform(Properties.property(Sealer.unfinishedRotationProperty)) != nil
         guard let storageKey else { return }
         let sealer = try Sealer(storageKey: storageKey, in: db)
         guard try sealer.fits(db) != false else { throw StoreError(otherIdentityIn: path) }

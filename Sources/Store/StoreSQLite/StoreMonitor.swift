@@ -10,18 +10,7 @@ final class StoreMonitor: Sendable {
     func failure(oldestRead start: ContinuousClock.Instant?) -> String? { health.withLock { $0.failure(at: .now, oldestRead: start) } }
     var wantsCheck: Bool { health.withLock { $0.wantsCheck(at: .now) } }
 
-    func note(_ event: CommitQueue.Event) {
-        health.withLock { health in
-            switch event {
-            case .committing: health.committing(at: .now)
-            case .committed(let error): health.committed(error.map { StoreError(explaining: $0).message })
-            case .failed(let error):
-                health.committedNothing()
-                let explained = StoreError(explaining: error)
-                if explained.code == .damaged { health.readFailed(explained.message, at: .now) }
-            }
-        }
-    }
+    func note(_ event: CommitEvent) { health.withLock { $0.note(event, at: .now) } }
 
     /// Records a failed read, and returns the error to report.
     func readFailed(_ error: any Error) -> StoreError {

@@ -21,7 +21,7 @@ struct StoreHealthTests {
         health.committing(at: start)
         #expect(health.failure(at: start + .seconds(10)) == nil)
         #expect(health.failure(at: start + .seconds(11))?.hasPrefix("the disk has not answered for 11 s") == true)
-        health.committedNothing()
+        health.note(.failed(StoreError(code: .unavailable, message: "a change failed")), at: start + .seconds(12))
         #expect(health.failure(at: start + .seconds(12)) == nil)
     }
 

@@ -132,9 +132,7 @@ final class GuardedConnection: Sendable {
         }
         guard connection.warningCount == warningCount else {
             self.connection = nil
-            throw StoreError(
-                code: .unavailable,
-                message: "PostgreSQL (\(address)) did not wait for its standby: let it, or change synchronous_standby_names")
+            throw StoreError(unreplicatedAt: address)
         }
     }
 

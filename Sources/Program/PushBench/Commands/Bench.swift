@@ -168,7 +168,7 @@ struct Bench: ReportingCommand {
         settings.store = store
         settings.storedCount = stored
         settings.latencyCount = latencies
-        settings.executable = try Self.executable()
+        settings.startsGorush = true
         settings.gorushLatency = gorushLatency.duration
         settings.isTraced = traces
         settings.progress = { progress.show($0, $1) }
@@ -177,10 +177,6 @@ struct Bench: ReportingCommand {
             results += try await measure(part, settings: settings, progress: progress)
         }
         return results
-    }
-
-    private static func executable() throws -> String {
-        try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     }
 
     private func measure(_ kinds: [MessageBench.Kind], _ settings: BenchSettings) async throws -> [BenchResult] {
@@ -211,20 +207,15 @@ struct Bench: ReportingCommand {
             if let duration { load.duration = duration.duration }
             return try await EndToEndBench(settings: settings, load: load).run()
         case .flood: return try await FloodBench(settings: settings, rate: rate ?? 100).run()
-        case .relay: return try await RelayBench(settings: settings, executable: try Self.executable()).run()
-        case .shard: return try await ShardBench(settings: settings, rate: rate, executable: try Self.executable()).run()
+        case .relay: return try await RelayBench(settings: settings).run()
+        case .shard: return try await ShardBench(settings: settings, rate: rate).run()
         case .startup:
-            return try await StartupBench(
-                settings: settings, registrationCount: registrations,
-                executable: try Self.executable()
-            ).run()
+            return try await StartupBench(settings: settings, registrationCount: registrations).run()
         case .session: return try await SessionBench(settings: settings).measureRequests()
         case .sessionStart: return [try await SessionBench(settings: settings).measureStart()]
         case .sessionRenewals: return [try await SessionBench(settings: settings).measureRenewals()]
         case .webPush:
-            return try await WebPushBench(
-                settings: settings, executable: try Self.executable(), duration: duration?.duration, rate: rate
-            ).run()
+            return try await WebPushBench(settings: settings, duration: duration?.duration, rate: rate).run()
         case .costs: return try await CostBench(settings: settings).run()
         case .endurance:
             let duration = duration?.duration ?? .seconds(600)

@@ -5,6 +5,11 @@ final class BenchChild: Sendable {
     private let process = Process()
     private let output: String?
 
+    /// Starts this program.
+    convenience init(_ arguments: [String], output: String? = nil) throws {
+        try self.init(FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"), arguments, output: output)
+    }
+
     /// - Parameter output: the file for its output; nil to drop it.
     init(_ executable: String, _ arguments: [String], output: String? = nil) throws(BenchError) {
         self.output = output

@@ -88,12 +88,9 @@ struct Question: Sendable {
     let message: ReceivedMessage
     /// Each sender has one of 5,000 partitions, so concurrent senders rarely share one.
     let answerTopic: ContentTopic
+}
 
-    init(message: ReceivedMessage, answerTopic: ContentTopic) {
-        self.message = message
-        self.answerTopic = answerTopic
-    }
-
+extension Question {
     init(_ kind: MessageKind, _ payload: [UInt8], to recipient: Recipient, signedBy sender: PrivateKey) {
         let envelope = MetadataEnvelope.encode(kind, payload: payload, signedBy: sender)
         let messages = EnvelopeSealing.seal(envelope.bytes, to: recipient, wakuSigner: sender, at: .now())

@@ -14,8 +14,8 @@ import WakuCrypto
 
 /// A node with a data folder, fed by a ``BenchRelay``.
 struct BenchNode: Sendable {
-    let relay = BenchRelay()
-    let identity: PrivateKey
+    let relay: BenchRelay
+    let server: Server
 
     /// Runs a node while `body` runs, and shuts it down gracefully.
     static func running<R: Sendable>(
@@ -35,19 +35,13 @@ struct BenchNode: Sendable {
     static func running<R: Sendable>(
         _ configuration: ServerConfiguration, gorush: any NotificationPosting, _ body: @escaping @Sendable (BenchNode) async throws -> R
     ) async throws -> R {
-        let bench = BenchNode(identity: configuration.identity)
-        return try await withNode(configuration, gorush: gorush, makeRelay: { _ in bench.relay }) { _ in try await body(bench) }
+        let relay = BenchRelay()
+        return try await withServer(configuration, gorush: gorush, makeRelay: { _ in relay }) {
+            try await body(BenchNode(relay: relay, server: $0))
+        }
     }
 
     /// Runs a node with any relay.
-    static func withNode<R: Sendable>(
-        _ configuration: ServerConfiguration, gorush: any NotificationPosting, makeRelay: (RelayNeeds) throws -> any Relay,
-        _ body: @escaping @Sendable (NodeService) async throws -> R
-    ) async throws -> R {
-        try await withServer(configuration, gorush: gorush, makeRelay: makeRelay) { try await body($0.node) }
-    }
-
-    /// Like `withNode`, for benchmarks that access the protocols.
     static func withServer<R: Sendable>(
         _ configuration: ServerConfiguration, gorush: any NotificationPosting, makeRelay: (RelayNeeds) throws -> any Relay,
         _ body: @escaping @Sendable (Server) async throws -> R

@@ -8,12 +8,10 @@ final class SpawnedNode: Sendable {
     private let client = CurlClient()
     let httpURL: String
 
-    /// - Throws: ``BenchError``
-    init(executable: String, identityFile: String, folder: String, relays: [String]) throws(BenchError) {
+    init(identityFile: String, folder: String, relays: [String]) throws {
         let port = try FreePort.find()
         httpURL = "http://127.0.0.1:\(port)"
         process = try BenchChild(
-            executable,
             [
                 "serve", "--identity", identityFile, "--data", folder, "--http", "127.0.0.1:\(port)", "--log-level", "error",
                 "--reply-delay",

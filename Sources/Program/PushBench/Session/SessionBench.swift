@@ -54,8 +54,8 @@ package struct SessionBench: Sendable {
         var configuration = BenchNode.configuration(.generate(), folder + "/data")
         let session = try session(nodes: Self.writeNodes(servers.descriptions, in: folder))
         configuration.session = session
-        let relay = BenchRelay()
-        return try await BenchNode.withServer(configuration, gorush: posts, makeRelay: { _ in relay }) { [settings, sodium] server in
+        return try await BenchNode.running(configuration, gorush: posts) { [settings, sodium] node in
+            let server = node.server
             try await Self.wait("storage servers connected") {
                 server.sessionPort != nil && servers.figures.connections == Self.swarms.count
             }

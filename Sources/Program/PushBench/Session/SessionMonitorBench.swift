@@ -86,7 +86,7 @@ extension SessionBench {
                 )
             }
         }
-        return HeldEntries(made.compactMap(\.self))
+        return HeldEntries(made: made.compactMap(\.self))
     }
 }
 
@@ -94,11 +94,7 @@ extension SessionBench {
 private struct HeldEntries: MonitorEntrySource {
     typealias Entry = (entry: MonitorEntry, subscription: MonitoredSubscription)
 
-    private let made: [Entry]
-
-    init(_ made: [Entry]) {
-        self.made = made
-    }
+    let made: [Entry]
 
     var all: [MonitoredSubscription] { made.map(\.subscription) }
 

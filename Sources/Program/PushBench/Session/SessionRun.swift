@@ -23,18 +23,12 @@ struct SessionRun: Sendable {
     let floor: SessionFloor
     private let http = SessionBench.makeClient()
 
-    init(
-        settings: BenchSettings, server: Server, servers: StorageServerStandIn, posts: PostingStandIn, onionKey: [UInt8], sodium: Sodium,
-        floor: SessionFloor
-    ) {
-        (self.settings, self.server, self.servers, self.posts) = (settings, server, servers, posts)
-        (self.onionKey, self.sodium, self.floor) = (onionKey, sodium, floor)
-    }
-
     func measure() async throws -> [BenchResult] {
         [
-            try await measure("session subscribe", .subscribe) { try await subscribe($0, encryption: nil) },
-            try await measure("session subscribe, onion", .onion) { try await subscribe($0, encryption: .xChaCha20) },
+            try await measure("session subscribe", .subscribe) { try await subscribe(make($0, encryption: nil), encryption: nil) },
+            try await measure("session subscribe, onion", .onion) {
+                try await subscribe(make($0, encryption: .xChaCha20), encryption: .xChaCha20)
+            },
             try await measure("session notify", .notify) { try await notify($0) },
         ]
     }
@@ -69,11 +63,6 @@ struct SessionRun: Sendable {
             return Subscriber(account: client.account, body: request?.body ?? body, onion: request)
         }
         return made.compactMap(\.self)
-    }
-
-    private func subscribe(_ count: Int, encryption: OnionEncryption?) async throws -> FullSpeed {
-        let subscribers = try await make(count, encryption: encryption)
-        return try await subscribe(subscribers, encryption: encryption)
     }
 
     private func subscribe(_ subscribers: [Subscriber], encryption: OnionEncryption?) async throws -> FullSpeed {

@@ -102,13 +102,10 @@ extension SessionBench {
         var configuration = BenchNode.configuration(identity, data)
         configuration.session = try session(nodes: nodes, made: made.set)
         let (cpu, start) = (Clock.process(), Clock.uptime())
-        let relay = BenchRelay()
-        return try await BenchNode.withServer(
-            configuration, gorush: PostingStandIn(latency: .zero), makeRelay: { _ in relay }
-        ) { [subscriptionCount] server in
+        return try await BenchNode.running(configuration, gorush: PostingStandIn(latency: .zero)) { [subscriptionCount] node in
             try await Self.wait("all subscriptions loaded") {
                 let figures = made.figures
-                return server.sessionPort != nil && figures?.subscriptions == subscriptionCount && figures?.knownSwarms == Self.swarmCount
+                return node.server.sessionPort != nil && figures?.subscriptions == subscriptionCount && figures?.knownSwarms == Self.swarmCount
             }
             return Start(
                 milliseconds: Double(Clock.uptime() - start) / 1e6, cpuMilliseconds: Double(Clock.process() - cpu) / 1e6,

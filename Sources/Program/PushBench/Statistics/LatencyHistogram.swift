@@ -7,10 +7,6 @@ package struct LatencyHistogram: Sendable {
 
     package var count: UInt64 { nanoseconds.totalCount }
 
-    package mutating func record(_ latency: Duration) {
-        record(nanoseconds: UInt64(min(max(0, latency.seconds * 1e9), Double(Self.longest)).rounded()))
-    }
-
     mutating func record(nanoseconds: UInt64) {
         self.nanoseconds.record(min(nanoseconds, Self.longest))
     }

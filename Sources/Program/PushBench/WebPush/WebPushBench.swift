@@ -19,7 +19,6 @@ package struct WebPushBench: Sendable {
     private static let fanOut = 20
 
     let settings: BenchSettings
-    let executable: String
     /// Time for which latencies are measured; nil for that of a round.
     var duration: Duration?
     /// Notifications per second for the latencies; nil for half of the maximum rate.
@@ -36,7 +35,7 @@ package struct WebPushBench: Sendable {
                 guard FileManager.default.createFile(atPath: "\(folder)/\(name)", contents: Data(text.utf8)) else { throw BenchError.disk }
             }
             let services = try BenchChild(
-                executable, ["run", "--web-push-origins", "\(Self.originCount)", "--data", folder], output: folder + "/ports")
+                ["run", "--web-push-origins", "\(Self.originCount)", "--data", folder], output: folder + "/ports")
             defer { services.end() }
             let ports = try await services.line { line in
                 line.hasPrefix("ports ") ? line.split(separator: " ").dropFirst().map(String.init) : nil
@@ -66,15 +65,11 @@ package struct WebPushBench: Sendable {
                     trust: .file(path: folder + "/authority.pem"), allowed: ["127.0.0.0/8"].compactMap { AddressRange($0) })),
             key: VAPIDKey(.generate()), contact: "mailto:bench@example.org")
         configuration.node.webPush = WebPushEndpoint(client, rate: (perSecond: 1e6, burst: 1e6))
-        let relay = BenchRelay()
         let floor = WebPushFloor(
             settings: settings, folder: folder, urls: origins.map { $0 + "/floor" }, authority: folder + "/authority.pem",
             share: 1 / Double(Self.fanOut))
-        return try await BenchNode.withServer(
-            configuration, gorush: PostingStandIn(latency: .zero), makeRelay: { _ in relay }
-        ) { [self] server in
-            let run = Run(server: server.node, relay: relay, clients: clients, identity: identity)
-            return try await measure(run, floor)
+        return try await BenchNode.running(configuration, gorush: PostingStandIn(latency: .zero)) { [self] node in
+            try await measure(Run(server: node.server.node, relay: node.relay, clients: clients, identity: identity), floor)
         }
     }
 
