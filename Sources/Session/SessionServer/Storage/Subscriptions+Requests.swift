@@ -8,17 +8,10 @@ package enum SessionRequest: Sendable {
     case subscribe(SubscriptionForm)
     case unsubscribe(UnsubscriptionForm)
 
-    var authority: SignedAuthority {
+    var form: any SignedForm {
         switch self {
-        case .subscribe(let form): form.authority
-        case .unsubscribe(let form): form.authority
-        }
-    }
-
-    var device: SubscriberDevice {
-        switch self {
-        case .subscribe(let form): form.device
-        case .unsubscribe(let form): form.device
+        case .subscribe(let form): form
+        case .unsubscribe(let form): form
         }
     }
 }
@@ -79,12 +72,12 @@ extension Subscriptions {
     ) -> StoreCommand<AppliedRequests> {
         let named = requests.map { request in
             (
-                request: request, name: name(of: request.authority.account, request.device),
-                origin: request.device.subscription.map { originMark(of: $0.origin) }
+                request: request, name: name(of: request.form.authority.account, request.form.device),
+                origin: request.form.device.subscription.map { originMark(of: $0.origin) }
             )
         }
         let names = Self.distinct(named.map(\.name))
-        let accounts = Self.distinct(requests.map(\.authority.account))
+        let accounts = Self.distinct(requests.map(\.form.authority.account))
         let oldest = Value.integer(Self.oldestSignature(at: now))
         let reads =
             names.flatMap {
