@@ -18,7 +18,7 @@ package enum SessionRequest: Sendable {
 
 /// A change of the monitored subscriptions.
 package enum MonitoringChange: Hashable, Sendable {
-    case set(SubscriptionID, AccountID, entryByteCount: Int)
+    case set(MonitoredSubscription)
     case remove(SubscriptionID)
 }
 
@@ -203,8 +203,9 @@ extension Subscriptions {
                     Self.replace(
                         .integer(form.authority.signedAt), .integer(Int64(entryByteCount)), seal(record, named: name),
                         Self.webPushKey(form.device), webPushOrigin(form.device), .integer(row.id), .integer(row.signedAt)))
+                let id = SubscriptionID(rawValue: row.id)
                 applied.monitoring.append(
-                    .set(SubscriptionID(rawValue: row.id), form.authority.account, entryByteCount: entryByteCount))
+                    .set(MonitoredSubscription(id: id, account: form.authority.account, entryByteCount: entryByteCount)))
             } else {
                 changes.append(insertion(record, form.device, named: name, entryByteCount: entryByteCount))
                 inserted.append((form.authority.account, entryByteCount))
@@ -213,7 +214,7 @@ extension Subscriptions {
         return .apply(changes) { [applied, inserted] ids in
             var applied = applied
             applied.monitoring += zip(ids, inserted).map { id, one in
-                .set(SubscriptionID(rawValue: id), one.account, entryByteCount: one.entryByteCount)
+                .set(MonitoredSubscription(id: SubscriptionID(rawValue: id), account: one.account, entryByteCount: one.entryByteCount))
             }
             return applied
         }
