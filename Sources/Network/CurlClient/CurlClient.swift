@@ -7,11 +7,14 @@ import Synchronization
 /// Connections are reused, and closed when the client is deallocated or shut down. Redirects are not followed: their status is the response.
 /// Credentials are sent only to the host of each request.
 package final class CurlClient: Sendable {
+    /// Initializes libcurl once per process, which must come before any other call.
+    private static let isLibraryInitialized = waku_curl_global_init() == CURLE_OK
+
     private let mailbox: CurlMailbox
     private let lastID = Atomic<UInt64>(0)
 
     package init(configuration: CurlConfiguration = CurlConfiguration()) {
-        CurlLibrary.initialize()
+        precondition(Self.isLibraryInitialized, "libcurl has no memory for its global state")
         mailbox = CurlMailbox()
         let mailbox = mailbox
         // The loop is created, used and freed on its thread, which retains the mailbox but not the client.
@@ -44,15 +47,5 @@ package final class CurlClient: Sendable {
             mailbox.post(.cancel(id))
         }
         return try result.get()
-    }
-}
-
-/// libcurl's global state.
-enum CurlLibrary {
-    private static let initialized: Bool = waku_curl_global_init() == CURLE_OK
-
-    /// Initializes libcurl once per process, which must come before any other call.
-    static func initialize() {
-        precondition(initialized, "libcurl has no memory for its global state")
     }
 }

@@ -20,10 +20,7 @@ struct SeenCache {
 
     var count: Int { generations.reduce(0) { $0 + $1.count } }
 
-    func contains(_ id: MessageID) -> Bool {
-        for generation in generations where generation.contains(id) { return true }
-        return false
-    }
+    func contains(_ id: MessageID) -> Bool { generations.contains { $0.contains(id) } }
 
     /// - Returns: false when the id was known.
     mutating func insert(_ id: MessageID, at now: Instant) -> Bool {

@@ -33,7 +33,8 @@ package struct NwakuAPI: Sendable {
         let answer = try await exchange(url: path, timeout: .seconds(5))
         if answer.status == 501 { return .unknown }
         try check(answer, path: path)
-        return try decode(NodeHealthJSON.self, answer.body, path: path).health
+        guard let json = try? JSONDecoder().decode(NodeHealthJSON.self, from: Data(answer.body)) else { throw .unreadable(path) }
+        return json.health
     }
 
     // MARK: Relay
@@ -147,14 +148,6 @@ package struct NwakuAPI: Sendable {
     func check(_ answer: HTTPResponse, path: String) throws(NwakuAPIError) {
         guard (200..<300).contains(answer.status) else {
             throw .refused(answer.status, path: path, text: NwakuAPIError.excerpt(answer.body))
-        }
-    }
-
-    private func decode<Value: Decodable>(_ type: Value.Type, _ body: [UInt8], path: String) throws(NwakuAPIError) -> Value {
-        do {
-            return try JSONDecoder().decode(type, from: Data(body))
-        } catch {
-            throw .unreadable(path)
         }
     }
 }

@@ -171,7 +171,7 @@ public final class NwakuRESTRelay: Relay {
         while !Task.isCancelled {
             let before = state
             switch progress.withLock({ $0.attachment.next(at: .now()) }) {
-            case .wait(let until): await Self.sleep(until: until)
+            case .wait(let until): try? await until.sleep()
             case .subscribe: await subscribe()
             case .poll: await poll(deliver: deliver, gapFound: gapFound)
             }
@@ -248,7 +248,7 @@ public final class NwakuRESTRelay: Relay {
             switch progress.withLock({ $0.catchUps[index].next(at: .now()) }) {
             case .idle: _ = await gaps.next()
             // In steps, because a reconnection ends the pause early.
-            case .wait(let until): await Self.sleep(until: min(until, Instant.now + .seconds(1)))
+            case .wait(let until): try? await min(until, Instant.now + .seconds(1)).sleep()
             case .query(let query): await ask(query, on: index, deliver: deliver)
             }
         }
@@ -278,10 +278,5 @@ public final class NwakuRESTRelay: Relay {
                     metadata: ["node": "\(api.address)", "topic": "\(topics[index])", "reason": "\(error)"])
             }
         }
-    }
-
-    /// Returns early when the task is cancelled, which the callers' loops check.
-    private static func sleep(until instant: Instant) async {
-        try? await instant.sleep()
     }
 }

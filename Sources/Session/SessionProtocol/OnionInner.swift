@@ -63,40 +63,28 @@ package enum SessionEndpoint: String, Hashable, Sendable, CaseIterable {
 
 /// The content of the answer to an onion request: a bencoded list of JSON `{"code","headers"}` and the body.
 package struct OnionInnerResponse: Hashable, Sendable {
+    /// An HTTP status.
     package let code: Int
-    /// Names are in lower case; without content-length.
-    package let headers: [Header]
+    let contentType: String
+    /// Seconds.
+    var retryAfter: Int?
     package let body: [UInt8]
-
-    package struct Header: Hashable, Sendable {
-        package let name: String
-        package let value: String
-    }
-
-    /// - Parameters:
-    ///   - code: An HTTP status.
-    ///   - headers: Names of any case; `content-length` is left out.
-    ///   - body: Any bytes.
-    package init(code: Int, headers: [(name: String, value: String)], body: [UInt8]) {
-        self.code = code
-        self.headers = headers.map { Header(name: $0.name.lowercased(), value: $0.value) }.filter { $0.name != "content-length" }
-        self.body = body
-    }
 
     /// - Parameter retryAfter: Seconds, with code 503; nil for code 200.
     package static func json(_ text: String, retryAfter: Int? = nil) -> OnionInnerResponse {
-        let retry = retryAfter.map { [(name: "retry-after", value: String($0))] } ?? []
-        return OnionInnerResponse(
-            code: retryAfter == nil ? 200 : 503, headers: [("content-type", "application/json")] + retry, body: Array(text.utf8))
+        OnionInnerResponse(
+            code: retryAfter == nil ? 200 : 503, contentType: "application/json", retryAfter: retryAfter, body: Array(text.utf8))
     }
 
     /// A response with one line of text.
     package static func failure(_ code: Int, _ text: String) -> OnionInnerResponse {
-        OnionInnerResponse(code: code, headers: [("content-type", "text/plain; charset=utf-8")], body: Array(text.utf8))
+        OnionInnerResponse(code: code, contentType: "text/plain; charset=utf-8", body: Array(text.utf8))
     }
 
     func encoded() -> [UInt8] {
-        let members = headers.map { "\(jsonText($0.name)):\(jsonText($0.value))" }.joined(separator: ",")
-        return BencodeValue.list([.text(#"{"code":\#(code),"headers":{\#(members)}}"#), .bytes(body)]).encoded()
+        let retry = retryAfter.map { #","retry-after":"\#($0)""# } ?? ""
+        return BencodeValue.list([
+            .text(#"{"code":\#(code),"headers":{"content-type":"\#(contentType)"\#(retry)}}"#), .bytes(body),
+        ]).encoded()
     }
 }

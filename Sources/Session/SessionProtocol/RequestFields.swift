@@ -11,7 +11,7 @@ struct RequestFields {
         self.object = object
     }
 
-    func required(_ name: StaticString) throws(RequestError) -> JSONValue {
+    private func required(_ name: StaticString) throws(RequestError) -> JSONValue {
         guard let value = object[name] else { throw .badInput(name, "missing") }
         return value
     }
@@ -22,7 +22,7 @@ struct RequestFields {
     }
 
     /// nil if the field is missing or null.
-    func optionalBytes(_ name: StaticString, count: Int) throws(RequestError) -> [UInt8]? {
+    private func optionalBytes(_ name: StaticString, count: Int) throws(RequestError) -> [UInt8]? {
         guard let value = object[name] else { return nil }
         guard let text = value.text, let bytes = EncodedBytes.decode(text, count: count) else {
             throw .badInput(name, "expected \(count) bytes in hex or base64")
@@ -30,7 +30,7 @@ struct RequestFields {
         return bytes
     }
 
-    func account() throws(RequestError) -> AccountID {
+    private func account() throws(RequestError) -> AccountID {
         guard let account = AccountID(try bytes("pubkey", count: AccountID.byteCount)) else {
             throw .badInput("pubkey", "expected \(AccountID.byteCount) bytes")
         }
@@ -38,14 +38,14 @@ struct RequestFields {
     }
 
     /// `session_ed25519`: required for session ids, ignored for other accounts.
-    func sessionKey(of account: AccountID) throws(RequestError) -> Ed25519PublicKey? {
+    private func sessionKey(of account: AccountID) throws(RequestError) -> Ed25519PublicKey? {
         guard account.isSessionID else { return nil }
         let bytes = try bytes("session_ed25519", count: Ed25519PublicKey.byteCount)
         guard let key = try? Ed25519PublicKey(parsing: bytes) else { throw .badInput("session_ed25519", "expected a key") }
         return key
     }
 
-    func delegation() throws(RequestError) -> Delegation {
+    private func delegation() throws(RequestError) -> Delegation {
         let tag = try optionalBytes("subkey_tag", count: 32)
         let token = try optionalBytes("subaccount", count: SubaccountToken.byteCount)
         let signature = try optionalBytes("subaccount_sig", count: Ed25519PublicKey.signatureByteCount)
@@ -61,31 +61,40 @@ struct RequestFields {
         }
     }
 
+    /// The account, and its signature of the request.
+    func authority() throws(RequestError) -> SignedAuthority {
+        let account = try account()
+        return SignedAuthority(
+            account: account, sessionKey: try sessionKey(of: account), delegation: try delegation(), signedAt: try signedAt(),
+            signature: Confidential(try bytes("signature", count: Ed25519PublicKey.signatureByteCount)))
+    }
+
     /// `sig_ts`, Unix seconds.
-    func signedAt() throws(RequestError) -> Int64 {
+    private func signedAt() throws(RequestError) -> Int64 {
         guard let seconds = try required("sig_ts").integer, 1...(1 << 53) ~= seconds else {
             throw .badInput("sig_ts", "expected an integer from 1 to 2^53")
         }
         return seconds
     }
 
-    func signature() throws(RequestError) -> Confidential<[UInt8]> {
-        Confidential(try bytes("signature", count: Ed25519PublicKey.signatureByteCount))
-    }
-
-    /// The name of the service, known or not, and a token of valid length.
-    func device() throws(RequestError) -> (serviceName: String, token: String) {
+    /// The device. An unknown service is refused last: a malformed field is the first error.
+    ///
+    /// - Throws: ``RequestError/Code/badInput``, ``RequestError/Code/serviceNotAvailable``
+    func device() throws(RequestError) -> SubscriberDevice {
         guard let name = try required("service").text else { throw .badInput("service", "expected a string") }
         guard let info = try required("service_info").object else { throw .badInput("service_info", "expected an object") }
-        if PushService(rawValue: name) == .webPush { return (name, try webPushToken(info)) }
+        let service = PushService(rawValue: name)
+        if service == .webPush { return SubscriberDevice(service: .webPush, token: try webPushToken(info)) }
         guard let token = info["token"]?.text else { throw .badInput("service_info", "token missing or no string") }
-        let lengths = PushService(rawValue: name)?.tokenLengths ?? 1...4096
+        // In Unicode scalars.
+        let lengths = service?.isApple == true ? 64...64 : 1...4096
         // Bounds the bytes first, so that counting the scalars is cheap.
         guard token.utf8.count <= 4 * lengths.upperBound, lengths ~= token.unicodeScalars.count else {
             let expected = lengths.count == 1 ? "\(lengths.lowerBound)" : "\(lengths.lowerBound) to \(lengths.upperBound)"
             throw .badInput("service_info", "expected a token of \(expected) characters")
         }
-        return (name, token)
+        guard let service else { throw RequestError(.serviceNotAvailable, "service: unknown") }
+        return SubscriberDevice(service: service, token: token)
     }
 
     /// The JSON of a Web Push subscription, from `endpoint`, `p256dh` and `auth`, and `vapid` if it is given.

@@ -21,12 +21,6 @@ package struct SubscriberDevice: Hashable, Sendable {
 
     /// The VAPID key that a Web Push subscription was made for; nil if it names none, and for other services.
     package var webPushKey: P256PublicKey? { subscription?.vapidKey }
-
-    /// - Throws: ``RequestError/Code/serviceNotAvailable`` for an unknown service.
-    init(named name: String, token: String) throws(RequestError) {
-        guard let service = PushService(rawValue: name) else { throw RequestError(.serviceNotAvailable, "service: unknown") }
-        self.init(service: service, token: token)
-    }
 }
 
 /// The account of a request, and its signature.
@@ -54,6 +48,7 @@ package struct SignedAuthority: Hashable, Sendable {
 /// A signed request of a client.
 package protocol SignedForm: Sendable {
     var authority: SignedAuthority { get }
+    var device: SubscriberDevice { get }
     var signedText: [UInt8] { get }
 }
 
@@ -82,19 +77,14 @@ package struct SubscriptionForm: SignedForm {
     /// - Throws: ``RequestError/Code/badInput``, ``RequestError/Code/serviceNotAvailable``
     package init(_ value: JSONValue) throws(RequestError) {
         let fields = try RequestFields(value)
-        let account = try fields.account()
-        let (sessionKey, delegation) = (try fields.sessionKey(of: account), try fields.delegation())
+        authority = try fields.authority()
         namespaces = try fields.namespaces()
         wantsData = try fields.wantsData()
-        let (signedAt, signature) = (try fields.signedAt(), try fields.signature())
-        let (service, token) = try fields.device()
         guard let key = SymmetricKey(bytes: try fields.bytes("enc_key", count: SymmetricKey.byteCount)) else {
             throw .badInput("enc_key", "expected 32 bytes")
         }
         encryptionKey = key
-        authority = SignedAuthority(
-            account: account, sessionKey: sessionKey, delegation: delegation, signedAt: signedAt, signature: signature)
-        device = try SubscriberDevice(named: service, token: token)
+        device = try fields.device()
     }
 
     /// ASCII: `MONITOR` ‖ hex(pubkey) ‖ sig_ts ‖ 1 or 0 ‖ namespaces joined by commas.
@@ -123,13 +113,8 @@ package struct UnsubscriptionForm: SignedForm {
     /// - Throws: ``RequestError/Code/badInput``, ``RequestError/Code/serviceNotAvailable``
     package init(_ value: JSONValue) throws(RequestError) {
         let fields = try RequestFields(value)
-        let account = try fields.account()
-        let (sessionKey, delegation) = (try fields.sessionKey(of: account), try fields.delegation())
-        let (signedAt, signature) = (try fields.signedAt(), try fields.signature())
-        let (service, token) = try fields.device()
-        authority = SignedAuthority(
-            account: account, sessionKey: sessionKey, delegation: delegation, signedAt: signedAt, signature: signature)
-        device = try SubscriberDevice(named: service, token: token)
+        authority = try fields.authority()
+        device = try fields.device()
     }
 
     /// ASCII: `UNSUBSCRIBE` ‖ hex(pubkey) ‖ sig_ts.

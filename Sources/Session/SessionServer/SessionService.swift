@@ -152,8 +152,7 @@ final class SessionService: RateLimitedService {
         var isFirst = true
         while true {
             do throws(StoreError) {
-                let count = try await loadOnce()
-                if limits.limiter.countsRegistrations { limits.limiter.counted(registrations: count) }
+                try await reload()
                 return true
             } catch {
                 if isFirst { node.logger.error("failed to read subscriptions", metadata: ["reason": "\(error.message)"]) }
@@ -194,9 +193,7 @@ final class SessionService: RateLimitedService {
             return .success(
                 try await node.store.onReader { store throws(StoreError) in
                     var found: [MonitoredSubscription] = []
-                    try subscriptions.forEachAccount(in: store, range, at: now) { id, account, entryByteCount in
-                        found.append(MonitoredSubscription(id: id, account: account, entryByteCount: entryByteCount))
-                    }
+                    try subscriptions.forEachAccount(in: store, range, at: now) { found.append($0) }
                     if !found.isEmpty { take(found) }
                     return found.count
                 })

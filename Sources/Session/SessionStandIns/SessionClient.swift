@@ -1,4 +1,3 @@
-import Foundation
 package import Core
 package import SessionProtocol
 package import WakuCrypto
@@ -95,37 +94,32 @@ package struct SessionClient: Sendable {
         json(
             [
                 ("namespaces", "[\(form.namespaces.map(String.init).joined(separator: ","))]"), ("data", "\(form.wantsData)"),
-                ("enc_key", quoted(form.encryptionKey.secret.withBytes { hexString($0) })),
+                ("enc_key", jsonText(form.encryptionKey.secret.withBytes { hexString($0) })),
             ], authority: form.authority, device: form.device)
     }
 
     package static func json(of form: UnsubscriptionForm) -> String { json([], authority: form.authority, device: form.device) }
 
     private static func json(_ fields: [(String, String)], authority: SignedAuthority, device: SubscriberDevice) -> String {
-        var all = [("pubkey", quoted(authority.account.hex))]
-        if let key = authority.sessionKey { all.append(("session_ed25519", quoted(hexString(key.bytes)))) }
+        var all = [("pubkey", jsonText(authority.account.hex))]
+        if let key = authority.sessionKey { all.append(("session_ed25519", jsonText(hexString(key.bytes)))) }
         all += fields
         all += [
-            ("sig_ts", "\(authority.signedAt)"), ("signature", quoted(hexString(authority.signature.value))),
-            ("service", quoted(device.service.rawValue)), ("service_info", serviceInfo(device)),
+            ("sig_ts", "\(authority.signedAt)"), ("signature", jsonText(hexString(authority.signature.value))),
+            ("service", jsonText(device.service.rawValue)), ("service_info", serviceInfo(device)),
         ]
         return "{\(all.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ","))}"
     }
 
     private static func serviceInfo(_ device: SubscriberDevice) -> String {
         guard device.service == .webPush, let subscription = PushSubscription(json: Array(device.token.value.utf8)) else {
-            return "{\"token\":\(quoted(device.token.value))}"
+            return "{\"token\":\(jsonText(device.token.value))}"
         }
         let keys = subscription.keys
-        let vapid = subscription.vapidKey.map { ",\"vapid\":\(quoted(Base64URL.encode($0.bytes)))" } ?? ""
+        let vapid = subscription.vapidKey.map { ",\"vapid\":\(jsonText(Base64URL.encode($0.bytes)))" } ?? ""
         return """
-            {"endpoint":\(quoted(subscription.endpoint)),"p256dh":\(quoted(Base64URL.encode(keys.publicKey.bytes))),\
-            "auth":\(quoted(Base64URL.encode(keys.secret)))\(vapid)}
+            {"endpoint":\(jsonText(subscription.endpoint)),"p256dh":\(jsonText(Base64URL.encode(keys.publicKey.bytes))),\
+            "auth":\(jsonText(Base64URL.encode(keys.secret)))\(vapid)}
             """
-    }
-
-    private static func quoted(_ text: String) -> String {
-        let data = try? JSONEncoder().encode(text)
-        return data.map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
     }
 }

@@ -71,13 +71,15 @@ package final class StorageServerStandIn: Sendable {
     /// The text of a nodes file.
     package static func nodesFile(_ servers: [StorageServer]) -> String {
         let entries = servers.map { server in
-            let swarm = String(server.swarm, radix: 16)
-            let padded = String(repeating: "0", count: 16 - swarm.count) + swarm
+            let swarm = digits(of: server.swarm)
             return
-                #"{"pubkey_x25519":"\#(hexString(server.publicKey))","ip":"\#(server.ip)","port":\#(server.port),"swarm_id":"\#(padded)"}"#
+                #"{"pubkey_x25519":"\#(hexString(server.publicKey))","ip":"\#(server.ip)","port":\#(server.port),"swarm_id":"\#(swarm)"}"#
         }
         return "[\(entries.joined(separator: ",\n"))]\n"
     }
+
+    /// 16 hexadecimal digits.
+    private static func digits(of swarm: UInt64) -> String { hexString(withUnsafeBytes(of: swarm.bigEndian, Array.init)) }
 
     package var figures: Figures {
         monitors.state.withLock { state in
@@ -128,8 +130,6 @@ package final class StorageServerStandIn: Sendable {
                     "pubkey_legacy": key, "pubkey_x25519": key,
                 ])
             })
-        let name = String(swarm, radix: 16)
-        let padded = BencodeValue.text(String(repeating: "0", count: 16 - name.count) + name)
         var count = 0
         for account in accounts {
             let peers = monitors.state.withLock { state in
@@ -140,7 +140,7 @@ package final class StorageServerStandIn: Sendable {
             guard !peers.isEmpty else { continue }
             let notice = BencodeValue.dictionary([
                 "@": .bytes(account.bytes), "errcode": .integer(MonitorRefusal.wrongSwarm.code), "error": .text("left this swarm"),
-                "snodes": snodes, "swarm": padded,
+                "snodes": snodes, "swarm": .text(Self.digits(of: swarm)),
             ]).encoded()
             for peer in peers { server.send([Array(MonitorEnded.command.utf8), notice], to: peer) }
             count += peers.count

@@ -187,7 +187,7 @@ extension Decoder {
                         }
                     }
                 case .hello: precondition(!wasReady && session.isReady)
-                case .bye, .refused, .ignored: break
+                case .closed, .refused, .ignored: break
                 }
                 parts.removeAll()
             }

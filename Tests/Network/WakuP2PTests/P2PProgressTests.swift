@@ -40,15 +40,15 @@ struct P2PProgressTests {
         _ = progress.note(hasPeers: [true], isHandedOver: true, at: moment(10))
         _ = progress.note(hasPeers: [false], isHandedOver: true, at: moment(20))
         #expect(progress.seenUntil(at: moment(25)) == [topic: moment(10).wallClock])
-        #expect(progress.next(on: 0, at: moment(25)) == .idle)
+        #expect(progress.topics[0].catchUp.next(at: moment(25)) == .idle)
         #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(30)) == 1)
         #expect(progress.seenUntil(at: moment(31)) == [topic: moment(10).wallClock])
-        guard case .query(let query) = progress.next(on: 0, at: moment(31)) else {
+        guard case .query(let query) = progress.topics[0].catchUp.next(at: moment(31)) else {
             Issue.record("the store is not asked")
             return
         }
         #expect(query.startTime == moment(10 - 60).wallClock && query.pubsubTopic == topic)
-        #expect(progress.answered(StorePage(messages: [], hashes: [], cursor: nil), on: 0) != nil)
+        #expect(progress.topics[0].catchUp.answered(StorePage(messages: [], hashes: [], cursor: nil)) != nil)
         _ = progress.note(hasPeers: [true], isHandedOver: true, at: moment(32))
         #expect(progress.seenUntil(at: moment(33)) == [topic: moment(32).wallClock])
     }

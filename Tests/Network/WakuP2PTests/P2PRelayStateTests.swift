@@ -41,7 +41,7 @@ import Waku
         _ = state.updateAttachment(hasPeers: [false], isInboxEmpty: true, at: moment(10))
         let back = state.updateAttachment(hasPeers: [true], isInboxEmpty: true, at: moment(60))
         #expect(back.gapCount == 1 && back.needsCatchUp)
-        guard case .query(let query) = state.progress.next(on: 0, at: moment(61)) else {
+        guard case .query(let query) = state.progress.topics[0].catchUp.next(at: moment(61)) else {
             Issue.record("no store query after a gap")
             return
         }
@@ -85,7 +85,7 @@ import Waku
         let message = ReceivedMessage(
             message: WakuMessage(payload: [1], contentTopic: Self.topic, timestamp: Self.day), pubsubTopic: .statusDefault)
         state.noteReceived([message])
-        #expect(state.progress.fresh([message], on: 0) == [])
+        #expect(state.progress.topics[0].catchUp.fresh([message]) == [])
         #expect(state.lookBack.fresh([message]) == [])
     }
 

@@ -154,49 +154,4 @@ import WakuCrypto
         #expect(Set(sealed.map { $0.prefix(24) }).count == 100)
         #expect(try sodium.xChaChaOpen(sealed[0][...], key: key) == payload.padded)
     }
-
-    // MARK: gorush
-
-    @Test func apnsFieldsAreThoseOfTheContract() {
-        let fields = GorushFields(service: .apns, payload: "AA==", carriesData: false, namespace: 5, apnsTopic: "com.example")
-        #expect(
-            "{\(fields.jsonMembers)}"
-                == #"{"platform":1,"topic":"com.example","title":"Session","message":"You've got a new message","badge":1,"sound":"default","mutable_content":true,"category":"SECRET","push_type":"alert","priority":"high","data":{"enc_payload":"AA==","spns":1}}"#
-        )
-        let sandbox = GorushFields(service: .apnsSandbox, payload: "AA==", carriesData: false, namespace: 5, apnsTopic: "com.example")
-        #expect(sandbox.members.filter { !fields.members.contains($0) } == [.init("development", .flag(true))])
-        #expect(sandbox.platform == 1)
-    }
-
-    @Test func firebaseAndHuaweiFieldsAreThoseOfTheContract() throws {
-        let firebase = GorushFields(service: .firebase, payload: "AA==", carriesData: true, namespace: 0, apnsTopic: "")
-        #expect("{\(firebase.jsonMembers)}" == #"{"platform":2,"data":{"enc_payload":"AA==","spns":"1"},"priority":"high"}"#)
-        let huawei = GorushFields(service: .huawei, payload: "AA==", carriesData: false, namespace: 0, apnsTopic: "")
-        #expect(
-            "{\(huawei.jsonMembers)}" == #"{"platform":3,"huawei_data":"{\"enc_payload\":\"AA==\",\"spns\":\"1\"}","priority":"normal"}"#)
-    }
-
-    @Test(arguments: [(Int16(0), true, "high"), (11, true, "high"), (1, true, "normal"), (-10, true, "normal"), (0, false, "normal")])
-    func priorityIsHighForDataInNamespaces0And11(namespace: Int16, carriesData: Bool, priority: String) {
-        for service in [PushService.firebase, .huawei] {
-            let fields = GorushFields(service: service, payload: "", carriesData: carriesData, namespace: namespace, apnsTopic: "")
-            #expect(fields.members.contains(.init("priority", .text(priority))))
-        }
-    }
-}
-
-extension GorushFields {
-    /// JSON text of the members, with `platform` first: `"platform":1,"topic":…`.
-    var jsonMembers: String { (["\"platform\":\(platform)"] + members.map(Self.json)).joined(separator: ",") }
-
-    private static func json(_ member: Member) -> String { "\(jsonText(member.name)):\(json(member.value))" }
-
-    private static func json(_ value: Value) -> String {
-        switch value {
-        case .text(let text): jsonText(text)
-        case .number(let number): String(number)
-        case .flag(let flag): flag ? "true" : "false"
-        case .object(let members): "{" + members.map(json).joined(separator: ",") + "}"
-        }
-    }
 }

@@ -11,21 +11,21 @@ struct WebPushDeviceTests {
     private static let point = Base64URL.encode(receiver.key.publicKey.bytes)
     private static let auth = Base64URL.encode(receiver.secret)
 
-    private func device(_ info: String) throws -> (serviceName: String, token: String) {
+    private func device(_ info: String) throws -> SubscriberDevice {
         let json = try JSONValue(parsing: Array(#"{"service":"webpush","service_info":\#(info)}"#.utf8))
         return try RequestFields(json).device()
     }
 
     @Test("A device is its endpoint, and its token holds the whole subscription")
     func device() throws {
-        let (service, token) = try device(#"{"endpoint":"https://push.example/a","p256dh":"\#(Self.point)","auth":"\#(Self.auth)"}"#)
-        #expect(service == "webpush")
-        let subscription = try #require(PushSubscription(json: Array(token.utf8)))
+        let plain = try device(#"{"endpoint":"https://push.example/a","p256dh":"\#(Self.point)","auth":"\#(Self.auth)"}"#)
+        #expect(plain.service == .webPush)
+        let subscription = try #require(PushSubscription(json: Array(plain.token.value.utf8)))
         #expect(subscription == Self.receiver.subscription("https://push.example/a"))
         let named = try device(
             #"{"endpoint":"https://push.example/a","p256dh":"\#(Self.point)","auth":"\#(Self.auth)","vapid":"\#(Self.point)"}"#)
-        #expect(PushSubscription(json: Array(named.token.utf8))?.vapidKey == Self.receiver.key.publicKey)
-        #expect(SubscriberDevice(service: .webPush, token: named.token).webPushKey == Self.receiver.key.publicKey)
+        #expect(PushSubscription(json: Array(named.token.value.utf8))?.vapidKey == Self.receiver.key.publicKey)
+        #expect(named.webPushKey == Self.receiver.key.publicKey)
         let other = try #require(WebPushReceiver().subscription("https://push.example/a"))
         let devices = [subscription, other].map {
             SubscriberDevice(service: .webPush, token: String(decoding: $0.json, as: UTF8.self))

@@ -76,8 +76,13 @@ struct SessionContentTests {
                 == json(
                     #"{"notif_id":"n1","tokens":["token"],"platform":3,"priority":"normal","huawei_data":"{\"enc_payload\":\"AQID\",\"spns\":\"1\"}"}"#
                 ))
-        #expect(try posted(.firebase, namespace: 11)["priority"] as? String == "high")
-        #expect(try posted(.firebase, namespace: -10)["priority"] as? String == "normal")
+    }
+
+    @Test(arguments: [(Int16(0), true, "high"), (11, true, "high"), (1, true, "normal"), (-10, true, "normal"), (0, false, "normal")])
+    func priorityIsHighForDataInNamespaces0And11(namespace: Int16, carriesData: Bool, priority: String) throws {
+        for service in [PushService.firebase, .huawei] {
+            #expect(try posted(service, carriesData: carriesData, namespace: namespace)["priority"] as? String == priority)
+        }
     }
 
     private static let everything: NotificationStyle = {

@@ -37,7 +37,7 @@ struct SubscriptionStorageTests {
         #expect(records.map(\.wantsData) == [false])
         let rows = try fixture.rows(of: account).map { SubscriptionID(rawValue: $0.row) }
         let entry = records[0].monitorEntry.bytes.count
-        #expect(second.monitoring == [.set(rows[0], account.id, entryByteCount: entry)])
+        #expect(second.monitoring == [.set(MonitoredSubscription(id: rows[0], account: account.id, entryByteCount: entry))])
     }
 
     @Test func pubkeyServiceAndTokenTellSubscriptionsApart() async throws {
@@ -276,9 +276,9 @@ struct SubscriptionStorageTests {
             let ranges = try fixture.store.read(Subscriptions.ranges(of: size))
             #expect(ranges.count == count)
             for range in ranges {
-                try fixture.subscriptions.forEachAccount(in: fixture.store, range, at: .now) { _, account, byteCount in
-                    found.append(account)
-                    #expect(byteCount > 100)
+                try fixture.subscriptions.forEachAccount(in: fixture.store, range, at: .now) { subscription in
+                    found.append(subscription.account)
+                    #expect(subscription.entryByteCount > 100)
                 }
             }
             #expect(found.count == 20)

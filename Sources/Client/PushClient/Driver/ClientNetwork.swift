@@ -5,7 +5,7 @@ import Waku
 import WakuCrypto
 
 /// A client's access to the network: publishes, queries the store, and decrypts incoming messages.
-struct ClientNetwork: Sendable {
+final class ClientNetwork: Sendable {
     /// How far back a store look-up goes. Devices in use repeat their advertisements every day.
     private static let lookBack = Duration.seconds(30 * 24 * 3600)
     private static let pageLimit = 20
@@ -14,7 +14,8 @@ struct ClientNetwork: Sendable {
     let pubsubTopic: PubsubTopic
     let topicKeys = TopicKeyCache()
     let watching: WatchedTopics
-    private let assembler = SegmentedAnswers()
+    /// Reassembles answers from their segments.
+    private let assembler = Mutex(SegmentAssembler(limits: .answers))
 
     init(relay: any Relay, pubsubTopic: PubsubTopic) {
         self.relay = relay
@@ -68,8 +69,9 @@ struct ClientNetwork: Sendable {
     /// An envelope encrypted to one of the client's keys, reassembled from its segments, and the signer of the Waku payload; nil when it is for
     /// another key, or still incomplete.
     func envelope(in message: WakuMessage, for key: PrivateKey) -> (bytes: [UInt8], signer: PublicKey)? {
-        guard let payload = try? EnvelopeSealing.open(message, identity: key), let bytes = assembler.whole(of: payload) else { return nil }
-        return (bytes, payload.signer)
+        guard let payload = try? EnvelopeSealing.open(message, identity: key) else { return nil }
+        guard let segment = payload.segment else { return (payload.data, payload.signer) }
+        return assembler.withLock { $0.add(segment, from: payload.signer, at: .now()) }.map { ($0.bytes, payload.signer) }
     }
 }
 
@@ -125,16 +127,6 @@ final class WatchedTopics: Sendable {
             }
             if !unused.isEmpty { relay.unwatch(unused) }
         }
-    }
-}
-
-/// Reassembles answers from their segments.
-private final class SegmentedAnswers: Sendable {
-    private let assembler = Mutex(SegmentAssembler(limits: .answers))
-
-    func whole(of payload: OpenedPayload) -> [UInt8]? {
-        guard let segment = payload.segment else { return payload.data }
-        return assembler.withLock { $0.add(segment, from: payload.signer, at: .now())?.bytes }
     }
 }
 

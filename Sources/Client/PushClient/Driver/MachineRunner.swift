@@ -19,12 +19,7 @@ final class MachineRunner<Machine: PushClientMachine>: Sendable {
         /// The number of outputs so far. `storedCount` is how many of them were stored.
         var outputCount = 0
         var storedCount = 0
-        private var nextID = 0
-
-        init(machine: Machine, clock: SteadyClock) {
-            self.machine = machine
-            self.clock = clock
-        }
+        var nextID = 0
 
         var now: Timestamp { clock.time(at: SteadyClock.uptime) }
 

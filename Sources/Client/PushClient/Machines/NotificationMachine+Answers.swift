@@ -13,11 +13,9 @@ extension NotificationMachine {
 
     /// A failed publication says nothing about the server: the round ends, and restarts after its pause.
     mutating func notPublished(_ ticket: Ticket, at now: Timestamp, jitter: inout Jitter) {
-        var jitters: [Double] = []
-        for _ in 0..<(requests[ticket]?.devices.count ?? 0) { jitters.append(jitter.next()) }
         changeDevices(of: ticket) { device, server in
             guard device.state == .asking(server, deadline: nil) else { return }
-            device.endRound(at: now, jitter: jitters.popLast() ?? 0)
+            device.endRound(at: now, jitter: jitter.next())
         }
     }
 

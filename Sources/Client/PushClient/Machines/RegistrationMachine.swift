@@ -110,39 +110,38 @@ struct RegistrationMachine: RegistrationStates {
     }
 
     mutating func unregister(_ key: PublicKey, after previous: ServerRegistration.Attempt? = nil) {
-        begin(key, contentVersion: nil, atLeast: 0, after: previous) { _, _, registration in registration.unregister = true }
+        var registration = PushNotificationRegistration()
+        registration.unregister = true
+        begin(key, registration, contentVersion: nil, after: previous)
     }
 
     mutating func register(
         _ key: PublicKey, _ content: RegistrationContent, _ profile: DeviceProfile, after previous: ServerRegistration.Attempt? = nil
     ) {
-        begin(key, contentVersion: content.version, atLeast: content.version, after: previous) { cryptography, grant, registration in
-            profile.fill(&registration)
-            registration.accessToken = content.accessToken
-            registration.allowedKeyList = content.allowedKeyList.map(\.bytes)
-            grant = cryptography.makeGrant(for: key, accessToken: content.accessToken)
-            registration.grant = grant
-        }
+        var registration = PushNotificationRegistration()
+        profile.fill(&registration)
+        registration.accessToken = content.accessToken
+        registration.allowedKeyList = content.allowedKeyList.map(\.bytes)
+        registration.grant = cryptography.makeGrant(for: key, accessToken: content.accessToken)
+        begin(key, registration, contentVersion: content.version, after: previous)
     }
 
     /// The registered installation, set by the owner of the machine.
     var installationID = InstallationID("")
 
     private mutating func begin(
-        _ key: PublicKey, contentVersion: UInt64?, atLeast: UInt64, after previous: ServerRegistration.Attempt? = nil,
-        _ fill: (any ClientCryptography, inout [UInt8], inout PushNotificationRegistration) -> Void
+        _ key: PublicKey, _ content: PushNotificationRegistration, contentVersion: UInt64?, after previous: ServerRegistration.Attempt?
     ) {
         guard let record = servers[key] else { return }
         let (next, isExhausted) = record.lastVersion.addingReportingOverflow(1)
         guard !isExhausted else { return refuse(key, .versionExhausted, contentVersion) }
-        var registration = PushNotificationRegistration()
+        var registration = content
         registration.installationID = installationID
-        registration.version = max(next, atLeast)
-        var grant: [UInt8] = []
-        fill(cryptography, &grant, &registration)
+        registration.version = max(next, contentVersion ?? 0)
         let sealed = cryptography.seal(registration, for: key)
         var attempt = ServerRegistration.Attempt(
-            contentVersion: contentVersion, version: registration.version, sealed: sealed, requestID: Shake256.hash64(sealed), grant: grant)
+            contentVersion: contentVersion, version: registration.version, sealed: sealed, requestID: Shake256.hash64(sealed),
+            grant: registration.grant)
         attempt.tries = previous?.tries ?? 0
         attempt.mismatches = previous?.mismatches ?? 0
         update(key) {

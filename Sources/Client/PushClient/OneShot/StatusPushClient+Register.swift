@@ -56,6 +56,7 @@ extension StatusPushClient {
         _ device: DeviceRegistration, with server: PublicKey, vapidKey: String? = nil, timeout: Duration = .seconds(10)
     ) async throws(PushClientError) -> PushNotificationRegistrationResponse.ErrorType? {
         guard device.platform != .webPush || vapidKey != nil else { throw .notForWebPush }
+        let cryptography = IdentityCryptography(identity: identity)
         var registration = PushNotificationRegistration()
         registration.tokenType = device.platform.tokenType
         registration.deviceToken = device.deviceToken
@@ -65,14 +66,12 @@ extension StatusPushClient {
         registration.version = device.version
         registration.enabled = device.enabled
         registration.allowFromContactsOnly = device.allowFromContactsOnly
-        registration.allowedKeyList = device.contacts.map {
-            AESGCM.seal(device.accessToken.bytes, key: identity.sharedKey(with: $0), layout: .nonceFirst)
-        }
+        registration.allowedKeyList = device.contacts.map { cryptography.seal(device.accessToken, for: $0) }
         registration.blockedChatList = device.blockedChatList
         registration.mutedChatList = device.mutedChatList
         registration.blockMentions = device.blockMentions
         registration.allowedMentionsChatList = device.allowedMentionsChatList
-        registration.grant = Grant.make(client: identity, server: server, accessToken: device.accessToken)
+        registration.grant = cryptography.makeGrant(for: server, accessToken: device.accessToken)
         return try await send(registration, to: server, timeout: timeout)
     }
 
@@ -92,7 +91,7 @@ extension StatusPushClient {
     private func send(
         _ registration: PushNotificationRegistration, to server: PublicKey, timeout: Duration
     ) async throws(PushClientError) -> PushNotificationRegistrationResponse.ErrorType? {
-        let sealed = AESGCM.seal(registration.encoded(), key: identity.sharedKey(with: server), layout: .nonceFirst)
+        let sealed = IdentityCryptography(identity: identity).seal(registration, for: server)
         let envelope = MetadataEnvelope.encode(.registration, payload: sealed, signedBy: identity)
         let requestID = Shake256.hash64(sealed)
         let payload = try await ask(

@@ -26,7 +26,7 @@ public struct JSONWriter: Sendable {
         write(text)
     }
 
-    /// Writes an element of an array, or the value of a ``member(_:_:)``.
+    /// Writes a string in an array, escaped.
     public mutating func element(_ text: String) {
         begin(nil)
         write(text)
@@ -61,29 +61,6 @@ public struct JSONWriter: Sendable {
     /// Writes true or false.
     public mutating func value(_ name: StaticString, _ flag: Bool) {
         begin(name)
-        bytes += (flag ? "true" : "false").utf8
-    }
-
-    /// Writes a member whose name is a value. Names are ASCII without quotes and backslashes.
-    public mutating func member(_ name: String, _ write: (inout JSONWriter) -> Void) {
-        if needsComma { bytes.append(UInt8(ascii: ",")) }
-        bytes.append(UInt8(ascii: "\""))
-        bytes += name.utf8
-        bytes += "\":".utf8
-        needsComma = false
-        write(&self)
-        needsComma = true
-    }
-
-    /// Writes a number in an array.
-    public mutating func element(_ number: Int) {
-        begin(nil)
-        bytes += String(number).utf8
-    }
-
-    /// Writes true or false in an array.
-    public mutating func element(_ flag: Bool) {
-        begin(nil)
         bytes += (flag ? "true" : "false").utf8
     }
 

@@ -77,12 +77,7 @@ public final class Connection: Sendable {
 
     /// Changes the memory accounted to this connection. May asynchronously close this connection or a less useful one.
     func charge(_ byteCount: Int) {
-        if memory.add(byteCount) { eventLoop.execute { self.handler.value.relieveMemory() } }
-    }
-
-    @discardableResult
-    func schedule(in delay: TimeAmount, _ task: @escaping @Sendable () -> Void) -> Scheduled<Void> {
-        eventLoop.scheduleTask(in: delay, task)
+        if memory.add(byteCount) { eventLoop.execute { self.handler.value.owner.relieveMemory() } }
     }
 }
 

@@ -52,7 +52,7 @@ extension ConnectionHandler {
         negotiation.received.writeImmutableBuffer(data)
         var answers = ByteBuffer()
         do {
-            let agreed = try negotiation.state.receive(&negotiation.received, output: &answers, accepts: isServed)
+            let agreed = try negotiation.state.receive(&negotiation.received, output: &answers, accepts: owner.isServed)
             // The answers are a few bytes. A peer whose window is smaller violates the protocol.
             guard answers.readableBytes <= session.sendWindow(id) else {
                 throw ConnectionError.protocolViolation("no window for an answer")
@@ -72,13 +72,12 @@ extension ConnectionHandler {
         negotiation.deadline?.cancel()
         // These bytes were counted as consumed on arrival: at most those of one read.
         stream.deliverUncounted(negotiation.received)
+        entry.phase = .open(stream, nil)
         if let opener = negotiation.opener {
-            entry.phase = .open(stream, nil)
             opener.succeed(stream)
         } else {
             negotiatingCount -= 1
-            entry.phase = .open(stream, nil)
-            guard let task = startServing(stream) else { return reset(id, .tooManyStreams) }
+            guard let task = owner.start(stream) else { return reset(id, .tooManyStreams) }
             entry.phase = .open(stream, task)
         }
     }

@@ -25,7 +25,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     let configuration: HostConfiguration
     private let role: NoiseHandshake.Role
     private let remoteAddress: Multiaddr?
-    private let owner: any ConnectionOwner
+    let owner: any ConnectionOwner
     /// Fulfilled when the connection is accepted by the host.
     private var opened: EventLoopPromise<Connection>?
     private let traffic: Traffic
@@ -136,13 +136,13 @@ final class ConnectionHandler: ChannelInboundHandler {
     // MARK: Upgrade
 
     private func receiveUpgrade() throws {
-        guard let step = upgrade?.step else { return }
+        guard let stepsDone = upgrade?.stepsDone else { return }
         var output = ByteBuffer()
         // Send the output even if the rest fails: it may tell the peer why.
         defer { send(output) }
         let upgraded = try upgrade?.receive(&sealed, output: &output)
         if let upgraded { return try open(upgraded, &output) }
-        if upgrade?.step != step { startStepTimer() }
+        if upgrade?.stepsDone != stepsDone { startStepTimer() }
     }
 
     private func open(_ upgraded: ConnectionUpgrade.Upgraded, _ output: inout ByteBuffer) throws {
@@ -248,7 +248,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     // MARK: Memory
 
     private func charge(_ byteCount: Int) {
-        if memory.add(byteCount) { context?.eventLoop.assumeIsolated().execute { self.relieveMemory() } }
+        if memory.add(byteCount) { context?.eventLoop.assumeIsolated().execute { self.owner.relieveMemory() } }
     }
 
     /// Updates the accounting of received data: unread data of streams, and incomplete frames.
@@ -258,12 +258,6 @@ final class ConnectionHandler: ChannelInboundHandler {
         countedBytes = byteCount
         charge(change)
     }
-
-    func relieveMemory() { owner.relieveMemory() }
-
-    func isServed(_ protocolID: String) -> Bool { owner.isServed(protocolID) }
-
-    func startServing(_ stream: PeerStream) -> Task<Void, Never>? { owner.start(stream) }
 
     private func wakeReaders() {
         for id in touched { streams[id]?.wakeReader() }

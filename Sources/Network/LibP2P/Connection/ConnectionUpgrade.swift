@@ -21,23 +21,11 @@ struct ConnectionUpgrade {
         case muxer(MultistreamNegotiation, NoiseUpgrade.Secured, plain: ByteBuffer)
     }
 
-    /// The step in progress. The timeout restarts with each step.
-    enum Step: Hashable, Sendable {
-        case security
-        case handshake
-        case muxer
-    }
-
     private let role: NoiseHandshake.Role
     private var state: State
 
-    var step: Step {
-        switch state {
-        case .security: .security
-        case .handshake: .handshake
-        case .muxer: .muxer
-        }
-    }
+    /// The number of steps that are done, each of which has a timeout.
+    private(set) var stepsDone = 0
 
     init(_ role: NoiseHandshake.Role, identity: NoiseIdentity, expecting expected: PeerID?) {
         self.role = role
@@ -63,6 +51,7 @@ struct ConnectionUpgrade {
             guard agreed != nil else { return nil }
             try noise.start(&output)
             state = .handshake(noise)
+            stepsDone = 1
         }
         if case .handshake(var noise) = state {
             let secured = try noise.receive(&input, output: &output)
@@ -72,6 +61,7 @@ struct ConnectionUpgrade {
             var opening = negotiation.opening
             output.writeImmutableBuffer(secured.transport.seal(&opening))
             state = .muxer(negotiation, secured, plain: ByteBuffer())
+            stepsDone = 2
         }
         if case .muxer(var negotiation, var secured, var plain) = state {
             plain.writeImmutableBuffer(try secured.transport.open(&input))

@@ -81,7 +81,8 @@ public struct MessageReader {
         private let expiry: Scheduled<Void>
 
         init(_ stream: PeerStream) {
-            expiry = stream.connection.schedule(in: stream.connection.partialMessageTimeout) { [weak stream] in stream?.reset(.timedOut) }
+            let connection = stream.connection
+            expiry = connection.eventLoop.scheduleTask(in: connection.partialMessageTimeout) { [weak stream] in stream?.reset(.timedOut) }
         }
 
         deinit {

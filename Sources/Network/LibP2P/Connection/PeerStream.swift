@@ -204,7 +204,7 @@ public final class PeerStream: Sendable {
 
     /// Resets the stream with ``ConnectionError/timedOut`` after this time unless it ended before.
     public func endAfter(_ limit: TimeAmount) {
-        let deadline = connection.schedule(in: limit) { [weak self] in
+        let deadline = connection.eventLoop.scheduleTask(in: limit) { [weak self] in
             guard let self, !self.isOver else { return }
             self.reset(.timedOut)
         }

@@ -63,19 +63,21 @@ struct MessageFields {
         guard scan.object({ key, scan in readMember(key, &scan) }) else { return nil }
     }
 
+    private static let names: [StaticString] = ["payload", "contentTopic", "meta", "version", "timestamp", "ephemeral"]
+
     private mutating func readMember(_ key: JSONScan.StringRange, _ scan: inout JSONScan) -> Bool {
-        switch Key(key, scan) {
-        case .payload: readString(\.payload, &scan)
-        case .contentTopic: readString(\.contentTopic, &scan)
-        case .meta: readString(\.meta, &scan)
-        case .version: readWord(&scan) { fields, word, _ in fields.version = word }
-        case .timestamp: readWord(&scan) { fields, word, _ in fields.timestamp = word }
-        case .ephemeral:
+        switch scan.string(key, among: Self.names) {
+        case 0: readString(\.payload, &scan)
+        case 1: readString(\.contentTopic, &scan)
+        case 2: readString(\.meta, &scan)
+        case 3: readWord(&scan) { fields, word, _ in fields.version = word }
+        case 4: readWord(&scan) { fields, word, _ in fields.timestamp = word }
+        case 5:
             readWord(&scan) { fields, word, scan in
                 fields.isEphemeral = scan.isWord(word, "true")
                 if !fields.isEphemeral, !scan.isWord(word, "false") { fields.hasWrongType = true }
             }
-        case nil: scan.skipValue()
+        default: scan.skipValue()
         }
     }
 
@@ -93,30 +95,6 @@ struct MessageFields {
         }
         if !scan.isWord(word, "null") { note(&self, word, scan) }
         return true
-    }
-
-    private enum Key {
-        case payload, contentTopic, meta, version, timestamp, ephemeral
-
-        init?(_ key: JSONScan.StringRange, _ scan: JSONScan) {
-            let known =
-                key.isEscaped
-                ? scan.bytes(key)?.withUnsafeBufferPointer(Self.named) : Self.named(UnsafeBufferPointer(rebasing: scan.text[key.range]))
-            guard let known else { return nil }
-            self = known
-        }
-
-        private static func named(_ name: UnsafeBufferPointer<UInt8>) -> Key? {
-            switch name.count {
-            case 4 where isEqual(name, "meta"): .meta
-            case 7 where isEqual(name, "payload"): .payload
-            case 7 where isEqual(name, "version"): .version
-            case 9 where isEqual(name, "timestamp"): .timestamp
-            case 9 where isEqual(name, "ephemeral"): .ephemeral
-            case 12 where isEqual(name, "contentTopic"): .contentTopic
-            default: nil
-            }
-        }
     }
 
     func listeningTag(_ topic: JSONScan.StringRange, _ scan: JSONScan) -> TopicTag? {

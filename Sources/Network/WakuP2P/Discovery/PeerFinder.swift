@@ -13,8 +13,6 @@ struct PeerFinder {
         var calmPeriod = Duration.seconds(3600)
         /// The maximum number of concurrent dials.
         var dialCount = 4
-
-        init() {}
     }
 
     let limits: Limits

@@ -8,7 +8,7 @@ import Waku
 /// A topic is attached while there are peers in its mesh, or filter nodes that accepted this node's topics. Messages published while it is
 /// detached are fetched from a store; so are those published after the last proof of a filter subscription that was found to be lost.
 struct P2PProgress {
-    private struct Topic {
+    struct Topic {
         var catchUp: StoreCatchUp
         var isAttached = false
         /// The time up to which all messages were delivered, except for noted gaps; nil before the first attachment unless the previous run left a
@@ -17,7 +17,8 @@ struct P2PProgress {
     }
 
     let pubsubTopics: [PubsubTopic]
-    private var topics: [Topic]
+    /// In the order of ``pubsubTopics``.
+    var topics: [Topic]
 
     /// - Parameter lastSeen: The time up to which each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
     init(pubsubTopics: [PubsubTopic], catchUp: StoreCatchUp.Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment) {
@@ -96,19 +97,9 @@ struct P2PProgress {
 
     // MARK: Catching up
 
-    mutating func next(on index: Int, at now: Moment) -> StoreCatchUp.Action { topics[index].catchUp.next(at: now) }
-
     mutating func noteReceived(_ messages: [ReceivedMessage]) {
         for index in topics.indices {
             topics[index].catchUp.noteReceived(messages.filter { $0.pubsubTopic == pubsubTopics[index] })
         }
-    }
-
-    mutating func fresh(_ messages: [ReceivedMessage], on index: Int) -> [ReceivedMessage] { topics[index].catchUp.fresh(messages) }
-
-    mutating func answered(_ page: StorePage, on index: Int) -> StoreCatchUp.Summary? { topics[index].catchUp.answered(page) }
-
-    mutating func failed(on index: Int, isTooMuch: Bool, at now: Moment, jitter: Double) -> Bool {
-        topics[index].catchUp.failed(isTooMuch: isTooMuch, at: now, jitter: jitter)
     }
 }

@@ -103,7 +103,7 @@ extension P2PRelay {
     func catchUp(on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
         var gaps = gapNoted[index].makeAsyncIterator()
         while !Task.isCancelled {
-            switch lockedState.withLock({ $0.progress.next(on: index, at: .now()) }) {
+            switch lockedState.withLock({ $0.progress.topics[index].catchUp.next(at: .now()) }) {
             case .idle: _ = await gaps.next()
             // In steps, because a reconnection ends the pause early.
             case .wait(let until): try? await min(until, Instant.now + .seconds(1)).sleep()
@@ -115,12 +115,14 @@ extension P2PRelay {
     private func walk(_ query: StoreQuery, on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
         do throws(StoreError) {
             let page = try await self.query(query)
-            let fresh = lockedState.withLock { $0.progress.fresh(page.messages, on: index) }
+            let fresh = lockedState.withLock { $0.progress.topics[index].catchUp.fresh(page.messages) }
             if !fresh.isEmpty {
                 configuration.report(.recovered(fresh.count))
                 await deliver(fresh)
             }
-            guard !Task.isCancelled, let summary = lockedState.withLock({ $0.progress.answered(page, on: index) }) else { return }
+            guard !Task.isCancelled, let summary = lockedState.withLock({ $0.progress.topics[index].catchUp.answered(page) }) else {
+                return
+            }
             logger.info(
                 "caught up from the store",
                 metadata: [
@@ -131,7 +133,7 @@ extension P2PRelay {
         } catch {
             guard !Task.isCancelled,
                 lockedState.withLock({
-                    $0.progress.failed(on: index, isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1))
+                    $0.progress.topics[index].catchUp.failed(isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1))
                 })
             else { return }
             logger.warning(

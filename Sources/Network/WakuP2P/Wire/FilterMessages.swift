@@ -28,9 +28,7 @@ struct FilterSubscribeRequest: Hashable, Sendable {
     var pubsubTopic: PubsubTopic?
     /// The topics to add or remove, at most ``maximumContentTopicCount``; empty for a ping, or to remove all subscriptions.
     var contentTopics: [ContentTopic] = []
-}
 
-extension FilterSubscribeRequest {
     func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)

@@ -11,9 +11,7 @@ struct LightpushRequest: Hashable, Sendable {
     var pubsubTopic: PubsubTopic?
     /// The message to publish.
     var message: WakuMessage
-}
 
-extension LightpushRequest {
     func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)
@@ -33,9 +31,7 @@ struct OldLightpushRequest: Hashable, Sendable {
     var pubsubTopic: PubsubTopic
     /// The message to publish.
     var message: WakuMessage
-}
 
-extension OldLightpushRequest {
     func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         writer.field(1, requestID)

@@ -146,10 +146,7 @@ struct RequestPreparation: Sendable {
             return .failure(error)
         }
         do throws(RequestError) {
-            switch request {
-            case .subscribe(let form): try verifier.verify(form)
-            case .unsubscribe(let form): try verifier.verify(form)
-            }
+            try verifier.verify(request.form)
             return .success(request)
         } catch {
             invalidCount += 1

@@ -65,12 +65,11 @@ package struct SessionContent: NotificationContent {
 
     package var byteCount: Int { 512 + 2 * payload.sealed.count }
 
-    /// Computed when the notification is posted, not on the store's thread.
-    private var fields: GorushFields {
-        GorushFields(
-            service: service, payload: Data(payload.sealed).base64EncodedString(), carriesData: payload.carriesData,
-            namespace: payload.namespace, apnsTopic: apnsTopic)
-    }
+    /// `enc_payload`. Encoded when the notification is posted, not on the store's thread.
+    private var encodedPayload: String { Data(payload.sealed).base64EncodedString() }
+
+    /// Whether it is of high priority for Firebase, Huawei and Web Push.
+    private var isUrgent: Bool { payload.carriesData && [0, 11].contains(payload.namespace) }
 
     package var subject: NotificationSubject {
         NotificationSubject(protocolName: SessionPush.protocolName, kind: .message, isFixed: true)
@@ -88,13 +87,12 @@ package struct SessionContent: NotificationContent {
                 writer.value("v", 1)
                 writer.value("protocol", "session")
                 writer.value("id", id)
-                if includesPayload { writer.value("enc_payload", Data(payload.sealed).base64EncodedString()) }
+                if includesPayload { writer.value("enc_payload", encodedPayload) }
                 writer.value("spns", 1)
                 if payload.isTruncated || !includesPayload { writer.value("truncated", true) }
             }
             return writer.bytes
         }
-        let isUrgent = GorushFields.isUrgent(carriesData: payload.carriesData, namespace: payload.namespace)
         return WebPushContent(
             whole: json(includesPayload: true), truncated: json(includesPayload: false), urgency: isUrgent ? .high : .normal)
     }
@@ -102,24 +100,32 @@ package struct SessionContent: NotificationContent {
     package func writeData(for body: NotificationBody, to writer: inout JSONWriter) {}
 
     package func write(_ body: NotificationBody, to writer: inout JSONWriter) {
-        let members = fields.members
+        let priority = service.isApple || isUrgent ? "high" : "normal"
         body.writeCollapseID(to: &writer)
-        Self.write(members, to: &writer)
-        var priority: String?
-        if case .text(let text)? = members.first(where: { $0.name == "priority" })?.value { priority = text }
-        body.writeDelivery(priority: priority, to: &writer)
-    }
-
-    private static func write(_ members: [GorushFields.Member], to writer: inout JSONWriter) {
-        for member in members {
-            writer.member(member.name) { writer in
-                switch member.value {
-                case .text(let text): writer.element(text)
-                case .number(let number): writer.element(number)
-                case .flag(let flag): writer.element(flag)
-                case .object(let members): writer.object { write(members, to: &$0) }
-                }
+        switch service {
+        case .apns, .apnsSandbox:
+            writer.value("topic", apnsTopic)
+            writer.value("title", "Session")
+            writer.value("message", "You've got a new message")
+            writer.value("badge", 1)
+            writer.value("sound", "default")
+            writer.value("mutable_content", true)
+            writer.value("category", "SECRET")
+            writer.value("push_type", "alert")
+            if service == .apnsSandbox { writer.value("development", true) }
+            writer.object("data") { writer in
+                writer.value("enc_payload", encodedPayload)
+                writer.value("spns", 1)
             }
+        case .firebase:
+            writer.object("data") { writer in
+                writer.value("enc_payload", encodedPayload)
+                writer.value("spns", "1")
+            }
+        case .huawei: writer.value("huawei_data", #"{"enc_payload":"\#(encodedPayload)","spns":"1"}"#)
+        case .webPush: return
         }
+        writer.value("priority", priority)
+        body.writeDelivery(priority: priority, to: &writer)
     }
 }

@@ -23,8 +23,7 @@ extension SubscriptionMonitor: SubscriptionMonitoring {}
 extension SubscriptionMonitoring {
     func apply(_ change: MonitoringChange) {
         switch change {
-        case .set(let id, let account, let entryByteCount):
-            set(MonitoredSubscription(id: id, account: account, entryByteCount: entryByteCount))
+        case .set(let subscription): set(subscription)
         case .remove(let id): remove(id)
         }
     }

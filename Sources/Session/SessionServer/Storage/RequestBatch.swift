@@ -66,8 +66,8 @@ struct RequestBatch {
     /// - Parameter origin: the mark of the device's push service; nil for other services.
     mutating func apply(_ request: SessionRequest, named name: [UInt8], at origin: Int64? = nil) -> RequestAnswer {
         var state = names[name] ?? NameState(row: nil, left: nil, used: AheadTimes(), at: now)
-        let account = request.authority.account
-        let signedAt = request.authority.signedAt
+        let authority = request.form.authority
+        let (account, signedAt) = (authority.account, authority.signedAt)
         do throws(RequestError) {
             let answer: RequestAnswer
             switch request {

@@ -8,24 +8,17 @@ package enum SessionRequest: Sendable {
     case subscribe(SubscriptionForm)
     case unsubscribe(UnsubscriptionForm)
 
-    var authority: SignedAuthority {
+    var form: any SignedForm {
         switch self {
-        case .subscribe(let form): form.authority
-        case .unsubscribe(let form): form.authority
-        }
-    }
-
-    var device: SubscriberDevice {
-        switch self {
-        case .subscribe(let form): form.device
-        case .unsubscribe(let form): form.device
+        case .subscribe(let form): form
+        case .unsubscribe(let form): form
         }
     }
 }
 
 /// A change of the monitored subscriptions.
 package enum MonitoringChange: Hashable, Sendable {
-    case set(SubscriptionID, AccountID, entryByteCount: Int)
+    case set(MonitoredSubscription)
     case remove(SubscriptionID)
 }
 
@@ -79,12 +72,12 @@ extension Subscriptions {
     ) -> StoreCommand<AppliedRequests> {
         let named = requests.map { request in
             (
-                request: request, name: name(of: request.authority.account, request.device),
-                origin: request.device.subscription.map { originMark(of: $0.origin) }
+                request: request, name: name(of: request.form.authority.account, request.form.device),
+                origin: request.form.device.subscription.map { originMark(of: $0.origin) }
             )
         }
         let names = Self.distinct(named.map(\.name))
-        let accounts = Self.distinct(requests.map(\.authority.account))
+        let accounts = Self.distinct(requests.map(\.form.authority.account))
         let oldest = Value.integer(Self.oldestSignature(at: now))
         let reads =
             names.flatMap {
@@ -210,8 +203,9 @@ extension Subscriptions {
                     Self.replace(
                         .integer(form.authority.signedAt), .integer(Int64(entryByteCount)), seal(record, named: name),
                         Self.webPushKey(form.device), webPushOrigin(form.device), .integer(row.id), .integer(row.signedAt)))
+                let id = SubscriptionID(rawValue: row.id)
                 applied.monitoring.append(
-                    .set(SubscriptionID(rawValue: row.id), form.authority.account, entryByteCount: entryByteCount))
+                    .set(MonitoredSubscription(id: id, account: form.authority.account, entryByteCount: entryByteCount)))
             } else {
                 changes.append(insertion(record, form.device, named: name, entryByteCount: entryByteCount))
                 inserted.append((form.authority.account, entryByteCount))
@@ -220,7 +214,7 @@ extension Subscriptions {
         return .apply(changes) { [applied, inserted] ids in
             var applied = applied
             applied.monitoring += zip(ids, inserted).map { id, one in
-                .set(SubscriptionID(rawValue: id), one.account, entryByteCount: one.entryByteCount)
+                .set(MonitoredSubscription(id: SubscriptionID(rawValue: id), account: one.account, entryByteCount: one.entryByteCount))
             }
             return applied
         }

@@ -82,10 +82,23 @@ package struct Subscriptions: Sendable {
         }
     }
 
+    private static let monitoredColumns = [
+        .id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.entryByteCount, SessionStorage.sealed,
+    ]
+
+    /// - Parameter row: the columns ``monitoredColumns``.
+    /// - Returns: nil if the row cannot be decrypted.
+    private func monitored(_ row: Row) throws -> MonitoredSubscription? {
+        let binding = Self.binding(try row.bytes(1), try row.integer(2))
+        guard let plain = try? sealer.open(try row.bytes(4), in: SessionStorage.subscription, boundTo: binding),
+            let account = try? SubscriptionRecord.account(in: plain)
+        else { return nil }
+        return MonitoredSubscription(
+            id: SubscriptionID(rawValue: try row.integer(0)), account: account, entryByteCount: Int(clamping: try row.integer(3)))
+    }
+
     private static let findAccounts = Query(
-        SessionStorage.subscription,
-        [.id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.entryByteCount, SessionStorage.sealed],
-        where: [.atLeast(.id), .less(.id)], order: [.ascending(.id)])
+        SessionStorage.subscription, monitoredColumns, where: [.atLeast(.id), .less(.id)], order: [.ascending(.id)])
     private static let findRange = Query(SessionStorage.subscription, [.minimum(.id), .maximum(.id)])
 
     /// Divides the row ids into ranges of `size`, and into ranges of equal size if there would be more than 10,000.
@@ -100,9 +113,7 @@ package struct Subscriptions: Sendable {
     }
 
     private static let findNamed = Query(
-        SessionStorage.subscription,
-        [.id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.entryByteCount, SessionStorage.sealed],
-        where: [.equal(SessionStorage.name), .atLeast(SessionStorage.signedAt)])
+        SessionStorage.subscription, monitoredColumns, where: [.equal(SessionStorage.name), .atLeast(SessionStorage.signedAt)])
 
     /// Subscriptions with these names (see ``name(of:_:)``), each with a mark that changes with every change of the subscription. Missing,
     /// expired and unreadable ones are left out.
@@ -114,17 +125,8 @@ package struct Subscriptions: Sendable {
         .read(names.map { Self.findNamed(.bytes($0), .integer(Self.oldestSignature(at: now))) }) { found in
             .done(
                 try found.joined().compactMap { row in
-                    let signedAt = try row.integer(2)
-                    let (sealed, binding) = (try row.bytes(4), Self.binding(try row.bytes(1), signedAt))
-                    guard let plain = try? sealer.open(sealed, in: SessionStorage.subscription, boundTo: binding),
-                        let account = try? SubscriptionRecord.account(in: plain)
-                    else { return nil }
-                    let id = SubscriptionID(rawValue: try row.integer(0))
                     // The tag differs after every change, because each sealing has a fresh nonce.
-                    return (
-                        MonitoredSubscription(id: id, account: account, entryByteCount: Int(clamping: try row.integer(3))),
-                        Array(sealed.suffix(16))
-                    )
+                    try monitored(row).map { ($0, Array(try row.bytes(4).suffix(16))) }
                 })
         }
     }
@@ -134,19 +136,13 @@ package struct Subscriptions: Sendable {
     /// - Parameters:
     ///   - range: the range of row ids.
     ///   - now: Unix seconds.
-    ///   - visit: called with id, account, and the size of the monitor entry in bytes.
+    ///   - visit: called for each.
     func forEachAccount(
-        in store: any Store, _ range: Range<Int64>, at now: Int64, _ visit: (SubscriptionID, AccountID, Int) -> Void
+        in store: any Store, _ range: Range<Int64>, at now: Int64, _ visit: (MonitoredSubscription) -> Void
     ) throws(StoreError) {
         let oldest = Self.oldestSignature(at: now)
         try store.scan(Self.findAccounts(.integer(range.lowerBound), .integer(range.upperBound))) { row in
-            let signedAt = try row.integer(2)
-            guard signedAt >= oldest else { return true }
-            let binding = Self.binding(try row.bytes(1), signedAt)
-            guard let plain = try? sealer.open(try row.bytes(4), in: SessionStorage.subscription, boundTo: binding),
-                let account = try? SubscriptionRecord.account(in: plain)
-            else { return true }
-            visit(SubscriptionID(rawValue: try row.integer(0)), account, Int(clamping: try row.integer(3)))
+            if try row.integer(2) >= oldest, let subscription = try monitored(row) { visit(subscription) }
             return true
         }
     }

@@ -81,7 +81,7 @@ extension SubscriptionTable {
         return left
     }
 
-    private func slots(ofAccount index: Int) -> [Int] {
+    func slots(ofAccount index: Int) -> [Int] {
         var (found, slot) = ([Int](), accounts[index].first)
         while slot >= 0 {
             found.append(Int(slot))

@@ -145,15 +145,8 @@ struct SubscriptionTable: Sendable {
 
     /// The subscriptions of all accounts that meet a condition.
     func ids(where condition: (AccountID) -> Bool) -> [SubscriptionID] {
-        var ids: [SubscriptionID] = []
-        for account in accounts where account.first >= 0 && account.owner < 0 && condition(account.id) {
-            var slot = account.first
-            while slot >= 0 {
-                ids.append(slots[Int(slot)].id)
-                slot = slots[Int(slot)].next
-            }
-        }
-        return ids
+        accounts.indices.filter { accounts[$0].first >= 0 && accounts[$0].owner < 0 && condition(accounts[$0].id) }
+            .flatMap { slots(ofAccount: $0).map { slots[$0].id } }
     }
 
     // MARK: Slots
@@ -180,14 +173,7 @@ struct SubscriptionTable: Sendable {
     func contains(_ account: AccountID) -> Bool { index(of: account) != nil }
 
     /// The number of an account's subscriptions.
-    func count(of account: AccountID) -> Int {
-        var (count, slot) = (0, index(of: account).map { accounts[$0].first } ?? -1)
-        while slot >= 0 {
-            count += 1
-            slot = slots[Int(slot)].next
-        }
-        return count
-    }
+    func count(of account: AccountID) -> Int { index(of: account).map { slots(ofAccount: $0).count } ?? 0 }
 
     /// Whether the sequence numbers of any of the account's subscriptions in a swarm meet a condition.
     func contains(_ account: AccountID, inSwarm swarm: Int, where condition: (_ first: UInt64, _ last: UInt64) -> Bool) -> Bool {
@@ -219,11 +205,9 @@ struct SubscriptionTable: Sendable {
             let found = swarm(accounts[index].id).map { Int32($0) } ?? -1
             guard found != accounts[index].swarm else { continue }
             accounts[index].swarm = found
-            var slot = accounts[index].first
-            while slot >= 0 {
-                slots[Int(slot)].sequence = 0
-                if found >= 0 { moved.append((Int(slot), Int(found))) }
-                slot = slots[Int(slot)].next
+            for slot in slots(ofAccount: index) {
+                slots[slot].sequence = 0
+                if found >= 0 { moved.append((slot, Int(found))) }
             }
         }
         return moved

@@ -43,8 +43,8 @@ package struct SwarmMonitor: Sendable {
     var actions: [Action] = []
     var mapRequestedAt: Instant?
     var mapWantedAt: Instant?
-    /// When an action is due next, or an earlier time.
-    var wakeUp: Instant?
+    /// When to call ``advance(to:)`` next, unless another event happens before: when an action is due, or an earlier time; nil for never.
+    package internal(set) var nextWakeUp: Instant?
 
     package init(configuration: Configuration = Configuration(), seed: UInt64) {
         self.configuration = configuration
@@ -57,42 +57,23 @@ package struct SwarmMonitor: Sendable {
         return actions
     }
 
-    /// When to call ``advance(to:)`` next, unless another event happens before; nil for never.
-    package var nextWakeUp: Instant? { wakeUp }
-
     // MARK: Subscriptions
 
-    /// Adds a subscription, or renews it with another signature: asks all servers of its swarm.
-    ///
-    /// - Parameters:
-    ///   - id: Identifies it in ``Action/ask(_:_:_:)``.
-    ///   - account: Its account; always the same for an id.
-    ///   - byteCount: The size of its bencoded entry in bytes.
-    package mutating func set(_ id: SubscriptionID, account: AccountID, entryByteCount byteCount: Int, at now: Instant) {
-        for swarm in place(id, account: account, byteCount: byteCount) { askForNewMembers(ofSwarm: swarm, at: now) }
-    }
-
-    /// Adds several subscriptions, with as few requests to each server as possible. For the start, and for subscriptions that arrive within a few
-    /// milliseconds.
+    /// Adds subscriptions, or renews them with another signature: asks all servers of their swarms, with as few requests to each server as possible.
     package mutating func set(_ all: [MonitoredSubscription], at now: Instant) {
         subscriptions.reserveCapacity(adding: all.count)
         var isChanged = [Bool](repeating: false, count: swarms.count)
         for one in all {
-            for swarm in place(one.id, account: one.account, byteCount: one.entryByteCount) { isChanged[swarm] = true }
+            let slots = subscriptions.set(one.id, account: one.account, byteCount: one.entryByteCount) { [ring, swarmIndex] account in
+                ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
+            }
+            for slot in slots {
+                guard let swarm = subscriptions.swarm(ofSlot: slot) else { continue }
+                join(swarm, slot)
+                isChanged[swarm] = true
+            }
         }
         for swarm in swarms.indices where isChanged[swarm] { askForNewMembers(ofSwarm: swarm, at: now) }
-    }
-
-    /// - Returns: Its swarms, usually one.
-    private mutating func place(_ id: SubscriptionID, account: AccountID, byteCount: Int) -> [Int] {
-        let slots = subscriptions.set(id, account: account, byteCount: byteCount) { [ring, swarmIndex] account in
-            ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
-        }
-        return slots.compactMap { slot in
-            guard let swarm = subscriptions.swarm(ofSlot: slot) else { return nil }
-            join(swarm, slot)
-            return swarm
-        }
     }
 
     /// Removes a subscription. Storage servers cannot be told; their further reports are not accepted.
@@ -145,7 +126,7 @@ package struct SwarmMonitor: Sendable {
             mapRequestedAt = now
             actions.append(.requestMap)
         }
-        wakeUp = [mapWantedAt, askAt, movesAt].compactMap(\.self).min()
+        nextWakeUp = [mapWantedAt, askAt, movesAt].compactMap(\.self).min()
         for server in servers {
             if let due = server.wakeUp { wake(at: due) }
             if case .idle(let retryAt) = server.state, connectingCount < configuration.maximumConnecting { wake(at: retryAt) }
@@ -153,7 +134,7 @@ package struct SwarmMonitor: Sendable {
     }
 
     mutating func wake(at time: Instant) {
-        wakeUp = wakeUp.map { min($0, time) } ?? time
+        nextWakeUp = nextWakeUp.map { min($0, time) } ?? time
     }
 
     private mutating func check(_ index: Int, at now: Instant) {

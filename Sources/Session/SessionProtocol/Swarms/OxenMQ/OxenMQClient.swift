@@ -10,9 +10,10 @@ package final class OxenMQClient: Sendable {
     package enum Event: Hashable, Sendable {
         case hello
         case reply(tag: [UInt8], parts: [[UInt8]])
+        /// A request, identified by its tag, or a command was refused.
         case refused(OxenMQSession.Refusal, tag: [UInt8]?)
         case command(String, parts: [[UInt8]])
-        /// An invalid message was dropped.
+        /// An invalid message, or one at the wrong time, was dropped.
         case ignored
         /// The connection failed or ended, the server sent BYE, or the send queue is full.
         case closed(Reason)
@@ -72,7 +73,8 @@ package final class OxenMQClient: Sendable {
     }
 
     private let mailbox: OxenMQMailbox<OxenMQLoop.Command>
-    private let ended = Ending()
+    /// Left when the thread ends.
+    private let running = DispatchGroup()
 
     /// - Parameters:
     ///   - library: libzmq, loaded by ``ZeroMQLibrary/load()``.
@@ -83,10 +85,11 @@ package final class OxenMQClient: Sendable {
     ) {
         let mailbox = OxenMQMailbox<OxenMQLoop.Command>()
         self.mailbox = mailbox
-        let ended = ended
+        let running = running
+        running.enter()
         Thread.detachNewThread {
             OxenMQLoop(library: library, configuration: configuration, mailbox: mailbox, handler: handler).run()
-            ended.end()
+            running.leave()
         }
     }
 
@@ -121,7 +124,7 @@ package final class OxenMQClient: Sendable {
     /// Closes all connections and ends the thread.
     package func shutDown() async {
         mailbox.close()
-        await ended.wait()
+        await running.isLeft()
     }
 }
 

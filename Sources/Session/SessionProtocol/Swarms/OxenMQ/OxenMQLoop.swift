@@ -203,16 +203,8 @@ final class OxenMQLoop {
 
     private func received(_ parts: [[UInt8]], _ number: UInt64) -> OxenMQClient.Flow {
         guard let event = links[number]?.session.receive(parts) else { return .proceed }
-        switch event {
-        case .hello: return emit(number, .hello)
-        case .reply(let tag, let parts): return emit(number, .reply(tag: tag, parts: parts))
-        case .refused(let refusal, let tag): return emit(number, .refused(refusal, tag: tag))
-        case .command(let name, let parts): return emit(number, .command(name, parts: parts))
-        case .ignored: return emit(number, .ignored)
-        case .bye:
-            close(number, .bye)
-            return .proceed
-        }
+        if case .closed = event { end(number, sayingBye: false) }
+        return emit(number, event)
     }
 
     /// Stops waiting for the descriptor of a paused connection, which stays readable.

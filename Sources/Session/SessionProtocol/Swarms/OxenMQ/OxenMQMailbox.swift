@@ -53,3 +53,10 @@ final class OxenMQMailbox<Command: Sendable>: Sendable {
         _ = write(descriptor, &one, MemoryLayout<UInt64>.size)
     }
 }
+
+extension DispatchGroup {
+    /// Returns once as many calls of `leave()` were made as of `enter()`.
+    func isLeft() async {
+        await withCheckedContinuation { continuation in notify(queue: .global()) { continuation.resume() } }
+    }
+}

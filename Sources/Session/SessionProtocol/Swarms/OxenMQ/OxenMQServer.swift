@@ -24,12 +24,11 @@ package final class OxenMQServer: Sendable {
         package let description: String
     }
 
-    enum Command: Sendable {
-        case send(Peer, [[UInt8]])
-    }
+    typealias Command = (peer: Peer, parts: [[UInt8]])
 
     private let mailbox: OxenMQMailbox<Command>
-    private let ended = Ending()
+    /// Left when the thread ends.
+    private let running = DispatchGroup()
     package let listeners: [Listener]
 
     /// - Parameters:
@@ -41,7 +40,8 @@ package final class OxenMQServer: Sendable {
         library: ZeroMQLibrary, ports: [UInt16] = [0], handler: @escaping @Sendable (Peer, [[UInt8]]) -> [[[UInt8]]]
     ) async throws {
         let mailbox = OxenMQMailbox<Command>()
-        let ended = ended
+        let running = running
+        running.enter()
         self.mailbox = mailbox
         listeners = try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {
@@ -52,7 +52,7 @@ package final class OxenMQServer: Sendable {
                 } catch {
                     continuation.resume(throwing: Failure(description: "ZeroMQ cannot listen: \(error.text)"))
                 }
-                ended.end()
+                running.leave()
             }
         }
     }
@@ -63,13 +63,13 @@ package final class OxenMQServer: Sendable {
 
     /// Sends a message. Dropped if the peer has disconnected.
     package func send(_ parts: [[UInt8]], to peer: Peer) {
-        mailbox.post(.send(peer, parts))
+        mailbox.post((peer, parts))
     }
 
     /// Closes all connections and ends the thread.
     package func shutDown() async {
         mailbox.close()
-        await ended.wait()
+        await running.isLeft()
     }
 }
 
@@ -137,7 +137,7 @@ private final class OxenMQServerLoop {
             for event in events.prefix(Int(max(count, 0))) where event.data.u64 > 0 { ready.insert(Int(event.data.u64) - 1) }
             let (commands, isClosed) = mailbox.take()
             if isClosed { break }
-            for case .send(let peer, let parts) in commands {
+            for (peer, parts) in commands {
                 _ = sockets[peer.listener].send([peer.identity] + parts)
                 // Sending may have consumed the notification that there are messages to receive.
                 ready.insert(peer.listener)

@@ -4,18 +4,6 @@
 ///                                                   ◀── [command, part…]
 ///     either ◀──[BYE]── ended                       ◀── [FORBIDDEN …, REPLY, tag]
 package struct OxenMQSession: Hashable, Sendable {
-    /// A parsed message of a server.
-    package enum Event: Hashable, Sendable {
-        case hello
-        case reply(tag: [UInt8], parts: [[UInt8]])
-        /// A request, identified by its tag, or a command was refused.
-        case refused(Refusal, tag: [UInt8]?)
-        case command(String, parts: [[UInt8]])
-        case bye
-        /// An invalid message, or one at the wrong time.
-        case ignored
-    }
-
     package enum Refusal: String, Hashable, Sendable, CaseIterable {
         case unknownCommand = "UNKNOWNCOMMAND"
         case forbidden = "FORBIDDEN"
@@ -43,13 +31,13 @@ package struct OxenMQSession: Hashable, Sendable {
     /// The last message to send.
     package static let farewell: [[UInt8]] = [Array("BYE".utf8)]
 
-    /// A request, which is answered by ``Event/reply(tag:parts:)`` or ``Event/refused(_:tag:)`` with the same tag.
+    /// A request, which is answered by ``OxenMQClient/Event/reply(tag:parts:)`` or ``OxenMQClient/Event/refused(_:tag:)`` with the same tag.
     package static func request(_ command: String, tag: [UInt8], body: [UInt8]) -> [[UInt8]] {
         [Array(command.utf8), tag, body]
     }
 
     /// - Parameter parts: The parts of one message, at most one more than ``maximumPartCount``.
-    package mutating func receive(_ parts: [[UInt8]]) -> Event {
+    package mutating func receive(_ parts: [[UInt8]]) -> OxenMQClient.Event {
         guard state != .ended, 1...Self.maximumPartCount ~= parts.count, let first = parts.first,
             1...Self.maximumCommandByteCount ~= first.count, let word = String(validating: first, as: UTF8.self)
         else { return .ignored }
@@ -60,7 +48,7 @@ package struct OxenMQSession: Hashable, Sendable {
         switch (word, state) {
         case ("BYE", _):
             state = .ended
-            return .bye
+            return .closed(.bye)
         case ("HELLO", .greeting):
             state = .ready
             return .hello

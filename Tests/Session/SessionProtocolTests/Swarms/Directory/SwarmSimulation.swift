@@ -427,3 +427,9 @@ struct SwarmSimulation {
 
     private mutating func randomServer() -> Int { Int.random(in: models.indices, using: &random) }
 }
+
+extension SwarmMonitor {
+    mutating func set(_ id: SubscriptionID, account: AccountID, entryByteCount: Int, at now: Instant) {
+        set([MonitoredSubscription(id: id, account: account, entryByteCount: entryByteCount)], at: now)
+    }
+}

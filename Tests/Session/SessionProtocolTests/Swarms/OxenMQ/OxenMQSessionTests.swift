@@ -56,7 +56,7 @@ import Testing
 
     @Test func byeEndsTheConnection() {
         for var session in [OxenMQSession(), ready()] {
-            #expect(session.receive(parts("BYE")) == .bye)
+            #expect(session.receive(parts("BYE")) == .closed(.bye))
             #expect(session.receive(parts("HELLO")) == .ignored)
             #expect(session.receive(parts("notify.message", "x")) == .ignored)
             #expect(!session.isReady)
@@ -79,7 +79,7 @@ import Testing
             var message = random.pick(seeds)
             for index in message.indices where Bool.random(using: &random) { message[index] = random.damaged(message[index]) }
             if Bool.random(using: &random), !message.isEmpty { message.remove(at: Int.random(in: message.indices, using: &random)) }
-            if session.receive(message) == .bye { session = ready() }
+            if session.receive(message) == .closed(.bye) { session = ready() }
         }
     }
 
