@@ -32,6 +32,16 @@ struct GossipMessagesTests {
         #expect(router.gossip.counters.duplicates == 2)
     }
 
+    @Test("A message from all peers of the mesh is forwarded to nobody")
+    func knownToAll() throws {
+        var router = try Router.subscribed(peerCount: 2)
+        for number in UInt32(0)..<2 { try router.send([.message(message(1))], from: peer(number)) }
+        _ = router.gossip.takeActions()
+        router.gossip.judged(message(1).id, as: .accept, at: router.now)
+        #expect(router.gossip.counters.accepted == 1 && router.gossip.counters.forwarded == 0)
+        #expect(router.gossip.takeActions().isEmpty)
+    }
+
     @Test("Ignored messages are not forwarded; rejected ones lower the score of all senders")
     func verdicts() throws {
         var router = try Router.subscribed(peerCount: 3)

@@ -100,6 +100,13 @@ struct CircuitBreakerTests {
         #expect(breaker.state == .closed(failures: 4))
     }
 
+    @Test("A later post with as many suspects does not replace those of an earlier one")
+    func suspectsInCommon() {
+        var suspicions = Suspicions()
+        for suspects in [[known(1), known(2)], [known(2), known(3)], [known(3)]] as [Set<Suspect>] { suspicions.add(suspects) }
+        #expect(suspicions.count == 2 && suspicions.contains(known(1)))
+    }
+
     @Test("While one or two suspects explain the failures, a probe for another recipient does not wait")
     mutating func earlyProbes() throws {
         for _ in 0..<5 { fail([known(1)], at: start) }

@@ -399,15 +399,36 @@ struct SessionHTTPTests {
 
     // MARK: Damaged rows
 
+    /// Subscribes devices, and damages the row of the first one.
+    private func subscribeWithOneUnreadableRow(
+        _ account: SessionAccount, _ devices: [SessionDevice], _ node: SessionNodeFixture.Running
+    ) async throws {
+        for device in devices { #expect(try await node.subscribe(account, device) == Self.added) }
+        let row = try #require(fixture.monitor.monitored.keys.map(\.rawValue).min())
+        let damage = Mutation(SessionStorage.subscription, .updateAny([SessionStorage.name], where: [.equal(.id)]))
+        try await node.node.store.commit(.change([damage(.integer(5), .integer(row))]))
+    }
+
     @Test func anUnreadableRowTakesNoOtherDeviceWithIt() async throws {
         let account = try SessionAccount.sessionID()
         let devices = [SessionDevice(), SessionDevice()]
         try await fixture.withNode { node async throws in
-            for device in devices { #expect(try await node.subscribe(account, device) == Self.added) }
-            let row = try #require(fixture.monitor.monitored.keys.map(\.rawValue).min())
-            let damage = Mutation(SessionStorage.subscription, .updateAny([SessionStorage.name], where: [.equal(.id)]))
-            try await node.node.store.commit(.change([damage(.integer(5), .integer(row))]))
+            try await subscribeWithOneUnreadableRow(account, devices, node)
             await fixture.monitor.report([message(for: account)])
+            try await eventually { fixture.gorush.tokens == [devices[1].token] }
+        }
+    }
+
+    @Test func aMessageWithAnUnreadableRowWaitsForTheStore() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let account = try SessionAccount.sessionID()
+        let devices = [SessionDevice(), SessionDevice()]
+        try await fixture.withNode { node async throws in
+            try await subscribeWithOneUnreadableRow(account, devices, node)
+            faults.add(.code(13), to: .write)
+            await fixture.monitor.take([message(for: account)])
+            try await eventually { node.node.store.failure != nil }
+            faults.clear()
             try await eventually { fixture.gorush.tokens == [devices[1].token] }
         }
     }

@@ -29,10 +29,7 @@ struct PushRequest {
 
     /// The JSON in UTF-8.
     func encoded(at now: Timestamp) -> [UInt8] {
-        let byteCount = members.reduce(0) { sum, group in
-            sum + 1000 + group.reduce(0) { $0 + $1.deviceToken.bytes.count } + (group.first?.content.byteCount ?? 0)
-        }
-        var writer = JSONWriter(capacity: byteCount)
+        var writer = JSONWriter(capacity: 2000 * members.count)
         writer.object { writer in
             writer.array("notifications") { writer in
                 for group in members { write(group, at: now, to: &writer) }

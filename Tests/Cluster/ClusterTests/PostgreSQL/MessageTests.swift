@@ -62,6 +62,7 @@ struct MessageTests {
         #expect(try !database.maintain(owner: first, epoch: 2))
         #expect(try !database.maintain(owner: second, epoch: 1))
         #expect(try database.claims([(hour - 9, key)]).count == 1)
+        await #expect(throws: StoreError.self) { try await fixture.store.commit(claim(key, in: hour + 1, by: first)) }
         #expect(try database.maintain(owner: first, epoch: 1))
         #expect(try database.claims([(hour - 9, key)]).isEmpty)
         await #expect(throws: StoreError.self) { try await fixture.store.commit(claim(key, in: hour - 9, by: first)) }

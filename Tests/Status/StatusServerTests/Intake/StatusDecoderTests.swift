@@ -87,6 +87,14 @@ struct StatusDecoderTests {
         }
     }
 
+    @Test func aRequestWithoutAnIDIsDropped() throws {
+        for (id, counter) in [([], .droppedNoMessageID), ([1], nil)] as [([UInt8], Counter?)] {
+            let request = PushNotificationRequest(requests: [Self.client.notification()], messageID: id)
+            let envelope = MetadataEnvelope.encode(.request, payload: request.encoded(), signedBy: Self.client.identity).bytes
+            #expect(drop(of: message(envelope, signedBy: .generate()), by: try decoder()) == counter)
+        }
+    }
+
     private func segments(of envelope: [UInt8]) -> [[UInt8]] {
         let (hash, middle) = (Keccak256.hash(envelope), envelope.count / 2)
         return [Array(envelope[..<middle]), Array(envelope[middle...])].enumerated().map { index, part in

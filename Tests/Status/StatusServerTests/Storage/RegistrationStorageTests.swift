@@ -39,6 +39,13 @@ struct RegistrationStorageTests {
         #expect(try fixture.reopened().state(of: key) == .registered(expected))
     }
 
+    @Test("A device that is not notified by Web Push belongs to no push service")
+    func noOrigin() async throws {
+        let key = StatusStoreFixture.key()
+        try await store.register(key)
+        #expect(try store.read(Registrations.head(of: key))?.isDevice(ofOrigin: 1) == false)
+    }
+
     @Test("Versions keep all their 64 bits", arguments: [1, UInt64(Int64.max), 1 << 63, .max])
     func versions(version: UInt64) async throws {
         let key = StatusStoreFixture.key()
@@ -292,6 +299,7 @@ struct RegistrationStorageTests {
         #expect(try found { $0.isRegistered = false } == 0)
         #expect(try found { $0.changedBefore = Timestamp(rawValue: 5) } == 0)
         #expect(try found { $0.changedSince = Timestamp(rawValue: 5) } == 1)
+        #expect(try found { $0.changedSince = Timestamp(rawValue: 6) } == 0)
         let all: (inout RegistrationFilter) -> Void = {
             $0.keyHashPrefix = digits
             $0.installationPrefix = Array("pho".utf8)
