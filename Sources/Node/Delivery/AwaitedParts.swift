@@ -1,7 +1,6 @@
 package import Core
 package import NodeMetrics
 import Synchronization
-import Waku
 
 /// The deliveries of a request that is committed in parts. Each part is awaited as soon as it is in the outbox; all outcomes are reported together.
 package final class AwaitedParts: Sendable {
@@ -43,8 +42,7 @@ package final class AwaitedParts: Sendable {
         let completed = state.withLock {
             state -> (completion: @Sendable (AwaitedDeliveries.Results) -> Void, results: AwaitedDeliveries.Results)? in
             body(&state)
-            guard state.openCount == 0, let completion = state.completion else { return nil }
-            state.completion = nil
+            guard state.openCount == 0, let completion = state.completion.take() else { return nil }
             return (completion, AwaitedDeliveries.Results(outcomes: state.outcomes, isImmediate: state.isImmediate))
         }
         if let completed { completed.completion(completed.results) }

@@ -17,7 +17,7 @@ extension DeliveryService {
         let trace = table.withLock { $0.sent(batch, count: deliveries.count, by: endpoint, now: sent) }
         // The request has left, so the run loop must watch for slowness.
         wakeUp.signal()
-        let result = await post(deliveries, to: endpoint, in: trace)
+        let result = await TraceContext.$current.withValue(trace) { await post(deliveries, to: endpoint) }
         let answered = steadyNow
         // The answer may let other posts go out before its result is stored.
         if table.withLock({ $0.answered(batch, result.outcome, by: endpoint, now: answered) }) { wakeUp.signal() }
@@ -39,11 +39,6 @@ extension DeliveryService {
         counters.posted(result, took: start.duration(to: .now))
         note(result, deliveries.count, endpoint)
         return result
-    }
-
-    /// Posts as part of a trace.
-    private func post(_ deliveries: [QueuedDelivery], to endpoint: Int, in trace: TraceContext?) async -> PostResult {
-        await TraceContext.$current.withValue(trace) { await post(deliveries, to: endpoint) }
     }
 
     // MARK: Loading
@@ -204,7 +199,9 @@ extension DeliveryService {
         let left = Set(notAccepted.compactMap { byID[$0]?.waiting.id })
         let taken = left.isEmpty ? deliveries : deliveries.filter { !left.contains($0.waiting.id) }
         let failures = result.failures.compactMap { failure in
-            byID[failure.notificationID].map { TokenFailure($0, failure.reason) }
+            byID[failure.notificationID].map {
+                TokenFailure(posted: $0.posted, credentialScope: $0.credentialScope, reason: failure.reason)
+            }
         }
         let complaints = await feedback.judge(failures, of: taken, at: time)
         let shared = result.sharedIDs.compactMapValues { byID[$0]?.waiting.delivery }

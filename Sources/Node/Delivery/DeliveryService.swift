@@ -143,12 +143,7 @@ package final class DeliveryService: Sendable {
 
     /// Does the same on one of the store's threads.
     func enqueueFromOutbox(_ waiting: [WaitingDelivery], isAwaited: Bool = true, heldUntil: [Int64: Timestamp] = [:]) async {
-        await withCheckedContinuation { continuation in
-            store.onReader {
-                self.enqueue(waiting, isAwaited: isAwaited, heldUntil: heldUntil)
-                continuation.resume()
-            }
-        }
+        try? await store.onReader { _ throws(StoreError) in self.enqueue(waiting, isAwaited: isAwaited, heldUntil: heldUntil) }
     }
 
     private func add(_ arrivals: [DeliveryTable.Arrival], isAwaited: Bool) {

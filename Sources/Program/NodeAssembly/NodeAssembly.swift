@@ -26,11 +26,6 @@ package enum NodeAssembly {
     /// The options that they declare.
     package static var addedOptions: [ProtocolOptionForm] { added.flatMap(\.options).map(\.form) }
 
-    /// Opens the store in a data folder, and creates it if necessary.
-    package static func store(in folder: String, of identity: PrivateKey) throws(StoreError) -> SQLiteStore {
-        try SQLiteStore(folder: folder, storageKey: Sealer.storageKey(of: identity), parts: parts)
-    }
-
     /// Opens the existing store in a data folder, with or without a running daemon.
     ///
     /// - Parameter identity: nil if no contents are to be decrypted.
@@ -42,7 +37,7 @@ package enum NodeAssembly {
     ///
     /// - Parameter folder: the data folder, locked by the caller.
     package static func store(
-        at location: StoreLocation, in folder: String, of identity: PrivateKey
+        at location: StoreLocation = .dataFolder, in folder: String, of identity: PrivateKey
     ) throws(StoreError) -> any Store {
         try location.open(in: folder, storageKey: Sealer.storageKey(of: identity), parts: parts)
     }

@@ -6,7 +6,6 @@ import SessionProtocol
 import StatusProtocol
 import StatusServer
 import Storage
-import StoreSQLite
 import WakuCrypto
 
 /// Measures the price of each kind of work beside ``WorkKind/cpuMicroseconds``, the table in code. Run it after a change of the work, and correct the table where it

@@ -76,12 +76,8 @@ struct WriteAheadLog {
     /// Fibonacci-weighted sums of 32-bit words. The log's magic number names their byte order.
     private struct Checksum {
         let isBigEndian: Bool
-        private var first: UInt32 = 0
-        private var second: UInt32 = 0
-
-        init(isBigEndian: Bool) {
-            self.isBigEndian = isBigEndian
-        }
+        private(set) var first: UInt32 = 0
+        private(set) var second: UInt32 = 0
 
         /// - Parameter bytes: a multiple of 8.
         mutating func add(_ bytes: UnsafeRawBufferPointer) {

@@ -18,6 +18,6 @@ struct BenchCommand: ReportingCommand {
     var arguments: [String] = []
 
     func execute() async throws {
-        try SiblingProgram.bench.replaceProcess(["run"] + arguments)
+        try SiblingProgram.replaceProcess(["run"] + arguments)
     }
 }

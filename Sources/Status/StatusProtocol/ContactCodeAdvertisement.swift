@@ -26,8 +26,8 @@ public struct ContactCodeAdvertisement: Hashable, Sendable {
         try PushNotificationQueryInfo.checkCounts(in: bytes)
         self = try ProtobufC.decode(bytes, protobuf__contact_code_advertisement__init) { message throws(ProtobufError) in
             ContactCodeAdvertisement(
-                pushNotificationInfo: try PushNotificationQueryInfo.rows(
-                    message.pointee.n_push_notification_info, message.pointee.push_notification_info),
+                pushNotificationInfo: try elements(
+                    message.pointee.n_push_notification_info, message.pointee.push_notification_info, PushNotificationQueryInfo.init),
                 chatIdentity: message.pointee.chat_identity.bytes)
         }
     }

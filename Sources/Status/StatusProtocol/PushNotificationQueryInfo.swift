@@ -67,14 +67,4 @@ public struct PushNotificationQueryInfo: Hashable, Sendable {
         let nestedFieldLimit = PushNotificationRegistration.listLimit + 64
         try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: rowLimit, nestedFieldLimit: nestedFieldLimit)
     }
-
-    static func rows(
-        _ count: Int, _ start: UnsafeMutablePointer<UnsafeMutablePointer<Protobuf__PushNotificationQueryInfo>?>?
-    ) throws(ProtobufError) -> [PushNotificationQueryInfo] {
-        var rows: [PushNotificationQueryInfo] = []
-        for case let row? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : count) {
-            rows.append(try PushNotificationQueryInfo(row.pointee))
-        }
-        return rows
-    }
 }

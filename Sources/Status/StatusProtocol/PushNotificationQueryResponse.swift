@@ -27,7 +27,7 @@ public struct PushNotificationQueryResponse: Hashable, Sendable {
         try PushNotificationQueryInfo.checkCounts(in: bytes)
         self = try ProtobufC.decode(bytes, protobuf__push_notification_query_response__init) { message throws(ProtobufError) in
             PushNotificationQueryResponse(
-                info: try PushNotificationQueryInfo.rows(message.pointee.n_info, message.pointee.info),
+                info: try elements(message.pointee.n_info, message.pointee.info, PushNotificationQueryInfo.init),
                 messageID: message.pointee.message_id.bytes, success: message.pointee.success != 0)
         }
     }

@@ -70,12 +70,9 @@ public struct PushNotificationResponse: Hashable, Sendable {
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try ProtobufScan.checkNested(bytes, field: 2, fieldLimit: Self.fieldLimit, nestedFieldLimit: Self.nestedFieldLimit)
         self = try ProtobufC.decode(bytes, protobuf__push_notification_response__init) { message throws(ProtobufError) in
-            var reports: [PushNotificationReport] = []
-            let start = message.pointee.reports
-            for case let report? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_reports) {
-                reports.append(try PushNotificationReport(report.pointee))
-            }
-            return PushNotificationResponse(messageID: message.pointee.message_id.bytes, reports: reports)
+            PushNotificationResponse(
+                messageID: message.pointee.message_id.bytes,
+                reports: try elements(message.pointee.n_reports, message.pointee.reports, PushNotificationReport.init))
         }
     }
 

@@ -14,11 +14,6 @@ package final class RecentClients: Sendable {
         package let key: SymmetricKey
         /// nil until a grant was valid.
         package let grant: Grant.Proof?
-
-        package init(key: SymmetricKey, grant: Grant.Proof?) {
-            self.key = key
-            self.grant = grant
-        }
     }
 
     private struct State {

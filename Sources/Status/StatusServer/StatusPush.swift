@@ -1,6 +1,5 @@
 package import NodeAPI
 import Delivery
-import Logging
 package import NodeMetrics
 import Core
 import StatusProtocol

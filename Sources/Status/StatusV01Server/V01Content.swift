@@ -10,12 +10,6 @@ package struct V01Content: NotificationContent {
     package let message: [UInt8]
     package let installationID: InstallationID
 
-    package init(chatID: [UInt8], message: [UInt8], installationID: InstallationID) {
-        self.chatID = chatID
-        self.message = message
-        self.installationID = installationID
-    }
-
     package var byteCount: Int { 2 * (message.count + chatID.count) + 256 }
 
     package func text(in profile: PayloadProfile) -> String { "You have a new message" }

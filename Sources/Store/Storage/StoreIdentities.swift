@@ -45,7 +45,6 @@ package struct StoreMove: Sendable {
         to = new.publicKey
         storageKey = Sealer.storageKey(of: new)
     }
-
 }
 
 extension Sealer {

@@ -222,7 +222,7 @@ import Testing
 
     private func stage(_ share: MessageShare, after time: Milliseconds) -> Int {
         var copy = share
-        if !share.isOpen(Self.key) { return copy.finishedRow(at: .at(time + 60_000))?.prefixes == [Self.key.prefix] ? 7 : 0 }
+        if !share.isOpen(Self.key) { return copy.log.row(at: .at(time + 60_000))?.prefixes == [Self.key.prefix] ? 7 : 0 }
         let actions = copy.advance(to: .at(time + 1500))
         if actions.contains(.repeatTransaction(Self.key)) { return 6 }
         guard actions == [.readFinishedRows] else { return 3 }

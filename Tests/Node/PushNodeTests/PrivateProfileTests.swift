@@ -8,7 +8,7 @@ import NodeMetrics
 import PushNode
 import StatusProtocol
 import StatusServer
-import StatusV01Server
+@testable import StatusV01Server
 import TestSupport
 import Testing
 import Waku

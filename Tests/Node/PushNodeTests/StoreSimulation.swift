@@ -49,7 +49,7 @@ struct StoreSimulation {
     private let identity: PrivateKey
     private let registrationHandler: RegistrationHandler
     private let requestHandler: RequestHandler
-    private var store: SQLiteStore
+    private var store: any Store
     private var now = Timestamp(rawValue: 1_800_000_000_000_000_000)
 
     private let owners: [PublicKey]

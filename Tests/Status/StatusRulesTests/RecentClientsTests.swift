@@ -1,6 +1,6 @@
 import Core
 import StatusProtocol
-import StatusRules
+@testable import StatusRules
 import TestSupport
 import Testing
 import WakuCrypto

@@ -125,10 +125,15 @@ package struct ClusterMember: Sendable {
 
     // MARK: Posting
 
+    /// This node's mark for rows of a partition that it posts for; nil for other partitions.
+    package func mark(in partition: PartitionNumber, at now: Instant) -> DeliveryMark? {
+        guard lease.isValid(at: now), case .posting(let epoch)? = owned[partition] else { return nil }
+        return DeliveryMark(owner: id, epoch: epoch)
+    }
+
     /// Whether a row with this mark, or without one, may be posted.
     package func verdict(on mark: DeliveryMark?, in partition: PartitionNumber, at now: Instant) -> PostingVerdict {
-        guard lease.isValid(at: now), case .posting(let epoch)? = owned[partition] else { return .notOwner }
-        let own = DeliveryMark(owner: id, epoch: epoch)
+        guard let own = self.mark(in: partition, at: now) else { return .notOwner }
         guard let mark else { return .markAndPost(own) }
         // Every former owner had stopped posting before this node's take was committed.
         return mark == own ? .inProgress : .markAndRepeat(own)
@@ -136,15 +141,11 @@ package struct ClusterMember: Sendable {
 
     /// The last check, right before a post is written to its socket: the lease is valid, and this node has owned the partition since the mark.
     package func mayPost(under mark: DeliveryMark, in partition: PartitionNumber, at now: Instant) -> Bool {
-        guard mark.owner == id, lease.isValid(at: now), case .posting(mark.epoch)? = owned[partition] else { return false }
-        return true
+        self.mark(in: partition, at: now) == mark
     }
 
     /// The mark of this node if it does maintenance, otherwise nil. Maintenance transactions have owner and epoch as a condition, like marks.
-    package func maintenanceMark(at now: Instant) -> DeliveryMark? {
-        guard case .markAndPost(let mark) = verdict(on: nil, in: configuration.maintenancePartition, at: now) else { return nil }
-        return mark
-    }
+    package func maintenanceMark(at now: Instant) -> DeliveryMark? { mark(in: configuration.maintenancePartition, at: now) }
 
     /// Call after ``Change/stop(_:)`` when no post of the partition is unanswered and no outcome is uncommitted.
     package mutating func settled(_ partition: PartitionNumber) {

@@ -88,7 +88,8 @@ package struct MessageShare: Sendable {
     private var checking: [MessageKey] = []
     private var isReading = false
     private var finished: GenerationalCache<UInt64, Void>
-    package private(set) var log: FinishedLog
+    /// The messages that other nodes are to be told of.
+    package var log: FinishedLog
     /// The number of messages that were left to other nodes, which have finished them.
     package private(set) var leftCount = 0
 
@@ -238,13 +239,6 @@ package struct MessageShare: Sendable {
         for key in keys { look(at: key, now + configuration.retryInterval) }
         return startReading()
     }
-
-    // MARK: Rows of finished messages
-
-    /// See ``FinishedLog/nextWakeUp``.
-    package var nextFinishedRow: Instant? { log.nextWakeUp }
-    package mutating func finishedRow(at now: Instant) -> FinishedLog.Row? { log.row(at: now) }
-    package mutating func wroteFinishedRow(isCommitted: Bool, at now: Instant) { log.wrote(isCommitted: isCommitted, at: now) }
 
     // MARK: -
 

@@ -9,10 +9,6 @@ package struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
         self.rawValue = rawValue
     }
 
-    package init(using generator: inout some RandomNumberGenerator) {
-        self.init(rawValue: generator.next())
-    }
-
     package static func < (left: NodeID, right: NodeID) -> Bool { left.rawValue < right.rawValue }
 
     /// 16 hexadecimal digits.

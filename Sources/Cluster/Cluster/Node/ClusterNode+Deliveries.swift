@@ -12,7 +12,7 @@ extension ClusterNode: OutboxShare {
 
     package func owns(_ device: DeviceID) -> Bool {
         let partition = partition(of: device)
-        return state.withLock { if case .markAndPost = $0.member.verdict(on: nil, in: partition, at: .now) { true } else { false } }
+        return state.withLock { $0.member.mark(in: partition, at: .now) != nil }
     }
 
     package func mark(_ deliveries: [(waiting: WaitingDelivery, hasUnknownOutcome: Bool)]) async -> Set<Int64> {
@@ -20,7 +20,7 @@ extension ClusterNode: OutboxShare {
             let now = Instant.now
             return deliveries.compactMap { delivery -> DeliveryMarks.Request? in
                 let partition = partition(of: delivery.waiting.device)
-                guard case .markAndPost(let mark) = state.member.verdict(on: nil, in: partition, at: now) else { return nil }
+                guard let mark = state.member.mark(in: partition, at: now) else { return nil }
                 return DeliveryMarks.Request(waiting: delivery.waiting, mark: mark, replacesOthers: delivery.hasUnknownOutcome)
             }
         }

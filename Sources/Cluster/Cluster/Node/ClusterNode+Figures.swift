@@ -21,9 +21,7 @@ extension ClusterNode {
     package var share: Int {
         state.withLock { state in
             let now = Instant.now
-            return (0..<configuration.times.partitionCount).count {
-                if case .markAndPost = state.member.verdict(on: nil, in: $0, at: now) { true } else { false }
-            }
+            return (0..<configuration.times.partitionCount).count { state.member.mark(in: $0, at: now) != nil }
         }
     }
 

@@ -131,10 +131,10 @@ extension ClusterNode {
     /// Writes all finished messages before the node leaves, so that other nodes do not handle them again.
     func writeFinished() async {
         let later = Instant.now + configuration.times.finishedInterval
-        while let row = state.withLock({ $0.share.finishedRow(at: later) }) {
+        while let row = state.withLock({ $0.share.log.row(at: later) }) {
             let result = await onThread(messageThread) { database throws(StoreError) in try database.write(row) }
             guard case .success = result else { return }
-            state.withLock { $0.share.wroteFinishedRow(isCommitted: true, at: later) }
+            state.withLock { $0.share.log.wrote(isCommitted: true, at: later) }
         }
     }
 }

@@ -53,7 +53,7 @@ struct DeliverySharing: Sendable {
     private func scan(_ partitions: Set<PartitionNumber>) async -> Int {
         let own = node.state.withLock { state in
             let now = Instant.now
-            return partitions.filter { if case .markAndPost = state.member.verdict(on: nil, in: $0, at: now) { true } else { false } }
+            return partitions.filter { state.member.mark(in: $0, at: now) != nil }
         }
         guard !own.isEmpty else { return 0 }
         let found = await node.onThread(node.deliveryThread) { database throws(StoreError) in

@@ -83,7 +83,7 @@ struct LeaseRenewal: Sendable {
             if isOther { state.keyGeneration += 1 }
             return (count == state.nodeCount ? nil : count, isOther ? keys : nil, state.keyGeneration)
         }
-        if let keys { duties.keyShareChanged(KeyShare(keys, generation: generation)) }
+        if let keys { duties.keyShareChanged(KeyShare(generation: generation, nodeCount: keys.nodes.count) { keys.contains($0) }) }
         guard let count else { return }
         node.logger.info("live nodes changed", metadata: ["nodes": .stringConvertible(count)])
         duties.nodeCountChanged(count)
@@ -122,7 +122,6 @@ struct LeaseRenewal: Sendable {
     }
 
     private func rejoin(_ state: inout ClusterState) {
-        var generator = SystemRandomNumberGenerator()
         state.stopping = []
         state.toScan = []
         guard !state.isLeaving else { return }
@@ -132,13 +131,6 @@ struct LeaseRenewal: Sendable {
             (state.member.isClockWrong, state.member.settings) = (former.isClockWrong, former.settings)
         }
         state.member = ClusterMember(
-            NodeID(using: &generator), name: node.configuration.name, configuration: node.configuration.times,
-            at: .now)
-    }
-}
-
-extension KeyShare {
-    init(_ keys: KeyAssignment, generation: Int) {
-        self.init(generation: generation, nodeCount: keys.nodes.count) { keys.contains($0) }
+            NodeID(rawValue: .random(in: 0 ... .max)), name: node.configuration.name, configuration: node.configuration.times, at: .now)
     }
 }

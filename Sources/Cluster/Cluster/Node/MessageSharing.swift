@@ -20,13 +20,13 @@ struct MessageSharing: Sendable {
             for await _ in node.messageWakeUp {
                 while true {
                     let now = Instant.now
-                    let (actions, row) = node.state.withLock { ($0.share.advance(to: now), $0.share.finishedRow(at: now)) }
+                    let (actions, row) = node.state.withLock { ($0.share.advance(to: now), $0.share.log.row(at: now)) }
                     // In separate tasks: the database may hang, and error answers must not wait for it.
                     if let row { group.addTask { await write(row) } }
                     if !actions.isEmpty { group.addTask { await carryOut(actions) } }
                     let (isIdle, left) = node.state.withLock { state in
                         if now >= state.nextSweep { forgetOld(&state, at: now) }
-                        let isIdle = state.entries.isEmpty && state.share.nextWakeUp == nil && state.share.nextFinishedRow == nil
+                        let isIdle = state.entries.isEmpty && state.share.nextWakeUp == nil && state.share.log.nextWakeUp == nil
                         return (isIdle, state.share.leftCount)
                     }
                     node.counters.add(.clusterLeft, left - leftCount)
@@ -41,7 +41,7 @@ struct MessageSharing: Sendable {
     private func write(_ row: FinishedLog.Row) async {
         let result = await node.onThread(node.messageThread) { database throws(StoreError) in try database.write(row) }
         let isCommitted = (try? result.get()) != nil
-        node.state.withLock { $0.share.wroteFinishedRow(isCommitted: isCommitted, at: .now) }
+        node.state.withLock { $0.share.log.wrote(isCommitted: isCommitted, at: .now) }
         node.messageWakeUp.signal()
     }
 

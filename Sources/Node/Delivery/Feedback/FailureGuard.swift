@@ -50,6 +50,9 @@ package struct FailureGuard: Sendable {
             self.topic = topic
             self.service = service
         }
+
+        /// Of all topics that are not counted separately.
+        fileprivate var rest: CredentialScope { CredentialScope(platform: platform, anyTopic: nil, service: service) }
     }
 
     /// A failure of one token.
@@ -146,16 +149,11 @@ package struct FailureGuard: Sendable {
     private func tally(of credentialScope: CredentialScope, _ now: Timestamp) -> Tally {
         let oldest = number(at: now) - Int64(configuration.slotCount)
         var sum = Tally()
-        for slot in slots[known(credentialScope)] ?? [] where slot.number > oldest {
+        for slot in slots[credentialScope] ?? slots[credentialScope.rest] ?? [] where slot.number > oldest {
             sum.posted += slot.tally.posted
             for (reason, failures) in slot.tally.failed { sum.failed[reason, default: Failures()].add(failures) }
         }
         return sum
-    }
-
-    private func known(_ credentialScope: CredentialScope) -> CredentialScope {
-        slots[credentialScope] == nil
-            ? CredentialScope(platform: credentialScope.platform, anyTopic: nil, service: credentialScope.service) : credentialScope
     }
 
     private mutating func change(_ credentialScope: CredentialScope, _ now: Timestamp, _ change: (inout Tally) -> Void) {
@@ -164,9 +162,7 @@ package struct FailureGuard: Sendable {
         var credentialScope = credentialScope
         if slots[credentialScope] == nil, slots.count >= configuration.scopeLimit {
             slots = slots.filter { $0.value.last.map { $0.number > oldest } ?? false }
-            if slots.count >= configuration.scopeLimit {
-                credentialScope = CredentialScope(platform: credentialScope.platform, anyTopic: nil, service: credentialScope.service)
-            }
+            if slots.count >= configuration.scopeLimit { credentialScope = credentialScope.rest }
         }
         var own = slots[credentialScope] ?? []
         // After the clock was set back, counts go to the latest slot.

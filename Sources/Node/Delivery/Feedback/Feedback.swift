@@ -170,7 +170,8 @@ package final class Feedback: Sendable {
             counters.add(posted.count == 1 ? .tokenFailureStale : .tokenFailureUnmatched)
             return nil
         }
-        return TokenFailure(posted, address.credentialScope, FailureReason(platform: device.platform, error: failure.error))
+        let reason = FailureReason(platform: device.platform, error: failure.error)
+        return TokenFailure(posted: posted, credentialScope: address.credentialScope, reason: reason)
     }
 
     // MARK: Effects
@@ -225,8 +226,7 @@ package final class Feedback: Sendable {
     /// Empty when they can't be read: then each device counts as an owner.
     private func findOwners(of failures: [TokenFailure]) async -> [DeviceID: DeviceOwner] {
         guard !failures.isEmpty else { return [:] }
-        let command = sources.owners(of: failures.map(\.posted.device))
-        return (try? await store.onReader { store throws(StoreError) in try store.read(command) }) ?? [:]
+        return (try? await store.fetch(sources.owners(of: failures.map(\.posted.device)))) ?? [:]
     }
 
     /// Applies failures to their tokens, in one group of commits. Returns when the result is durable, or has failed.

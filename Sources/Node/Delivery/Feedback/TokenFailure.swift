@@ -7,18 +7,6 @@ struct TokenFailure: Sendable {
     let credentialScope: FailureGuard.CredentialScope
     let reason: FailureReason
 
-    init(_ delivery: QueuedDelivery, _ reason: FailureReason) {
-        posted = delivery.posted
-        credentialScope = delivery.credentialScope
-        self.reason = reason
-    }
-
-    init(_ posted: PostedNotification, _ credentialScope: FailureGuard.CredentialScope, _ reason: FailureReason) {
-        self.posted = posted
-        self.credentialScope = credentialScope
-        self.reason = reason
-    }
-
     enum Effect: Sendable {
         case repeated
         case stale

@@ -40,65 +40,58 @@ struct FirebaseErrorText: Sendable {
         }
     }
 
-    private static func whole(_ reason: FailureReason, _ texts: String...) -> [FirebaseErrorText] {
-        texts.map { FirebaseErrorText(text: $0.lowercased(), place: .whole, reason: reason) }
-    }
-
-    private static func beginning(_ reason: FailureReason, _ texts: String...) -> [FirebaseErrorText] {
-        texts.map { FirebaseErrorText(text: $0.lowercased(), place: .beginning, reason: reason) }
-    }
-
-    private static func anywhere(_ reason: FailureReason, _ texts: String...) -> [FirebaseErrorText] {
-        texts.map { FirebaseErrorText(text: $0.lowercased(), place: .anywhere, reason: reason) }
+    private static func rows(_ place: Place, _ reason: FailureReason, _ texts: String...) -> [FirebaseErrorText] {
+        texts.map { FirebaseErrorText(text: $0.lowercased(), place: place, reason: reason) }
     }
 
     /// Ordered by precedence: whole texts first, and the cause of a transport error before the error itself.
     static let table: [FirebaseErrorText] =
         // Codes of the legacy HTTP API: google/go-gcm. NotRegistered is also a message of the newer API.
-        whole(.notRegistered, "NotRegistered")
-        + whole(.invalidRegistration, "InvalidRegistration", "MissingRegistration")
-        + whole(.senderIDMismatch, "MismatchSenderId")
-        + whole(.invalidArgument, "InvalidParameters")
-        + whole(.credentials, "InvalidApnsCredential")
-        + whole(.message, "InvalidPackageName", "MessageTooBig", "InvalidDataKey", "InvalidTtl")
-        + whole(.transient, "Unavailable", "InternalServerError", "DeviceMessageRateExceeded", "TopicsMessageRateExceeded")
+        rows(.whole, .notRegistered, "NotRegistered")
+        + rows(.whole, .invalidRegistration, "InvalidRegistration", "MissingRegistration")
+        + rows(.whole, .senderIDMismatch, "MismatchSenderId")
+        + rows(.whole, .invalidArgument, "InvalidParameters")
+        + rows(.whole, .credentials, "InvalidApnsCredential")
+        + rows(.whole, .message, "InvalidPackageName", "MessageTooBig", "InvalidDataKey", "InvalidTtl")
+        + rows(.whole, .transient, "Unavailable", "InternalServerError", "DeviceMessageRateExceeded", "TopicsMessageRateExceeded")
         // appleboy/go-fcm below 1.0.
-        + whole(.notRegistered, "unregistered device")
-        + whole(.invalidRegistration, "invalid registration token", "missing registration token")
-        + whole(.senderIDMismatch, "mismatched sender id")
-        + whole(.invalidArgument, "check that the provided parameters have the right name and type")
-        + whole(.credentials, "invalid APNs credentials")
-        + whole(
-            .message, "invalid package name", "message is too big", "invalid data key", "invalid time to live", "message is invalid",
-            "topic is invalid or registration ids are not set", "too many registrations ids", "messages time-to-live is invalid")
-        + whole(
-            .transient, "timeout", "internal server error", "device message rate exceeded", "topics message rate exceeded")
-        + whole(.other, "unknown error type")
+        + rows(.whole, .notRegistered, "unregistered device")
+        + rows(.whole, .invalidRegistration, "invalid registration token", "missing registration token")
+        + rows(.whole, .senderIDMismatch, "mismatched sender id")
+        + rows(.whole, .invalidArgument, "check that the provided parameters have the right name and type")
+        + rows(.whole, .credentials, "invalid APNs credentials")
+        + rows(
+            .whole, .message, "invalid package name", "message is too big", "invalid data key", "invalid time to live",
+            "message is invalid", "topic is invalid or registration ids are not set", "too many registrations ids",
+            "messages time-to-live is invalid")
+        + rows(
+            .whole, .transient, "timeout", "internal server error", "device message rate exceeded", "topics message rate exceeded")
+        + rows(.whole, .other, "unknown error type")
         // Errors of a whole request. The legacy API was shut down in 2024 and answers 404: such a gorush is too old.
-        + beginning(.credentials, "401 error: ", "403 error: ", "404 error: ")
-        + beginning(.transient, "429 error: ", "500 error: ", "502 error: ", "503 error: ", "504 error: ")
+        + rows(.beginning, .credentials, "401 error: ", "403 error: ", "404 error: ")
+        + rows(.beginning, .transient, "429 error: ", "500 error: ", "502 error: ", "503 error: ", "504 error: ")
         // The server's messages, as passed on by firebase-admin-go 4.
-        + whole(.entityNotFound, "Requested entity was not found.")
-        + beginning(.senderIDMismatch, "SenderId mismatch")
-        + anywhere(.senderIDMismatch, "SENDER_ID_MISMATCH")
-        + anywhere(
-            .invalidArgument, "not a valid FCM registration token", "invalid argument", "INVALID_ARGUMENT",
+        + rows(.whole, .entityNotFound, "Requested entity was not found.")
+        + rows(.beginning, .senderIDMismatch, "SenderId mismatch")
+        + rows(.anywhere, .senderIDMismatch, "SENDER_ID_MISMATCH")
+        + rows(
+            .anywhere, .invalidArgument, "not a valid FCM registration token", "invalid argument", "INVALID_ARGUMENT",
             "Recipient of the message is not set")
-        + anywhere(
-            .credentials, "authentication credential", "Auth error from APNS", "Invalid APNs credential", "THIRD_PARTY_AUTH_ERROR",
-            "APNS_AUTH_ERROR", "invalid_grant", "oauth2: cannot fetch token", "cloudmessaging.messages.create' denied",
-            "has not been used in project", "The caller does not have permission")
-        + beginning(.transient, "Quota exceeded", "Internal error encountered", "The service is currently unavailable")
-        + anywhere(.transient, "QUOTA_EXCEEDED", "RESOURCE_EXHAUSTED")
+        + rows(
+            .anywhere, .credentials, "authentication credential", "Auth error from APNS", "Invalid APNs credential",
+            "THIRD_PARTY_AUTH_ERROR", "APNS_AUTH_ERROR", "invalid_grant", "oauth2: cannot fetch token",
+            "cloudmessaging.messages.create' denied", "has not been used in project", "The caller does not have permission")
+        + rows(.beginning, .transient, "Quota exceeded", "Internal error encountered", "The service is currently unavailable")
+        + rows(.anywhere, .transient, "QUOTA_EXCEEDED", "RESOURCE_EXHAUSTED")
         // Codes of firebase-admin-go 3. A missing permission of the operator has the same code as a wrong sender.
-        + anywhere(.notRegistered, "code: registration-token-not-registered")
-        + anywhere(.senderIDMismatch, "code: mismatched-credential")
-        + anywhere(.invalidArgument, "invalid-argument")
-        + anywhere(.credentials, "invalid-apns-credentials", "third-party-auth-error")
-        + anywhere(.transient, "code: message-rate-exceeded", "code: server-unavailable", "code: internal-error")
+        + rows(.anywhere, .notRegistered, "code: registration-token-not-registered")
+        + rows(.anywhere, .senderIDMismatch, "code: mismatched-credential")
+        + rows(.anywhere, .invalidArgument, "invalid-argument")
+        + rows(.anywhere, .credentials, "invalid-apns-credentials", "third-party-auth-error")
+        + rows(.anywhere, .transient, "code: message-rate-exceeded", "code: server-unavailable", "code: internal-error")
         // firebase-admin-go 4, without a response.
-        + beginning(
-            .transient, "timed out while making an http call", "failed to establish a connection",
+        + rows(
+            .beginning, .transient, "timed out while making an http call", "failed to establish a connection",
             "unknown error while making an http call", "unexpected http response with status: 5",
             "unexpected http response with status: 429")
 }

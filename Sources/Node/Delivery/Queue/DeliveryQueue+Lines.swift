@@ -1,5 +1,4 @@
 import Core
-import Waku
 
 /// The deliveries of a device form a line: a doubly linked list sorted by id, of which only the first may be posted.
 extension DeliveryQueue {

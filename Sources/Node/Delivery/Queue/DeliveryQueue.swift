@@ -368,5 +368,4 @@ package struct DeliveryQueue: Sendable {
         place(id, inBacklogAt: now + pause)
         mayExpire(id)
     }
-
 }

@@ -123,13 +123,7 @@ struct EvictionOrder: Sendable {
     func candidates(limit: Int) -> (devices: Set<DeviceID>, otherwise: Int64?) {
         let isStrangersTurn = strangers.count > limit / 4 && !strangers.waiting.isEmpty || known.waiting.isEmpty
         let level = isStrangersTurn ? strangers : known
-        let devices: Set<DeviceID> =
-            switch level.longest.next.flatMap({ recipients[$0]?.devices }) {
-            case .one(let device): [device]
-            case .several(let devices): devices
-            case nil: []
-            }
-        return (devices, level.waiting.first?.id)
+        return (level.longest.next.map(devices) ?? [], level.waiting.first?.id)
     }
 
     /// The devices of a recipient.

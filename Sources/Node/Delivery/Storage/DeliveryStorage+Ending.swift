@@ -1,6 +1,5 @@
 package import Core
 public import Storage
-import Waku
 
 /// Removal of notifications from the outbox that gorush did not accept.
 extension DeliveryStorage {

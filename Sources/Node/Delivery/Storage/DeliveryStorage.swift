@@ -180,29 +180,25 @@ public enum DeliveryStorage {
         outbox, [.column(device), .minimum(.id)], where: [.equal(protocolNumber), .among(device)], group: device)
 
     /// The id of the oldest waiting delivery of each device.
-    package static func oldest(of devices: [DeviceID]) -> StoreCommand<[DeviceID: Int64]> {
-        let byProtocol = Array(Dictionary(grouping: devices, by: \.protocol))
-        return .read(byProtocol.map { oldestOfDevices(.integer($0.key.rawValue), ids: $0.value.map(\.row)) }) { found in
-            var oldest: [DeviceID: Int64] = [:]
-            for ((number, _), rows) in zip(byProtocol, found) {
-                for row in rows { oldest[DeviceID(number, row: try row.integer(0))] = try row.integer(1) }
-            }
-            return .done(oldest)
-        }
-    }
+    package static func oldest(of devices: [DeviceID]) -> StoreCommand<[DeviceID: Int64]> { figures(oldestOfDevices, of: devices) }
 
     private static let countOfDevices = Query(
         outbox, [.column(device), .count], where: [.equal(protocolNumber), .among(device)], group: device)
 
     /// The number of waiting deliveries of each device that has some.
     package static func waitingCounts(of devices: [DeviceID]) -> StoreCommand<[DeviceID: Int]> {
+        figures(countOfDevices, of: devices).map { $0.mapValues { Int($0) } }
+    }
+
+    /// - Parameter query: of a protocol's devices; finds a device and a number in each row.
+    private static func figures(_ query: Query, of devices: [DeviceID]) -> StoreCommand<[DeviceID: Int64]> {
         let byProtocol = Array(Dictionary(grouping: devices, by: \.protocol))
-        return .read(byProtocol.map { countOfDevices(.integer($0.key.rawValue), ids: $0.value.map(\.row)) }) { found in
-            var counts: [DeviceID: Int] = [:]
+        return .read(byProtocol.map { query(.integer($0.key.rawValue), ids: $0.value.map(\.row)) }) { found in
+            var figures: [DeviceID: Int64] = [:]
             for ((number, _), rows) in zip(byProtocol, found) {
-                for row in rows { counts[DeviceID(number, row: try row.integer(0))] = Int(try row.integer(1)) }
+                for row in rows { figures[DeviceID(number, row: try row.integer(0))] = try row.integer(1) }
             }
-            return .done(counts)
+            return .done(figures)
         }
     }
 

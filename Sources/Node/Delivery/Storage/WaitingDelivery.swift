@@ -1,6 +1,5 @@
 package import Core
 import Storage
-import Waku
 
 /// A row of the outbox without its payload: a notification that waits.
 package struct WaitingDelivery: Hashable, Sendable {

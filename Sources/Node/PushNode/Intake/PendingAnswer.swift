@@ -13,19 +13,11 @@ final class PendingAnswer: Sendable {
     var isOpen: Bool { failure.withLock { $0 != nil } }
 
     /// - Returns: whether the caller must answer; false if an error was sent already.
-    func take() -> Bool {
-        failure.withLock { failure in
-            defer { failure = nil }
-            return failure != nil
-        }
-    }
+    func take() -> Bool { failure.withLock { $0.take() } != nil }
 
     /// - Returns: false if the message was answered already.
     func fail(_ error: StoreError) -> Bool {
-        let answer = failure.withLock { failure in
-            defer { failure = nil }
-            return failure
-        }
+        let answer = failure.withLock { $0.take() }
         answer?(error)
         return answer != nil
     }

@@ -4,7 +4,6 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 import Storage
-import Synchronization
 import WakuCrypto
 
 /// `POST /search`: the stored state of a registrant or a notification, for the status page.
@@ -24,25 +23,7 @@ struct SearchEndpoint: Sendable {
     private static let searchLimit = 4
 
     let search: @Sendable (SearchQuestion) async throws(StoreError) -> [StatusFigures.ProtocolLines.Line]
-    private let running = Running()
-
-    private final class Running: Sendable {
-        private let count = Mutex(0)
-
-        func begin() -> Bool {
-            count.withLock { count in
-                guard count < searchLimit else { return false }
-                count += 1
-                return true
-            }
-        }
-
-        func end() { count.withLock { $0 -= 1 } }
-    }
-
-    init(search: @escaping @Sendable (SearchQuestion) async throws(StoreError) -> [StatusFigures.ProtocolLines.Line]) {
-        self.search = search
-    }
+    private let places = AsyncSemaphore(searchLimit)
 
     func answer(_ request: Request, _ context: PeerContext) async throws -> Response {
         guard context.isLocal(request), Self.isOwnPage(request) else {
@@ -52,8 +33,8 @@ struct SearchEndpoint: Sendable {
         guard let question = SearchQuestion(parsing: Array(body.readableBytesView)) else {
             return .text("expected the hashes of a key, or a notif_id\n", .badRequest)
         }
-        guard running.begin() else { return .text("too many searches at once\n", .serviceUnavailable) }
-        defer { running.end() }
+        guard places.tryAcquire(1) else { return .text("too many searches at once\n", .serviceUnavailable) }
+        defer { places.release() }
         do throws(StoreError) {
             let lines = try await search(question)
             return .guarded(ByteBuffer(bytes: (try? JSONEncoder().encode(["lines": lines])) ?? Data("{}".utf8)), Response.json)

@@ -23,12 +23,6 @@ final class AnswerQueue: Sendable {
         }
     }
 
-    private struct Put {
-        var lost: Int
-        var served: [Served] = []
-        var mustRelease = false
-    }
-
     private let state: Mutex<State>
     /// Signals that an answer is held, after none was.
     private let wakeUp = WakeUpSignal()
@@ -44,15 +38,21 @@ final class AnswerQueue: Sendable {
     /// - Parameter due: when it may be published at the earliest; nil for at once.
     /// - Returns: the number of answers that were dropped, for lack of space or because the queue has ended.
     func put(_ item: Publisher.Item, due: Duration? = nil, at now: Duration) -> Int {
-        let put = state.withLock { state -> Put in
-            guard !state.isFinished else { return Put(lost: 1) }
+        let (lost, mustRelease) = change { state in
+            guard !state.isFinished else { return (1, false) }
             let hadHeld = state.buffer.hasHeld
             let lost = state.buffer.add(item, due: due, at: now)
-            return Put(lost: lost, served: state.served(), mustRelease: !hadHeld && state.buffer.hasHeld)
+            return (lost, !hadHeld && state.buffer.hasHeld)
         }
-        for (taker, item) in put.served { taker.resume(returning: item) }
-        if put.mustRelease { wakeUp.signal() }
-        return put.lost
+        if mustRelease { wakeUp.signal() }
+        return lost
+    }
+
+    /// Changes the state, and gives takers the answers that are ready then.
+    private func change<Outcome: Sendable>(_ body: (inout State) -> Outcome) -> Outcome {
+        let (outcome, served) = state.withLock { state in (body(&state), state.served()) }
+        for (taker, item) in served { taker.resume(returning: item) }
+        return outcome
     }
 
     /// Releases held answers when they are due. Runs until cancelled.
@@ -68,12 +68,10 @@ final class AnswerQueue: Sendable {
 
     /// Releases answers that are due. Returns the time until the next release; nil if nothing is held.
     private func release(at now: Duration) -> Duration? {
-        let (served, pause) = state.withLock { state in
+        change { state in
             state.buffer.release(at: now)
-            return (state.served(), state.buffer.hasHeld ? state.buffer.resolution : nil)
+            return state.buffer.hasHeld ? state.buffer.resolution : nil
         }
-        for (taker, item) in served { taker.resume(returning: item) }
-        return pause
     }
 
     /// The next answer; nil at the end.
@@ -81,24 +79,16 @@ final class AnswerQueue: Sendable {
         // Usually an answer is ready, and no continuation is needed.
         let (item, isOver) = state.withLock { state in (state.buffer.take(), state.isOver) }
         if item != nil || isOver { return item }
-        return await withCheckedContinuation { (continuation: CheckedContinuation<Publisher.Item?, Never>) in
-            let served = state.withLock { state in
-                state.takers.append(continuation)
-                return state.served()
-            }
-            for (taker, item) in served { taker.resume(returning: item) }
-        }
+        return await withCheckedContinuation { continuation in change { $0.takers.append(continuation) } }
     }
 
     /// Ends the queue: takers get the remaining answers when they are due, then nil.
     ///
     /// - Parameter abandoning: whether to discard the remaining answers instead.
     func finish(abandoning: Bool = false) {
-        let served = state.withLock { state in
+        change { state in
             state.isFinished = true
             if abandoning { state.buffer.removeAll() }
-            return state.served()
         }
-        for (taker, item) in served { taker.resume(returning: item) }
     }
 }

@@ -10,10 +10,6 @@ struct SilenceWatch {
     let limit: Duration?
     private(set) var isSilent = false
 
-    init(limit: Duration?) {
-        self.limit = limit
-    }
-
     /// - Parameter silence: time since the last message on the shard, or since the start before the first.
     mutating func update(_ silence: Duration) -> Change? {
         let isTooLong = isTooLong(silence)

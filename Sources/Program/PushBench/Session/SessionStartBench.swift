@@ -6,7 +6,6 @@ import SessionProtocol
 import SessionServer
 import SessionStandIns
 import Storage
-import StoreSQLite
 import Synchronization
 import WakuCrypto
 
@@ -105,7 +104,8 @@ extension SessionBench {
         return try await BenchNode.running(configuration, gorush: PostingStandIn(latency: .zero)) { [subscriptionCount] node in
             try await Self.wait("all subscriptions loaded") {
                 let figures = made.figures
-                return node.server.sessionPort != nil && figures?.subscriptions == subscriptionCount && figures?.knownSwarms == Self.swarmCount
+                return node.server.sessionPort != nil && figures?.subscriptions == subscriptionCount
+                    && figures?.knownSwarms == Self.swarmCount
             }
             return Start(
                 milliseconds: Double(Clock.uptime() - start) / 1e6, cpuMilliseconds: Double(Clock.process() - cpu) / 1e6,

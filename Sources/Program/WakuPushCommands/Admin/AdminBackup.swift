@@ -110,22 +110,18 @@ extension Admin {
 
         func execute() async throws {
             let key = try admin.identityFile.map { Sealer.storageKey(of: try IdentityFile.read($0)) }
-            if file == nil, case .postgreSQL(let address) = try admin.location() { return try check(address, key) }
-            let path = file ?? DataFolder.databasePath(in: folder)
-            let inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts)
-            try inspection.print(asJSON: admin.json)
-            guard inspection.isWhole else {
-                throw CommandFailure(.data, "the database at \(path) is damaged: restore a backup (waku-push admin restore)")
+            let (inspection, damage): (StoreInspection, String)
+            if file == nil, case .postgreSQL(let address) = try admin.location() {
+                let store = try PostgreSQLStore(existing: address, storageKey: key, parts: NodeAssembly.parts)
+                inspection = try store.inspect(isUnsealing: key != nil, limit: nil)
+                damage = "PostgreSQL (\(address)) has damaged rows: restore a backup (pg_restore)"
+            } else {
+                let path = file ?? DataFolder.databasePath(in: folder)
+                inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts)
+                damage = "the database at \(path) is damaged: restore a backup (waku-push admin restore)"
             }
-        }
-
-        private func check(_ address: PostgreSQLAddress, _ key: SymmetricKey?) throws {
-            let store = try PostgreSQLStore(existing: address, storageKey: key, parts: NodeAssembly.parts)
-            let inspection = try store.inspect(isUnsealing: key != nil, limit: nil)
             try inspection.print(asJSON: admin.json)
-            guard inspection.isWhole else {
-                throw CommandFailure(.data, "PostgreSQL (\(address)) has damaged rows: restore a backup (pg_restore)")
-            }
+            guard inspection.isWhole else { throw CommandFailure(.data, damage) }
         }
     }
 

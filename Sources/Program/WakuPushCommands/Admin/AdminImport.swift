@@ -1,7 +1,6 @@
 import PushNode
 import ArgumentParser
 import Foundation
-import NodeAssembly
 import Core
 import StatusGoImport
 import StatusProtocol

@@ -9,7 +9,6 @@ import StatusRules
 import StatusServer
 import StatusV01Server
 import Storage
-import StoreSQLite
 import StatusProtocol
 import Waku
 import WakuCrypto

@@ -54,7 +54,7 @@ struct ClientRelays: Sendable {
 
     /// Does not connect yet.
     fileprivate init(_ targets: RelayTargets, topic: PubsubTopic, names: [String]) throws {
-        let logger = Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: .warning) }
+        let logger = Logger.warnings
         self.names = names
         isFilterClient = targets.isFilterClient
         if targets.hasPeers {

@@ -1,7 +1,6 @@
 import ArgumentParser
 import PushClient
 import Core
-import WakuCrypto
 
 /// A device and its user's preferences for notifications.
 struct DevicePreferencesOptions: ParsableArguments {

@@ -1,6 +1,5 @@
 import PushClient
 import StatusProtocol
-import WakuCrypto
 
 /// A server's answer about the client's registration, in words.
 struct RegistrationCheckRow: Encodable {

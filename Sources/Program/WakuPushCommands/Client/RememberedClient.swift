@@ -47,12 +47,8 @@ struct ClientFolder: Sendable {
     }
 
     /// Opens the client with its stored state, or creates one.
-    func open(_ relays: [any Relay], topic: PubsubTopic = .statusDefault) async throws(CommandFailure) -> StatusPushClient {
-        try await open(as: StatusPushClient.self, relays, topic: topic)
-    }
-
     func open<Client: RunnableClient>(
-        as type: Client.Type, _ relays: [any Relay], topic: PubsubTopic = .statusDefault
+        as type: Client.Type = StatusPushClient.self, _ relays: [any Relay], topic: PubsubTopic = .statusDefault
     ) async throws(CommandFailure) -> Client {
         do {
             try FileManager.default.createDirectory(

@@ -29,7 +29,7 @@ struct Demo: ReportingCommand {
     }
 
     func execute() async throws {
-        if session { return try SiblingProgram.bench.replaceProcess(["session-demo"]) }
+        if session { return try SiblingProgram.replaceProcess(["session-demo"]) }
         let folder = NSTemporaryDirectory() + "waku-push-demo-" + UUID().uuidString
         guard mkdir(folder, 0o700) == 0 else { throw CommandFailure(.cannotCreate, "folder \(folder) can't be made") }
         defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -25,13 +25,8 @@ struct DoctorExamination {
 
     let options: Serve
     /// A file with a Web Push subscription to test.
-    private let testPush: String?
+    let testPush: String?
     private let client = CurlClient()
-
-    init(options: Serve, testPush: String? = nil) {
-        self.options = options
-        self.testPush = testPush
-    }
 
     /// - Throws: ``CommandFailure`` for options that serve would reject.
     func facts() async throws -> DoctorFacts {

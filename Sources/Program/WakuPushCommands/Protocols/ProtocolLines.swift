@@ -1,4 +1,3 @@
-import NodeAPI
 import NodeAssembly
 import StatusServer
 import Storage

@@ -16,9 +16,9 @@ struct Invocation: Sendable {
     /// Writes to standard error. Returns whether all of the text was written.
     let writeError: @Sendable (String) -> Bool
     /// Executes a file with arguments in place of this process. Returns the error number if that fails.
-    let replaceProcess: @Sendable (_ path: String, _ arguments: [String]) -> Int32
+    private(set) var replaceProcess: @Sendable (_ path: String, _ arguments: [String]) -> Int32 = { _, _ in ENOSYS }
     /// The file that this process executes.
-    let executable: String?
+    private(set) var executable: String?
     let options = Environment.State()
 
     @TaskLocal static var current = process
@@ -34,20 +34,6 @@ struct Invocation: Sendable {
             return errno
         },
         executable: try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
-
-    init(
-        arguments: [String], environment: [String: String], columns: Int?, writeOutput: @escaping @Sendable (String) -> Bool,
-        writeError: @escaping @Sendable (String) -> Bool,
-        replaceProcess: @escaping @Sendable (String, [String]) -> Int32 = { _, _ in ENOSYS }, executable: String? = nil
-    ) {
-        self.arguments = arguments
-        self.environment = environment
-        self.columns = columns
-        self.writeOutput = writeOutput
-        self.writeError = writeError
-        self.replaceProcess = replaceProcess
-        self.executable = executable
-    }
 
     /// The same invocation of a program with another name.
     func named(_ program: String) -> Invocation {

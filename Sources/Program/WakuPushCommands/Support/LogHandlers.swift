@@ -16,21 +16,10 @@ extension Logger.Level: @retroactive ExpressibleByArgument {}
 /// booleans of the metadata are numbers and booleans. Lines for systemd's journal begin with their priority: see ``JournalStream``.
 struct LineLogHandler: LogHandler {
     let format: LogFormat
-    private let isForJournal: Bool
-    private let level: LogLevel
+    let level: LogLevel
     /// The level set on this logger only.
-    private var ownLevel: Logger.Level?
+    private(set) var ownLevel: Logger.Level?
     var metadata: Logger.Metadata = [:]
-
-    init(format: LogFormat, level: LogLevel, isForJournal: Bool = JournalStream.isStandardError) {
-        self.format = format
-        self.isForJournal = isForJournal
-        self.level = level
-    }
-
-    init(format: LogFormat, level: Logger.Level) {
-        self.init(format: format, level: LogLevel(level))
-    }
 
     var logLevel: Logger.Level {
         get { ownLevel ?? level.current }
@@ -48,7 +37,7 @@ struct LineLogHandler: LogHandler {
         let line = Self.line(
             [("time", time), ("level", event.level.rawValue), ("message", event.message.description)],
             fields: fields.map { ($0.key, $0.value) }, format: format)
-        let priority = isForJournal ? "<\(event.level.journalPriority)>" : ""
+        let priority = JournalStream.isStandardError ? "<\(event.level.journalPriority)>" : ""
         // A line that can't be written is dropped: a failing log must not stop the node.
         StandardStream.write(priority + line + "\n", to: StandardStream.error)
     }
@@ -122,6 +111,6 @@ extension Logger.Level {
 }
 
 extension Logger {
-    /// Prints warnings and errors, for the demos.
-    package static let warnings = Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: .warning) }
+    /// Prints warnings and errors, for clients and demos.
+    package static let warnings = Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: LogLevel(.warning)) }
 }

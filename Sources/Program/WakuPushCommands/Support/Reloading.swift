@@ -6,7 +6,6 @@ import Logging
 import NodeAPI
 import NodeAssembly
 import ServiceLifecycle
-import StatusServer
 import Synchronization
 import UnixSignals
 

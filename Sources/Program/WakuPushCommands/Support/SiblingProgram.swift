@@ -1,14 +1,11 @@
 import Foundation
 
-/// Another program of this package, which takes the place of this process.
-struct SiblingProgram {
-    /// Benchmarks, and stand-ins for other parties.
-    static let bench = SiblingProgram(name: "waku-push-bench")
-
-    let name: String
+/// The other program of this package: benchmarks, and stand-ins for other parties.
+enum SiblingProgram {
+    private static let name = "waku-push-bench"
 
     /// Says so on standard error, and replaces this process: the program in the folder of this one, or else the first on the PATH.
-    func replaceProcess(_ arguments: [String]) throws(CommandFailure) {
+    static func replaceProcess(_ arguments: [String]) throws(CommandFailure) {
         guard let path else {
             throw CommandFailure(
                 .unavailable,
@@ -19,7 +16,7 @@ struct SiblingProgram {
         throw CommandFailure(.unavailable, "\(path) can't be run: \(String(cString: strerror(errorNumber)))")
     }
 
-    private var path: String? {
+    private static var path: String? {
         let own = Invocation.current.executable.map { [URL(fileURLWithPath: $0).deletingLastPathComponent().path] } ?? []
         let folders = own + (Invocation.current.environment["PATH"] ?? "").split(separator: ":").map(String.init)
         // An empty entry of the PATH, or a relative one, could be any folder.

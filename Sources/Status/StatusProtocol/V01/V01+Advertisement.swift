@@ -39,14 +39,11 @@ extension V01 {
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: Self.rowLimit, nestedFieldLimit: 64)
             self = try ProtobufC.decode(bytes, protobuf__v01__contact_code_advertisement__init) { message throws(ProtobufError) in
-                var info: [AdvertisementInfo] = []
-                let start = message.pointee.push_notification_info
-                for case let row? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_push_notification_info) {
-                    info.append(
-                        AdvertisementInfo(
-                            publicKey: row.pointee.public_key.bytes,
-                            accessToken: AccessToken(bytes: try row.pointee.access_token.boundedUTF8()),
-                            installationID: InstallationID(bytes: try row.pointee.installation_id.boundedUTF8())))
+                let (count, start) = (message.pointee.n_push_notification_info, message.pointee.push_notification_info)
+                let info = try elements(count, start) { row throws(ProtobufError) in
+                    AdvertisementInfo(
+                        publicKey: row.public_key.bytes, accessToken: AccessToken(bytes: try row.access_token.boundedUTF8()),
+                        installationID: InstallationID(bytes: try row.installation_id.boundedUTF8()))
                 }
                 return ContactCodeAdvertisement(info: info)
             }

@@ -46,15 +46,9 @@ extension V01 {
         }
 
         init(_ message: Protobuf__V01__Preferences) throws(ProtobufError) {
-            var devices: [Device] = []
-            devices.reserveCapacity(message.n_device_tokens)
-            let start = message.device_tokens
-            for case let device? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.n_device_tokens) {
-                devices.append(try Device(device.pointee))
-            }
             self.init(
-                devices: devices, version: message.version, unregister: message.unregister != 0,
-                accessToken: AccessToken(bytes: try message.access_token.boundedUTF8()))
+                devices: try elements(message.n_device_tokens, message.device_tokens, Device.init), version: message.version,
+                unregister: message.unregister != 0, accessToken: AccessToken(bytes: try message.access_token.boundedUTF8()))
         }
 
         /// The protobuf encoding: the payload of a ``Register``.

@@ -89,12 +89,7 @@ extension V01 {
             try ProtobufScan.checkNested(
                 bytes, field: 1, fieldLimit: Self.rowLimit, nestedFieldLimit: PushNotificationRegistration.listLimit + 64)
             self = try ProtobufC.decode(bytes, protobuf__v01__query_response__init) { message throws(ProtobufError) in
-                var info: [QueryInfo] = []
-                let start = message.pointee.info
-                for case let row? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_info) {
-                    info.append(try QueryInfo(row.pointee))
-                }
-                return QueryResponse(info: info)
+                QueryResponse(info: try elements(message.pointee.n_info, message.pointee.info, QueryInfo.init))
             }
         }
 

@@ -54,14 +54,9 @@ extension V01 {
             self = try ProtobufC.decode(bytes, protobuf__v01__request__init) { message throws(ProtobufError) in
                 let message = message.pointee
                 guard message.n_requests <= Self.notificationLimit else { throw .tooMany }
-                var requests: [PushNotification] = []
-                requests.reserveCapacity(message.n_requests)
-                let start = message.requests
-                for case let request? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.n_requests) {
-                    requests.append(
-                        PushNotification(
-                            accessToken: AccessToken(bytes: try request.pointee.access_token.boundedUTF8()),
-                            chatID: request.pointee.chat_id.bytes))
+                let requests = try elements(message.n_requests, message.requests) { entry throws(ProtobufError) in
+                    PushNotification(
+                        accessToken: AccessToken(bytes: try entry.access_token.boundedUTF8()), chatID: entry.chat_id.bytes)
                 }
                 return Request(
                     requests: requests, message: message.message.bytes, messageID: try message.message_id.boundedUTF8(),

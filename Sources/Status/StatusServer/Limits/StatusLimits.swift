@@ -72,5 +72,4 @@ package final class StatusLimits: ProtocolRateLimits {
         limiter.displaced(
             limiter.exhausted() ?? .registrationCount, charge(of: QueryTopics(of: registrant).deployed, at: now).standing)
     }
-
 }

@@ -18,7 +18,7 @@ extension ClusterSimulation {
         let time = clock(index)
         if let heartbeat = nodes[index].member.heartbeat(at: time) { send(index, .heartbeat(heartbeat)) }
         perform(index, nodes[index].share.advance(to: .at(now)))
-        if let row = nodes[index].share.finishedRow(at: .at(now)) { send(index, .writeFinished(row)) }
+        if let row = nodes[index].share.log.row(at: .at(now)) { send(index, .writeFinished(row)) }
         if nodes[index].nextPoll <= now { poll(index) }
         if nodes[index].nextMaintenance <= now, let mark = nodes[index].member.maintenanceMark(at: time) {
             nodes[index].nextMaintenance = now + 1000
@@ -33,7 +33,7 @@ extension ClusterSimulation {
         var next = nodes[index].nextPoll
         if let time = nodes[index].member.nextWakeUp { next = min(next, now + max(0, (time - clock(index)).milliseconds)) }
         if let time = nodes[index].share.nextWakeUp { next = min(next, time.sinceEpoch.milliseconds) }
-        if let time = nodes[index].share.nextFinishedRow { next = min(next, time.sinceEpoch.milliseconds) }
+        if let time = nodes[index].share.log.nextWakeUp { next = min(next, time.sinceEpoch.milliseconds) }
         if let time = nodes[index].awaiting.values.min() { next = min(next, time) }
         next = max(next, now + 1)
         if let wakeAt = nodes[index].wakeAt, wakeAt <= next, wakeAt > now { return }
@@ -48,9 +48,9 @@ extension ClusterSimulation {
         case .handle(let message, _, _, _): handleEnded(index, message, reply)
         case .writeFinished:
             if case .done = reply {
-                nodes[index].share.wroteFinishedRow(isCommitted: true, at: .at(now))
+                nodes[index].share.log.wrote(isCommitted: true, at: .at(now))
             } else {
-                nodes[index].share.wroteFinishedRow(isCommitted: false, at: .at(now))
+                nodes[index].share.log.wrote(isCommitted: false, at: .at(now))
             }
         case .readFinished:
             guard case .finishedRows(let rows) = reply else { return perform(index, nodes[index].share.readFailed(at: .at(now))) }
@@ -97,7 +97,8 @@ extension ClusterSimulation {
                 nodes[index].stopping = []
                 nodes[index].rows = nodes[index].rows.filter { !$0.value.isIdle }
                 let isDraining = nodes[index].member.isDraining
-                nodes[index].member = ClusterMember(NodeID(using: &random), name: "node", configuration: configuration, at: clock(index))
+                let id = NodeID(rawValue: random.next())
+                nodes[index].member = ClusterMember(id, name: "node", configuration: configuration, at: clock(index))
                 nodes[index].member.isDraining = isDraining
             }
         }

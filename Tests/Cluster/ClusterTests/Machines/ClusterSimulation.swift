@@ -196,7 +196,7 @@ struct ClusterSimulation {
         // The node has one of two releases.
         var releases = SplitMix64(seed: plan.seed &+ UInt64(lastProcess) << 32)
         configuration.hashingRules = Bool.random(using: &releases) ? [.first] : [.first, .second]
-        return SimulatedNode(process: lastProcess, id: NodeID(using: &random), configuration: configuration, at: now)
+        return SimulatedNode(process: lastProcess, id: NodeID(rawValue: random.next()), configuration: configuration, at: now)
     }
 
     // MARK: Faults

@@ -94,7 +94,7 @@ import Testing
         #expect(check(&share, at: due, claims: claims) == [.takeOverAnswer(key)])
         share.answered(key)
         #expect(share.openCount == 0)
-        #expect(share.finishedRow(at: .at(due))?.prefixes == [key.prefix])
+        #expect(share.log.row(at: .at(due))?.prefixes == [key.prefix])
     }
 
     @Test func claimedMessageWhoseAnswerWasPublishedIsForgotten() {
@@ -130,16 +130,16 @@ import Testing
         var share = share()
         _ = share.heard(key, rank: 0, at: .at(0))
         share.handled(key, .withoutEffect, at: .at(1))
-        #expect(share.finishedRow(at: .at(1))?.prefixes == [key.prefix])
+        #expect(share.log.row(at: .at(1))?.prefixes == [key.prefix])
     }
 
     @Test func committedMessageIsInTheNextRowOnlyWhenItIsAnswered() {
         var share = share()
         _ = share.heard(key, rank: 0, at: .at(0))
         share.handled(key, .committed, at: .at(1))
-        #expect(share.finishedRow(at: .at(1)) == nil)
+        #expect(share.log.row(at: .at(1)) == nil)
         share.answered(key)
-        #expect(share.finishedRow(at: .at(2))?.prefixes == [key.prefix])
+        #expect(share.log.row(at: .at(2))?.prefixes == [key.prefix])
     }
 
     @Test func unknownOutcomeIsResolvedByTheSameTransaction() {
@@ -161,7 +161,7 @@ import Testing
         #expect(share.advance(to: .at(2550)) == [.answerFailure(key)])
         #expect(share.openCount == 0)
         // It is not reported as finished: other nodes may be able to store it.
-        #expect(share.nextFinishedRow == nil)
+        #expect(share.log.nextWakeUp == nil)
     }
 
     @Test func messageWhoseOutcomeIsOpenAtTheDeadlineIsAnsweredWithAnErrorOnce() {
@@ -175,7 +175,7 @@ import Testing
         // It took place after all: nobody needs to answer it again.
         share.handled(key, .committed, at: .at(20_000))
         #expect(!share.isOpen(key))
-        #expect(share.finishedRow(at: .at(20_000))?.prefixes == [key.prefix])
+        #expect(share.log.row(at: .at(20_000))?.prefixes == [key.prefix])
     }
 
     @Test(arguments: [MessageShare.Outcome.failed, .claimedElsewhere(.request)])
@@ -185,7 +185,7 @@ import Testing
         share.expectAnswer(key, at: .at(5))
         _ = share.advance(to: .at(2500))
         share.handled(key, outcome, at: .at(9000))
-        #expect(!share.isOpen(key) && share.advance(to: .at(30_000)) == [] && share.nextFinishedRow == nil)
+        #expect(!share.isOpen(key) && share.advance(to: .at(30_000)) == [] && share.log.nextWakeUp == nil)
     }
 
     @Test func unawaitedMessageHasNoDeadline() {
@@ -240,7 +240,7 @@ import Testing
         var share = share()
         _ = share.heard(key, rank: 0, at: .at(0))
         share.abandon(key)
-        #expect(share.openCount == 0 && share.nextFinishedRow == nil)
+        #expect(share.openCount == 0 && share.log.nextWakeUp == nil)
     }
 
     @Test func openMessagesAreBounded() {
