@@ -18,6 +18,20 @@ package enum DatabaseFile {
         return true
     }
 
+    /// Whether this user can't write the file, or can't make files beside it.
+    static func isReadOnly(_ path: String) -> Bool {
+        access(path, W_OK) != 0 || access(URL(fileURLWithPath: path).deletingLastPathComponent().path, W_OK) != 0
+    }
+
+    /// The name by which SQLite opens a file that is read-only. It needs the index of the log (`-shm`) even to read, and can't make one in a read-only
+    /// folder. Without an index and without a log there is no other process, and the database is read as a file that can't change.
+    static func readOnlyName(of path: String) -> String {
+        var log = stat()
+        let hasLog = stat(path + "-wal", &log) == 0 && log.st_size > 0
+        guard !hasLog, access(path + "-shm", F_OK) != 0 else { return path }
+        return URL(fileURLWithPath: path).absoluteString + "?immutable=1"
+    }
+
     private static func refusal(of path: String) -> StoreError {
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         let owner = owner(of: path) ?? owner(of: folder)

@@ -53,7 +53,7 @@ package final class SQLiteStore: Store {
         opening path: String, mayCreate: Bool, storageKey: SymmetricKey?, schema: Schema, _ prepare: (Schema, DatabasePool) throws -> Void
     ) throws(StoreError) {
         let file = DataFolder.databasePath(in: path)
-        let isReadOnly = !mayCreate && (access(file, W_OK) != 0 || access(path, W_OK) != 0)
+        let isReadOnly = !mayCreate && DatabaseFile.isReadOnly(file)
         let pool = try Self.open(file, mayCreate: mayCreate, isReadOnly: isReadOnly)
         (self.path, self.isReadOnly, self.pool) = (file, isReadOnly, pool)
         self.schema = schema
@@ -190,19 +190,10 @@ package final class SQLiteStore: Store {
         configuration.journalMode = .wal
         configuration.readonly = isReadOnly
         do {
-            return try DatabasePool(path: isReadOnly ? readOnlyName(of: path) : path, configuration: configuration)
+            return try DatabasePool(path: isReadOnly ? DatabaseFile.readOnlyName(of: path) : path, configuration: configuration)
         } catch {
             throw StoreError(explaining: error, in: path)
         }
-    }
-
-    /// SQLite needs the index of the log (`-shm`) even to read, and can't make one in a read-only folder. Without an index and without a log there is
-    /// no other process, and the database is read as a file that can't change.
-    private static func readOnlyName(of path: String) -> String {
-        var log = stat()
-        let hasLog = stat(path + "-wal", &log) == 0 && log.st_size > 0
-        guard !hasLog, access(path + "-shm", F_OK) != 0 else { return path }
-        return URL(fileURLWithPath: path).absoluteString + "?immutable=1"
     }
 
     /// Configures the writer's connection. GRDB's pool sets NORMAL, under which a power failure may lose a commit.

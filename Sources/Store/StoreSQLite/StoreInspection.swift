@@ -16,7 +16,8 @@ extension StoreInspection {
             var configuration = Configuration.untrusted
             configuration.readonly = true
             configuration.busyMode = .timeout(2)
-            let database = try DatabaseQueue(path: path, configuration: configuration)
+            let name = DatabaseFile.isReadOnly(path) ? DatabaseFile.readOnlyName(of: path) : path
+            let database = try DatabaseQueue(path: name, configuration: configuration)
             self = try database.read {
                 try Self(db: $0, storageKey: storageKey, path, schema: Schema(parts: parts), isThorough: isThorough)
             }

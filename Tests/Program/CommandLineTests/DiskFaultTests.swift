@@ -149,6 +149,7 @@ struct DiskFaultTests {
         // As after a clean stop: no log, and no index of one.
         for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: data + "/waku-push.sqlite" + suffix) }
         #expect(try await ended(["admin", "backup", folder.path + "/backup 2"] + standard).status == 0)
+        #expect(try await ended(["admin", "check"] + standard).status == 0)
         // A log without an index can't be read.
         #expect(FileManager.default.createFile(atPath: data + "/waku-push.sqlite-wal", contents: Data(repeating: 1, count: 4096)))
         let (status, errors) = try await ended(["admin", "backup", folder.path + "/backup 3"] + standard)

@@ -35,7 +35,8 @@ extension ClientMachine {
             if let query = queries.end(ticket) { ended(query, row: row.map { ($0.version, $0.grant) }, at: now) }
         } else {
             if directory.learn(answered: rows, about: query.registrant, by: server, at: now) { discovered(query.registrant) }
-            endIfAnswered(ticket, query)
+            let isEnough = queries.isComplete(ticket) || notifications.knowsAll(of: query.registrant, directory, since: query.begun)
+            if isEnough, let query = queries.end(ticket) { ended(query, at: now) }
         }
         return settle(at: now)
     }
@@ -80,7 +81,8 @@ extension NotificationVerdict {
     fileprivate init(_ report: PushNotificationReport) {
         switch report.error {
         case nil: self = .notified
-        case .wrongToken, .notRegistered: self = .tokenRefused
+        case .wrongToken: self = .tokenRefused
+        case .notRegistered: self = .notRegistered
         case .internalError: self = .failed
         case .unknown: self = .otherError
         }

@@ -95,8 +95,10 @@ extension DeviceDirectory {
 
     /// Discards a token that a server refused, or a device that it does not know, until a query confirms it. A token learned since then stays. The
     /// server may still be queried about the registrant.
-    mutating func forgetToken(of installationID: InstallationID, of registrant: PublicKey, at server: PublicKey, token: AccessToken) {
-        book.update(registrant) { $0.forgetToken(of: installationID, at: server, token: token) }
+    mutating func forgetToken(
+        of installationID: InstallationID, of registrant: PublicKey, at server: PublicKey, token: AccessToken, isGone: Bool
+    ) {
+        book.update(registrant) { $0.forgetToken(of: installationID, at: server, token: token, isGone: isGone) }
     }
 
     // MARK: Finding
@@ -122,6 +124,12 @@ extension DeviceDirectory {
     func isForOthers(_ installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> Bool {
         let fresh = rows(of: registrant).filter { $0.installationID == installationID && $0.isFresh(at: now) }
         return !fresh.isEmpty && fresh.allSatisfy { $0.accessToken == nil }
+    }
+
+    /// Whether every server that is known to have had the device answered that it does not know it.
+    func isGone(_ installationID: InstallationID, of registrant: PublicKey) -> Bool {
+        let rows = rows(of: registrant).filter { $0.installationID == installationID }
+        return !rows.isEmpty && rows.allSatisfy { $0.isGone == true }
     }
 
     /// Devices with usable tokens, most recently active first, at most `limit`.

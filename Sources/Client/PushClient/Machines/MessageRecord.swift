@@ -16,8 +16,6 @@ struct MessageRecord: Codable, Hashable, Sendable {
             var round = 1
             var wasQueried = false
             var restsUntil: StoredTime?
-            /// Every server that was queried answered. Only the devices in these answers are registered.
-            var wasAnswered: Bool?
         }
     }
 
@@ -50,16 +48,8 @@ struct MessageRecord: Codable, Hashable, Sendable {
         var mustQuery = false
         /// A server refused the token, and the registrant was queried again, which happens only once. Used by version 0.1 only.
         var wasRefused: Bool?
-        /// Set when a server refused the token; it may mean that the device is no longer registered.
-        var absence: Absence?
         /// The server of the request that was pending when the process ended.
         @Stored var preferred: PublicKey? = nil
-
-        enum Absence: String, Codable {
-            case suspected
-            /// Every server that was queried answered after the refusal, none of them with this device.
-            case confirmed
-        }
 
         var isDone: Bool { if case .done = state { true } else { false } }
     }

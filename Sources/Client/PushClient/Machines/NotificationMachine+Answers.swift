@@ -30,9 +30,9 @@ extension NotificationMachine {
     /// - Returns: The devices whose tokens the server refused, with those tokens.
     mutating func answered(
         _ ticket: Ticket, by server: PublicKey, at now: Timestamp, verdict: (DeviceID) -> NotificationVerdict?
-    ) -> [(device: DeviceID, server: PublicKey, token: AccessToken)] {
+    ) -> [(device: DeviceID, server: PublicKey, token: AccessToken, isGone: Bool)] {
         guard let request = requests[ticket], request.server == server else { return [] }
-        var refused: [(device: DeviceID, server: PublicKey, token: AccessToken)] = []
+        var refused: [(device: DeviceID, server: PublicKey, token: AccessToken, isGone: Bool)] = []
         let queriesOnce = queriesOnceAfterRefusal
         changeDevices(of: ticket) { device, server in
             guard !device.isDone || device.state == .done(.gaveUp(.noServer)) || device.state == .done(.gaveUp(.expired)) else { return }
@@ -45,16 +45,14 @@ extension NotificationMachine {
             }
             guard case .asking(server, _) = device.state else { return }
             switch verdict {
-            case .tokenRefused:
-                if let token = request.devices[id] { refused.append((id, server.key, token)) }
+            case .tokenRefused, .notRegistered:
+                if let token = request.devices[id] { refused.append((id, server.key, token, verdict == .notRegistered)) }
                 // A query may return a token that the same server accepts; the tokens for other servers are probably as old.
                 let isOver = queriesOnce ? device.wasRefused == true : device.wasQueried
                 if isOver {
                     device.tried.append(server.key)
-                    device.absence = device.absence ?? .suspected
                 } else {
                     device.mustQuery = true
-                    device.absence = .suspected
                     if queriesOnce { (device.wasRefused, device.wasQueried) = (true, false) }
                 }
                 device.state = .ready
@@ -67,27 +65,6 @@ extension NotificationMachine {
             }
         }
         return refused
-    }
-
-    /// Called when a query about the registrant ended because every server answered.
-    ///
-    /// - Parameters:
-    ///   - directory: The directory, including these answers.
-    ///   - begun: When the query began.
-    mutating func everyServerAnswered(about registrant: PublicKey, _ directory: some DeviceDirectory, since begun: Timestamp) {
-        let registered = Set(directory.rows(of: registrant).filter { $0.learnedAt >= begun }.map(\.installationID))
-        for id in active {
-            guard var record = messages[id] else { continue }
-            let before = record
-            for index in record.recipients.indices where record.recipients[index].registrant == registrant {
-                record.recipients[index].search?.wasAnswered = true
-            }
-            for index in record.devices.indices where record.devices[index].registrant == registrant && record.devices[index].absence != nil
-            {
-                record.devices[index].absence = registered.contains(record.devices[index].installationID) ? nil : .confirmed
-            }
-            if record != before { store(record, before) }
-        }
     }
 
     private mutating func changeDevices(of ticket: Ticket, _ change: (inout MessageRecord.Device, StoredServer) -> Void) {

@@ -38,11 +38,15 @@ extension NotificationMachine {
             actions.append(.query(registrant))
         } else if !isQuerying(registrant) {
             let known = Set(directory.rows(of: registrant).map(\.installationID))
-            let forOthers = known.filter { directory.isForOthers($0, of: registrant, at: now) }
-            // Once every server answered, other known devices are no longer registered.
-            if !forOthers.isEmpty, forOthers == known || search.wasAnswered == true {
+            let registered = known.filter { !directory.isGone($0, of: registrant) }
+            if !known.isEmpty, registered.isEmpty {
                 record.recipients[index].search = nil
-                for id in forOthers.sorted(by: { $0.bytes.lexicographicallyPrecedes($1.bytes) }) {
+                record.failed.append(.init(registrant: registrant, reason: .notRegistered))
+                return
+            }
+            if !known.isEmpty, registered.allSatisfy({ directory.isForOthers($0, of: registrant, at: now) }) {
+                record.recipients[index].search = nil
+                for id in registered.sorted(by: { $0.bytes.lexicographicallyPrecedes($1.bytes) }) {
                     record.devices.append(.init(registrant: registrant, installationID: id, state: .done(.notAllowed)))
                 }
                 return
@@ -51,11 +55,6 @@ extension NotificationMachine {
             if search.round >= Self.roundLimit || (isOwn && search.wasQueried && known == [own.1]) {
                 record.recipients[index].search = nil
                 record.failed.append(.init(registrant: registrant, reason: .noDevice))
-                return
-            }
-            if search.wasAnswered == true, !known.isEmpty {
-                record.recipients[index].search = nil
-                record.failed.append(.init(registrant: registrant, reason: .notRegistered))
                 return
             }
             let pause = RetryDelay.after(failures: search.round, base: Self.pauseBase, jitter: jitter.next())
@@ -134,7 +133,8 @@ extension NotificationMachine {
             actions.append(.report(.noServerKnown(device.registrant)))
             return nil
         }
-        if rows.isEmpty, device.absence == .confirmed {
+        // The query after the refusals brought nothing.
+        if device.wasQueried, directory.isGone(device.installationID, of: device.registrant) {
             device.state = .done(.gaveUp(.notRegistered))
             return nil
         }

@@ -280,8 +280,9 @@ struct NotificationRequest: Hashable, Sendable {
 /// A server's answer about a device of the request.
 enum NotificationVerdict: Hashable, Sendable {
     case notified
-    /// The server refused the token, or does not know the device.
     case tokenRefused
+    /// The server does not know the device.
+    case notRegistered
     /// The server failed, and retries by itself.
     case failed
     case otherError

@@ -320,15 +320,6 @@ extension PushClientMachine {
         actions.append(.report(.discovered(registrant, deviceCount: count)))
     }
 
-    /// Ends a query about a registrant when every server answered, or everything that messages wait for is known.
-    mutating func endIfAnswered(_ ticket: QueryTable.Ticket, _ query: QueryTable.Query) {
-        let isComplete = queries.isComplete(ticket)
-        guard isComplete || notifications.knowsAll(of: query.registrant, directory, since: query.begun), queries.end(ticket) != nil else {
-            return
-        }
-        if isComplete { notifications.everyServerAnswered(about: query.registrant, directory, since: query.begun) }
-    }
-
     /// Records a server's answers about the devices of a request.
     mutating func requestAnswered(
         _ ticket: NotificationMachine.Ticket, by server: PublicKey, at now: Timestamp,
@@ -336,7 +327,8 @@ extension PushClientMachine {
     ) -> Output {
         for refused in notifications.answered(ticket, by: server, at: now, verdict: verdict) {
             directory.forgetToken(
-                of: refused.device.installationID, of: refused.device.registrant, at: refused.server, token: refused.token)
+                of: refused.device.installationID, of: refused.device.registrant, at: refused.server, token: refused.token,
+                isGone: refused.isGone)
         }
         return settle(at: now)
     }

@@ -15,6 +15,8 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
         /// Stored for the account's own devices only, to advertise them along with this device.
         @Stored var allowedKeyList: [StoredData]
         @Stored var learnedAt: Timestamp
+        /// The server answered that it does not know the device; nil as long as it did not.
+        var isGone: Bool?
 
         /// A device at a server, with or without a known token.
         struct Place: Hashable, Sendable {
@@ -62,10 +64,11 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
     }
 
     /// Discards a refused token until a query confirms it. A token learned since then stays.
-    mutating func forgetToken(of installationID: InstallationID, at server: PublicKey, token: AccessToken) {
+    mutating func forgetToken(of installationID: InstallationID, at server: PublicKey, token: AccessToken, isGone: Bool) {
         for index in rows.indices
         where rows[index].server == server && rows[index].installationID == installationID && rows[index].accessToken == token {
             rows[index].learnedAt = Timestamp(rawValue: 0)
+            rows[index].isGone = isGone ? true : nil
         }
     }
 }

@@ -60,7 +60,7 @@ public struct DeviceOutcome: Hashable, Sendable {
         case noDevice
         /// No advertisement of the registrant names a server, and the application listed none: see ``StatusPushClient/Configuration/servers``.
         case noServerKnown
-        /// The servers that are known to have had the device, or the registrant's devices, answered that none is registered.
+        /// Every server that is known to have had the device answered that it is not registered, and a query brought no other one.
         case notRegistered
         /// The servers did not answer, or failed.
         case noServer

@@ -293,16 +293,6 @@ import WakuCrypto
         #expect(outcome(bench) == [.gaveUp(.noServer)])
     }
 
-    @Test func deviceThatNoServerHasAnyMoreIsGivenUpAtOnce() throws {
-        var bench = knowing([row(servers[0])])
-        notify(&bench)
-        acknowledge(&bench, try #require(bench.publishAll().requests.first), .badToken)
-        let query = try #require(bench.publishAll().queries.first)
-        #expect(outcome(bench).isEmpty)
-        answer(&bench, query, [], by: servers[0])
-        #expect(outcome(bench) == [.gaveUp(.notRegistered)])
-    }
-
     /// A refused token that came from a query also causes another query.
     @Test func badTokenOfAQueryQueriesAgainOnce() throws {
         var bench = knowing([row(servers[0], token: AccessToken(""))])

@@ -57,7 +57,9 @@ extension V01Machine {
     ) -> V01Output {
         guard let query = queries.answered(ticket, by: server) else { return V01Output() }
         if directory.learn(answered: rows, about: query.registrant, by: server, at: now) { discovered(query.registrant) }
-        endIfAnswered(ticket, query)
+        if queries.isComplete(ticket) || notifications.knowsAll(of: query.registrant, directory, since: query.begun) {
+            _ = queries.end(ticket)
+        }
         return settle(at: now)
     }
 
