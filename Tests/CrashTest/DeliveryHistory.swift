@@ -49,7 +49,10 @@ struct DeliveryHistory {
         guard let last = posts.last else { return nil }
         // It may have been suspended between its last check and the write to the socket, or have lost gorush's reply and its partition meanwhile.
         if case .suspended(let time) = ends(daemon), time >= last.at - Self.longestSuspension { return .allowed(nil, delay: now - last.at) }
-        guard daemon != last.daemon else { return .wrong("posted twice by daemon \(daemon)") }
+        guard daemon != last.daemon else {
+            let reply = last.replied.map { "gorush's reply after \($0 - last.at)" } ?? "no reply"
+            return .wrong("posted twice by daemon \(daemon), with \(reply), and again after \(now - last.at)")
+        }
         if let acceptedBy {
             return .wrong("posted again by daemon \(daemon), though daemon \(acceptedBy) had noted that gorush took it")
         }

@@ -50,9 +50,7 @@ final class SoakRun: Sendable {
         defer { if let session = crash.session { crash.ledger.withLock { $0.figures.add(session.figures) } } }
         try await crash.withClients { [self] in try await endure(daemon) }
         await crash.session?.shutDown()
-        let records = records.withLock(\.self)
-        if let file = options.csv { try SoakRecord.csv(records).write(toFile: file, atomically: true, encoding: .utf8) }
-        let growths = SoakTrend(records).growths
+        let growths = SoakTrend(records.withLock(\.self)).growths
         guard growths.isEmpty else { throw Failed(growths.joined(separator: "; ")) }
     }
 
@@ -68,7 +66,11 @@ final class SoakRun: Sendable {
                 try await bring(trouble, to: daemon)
                 try await sleep(until: began + interval * (number + 1))
                 let record = try await measure(daemon, store, trouble, at: .now - began, since: before)
-                records.withLock { $0.append(record) }
+                let records = records.withLock {
+                    $0.append(record)
+                    return $0
+                }
+                if let file = options.csv { try SoakRecord.csv(records).write(toFile: file, atomically: true, encoding: .utf8) }
                 print(record.line)
                 fflush(nil)
                 before = counts
