@@ -46,6 +46,19 @@ struct ClusterFaultTests {
         #expect(view.partitions[0] == (isCommitted ? PartitionRow(owner: Self.first, epoch: 1) : PartitionRow()))
     }
 
+    /// The first host accepts connections, and does not answer.
+    @Test("A node that joins reads although connecting took longer than its time limit")
+    func lateConnection() throws {
+        let fixture = try ClusterFixture()
+        let proxy = try PostgreSQLProxy(fixture.server)
+        proxy.inspect { _, _ in .hold }
+        var configuration = ClusterConfiguration()
+        configuration.lease = configuration.leaseMargin + .milliseconds(300)
+        let database = try fixture.database(
+            host: "\(proxy.path),\(fixture.server.folder) connect_timeout=1", configuration: configuration)
+        #expect(try database.now() > 0)
+    }
+
     @Test("A connection that was lost before is replaced, and a heartbeat counts once")
     func lostConnection() throws {
         let fixture = try ClusterFixture()
