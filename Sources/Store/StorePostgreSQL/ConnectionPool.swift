@@ -59,10 +59,8 @@ final class ConnectionPool: Sendable {
         let (timeline, suspension) = state.withLock { ($0.timeline, $0.suspension) }
         if let suspension, suspension.end > .now { throw suspension.reason }
         do throws(StoreError) {
-            let connection = try PostgreSQLConnection.open(address, name: "waku-push reader")
-            guard connection.timeline >= timeline else {
-                throw StoreError(
-                    code: .unavailable, message: "PostgreSQL (\(address)) is a former primary, whose place another one has taken: end it")
+            let connection = try PostgreSQLConnection.open(address, name: "waku-push reader") { made throws(StoreError) in
+                try made.requireTimeline(timeline)
             }
             state.withLock { $0.suspension = nil }
             return connection

@@ -10,7 +10,9 @@ package struct PostgreSQLAddress: Hashable, Sendable, CustomStringConvertible {
     /// The longest silence of a server during an exchange. After it the connection is closed, because another server may have taken over.
     package var silenceLimit = Duration.seconds(30)
     /// The hosts and the database, without anything secret: `database push on db1.example:5432`.
-    package let description: String
+    package private(set) var description: String
+    /// The parameters of the connection string, by libpq's keywords.
+    private(set) var parameters: [String: String]
     /// The only schema that is used; nil: `search_path` of the connection string or the role applies.
     package private(set) var schema: String?
 
@@ -25,22 +27,15 @@ package struct PostgreSQLAddress: Hashable, Sendable, CustomStringConvertible {
                 code: .invalid,
                 message: "the store's address is not a connection string of PostgreSQL: give one like postgresql://user@host/database")
         }
-        defer { library.table.pointee.PQconninfoFree(options) }
-        var values: [String: String] = [:]
-        var option = options
-        while let keyword = option.pointee.keyword {
-            if let value = option.pointee.val {
-                guard option.pointee.dispchar.map({ String(cString: $0) }) != "*" else {
-                    throw StoreError(
-                        code: .invalid,
-                        message: "the store's address has a password, which others may see: put it into a file of mode 0600, and name that "
-                            + "by PGPASSFILE or passfile=")
-                }
-                values[String(cString: keyword)] = String(cString: value)
-            }
-            option += 1
+        let (values, hasSecret) = library.take(options)
+        guard !hasSecret else {
+            throw StoreError(
+                code: .invalid,
+                message: "the store's address has a password, which others may see: put it into a file of mode 0600, and name that "
+                    + "by PGPASSFILE or passfile=")
         }
         connectionString = text
+        parameters = values
         description = Self.describe(values)
     }
 
@@ -48,6 +43,16 @@ package struct PostgreSQLAddress: Hashable, Sendable, CustomStringConvertible {
     package func inSchema(_ name: String) -> PostgreSQLAddress {
         var address = self
         address.schema = name
+        return address
+    }
+
+    /// The same database at one of its hosts.
+    func at(_ host: PostgreSQLHost) -> PostgreSQLAddress {
+        var address = self
+        for (name, value) in [("host", host.name), ("hostaddr", host.address), ("port", host.port)] {
+            address.parameters[name] = value.isEmpty ? nil : value
+        }
+        address.description = Self.describe(address.parameters)
         return address
     }
 
@@ -60,14 +65,8 @@ package struct PostgreSQLAddress: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func describe(_ values: [String: String]) -> String {
-        func list(_ key: String) -> [String] {
-            values[key].map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) } ?? []
-        }
-        let (hosts, ports) = (values["host"] == nil ? list("hostaddr") : list("host"), list("port"))
-        let places = hosts.enumerated().map { index, host in
-            let port = ports.count == 1 ? ports[0] : index < ports.count ? ports[index] : ""
-            return port.isEmpty || port == "5432" ? host : "\(host):\(port)"
-        }
+        let hosts = (try? PostgreSQLHost.list(values)) ?? []
+        let places = hosts.map(\.description).filter { !$0.isEmpty }
         let named = values["dbname"].map { "database \($0)" } ?? values["service"].map { "service \($0)" }
         let database = named ?? "the default database"
         return places.isEmpty ? database : "\(database) on \(places.joined(separator: ", "))"

@@ -6,23 +6,22 @@ import Storage
 ///
 /// Not thread-safe: its owner must ensure that one thread at a time uses it.
 package final class PostgreSQLConnection {
-    /// The time limit for connecting to all hosts of the address together.
-    private static let connectLimit = Duration.seconds(12)
-    /// Defaults that the address may override. A host that does not respond is given up early enough to try another one; of several hosts, the
-    /// writable one is used.
-    private static let defaults = [
+    /// Defaults that the address may override. Of several hosts, the writable one is used.
+    private static let defaults: [(name: String, value: String)] = [
         ("target_session_attrs", "read-write"), ("tcp_user_timeout", "4000"), ("keepalives_idle", "5"), ("keepalives_interval", "2"),
         ("keepalives_count", "2"), ("fallback_application_name", "waku-push"),
     ]
     /// Settings that the address may not override.
-    private static let fixed = [("client_encoding", "UTF8")]
+    private static let fixed: [(name: String, value: String)] = [("client_encoding", "UTF8")]
 
     package let library: PostgreSQLLibrary
+    /// The address with only the host of this connection.
+    package let address: PostgreSQLAddress
     /// libpq's `PGconn`, for direct calls to libpq. Closed when this object is deallocated.
     package let connection: OpaquePointer
     private let warnings = WarningCounter()
     /// nil while statements without a time limit run.
-    private var silenceLimit: Duration?
+    var silenceLimit: Duration?
     /// Names of the server's prepared statements, by SQL text.
     private var prepared: [String: String] = [:]
     private var preparedCount = 0
@@ -41,20 +40,17 @@ package final class PostgreSQLConnection {
 
     // MARK: Opening
 
-    init(to address: PostgreSQLAddress) throws(StoreError) {
+    /// - Parameters:
+    ///   - address: one host. Of several, libpq leaves one only when it refuses the connection.
+    ///   - limit: the time limit for connecting.
+    init(to address: PostgreSQLAddress, within limit: Duration = PostgreSQLHost.onlyHostLimit) throws(StoreError) {
+        self.address = address
         library = try PostgreSQLAddress.library()
         silenceLimit = address.silenceLimit
-        let parameters = Self.defaults + [("dbname", address.connectionString)] + Self.fixed
-        let (keywords, values) = (parameters.map { strdup($0.0) }, parameters.map { strdup($0.1) })
-        defer { for text in keywords + values { free(text) } }
-        let terminated = (keywords.map { UnsafePointer($0) } + [nil], values.map { UnsafePointer($0) } + [nil])
-        guard let connection = library.table.pointee.PQconnectStartParams(terminated.0, terminated.1, 1) else {
-            throw StoreError(code: .unavailable, message: "there is no memory for a connection to PostgreSQL")
-        }
-        self.connection = connection
+        connection = try library.startConnecting(Self.parameters(of: address))
         // Without a notice receiver, libpq writes to standard error.
         warnings.listen(on: connection, library)
-        guard connect() else {
+        guard connect(until: .now + limit) else {
             let reason = Self.reason(text(table.PQerrorMessage(connection)))
             throw StoreError(code: .unavailable, message: "PostgreSQL (\(address)) can't be reached: \(reason)")
         }
@@ -67,8 +63,13 @@ package final class PostgreSQLConnection {
         table.PQfinish(connection)
     }
 
-    private func connect() -> Bool {
-        let deadline = ContinuousClock.now + Self.connectLimit
+    /// The parameters for connecting, without those that libpq adds.
+    static func parameters(of address: PostgreSQLAddress) -> [(name: String, value: String)] {
+        defaults + address.parameters.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } + fixed
+    }
+
+    /// Applies the time limit itself, since libpq applies `connect_timeout` only in its blocking functions.
+    private func connect(until deadline: ContinuousClock.Instant) -> Bool {
         var state = UInt32(CPGRES_POLLING_WRITING)
         while table.PQstatus(connection) != UInt32(CCONNECTION_BAD) {
             switch Int(state) {

@@ -1,5 +1,7 @@
 package import CPostgres
 package import Core
+import Foundation
+import Storage
 
 /// libpq, loaded at run time: a value exists only if loading succeeded.
 package struct PostgreSQLLibrary: Sendable {
@@ -30,5 +32,45 @@ package struct PostgreSQLLibrary: Sendable {
         let table = UnsafeMutablePointer<cpostgres>.allocate(capacity: 1)
         table.initialize(to: functions)
         self.table = UnsafePointer(table)
+    }
+
+    /// Begins to connect. A later value of a parameter replaces an earlier one.
+    ///
+    /// - Returns: a `PGconn`, to be closed by the caller.
+    func startConnecting(_ parameters: [(name: String, value: String)]) throws(StoreError) -> OpaquePointer {
+        let (names, values) = (parameters.map { strdup($0.name) }, parameters.map { strdup($0.value) })
+        defer { for text in names + values { free(text) } }
+        let terminated = (names.map { UnsafePointer($0) } + [nil], values.map { UnsafePointer($0) } + [nil])
+        guard let connection = table.pointee.PQconnectStartParams(terminated.0, terminated.1, 0) else {
+            throw StoreError(code: .unavailable, message: "there is no memory for a connection to PostgreSQL")
+        }
+        return connection
+    }
+
+    /// The parameters with those that libpq adds: from its environment variables, its service file and its defaults. Without secrets.
+    func completed(_ parameters: [(name: String, value: String)]) throws(StoreError) -> [String: String] {
+        // libpq refuses this value once it has read all parameters, before it connects.
+        let connection = try startConnecting(parameters + [("sslmode", "none")])
+        defer { table.pointee.PQfinish(connection) }
+        guard let options = table.pointee.PQconninfo(connection) else { return [:] }
+        return take(options).values
+    }
+
+    /// The values of parameters except secrets, and whether there was a secret. Frees the options.
+    func take(_ options: UnsafeMutablePointer<cpq_conninfo_option>) -> (values: [String: String], hasSecret: Bool) {
+        defer { table.pointee.PQconninfoFree(options) }
+        var (values, hasSecret) = ([String: String](), false)
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val {
+                if option.pointee.dispchar.map({ String(cString: $0) }) == "*" {
+                    hasSecret = true
+                } else {
+                    values[String(cString: keyword)] = String(cString: value)
+                }
+            }
+            option += 1
+        }
+        return (values, hasSecret)
     }
 }

@@ -3,16 +3,53 @@ package import Storage
 extension PostgreSQLConnection {
     private static let minimumVersion: Int32 = 15_00_00
 
-    /// Opens and configures a session with a server that commits durably.
+    /// Opens and configures a session with a server that commits durably: the first of the address's hosts that can be used. The host that was used
+    /// last is tried first. Each host, and each IP address of a host name, has its own time limit.
     ///
-    /// - Parameter name: the name of the session in `pg_stat_activity`.
-    package static func open(_ address: PostgreSQLAddress, name: String) throws(StoreError) -> PostgreSQLConnection {
-        let connection = try PostgreSQLConnection(to: address)
+    /// - Parameters:
+    ///   - name: the name of the session in `pg_stat_activity`.
+    ///   - accept: throws if this host can't be used.
+    /// - Throws: the errors of all hosts as one `StoreError`.
+    package static func open(
+        _ address: PostgreSQLAddress, name: String, accept: (PostgreSQLConnection) throws(StoreError) -> Void = { _ in }
+    ) throws(StoreError) -> PostgreSQLConnection {
+        let parameters = try PostgreSQLAddress.library().completed(parameters(of: address))
+        let hosts = try PostgreSQLHost.list(parameters)
+        let last = address.lastHost
+        var failures: [StoreError] = []
+        for named in hosts.beginning(with: last) {
+            do {
+                let places = try named.resolved(in: address)
+                let isOnly = hosts.count == 1 && places.count == 1
+                let limit = PostgreSQLHost.connectLimit(parameters["connect_timeout"], isOnly: isOnly)
+                for host in places.beginning(with: last) {
+                    do {
+                        let connection = try PostgreSQLConnection(to: address.at(host), within: limit)
+                        // A server may also stop responding once it has accepted the connection.
+                        if !isOnly { connection.silenceLimit = min(limit, address.silenceLimit) }
+                        try connection.configure(name)
+                        try accept(connection)
+                        connection.silenceLimit = address.silenceLimit
+                        address.remember(host)
+                        return connection
+                    } catch {
+                        failures.append(error)
+                    }
+                }
+            } catch {
+                failures.append(error)
+            }
+        }
+        throw StoreError(ofHosts: failures)
+    }
+
+    /// - Throws: `StoreError` if the server is a standby, or does not commit durably.
+    private func configure(_ name: String) throws(StoreError) {
         func refusal(_ message: String) -> StoreError {
             StoreError(code: .unsuitable, message: "PostgreSQL (\(address)) can't be used: \(message)")
         }
-        guard connection.serverVersion >= minimumVersion else {
-            throw refusal("it is version \(connection.serverVersion / 1_00_00): run version 15 or later")
+        guard serverVersion >= Self.minimumVersion else {
+            throw refusal("it is version \(serverVersion / 1_00_00): run version 15 or later")
         }
         let settings: [Value]
         do {
@@ -26,7 +63,7 @@ extension PostgreSQLConnection {
                 "jit = off",
             ]
             settings =
-                try connection.run(
+                try run(
                     first + set.map { Statement("SET " + $0, isPrepared: false) } + [
                         Statement(
                             """
@@ -38,12 +75,12 @@ extension PostgreSQLConnection {
                     ]
                 ).last?.rows.first?.values ?? []
         } catch PostgreSQLError.refused(let state, _) where ["26000", "08P01"].contains(state.description) {
-            throw refusal(poolerMessage)
+            throw refusal(Self.poolerMessage)
         } catch {
             throw StoreError(explaining: error, at: address)
         }
         guard settings.count == 7, case .text(let timeline) = settings[6] else { throw refusal("it does not answer as PostgreSQL does") }
-        guard settings[0] == .integer(Int64(connection.backendID)) else { throw refusal(poolerMessage) }
+        guard settings[0] == .integer(Int64(backendID)) else { throw refusal(Self.poolerMessage) }
         guard settings[1] == .integer(0) else {
             // A later attempt may succeed: the standby may be promoted.
             throw StoreError(code: .unavailable, message: "PostgreSQL (\(address)) is a standby: give the primary")
@@ -54,11 +91,20 @@ extension PostgreSQLConnection {
         guard settings[3] == .text("on") else { throw refusal("fsync is off, so that what was acknowledged may be lost: set it to on") }
         guard settings[4] == .text("UTF8") else { throw refusal("its encoding is not UTF8: create the database with ENCODING 'UTF8'") }
         guard settings[5] != .text("") else {
-            if connection.hasForbiddenSchema { throw StoreError(forbiddenAt: address) }
+            if hasForbiddenSchema { throw StoreError(forbiddenAt: address) }
             throw refusal("no schema of search_path exists: create one, or correct search_path")
         }
-        connection.timeline = timeline
-        return connection
+        self.timeline = timeline
+    }
+
+    /// Refuses a former primary, which may still run.
+    ///
+    /// - Parameter known: a timeline that exists.
+    func requireTimeline(_ known: String) throws(StoreError) {
+        guard timeline >= known else {
+            throw StoreError(
+                code: .unavailable, message: "PostgreSQL (\(address)) is a former primary, whose place another one has taken: end it")
+        }
     }
 
     /// Whether a schema of `search_path` exists: PostgreSQL passes over those that the role may not use, as if they were missing.

@@ -31,6 +31,8 @@ final class Writer {
     private let note: @Sendable (CommitEvent) -> Void
     private let follow: @Sendable (String) -> Void
     private var connection: PostgreSQLConnection?
+    /// The timeline of the last server.
+    private var timeline = ""
     /// The batch in its row of `store_writer`; nil before the row exists.
     private var batch: [UInt8]?
     private var isClosing = false
@@ -207,9 +209,11 @@ final class Writer {
         connection = nil
         if let suspension, suspension.end > .now { throw suspension.reason }
         do {
-            let made = try PostgreSQLConnection.open(address, name: session)
+            let made = try PostgreSQLConnection.open(address, name: session) { [timeline] made throws(StoreError) in
+                try made.requireTimeline(timeline)
+            }
             try prepare(made)
-            (connection, suspension, failedAttempts) = (made, nil, 0)
+            (connection, timeline, suspension, failedAttempts) = (made, made.timeline, nil, 0)
             follow(made.timeline)
             return made
         } catch {

@@ -41,4 +41,20 @@ struct FailoverTests {
         #expect(store.failure == nil)
         try store.close()
     }
+
+    @Test("Any session attributes find the primary, whichever host is first")
+    func standbyFirst() throws {
+        let primary = try PostgreSQLServer()
+        let standby = try PostgreSQLServer(standbyOf: primary)
+        for attributes in ["any", "read-write", "primary", "prefer-standby"] {
+            let address = try PostgreSQLAddress(
+                "host=\(standby.folder),\(primary.folder) dbname=postgres user=postgres target_session_attrs=\(attributes)")
+            let connection = try PostgreSQLConnection.open(address, name: "test")
+            #expect(connection.address.description == "database postgres on \(primary.folder)")
+        }
+        let address = try PostgreSQLAddress(
+            "host=\(standby.folder),\(primary.folder) dbname=postgres user=postgres target_session_attrs=standby")
+        let error = #expect(throws: StoreError.self) { try PostgreSQLConnection.open(address, name: "test") }
+        #expect(error?.message.contains("PostgreSQL (database postgres on \(standby.folder)) is a standby: give the primary") == true)
+    }
 }

@@ -37,6 +37,7 @@ typedef struct cpq_notify {
 #define CPOSTGRES_FUNCTIONS(DO)                                                                                                                    \
     DO(int, PQlibVersion, (void))                                                                                                                  \
     DO(cpq_conninfo_option *, PQconninfoParse, (const char *conninfo, char **error))                                                               \
+    DO(cpq_conninfo_option *, PQconninfo, (struct pg_conn * connection))                                                                           \
     DO(void, PQconninfoFree, (cpq_conninfo_option * options))                                                                                      \
     DO(void, PQfreemem, (void *memory))                                                                                                            \
     DO(struct pg_conn *, PQconnectStartParams, (const char *const *keywords, const char *const *values, int expand_dbname))                        \

@@ -158,6 +158,14 @@ package struct ClusterMember: Sendable {
     /// The time since a lease was seen renewed, by this node's clock; nil for a node that was not seen.
     package func silence(of node: NodeID, at now: Instant) -> Duration? { observer.silence(of: node, at: now) }
 
+    /// The view without former leases of this node, which have its name and which nobody renews: of an earlier run that was killed, or from before its
+    /// lease expired. Another node of this name renews its lease, so it stays.
+    package func withoutFormerLeases(_ view: ClusterView) -> ClusterView {
+        var view = view
+        view.leases.removeAll { $0.name == name && $0.node != id && !observer.isRenewed($0.node) }
+        return view
+    }
+
     /// The nodes that share messages, keys and the totals of limits: live and not draining, or all live nodes when all drain.
     package var workers: [NodeID] { view.map { Self.workers($0.leases, except: []) } ?? [] }
 

@@ -14,6 +14,8 @@ package struct LeaseObserver: Sendable {
     private struct Observation {
         var renewals: UInt64
         var since: Instant
+        /// Whether the count has changed while it was observed.
+        var isRenewed: Bool
     }
 
     private let lease: Duration
@@ -32,7 +34,7 @@ package struct LeaseObserver: Sendable {
             if let known = observations[row.node], known.renewals == row.renewals {
                 current[row.node] = known
             } else {
-                current[row.node] = Observation(renewals: row.renewals, since: now)
+                current[row.node] = Observation(renewals: row.renewals, since: now, isRenewed: observations[row.node] != nil)
             }
         }
         observations = current
@@ -45,6 +47,9 @@ package struct LeaseObserver: Sendable {
 
     /// The time since a lease's renewal count changed; nil for a lease that was not seen, or not since ``restart()``.
     package func silence(of node: NodeID, at now: Instant) -> Duration? { observations[node].map { now - $0.since } }
+
+    /// Whether a lease was seen to be renewed, since ``restart()``.
+    package func isRenewed(_ node: NodeID) -> Bool { observations[node]?.isRenewed ?? false }
 
     /// Leases that are over, in the order of their node ids, in which rows are always changed.
     package func silent(at now: Instant, except own: NodeID) -> [Heartbeat.LeaseEnd] {

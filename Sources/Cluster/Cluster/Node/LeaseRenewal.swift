@@ -33,14 +33,15 @@ struct LeaseRenewal: Sendable {
                 if case .failure(let error) = result {
                     if failure == nil { node.logger.error("failed to renew lease", metadata: ["reason": "\(error.message)"]) }
                     failure = error.message
-                } else if failure != nil {
+                } else if failure != nil, case .success(let view) = result, view.isMember {
                     failure = nil
                     node.logger.info("lease renewed")
                 }
                 if case .success(let view) = result {
                     compareClocks(view)
-                    noteConflicts(view)
-                    node.noteFailovers(view)
+                    let others = node.state.withLock { $0.member.withoutFormerLeases(view) }
+                    noteConflicts(others)
+                    node.noteFailovers(others)
                 }
                 carryOut(changes)
                 noteNodes()
@@ -74,11 +75,11 @@ struct LeaseRenewal: Sendable {
 
     private func noteNodes() {
         let (count, keys, generation) = node.state.withLock { state -> (Int?, KeyAssignment?, Int) in
-            let workers = state.member.workers
-            let count = max(1, workers.count)
+            // Before the first membership view no node is known, as after a lease expired: keep the former share.
+            guard state.member.view != nil else { return (nil, nil, state.keyGeneration) }
+            let count = max(1, state.member.workers.count)
             let keys = state.member.keys
-            // Before the first membership view no node is known: keep the former share.
-            let isOther = state.member.view != nil && keys != state.keys
+            let isOther = keys != state.keys
             defer { (state.nodeCount, state.keys) = (count, isOther ? keys : state.keys) }
             if isOther { state.keyGeneration += 1 }
             return (count == state.nodeCount ? nil : count, isOther ? keys : nil, state.keyGeneration)

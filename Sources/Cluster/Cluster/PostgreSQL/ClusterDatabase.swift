@@ -26,7 +26,7 @@ package final class ClusterDatabase: Sendable {
         self.configuration = configuration
         self.outbox = outbox
         self.version = version
-        primary = PrimaryGuard(address)
+        primary = PrimaryGuard()
         // A renewal that is committed later does not extend the lease: see `Cluster/OwnLease`.
         let limit = configuration.lease - configuration.leaseMargin
         heartbeats = GuardedConnection(address, for: "heartbeats", primary, timeLimit: limit)

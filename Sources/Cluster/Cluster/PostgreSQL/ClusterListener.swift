@@ -81,8 +81,7 @@ package final class ClusterListener: Sendable {
     }
 
     private func listen() throws -> Session {
-        let connection = try PostgreSQLConnection.open(address, name: "waku-push listener")
-        try primary.accept(connection)
+        let connection = try PostgreSQLConnection.open(address, name: "waku-push listener", accept: primary.accept)
         let schema = Statement("SELECT \(ClusterDatabase.schemaID)::bigint", isPrepared: false)
         guard let id = try connection.run(schema).rows.first else { throw UnexpectedValue() }
         let suffix = "_\(try id.integer(0))"

@@ -20,8 +20,8 @@ final class GuardedConnection: Sendable {
     /// - Parameters:
     ///   - purpose: shown in `pg_stat_activity`.
     ///   - primary: decides whether a connection may be used.
-    ///   - timeLimit: the time after which a transaction is not begun or repeated any more, and the maximum silence of the server. Connecting may
-    ///     take longer. nil applies only the silence limit of the address.
+    ///   - timeLimit: the time after which a transaction is not begun, a read or transaction is not repeated, and the maximum silence of the server.
+    ///     Connecting may take longer. nil applies only the silence limit of the address.
     init(_ address: PostgreSQLAddress, for purpose: String, _ primary: PrimaryGuard, timeLimit: Duration? = nil) {
         var address = address
         if let timeLimit { address.silenceLimit = min(address.silenceLimit, timeLimit) }
@@ -37,7 +37,7 @@ final class GuardedConnection: Sendable {
     func read<Result: Sendable>(
         _ statements: [Statement], _ result: ([[Row]]) throws -> Result
     ) throws(StoreError) -> Result {
-        try use { connection in try result(connection.run(statements).map(\.rows)) }
+        try use(isRead: true) { connection in try result(connection.run(statements).map(\.rows)) }
     }
 
     /// Runs a transaction. It is repeated only if nothing can have been committed: after a deadlock or serialization failure, or on a new connection
@@ -50,7 +50,7 @@ final class GuardedConnection: Sendable {
     func transaction<Result: Sendable>(
         lockLimit: Duration = .zero, _ body: (PostgreSQLConnection) throws -> Result
     ) throws(StoreError) -> Result {
-        try use { connection in
+        try use(isRead: false) { connection in
             let warningCount = connection.warningCount
             let result: Result
             do {
@@ -73,7 +73,9 @@ final class GuardedConnection: Sendable {
 
     // MARK: -
 
-    private func use<Result: Sendable>(_ body: (PostgreSQLConnection) throws -> Result) throws(StoreError) -> Result {
+    private func use<Result: Sendable>(
+        isRead: Bool, _ body: (PostgreSQLConnection) throws -> Result
+    ) throws(StoreError) -> Result {
         let deadline = timeLimit.map { ContinuousClock.now + $0 }
         func isTooLate() -> Bool { deadline.map { $0 <= .now } ?? false }
         do {
@@ -81,7 +83,8 @@ final class GuardedConnection: Sendable {
                 var attempt = 1
                 while true {
                     let connection = try connected()
-                    guard !isTooLate() else { throw overdue }
+                    // Connecting takes long when several hosts do not answer: a read is as good then, and a node joins by reads.
+                    guard isRead || !isTooLate() else { throw overdue }
                     do {
                         return try body(connection)
                     } catch let error as PostgreSQLError where error.isRepeatable && attempt < Self.attemptLimit && !isTooLate() {
@@ -103,8 +106,7 @@ final class GuardedConnection: Sendable {
         }
         if let connection, !connection.isLost, primary.isCurrent(connection) { return connection }
         connection = nil
-        let made = try PostgreSQLConnection.open(address, name: name)
-        try primary.accept(made)
+        let made = try PostgreSQLConnection.open(address, name: name, accept: primary.accept)
         connection = made
         return made
     }

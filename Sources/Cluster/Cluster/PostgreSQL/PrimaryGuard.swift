@@ -5,11 +5,6 @@ import Synchronization
 /// The check of the primary that all connections of a node share: see `Cluster/PrimaryCheck`.
 final class PrimaryGuard: Sendable {
     private let check = Mutex(PrimaryCheck())
-    private let address: PostgreSQLAddress
-
-    init(_ address: PostgreSQLAddress) {
-        self.address = address
-    }
 
     /// Whether an accepted connection may still be used: another connection may have found a newer primary.
     func isCurrent(_ connection: PostgreSQLConnection) -> Bool {
@@ -26,7 +21,7 @@ final class PrimaryGuard: Sendable {
             identifier = try row.unsigned(0)
             stored = try storedTimeline(connection)
         } catch {
-            throw StoreError(explaining: error, at: address)
+            throw StoreError(explaining: error, at: connection.address)
         }
         let refusal = check.withLock { check in
             // Stored by a node that was connected to this timeline.
@@ -34,7 +29,7 @@ final class PrimaryGuard: Sendable {
             return check.check(systemIdentifier: identifier, timeline: connection.timelineNumber)
         }
         guard let refusal else { return }
-        throw StoreError(code: .unavailable, message: "PostgreSQL (\(address)) can't be used: \(refusal)")
+        throw StoreError(code: .unavailable, message: "PostgreSQL (\(connection.address)) can't be used: \(refusal)")
     }
 
     /// The stored timeline; 0 in a database that was not prepared.

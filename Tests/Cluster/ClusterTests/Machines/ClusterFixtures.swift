@@ -24,10 +24,12 @@ struct SmallCluster {
         for number in 0..<memberCount { join(UInt64(number) + 1, at: 0) }
     }
 
-    mutating func join(_ number: UInt64, at time: Milliseconds, knowing rules: [HashingRules] = HashingRules.known) {
+    mutating func join(
+        _ number: UInt64, at time: Milliseconds, knowing rules: [HashingRules] = HashingRules.known, named name: String? = nil
+    ) {
         var configuration = configuration
         configuration.hashingRules = rules
-        members.append(ClusterMember(.number(number), name: "host-\(number)", configuration: configuration, at: .at(time)))
+        members.append(ClusterMember(.number(number), name: name ?? "host-\(number)", configuration: configuration, at: .at(time)))
     }
 
     /// Sends a member's heartbeat if one is due.

@@ -63,6 +63,33 @@ import Testing
         #expect(cluster.members[0].heartbeat(at: .at(20_000)) == nil && cluster.members[0].nextWakeUp == nil)
     }
 
+    /// Also after its lease expired: then it joins again, under another id.
+    @Test func formerLeaseOfARestartedNodeIsNeitherAConflictNorAFailover() {
+        var (cluster, log) = (SmallCluster(memberCount: 2), FailoverLog())
+        cluster.beat(from: 0, to: 5000)
+        cluster.join(3, at: 6000, named: "host-1")
+        var conflicts: [String] = []
+        var lost: [FailoverLog.Event] = []
+        for time in stride(from: 6000, through: 20_000, by: 100) as StrideThrough<Milliseconds> {
+            cluster.beat([1, 2], from: time, to: time)
+            guard let view = cluster.members[2].view else { continue }
+            let others = cluster.members[2].withoutFormerLeases(view)
+            conflicts += ClusterConflicts.find(in: others, of: .number(3))
+            lost += log.observed(others)
+            #expect(others.leases.contains { $0.node == .number(2) } && others.leases.contains { $0.node == .number(3) })
+        }
+        #expect(cluster.database.leases[.number(1)]?.state == .ended)
+        #expect(conflicts == [] && lost == [])
+    }
+
+    @Test func anotherNodeOfTheSameNameIsAConflict() throws {
+        var cluster = SmallCluster(memberCount: 2)
+        cluster.join(3, at: 0, named: "host-1")
+        cluster.beat(from: 0, to: 3000)
+        let view = try #require(cluster.members[2].view)
+        #expect(ClusterConflicts.find(in: cluster.members[2].withoutFormerLeases(view), of: .number(3)).count == 1)
+    }
+
     @Test func postingStopsAMarginBeforeTheLeaseEndsCountedFromWhenTheRenewalWasSent() throws {
         var cluster = SmallCluster(memberCount: 1)
         cluster.beat(from: 0, to: 1000)

@@ -58,4 +58,16 @@ struct FailoverLogTests {
         #expect(observer.silence(of: .number(1), at: .at(4500)) == .milliseconds(500))
         #expect(observer.silence(of: .number(2), at: .at(4500)) == nil)
     }
+
+    @Test func aLeaseIsSeenToBeRenewedWhenItsCountChanges() {
+        var observer = LeaseObserver(ClusterConfiguration())
+        func observe(_ renewals: UInt64) -> Bool {
+            observer.observed([LeaseRow(node: .number(1), renewals: renewals)], at: .at(0))
+            return observer.isRenewed(.number(1))
+        }
+        #expect(!observer.isRenewed(.number(1)))
+        #expect([1, 1, 2, 2].map(observe) == [false, false, true, true])
+        observer.restart()
+        #expect([2, 3].map(observe) == [false, true])
+    }
 }

@@ -46,6 +46,19 @@ struct ClusterFaultTests {
         #expect(view.partitions[0] == (isCommitted ? PartitionRow(owner: Self.first, epoch: 1) : PartitionRow()))
     }
 
+    /// The first host accepts connections, and does not answer.
+    @Test("A node that joins reads although connecting took longer than its time limit")
+    func lateConnection() throws {
+        let fixture = try ClusterFixture()
+        let proxy = try PostgreSQLProxy(fixture.server)
+        proxy.inspect { _, _ in .hold }
+        var configuration = ClusterConfiguration()
+        configuration.lease = configuration.leaseMargin + .milliseconds(300)
+        let database = try fixture.database(
+            host: "\(proxy.path),\(fixture.server.folder) connect_timeout=1", configuration: configuration)
+        #expect(try database.now() > 0)
+    }
+
     @Test("A connection that was lost before is replaced, and a heartbeat counts once")
     func lostConnection() throws {
         let fixture = try ClusterFixture()
@@ -110,7 +123,7 @@ struct ClusterFaultTests {
         try await eventually { (try? database.heartbeat(beat()).isMember) == true }
     }
 
-    @Test("A former primary is refused, by this process and by others that read the timeline", arguments: [false, true])
+    @Test("A former primary is passed over and refused, by this process and by others that read the timeline", arguments: [false, true])
     func formerPrimary(isStored: Bool) throws {
         let primary = try PostgreSQLServer()
         let fixture = try ClusterFixture(primary)
@@ -130,12 +143,12 @@ struct ClusterFaultTests {
         #expect(try stored.run(Statement("SELECT timeline FROM cluster")).rows == [Row([.integer(2)])])
 
         try primary.start()
-        // The old one comes first in the address.
-        let refusal = #expect(throws: StoreError.self) { try database.now() }
-        #expect(refusal?.message.contains("timeline") == true)
-        // The connection to the new one stays.
-        #expect(try database.heartbeat(beat()).isMember)
-        try primary.stop()
+        // The old one comes first in the address, and is passed over.
         _ = try database.now()
+        #expect(try database.heartbeat(beat()).isMember)
+        try standby.stop()
+        let refusal = #expect(throws: StoreError.self) { try database.now() }
+        #expect(refusal?.message.contains("on \(primary.folder)) can't be used: the server is on timeline 1") == true)
+        #expect(refusal?.message.contains("on \(standby.folder)) can't be reached") == true)
     }
 }
