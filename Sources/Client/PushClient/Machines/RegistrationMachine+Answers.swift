@@ -127,8 +127,8 @@ extension RegistrationMachine {
         }
         if attempt.isUnregistration {
             unregister(server, after: attempt)
-        } else if let content, let profile = own.profile {
-            register(server, content, profile, after: attempt)
+        } else if let content {
+            register(server, content, own, after: attempt)
         }
         // The first higher version is sent at once. After a repeated refusal, the client pauses as if the server had not answered.
         guard attempt.mismatches > 1, servers[server]?.attempt != nil else { return }

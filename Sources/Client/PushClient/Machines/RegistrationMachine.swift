@@ -83,12 +83,12 @@ struct RegistrationMachine: RegistrationStates {
         guard let record = servers[key] else { return }
         // One registration at a time: the next one begins after the answer or the deadline of this one.
         if let attempt = record.attempt, attempt.isInFlight { return }
-        guard record.isWanted, let content = own.content, let profile = own.profile else { return leave(key) }
+        guard record.isWanted, let content = own.content, own.profile != nil else { return leave(key) }
         switch record.phase {
         case .pending(let attempt) where attempt.contentVersion == content.version: return
         case .refused(_, let version) where version == content.version: return
         case .idle where record.accepted?.contentVersion == content.version: return
-        case .idle, .pending, .refused, .left: register(key, content, profile)
+        case .idle, .pending, .refused, .left: register(key, content, own)
         }
     }
 
@@ -114,10 +114,13 @@ struct RegistrationMachine: RegistrationStates {
     }
 
     mutating func register(
-        _ key: PublicKey, _ content: RegistrationContent, _ profile: DeviceProfile, after previous: ServerRegistration.Attempt? = nil
+        _ key: PublicKey, _ content: RegistrationContent, _ own: OwnRecord, after previous: ServerRegistration.Attempt? = nil
     ) {
+        guard let profile = own.profile else { return }
+        let deviceToken = profile.deviceToken(for: own.servers.first { $0.key == key })
         begin(key, contentVersion: content.version, atLeast: content.version, after: previous) { cryptography, grant, registration in
             profile.fill(&registration)
+            registration.deviceToken = deviceToken
             registration.accessToken = content.accessToken
             registration.allowedKeyList = content.allowedKeyList.map(\.bytes)
             grant = cryptography.makeGrant(for: key, accessToken: content.accessToken)
