@@ -52,7 +52,8 @@ extension StatusPushClient {
 
     // MARK: Receiving
 
-    /// Registers the device with exactly these servers. Sends nothing when nothing changed. Servers that don't answer within the timeout are
+    /// Registers the device with exactly these servers. Other servers are left once one of these has accepted the device. Sends nothing when nothing
+    /// changed. Servers that don't answer within the timeout are
     /// retried while the client runs, also after a restart.
     ///
     /// - Parameters:

@@ -83,7 +83,10 @@ struct RegistrationMachine: RegistrationStates {
         guard let record = servers[key] else { return }
         // One registration at a time: the next one begins after the answer or the deadline of this one.
         if let attempt = record.attempt, attempt.isInFlight { return }
-        guard record.isWanted, let content = own.content, own.profile != nil else { return leave(key) }
+        guard record.isWanted, let content = own.content, own.profile != nil else {
+            if !isKept(key) { leave(key) }
+            return
+        }
         switch record.phase {
         case .pending(let attempt) where attempt.contentVersion == content.version: return
         case .refused(_, let version) where version == content.version: return
@@ -178,19 +181,19 @@ struct RegistrationMachine: RegistrationStates {
 
     // MARK: Advertised rows
 
-    /// The rows to advertise: those of servers that accepted the current content.
+    /// The rows to advertise: those of servers that accepted the current content, also of those that are left once another one has accepted it.
     func advertisedRows(_ own: OwnRecord) -> [PushNotificationQueryInfo] {
         guard own.isReceiving, let content = own.content, let profile = own.profile else { return [] }
         let owner = KeyHash(of: cryptography.publicKey).bytes
-        return own.servers.compactMap { server in
-            guard let record = servers[server.key], record.phase == .idle, let accepted = record.accepted,
+        return (own.serverKeys + order.filter(isKept)).compactMap { server in
+            guard let record = servers[server], record.phase == .idle, let accepted = record.accepted,
                 accepted.contentVersion == content.version
             else { return nil }
             let isFiltered = profile.contactsOnly
             return PushNotificationQueryInfo(
                 accessToken: isFiltered ? AccessToken("") : content.accessToken, installationID: own.installationID, publicKey: owner,
                 allowedKeyList: content.allowedKeyList.map(\.bytes), grant: accepted.grant, version: accepted.version,
-                serverPublicKey: server.key.compressed)
+                serverPublicKey: server.compressed)
         }
     }
 }
