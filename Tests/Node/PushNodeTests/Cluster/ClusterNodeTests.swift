@@ -50,7 +50,7 @@ import WakuCrypto
     }
 
     @Test("A node releases the partitions that another one is to have as soon as nothing is posted for them")
-    func handover() async throws {
+    func releasedPartitions() async throws {
         let fixture = try await ClusterFixture()
         @Sendable func wait(_ configuration: inout ServerConfiguration) { configuration.cluster?.times.handoverTimeout = .seconds(3600) }
         try await fixture.withNodes(["a"], configure: wait) { first in
