@@ -49,6 +49,10 @@ public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertibl
     static let cancelled = PushClientError(code: .cancelled, message: "the task was cancelled")
     static let notForWebPush = PushClientError(
         code: .invalid, message: "a Web Push subscription is sent only to servers that are named with their VAPID key")
+    static let unusableVAPIDKey = PushClientError(code: .invalid, message: "a server's VAPID key is not a public key of P-256 in base64url")
+    static let otherVAPIDKey = PushClientError(
+        code: .invalid, message: "the Web Push subscription was made for another VAPID key than the server's: subscribe again with that one"
+    )
     static let receivingIsOff = PushClientError(
         code: .notEnabled, message: "receiving is switched off: switch it on with setReceiving(true) or enablesReceiving")
 }

@@ -52,12 +52,14 @@ extension StatusPushClient {
 
     // MARK: Receiving
 
-    /// Registers the device with exactly these servers. Sends nothing when nothing changed. Servers that don't answer within the timeout are
+    /// Registers the device with exactly these servers. Other servers are left once one of these has accepted the device. Sends nothing when nothing
+    /// changed. Servers that don't answer within the timeout are
     /// retried while the client runs, also after a restart.
     ///
     /// - Parameters:
     ///   - profile: The device and its user's settings.
-    ///   - servers: The complete list; at least one. For a Web Push subscription, each with its ``PushServer/vapidKey``.
+    ///   - servers: The complete list; at least one. For a Web Push subscription, each with its ``PushServer/vapidKey``, which is
+    ///     added to the subscription.
     ///   - enablesReceiving: Whether to enable receiving as ``setReceiving(_:)`` does. Calling ``setReceiving(_:)`` first would register the
     ///     previous profile before this one.
     ///   - again: Whether to send the registration also when nothing changed, as for a server that lost it.
@@ -71,6 +73,7 @@ extension StatusPushClient {
     ) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
         guard profile.platform != .webPush || servers.allSatisfy({ $0.vapidKey != nil }) else { throw .notForWebPush }
         if let flaw = profile.flaw { throw PushClientError(code: .invalid, message: "the device can't be registered: \(flaw)") }
+        if profile.platform == .webPush { for case let key? in servers.map(\.vapidKey) { _ = try profile.deviceToken.naming(key) } }
         return try await register(with: servers.map(\.key), enablesReceiving: enablesReceiving, timeout: timeout) {
             $0.register(profile, with: servers, again: again, at: $1)
         }

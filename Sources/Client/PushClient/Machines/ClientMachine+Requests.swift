@@ -7,16 +7,19 @@ extension ClientMachine {
     /// Sets the profile and the servers to register with. Sends nothing when nothing changed, unless it is to be sent again.
     mutating func register(_ profile: DeviceProfile, with servers: [PushServer], again: Bool = false, at now: Timestamp) -> ClientOutput {
         let old = own.profile
+        // A server with another VAPID key gets the subscription with that one.
+        let renamesKey =
+            profile.platform == .webPush
+            && servers.contains { server in
+                own.servers.contains { $0.key == server.key && $0.vapidKey != server.vapidKey }
+            }
         own.isReceiving = true
         own.profile = profile
         own.servers = servers.reduce(into: []) { list, server in
             if !list.contains(where: { $0.key == server.key }) { list.append(server) }
         }
-        if let content = own.content, let old, profile.isRegisteredAs(old), !profile.revokesToken(of: old) {
-            own.content = content
-        } else {
-            own.content = content(for: profile, after: old)
-        }
+        let isSame = own.content != nil && !renamesKey && (old.map { profile.isRegisteredAs($0) && !profile.revokesToken(of: $0) } ?? false)
+        if !isSame { own.content = content(for: profile, after: old) }
         isOwnChanged = true
         if again { for server in servers { registrations.forgetAcceptance(by: server.key) } }
         registrations.reconcile(own, at: now)

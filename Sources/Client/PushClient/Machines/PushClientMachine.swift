@@ -99,6 +99,14 @@ extension RegistrationStates {
         return changed
     }
 
+    /// Whether the registration with a server that is not wanted any more is kept: until one of the wanted servers has one, since a wrong key among
+    /// the new servers must not leave the device without any.
+    func isKept(_ server: PublicKey) -> Bool {
+        guard let record = servers[server], !record.isWanted, record.isRegistered, !record.isPending else { return false }
+        let wanted = servers.values.filter(\.isWanted)
+        return !wanted.isEmpty && !wanted.contains(where: \.isRegistered)
+    }
+
     mutating func update(_ server: PublicKey, _ body: (inout Server) -> Void) {
         guard var record = servers[server] else { return }
         body(&record)
@@ -110,6 +118,10 @@ extension RegistrationStates {
 protocol RegistrationState: Codable, Hashable, Sendable {
     var server: PublicKey { get }
     var status: RegistrationStatus { get }
+    /// Whether it is one of the servers to be registered with.
+    var isWanted: Bool { get }
+    /// Whether the server accepted a registration of this device, which was not ended since.
+    var isRegistered: Bool { get }
     /// Whether the server has not given a final answer.
     var isPending: Bool { get }
     /// The end of the pause after a failure; nil when none is under way.

@@ -80,7 +80,8 @@ extension RegistrationMachine {
             guard attempt.isInFlight else { return }
             pause(server, at: now, jitter: jitter.next())
         }
-        reconcile(server, own)
+        // Other servers may have been waiting for an acceptance by this one, before they are left.
+        for key in order { reconcile(key, own) }
     }
 
     private mutating func succeeded(_ server: PublicKey, _ attempt: ServerRegistration.Attempt) {
@@ -110,7 +111,8 @@ extension RegistrationMachine {
             // The server had accepted an earlier try, and its answer was lost. On the first try it has another registration of this version, as of
             // a client that was restored from a backup: the grant does not depend on the settings.
             succeeded(server, attempt)
-            return reconcile(server, own)
+            for key in order { reconcile(key, own) }
+            return
         }
         attempt.mismatches += 1
         let known = max(record.lastVersion, row?.version ?? 0)
@@ -127,8 +129,8 @@ extension RegistrationMachine {
         }
         if attempt.isUnregistration {
             unregister(server, after: attempt)
-        } else if let content, let profile = own.profile {
-            register(server, content, profile, after: attempt)
+        } else if let content {
+            register(server, content, own, after: attempt)
         }
         // The first higher version is sent at once. After a repeated refusal, the client pauses as if the server had not answered.
         guard attempt.mismatches > 1, servers[server]?.attempt != nil else { return }

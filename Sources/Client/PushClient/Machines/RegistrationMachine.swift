@@ -83,12 +83,15 @@ struct RegistrationMachine: RegistrationStates {
         guard let record = servers[key] else { return }
         // One registration at a time: the next one begins after the answer or the deadline of this one.
         if let attempt = record.attempt, attempt.isInFlight { return }
-        guard record.isWanted, let content = own.content, let profile = own.profile else { return leave(key) }
+        guard record.isWanted, let content = own.content, own.profile != nil else {
+            if !isKept(key) { leave(key) }
+            return
+        }
         switch record.phase {
         case .pending(let attempt) where attempt.contentVersion == content.version: return
         case .refused(_, let version) where version == content.version: return
         case .idle where record.accepted?.contentVersion == content.version: return
-        case .idle, .pending, .refused, .left: register(key, content, profile)
+        case .idle, .pending, .refused, .left: register(key, content, own)
         }
     }
 
@@ -116,10 +119,12 @@ struct RegistrationMachine: RegistrationStates {
     }
 
     mutating func register(
-        _ key: PublicKey, _ content: RegistrationContent, _ profile: DeviceProfile, after previous: ServerRegistration.Attempt? = nil
+        _ key: PublicKey, _ content: RegistrationContent, _ own: OwnRecord, after previous: ServerRegistration.Attempt? = nil
     ) {
+        guard let profile = own.profile else { return }
         var registration = PushNotificationRegistration()
         profile.fill(&registration)
+        registration.deviceToken = profile.deviceToken(for: own.servers.first { $0.key == key })
         registration.accessToken = content.accessToken
         registration.allowedKeyList = content.allowedKeyList.map(\.bytes)
         registration.grant = cryptography.makeGrant(for: key, accessToken: content.accessToken)
@@ -174,19 +179,19 @@ struct RegistrationMachine: RegistrationStates {
 
     // MARK: Advertised rows
 
-    /// The rows to advertise: those of servers that accepted the current content.
+    /// The rows to advertise: those of servers that accepted the current content, also of those that are left once another one has accepted it.
     func advertisedRows(_ own: OwnRecord) -> [PushNotificationQueryInfo] {
         guard own.isReceiving, let content = own.content, let profile = own.profile else { return [] }
         let owner = KeyHash(of: cryptography.publicKey).bytes
-        return own.servers.compactMap { server in
-            guard let record = servers[server.key], record.phase == .idle, let accepted = record.accepted,
+        return (own.serverKeys + order.filter(isKept)).compactMap { server in
+            guard let record = servers[server], record.phase == .idle, let accepted = record.accepted,
                 accepted.contentVersion == content.version
             else { return nil }
             let isFiltered = profile.contactsOnly
             return PushNotificationQueryInfo(
                 accessToken: isFiltered ? AccessToken("") : content.accessToken, installationID: own.installationID, publicKey: owner,
                 allowedKeyList: content.allowedKeyList.map(\.bytes), grant: accepted.grant, version: accepted.version,
-                serverPublicKey: server.key.compressed)
+                serverPublicKey: server.compressed)
         }
     }
 }

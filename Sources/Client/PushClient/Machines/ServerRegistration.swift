@@ -92,6 +92,7 @@ struct ServerRegistration: RegistrationState {
     }
 
     var isPending: Bool { attempt != nil }
+    var isRegistered: Bool { accepted != nil && attempt?.isUnregistration != true }
     var pausedUntil: Timestamp? { if case .paused(let until) = attempt?.state { until.time } else { nil } }
 
     var status: RegistrationStatus {

@@ -59,7 +59,7 @@ public struct DeviceProfile: Hashable, Sendable {
         (contactsOnly && !old.contactsOnly) || !old.contacts.isSubset(of: contacts)
     }
 
-    /// Sets all fields except token, version, grant and ids.
+    /// Sets all fields except access token, version, grant and ids.
     func fill(_ registration: inout PushNotificationRegistration) {
         registration.tokenType = platform.tokenType
         registration.deviceToken = deviceToken

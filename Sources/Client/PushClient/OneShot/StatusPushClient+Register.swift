@@ -49,17 +49,22 @@ extension StatusPushClient {
     /// Registers a device of this client's identity.
     ///
     /// - Parameters:
-    ///   - vapidKey: The VAPID public key of a server for Web Push; required for Web Push subscriptions, which other servers would lose.
+    ///   - vapidKey: The VAPID public key of a server for Web Push; required for Web Push subscriptions, which other servers would lose. It
+    ///     is added to a subscription that names none.
     ///   - timeout: How long to wait for the answer.
     /// - Returns: The server's error, or nil for success.
     public func register(
         _ device: DeviceRegistration, with server: PublicKey, vapidKey: String? = nil, timeout: Duration = .seconds(10)
     ) async throws(PushClientError) -> PushNotificationRegistrationResponse.ErrorType? {
-        guard device.platform != .webPush || vapidKey != nil else { throw .notForWebPush }
+        var deviceToken = device.deviceToken
+        if device.platform == .webPush {
+            guard let vapidKey else { throw .notForWebPush }
+            deviceToken = try deviceToken.naming(vapidKey)
+        }
         let cryptography = IdentityCryptography(identity: identity)
         var registration = PushNotificationRegistration()
         registration.tokenType = device.platform.tokenType
-        registration.deviceToken = device.deviceToken
+        registration.deviceToken = deviceToken
         registration.apnTopic = device.apnTopic
         registration.installationID = device.installationID
         registration.accessToken = device.accessToken

@@ -90,8 +90,8 @@ public final class StatusV01PushClient: Sendable {
 
     // MARK: Receiving
 
-    /// Registers the device with exactly these servers, as part of the account's record, which is the same at each. Sends nothing when
-    /// nothing changed. Servers that don't answer within the timeout are retried while the client runs, also after a restart.
+    /// Registers the device with exactly these servers, as part of the account's record, which is the same at each. Other servers are left once one
+    /// of these has accepted it. Sends nothing when nothing changed. Servers that don't answer within the timeout are retried while the client runs, also after a restart.
     ///
     /// - Parameters:
     ///   - profile: The device and its user's settings.

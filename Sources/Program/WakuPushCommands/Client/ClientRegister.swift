@@ -10,8 +10,8 @@ extension Client {
         static let configuration = CommandConfiguration(
             abstract: "Registers a device.",
             discussion: """
-                With --state it is registered with these servers and unregistered from any others, then advertised; receiving is switched on by \
-                that. Nothing is sent when nothing changed, unless --again is given. Each call replaces all preferences: those that are left out are \
+                With --state it is registered with these servers, unregistered from any others once one of these has accepted it, and advertised; \
+                receiving is switched on by that. Nothing is sent when nothing changed, unless --again is given. Each call replaces all preferences: those that are left out are \
                 the default again. The client keeps installation id, access token and version itself: a contact who lost \
                 the right to notify gets no new token. Servers that don't answer in time are tried on by client run.
 
@@ -113,10 +113,10 @@ extension RunningClient {
             await session.client.waitUntilAdvertised(timeout: timeout)
             // Servers that the client leaves usually answer at once.
             if !states.values.contains(where: \.isPending) { await session.client.waitUntilSettled(timeout: min(timeout, .seconds(3))) }
-            let left = session.client.registrations.filter { $0.value.isPending && states[$0.key] == nil }
+            let left = session.client.registrations.filter { $0.value != .unregistered && states[$0.key] == nil }
             return (states, left, session.obstacle)
         }
-        // A former server still has the registration until it answers.
+        // A former server still has the registration until it answers, and until one of the new ones has accepted it.
         try ServerStateRow.print(states.merging(left) { state, _ in state }, asJSON: options.json)
         if !mayBeRefused {
             for (server, status) in states.sorted(by: { $0.key.hex < $1.key.hex }) {

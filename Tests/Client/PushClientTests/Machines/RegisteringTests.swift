@@ -420,6 +420,43 @@ import WakuCrypto
         #expect(try bench.registration(sent[0].sealed).unregister)
     }
 
+    @Test func formerServerIsKeptUntilANewOneHasAccepted() throws {
+        var bench = registered(1)
+        let new = servers.dropFirst().map { PushServer(key: $0) }
+        bench.take(bench.machine.register(.phone, with: new, at: bench.now))
+        var sent = bench.publishAll().registrations
+        #expect(Set(sent.map(\.server)) == Set(new.map(\.key)))
+        // One refuses, one is silent for days, over a restart: contacts still find the former server.
+        bench.answer(try #require(sent.first { $0.server == servers[1] }), .unsupportedTokenType)
+        bench.pass(.seconds(3 * 24 * 3600))
+        bench.restart()
+        let actions = bench.publishAll()
+        #expect(!actions.registrations.contains { $0.server == servers[0] })
+        #expect(actions.advertisements.last?.pushNotificationInfo.map(\.serverPublicKey) == [servers[0].compressed])
+        #expect(bench.machine.registrations.servers[servers[0]]?.status == .registered(version: 1))
+        bench.answer(try #require(sent.first { $0.server == servers[2] }))
+        sent = bench.publishAll().registrations
+        #expect(sent.map(\.server) == [servers[0]])
+        #expect(try bench.registration(try #require(sent.first).sealed).unregister)
+    }
+
+    @Test func keptServerIsLeftWhenTheDeviceIsUnregistered() throws {
+        var bench = registered(1)
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[1])], at: bench.now))
+        _ = bench.publishAll()
+        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        let sent = try #require(bench.publishAll().registrations.first { $0.server == servers[0] })
+        #expect(try bench.registration(sent.sealed).unregister)
+    }
+
+    @Test func keptServerThatIsWantedAgainGetsNothing() {
+        var bench = registered(1)
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[1])], at: bench.now))
+        _ = bench.publishAll()
+        bench.take(bench.machine.register(.phone, with: list(1), at: bench.now))
+        #expect(!bench.publishAll().registrations.contains { $0.server == servers[0] })
+    }
+
     @Test func registrationAfterUnregisteringHasAHigherVersion() throws {
         var bench = registered()
         bench.take(bench.machine.setReceiving(false, at: bench.now))

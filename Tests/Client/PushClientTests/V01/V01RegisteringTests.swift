@@ -138,6 +138,28 @@ import WakuCrypto
         #expect(try sent.map { try preferences(bench, $0).version } == [3, 3])
     }
 
+    @Test func formerServerIsKeptUntilANewOneHasAccepted() throws {
+        var bench = registered(1)
+        bench.register(with: [servers[1]])
+        var sent = bench.publishAll().registers
+        #expect(sent.map(\.server) == [servers[1]])
+        bench.pass(.seconds(3600))
+        let advertised = bench.publishAll().advertisements.last ?? bench.machine.advertisement(at: bench.now)
+        #expect(advertised.info.map(\.publicKey) == [servers[0].compressed])
+        #expect(bench.status(servers[0]) == .registered(version: 1))
+        bench.answer(try #require(sent.first))
+        sent = bench.publishAll().registers
+        #expect(sent.map(\.server) == [servers[0]])
+        #expect(try preferences(bench, sent.first).unregister)
+        bench.answer(try #require(sent.first))
+        // A server that was left is no reason to leave another one before it has accepted the device again.
+        bench.register(with: [servers[0]])
+        sent = bench.publishAll().registers
+        #expect(sent.map(\.server) == [servers[0]])
+        bench.answer(try #require(sent.first))
+        #expect(bench.publishAll().registers.map(\.server) == [servers[1]])
+    }
+
     /// Record and farewell had the same version, so a new one is needed: the dropped server would refuse that version.
     @Test func serverThatWasDroppedWithAChangeMayBeAddedAgain() throws {
         var bench = registered(2)

@@ -198,6 +198,7 @@ struct V01RegistrationMachine: RegistrationStates {
             if record.phase != .left { update(key) { $0.phase = .left } }
             return
         }
+        if isKept(key) { return }
         guard let content = record.isWanted ? own.content : own.farewell else { return }
         var pause: V01ServerRecord.Attempt.State?
         switch record.phase {
@@ -215,6 +216,8 @@ struct V01RegistrationMachine: RegistrationStates {
             content: content, isFarewell: !record.isWanted, generation: own.generation, signature: register.signature)
         if let pause { attempt.state = pause }
         update(key) {
+            // The record that it accepted last did not have this device.
+            if $0.phase == .left { $0.accepted = nil }
             $0.phase = .pending(attempt)
             $0.mayBeRegistered = true
         }
@@ -245,7 +248,8 @@ struct V01RegistrationMachine: RegistrationStates {
     /// The rows to advertise: each device of the record at each server that has it, without the token for devices that give it to contacts only.
     var advertisedRows: [V01.AdvertisementInfo] {
         order.flatMap { key -> [V01.AdvertisementInfo] in
-            guard let record = servers[key], record.attempt == nil, let content = record.isWanted ? own.content : own.farewell,
+            guard let record = servers[key], record.attempt == nil,
+                let content = record.isWanted || isKept(key) ? own.content : own.farewell,
                 record.accepted == content.version, let preferences = content.preferences, !preferences.unregister
             else { return [] }
             let devices = preferences.devices.filter(\.isEnabled)

@@ -54,8 +54,8 @@ extension ClientV01 {
         static let configuration = CommandConfiguration(
             abstract: "Registers a device as a part of its account's record.",
             discussion: """
-                The record is the same at each of these servers; from any others the device is removed. Then it is advertised; receiving is switched \
-                on by that. Nothing is sent when nothing changed, unless --again is given. The account's other devices stay in the record, as the servers return them. \
+                The record is the same at each of these servers; from any others the device is removed once one of these has accepted it. Then it is \
+                advertised; receiving is switched on by that. Nothing is sent when nothing changed, unless --again is given. The account's other devices stay in the record, as the servers return them. \
                 Servers that don't answer in time are tried on by client v0.1 run.
 
                 EXAMPLE
