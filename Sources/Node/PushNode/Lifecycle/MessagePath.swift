@@ -30,7 +30,7 @@ struct MessagePath: Sendable {
         relay = try makeRelay(Self.relayNeeds(base))
         publisher = Publisher(
             relay: relay, seen: seen, handled: handled, counters: base.counters, logger: base.logger,
-            replyDelay: base.configuration.replyDelay)
+            replyDelay: base.configuration.replyDelay, isClockWrong: { [clock = base.clock] in clock.isWrong })
         let node = NodeServices(
             store: base.store, delivery: delivery, replies: publisher, handled: handled, drain: base.drain, cluster: base.cluster,
             receivers: IntakeMaker(), counters: base.counters, logger: base.logger, errors: base.errors, now: base.now,

@@ -1,3 +1,4 @@
+import Core
 import PushNode
 import Delivery
 import NodeAPI
@@ -126,7 +127,6 @@ extension NodeChecks {
     }
 
     private static let noticeableOffset = Duration.seconds(5)
-    private static let worstOffset = Duration.seconds(20)
 
     /// - Parameter others: names, and how far their clocks are ahead of this machine's.
     static func clock(_ others: [(name: String, ahead: Duration)]) -> Finding {
@@ -137,7 +137,7 @@ extension NodeChecks {
         let seconds = ahead.components.seconds
         guard abs(ahead) > noticeableOffset else { return Finding("clock", .ok, "in step with that of \(name)") }
         return Finding(
-            "clock", abs(ahead) > worstOffset ? .fail : .warn,
+            "clock", abs(ahead) > ClockWatch.tolerable ? .fail : .warn,
             "\(Swift.abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of") that of \(name)",
             remedy: "synchronise this machine's clock by NTP: relays drop messages that are more than 20 s off")
     }

@@ -267,7 +267,7 @@ struct NodeChecksTests {
         var ahead: Duration? = .zero
     }
 
-    @Test(arguments: [(6, Finding.Verdict.warn), (-6, .warn), (21, .fail), (-21, .fail), (5, .ok), (-5, .ok)])
+    @Test(arguments: [(6, Finding.Verdict.warn), (-6, .warn), (15, .warn), (16, .fail), (-16, .fail), (5, .ok), (-5, .ok)])
     func clocks(seconds: Int, verdict: Finding.Verdict) throws {
         var other = node
         other.clockAhead = .seconds(seconds)
