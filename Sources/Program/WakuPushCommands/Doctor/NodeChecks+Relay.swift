@@ -120,7 +120,7 @@ extension NodeChecks {
         if facts.isGossipOnly {
             return [
                 Finding(
-                    "cache", .warn, text + "while no peer delivered messages, and no peer's store has them",
+                    "cache", .warn, text + "while no peer delivered messages; they are looked up in peers' stores",
                     remedy: "connect the node to several peers, one of them with a store")
             ]
         }
