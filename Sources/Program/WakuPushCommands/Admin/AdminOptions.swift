@@ -105,6 +105,14 @@ struct RegistrantArgument: ExpressibleByArgument {
         }
     }
 
+    /// - Throws: `ValidationError` that says what a value is.
+    static func parse(_ text: String) throws -> Self {
+        guard let argument = Self(argument: text) else {
+            throw ValidationError("give a key hash, its beginning, or a public key, in hexadecimal digits")
+        }
+        return argument
+    }
+
     func resolve(in store: any Store) throws -> KeyHash {
         guard let found = try resolveAll(in: store).keyHash else {
             throw CommandFailure(.data, "no registrant's key hash begins with \(prefix)")
