@@ -16,7 +16,8 @@ extension NodeChecks {
         // Failures of options may name file and line first.
         let obstacles = facts.obstacles.filter { obstacle in !known.contains { obstacle.text.hasSuffix($0) } }
         return machine + [database(facts.database)] + obstacles + facts.protocols + facts.unserved + [daemon(facts.daemon)]
-            + cluster(facts.daemon) + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts) + [selfTest(facts)]
+            + cluster(facts.daemon) + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics, isOnly: facts.relays.count == 1) }
+            + gaps(facts) + [selfTest(facts)]
             + facts.gorushes.flatMap { gorush($0, facts) } + webPush(facts.daemon) + facts.webPush
             + clocks(facts)
     }
