@@ -122,17 +122,17 @@ struct CountersTests {
 
     @Test("A protocol without Waku messages has the latencies of its registrations and requests only")
     func withoutWaku() {
-        let counters = Counters([.messages], protocols: [.status, .session], withoutWaku: [.session])
-        let times = MessageTimes(received: .now, delay: nil, protocol: .session)
+        let counters = Counters([.messages], protocols: [.status, .echo], withoutWaku: [.echo])
+        let times = MessageTimes(received: .now, delay: nil, protocol: .echo)
         counters.reached(.durable, .request, times: times)
         counters.reached(.accepted, .request, times: times)
         counters.reached(.answered, .registration, times: times)
         // Not measured.
         counters.reached(.answered, .query, times: times)
         let lines = counters.registry.exposition(as: .text).split(separator: "\n").filter {
-            $0.contains("protocol=\"session\"") && !$0.contains("_bucket") && !$0.contains("_sum")
+            $0.contains("protocol=\"echo\"") && !$0.contains("_bucket") && !$0.contains("_sum")
         }
-        let series = "waku_push_message_since_receipt_seconds_count{protocol=\"session\","
+        let series = "waku_push_message_since_receipt_seconds_count{protocol=\"echo\","
         #expect(
             Set(lines) == [
                 "\(series)stage=\"durable\",kind=\"registration\"} 0", "\(series)stage=\"answered\",kind=\"registration\"} 1",
