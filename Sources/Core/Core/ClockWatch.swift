@@ -1,10 +1,11 @@
 /// Judges the difference between this machine's clock and a reference clock, such as the database's.
 ///
-///     in step ──(beyond 2 s)──▶ differs ──(beyond 30 s)──▶ wrong
+///     in step ──(beyond 2 s)──▶ differs ──(beyond 15 s)──▶ wrong
 ///        ▲                         ▲                        │
-///        └──────(up to 2 s)────────┴──────(up to 20 s)──────┘
+///        └──────(up to 2 s)────────┴──────(up to 10 s)──────┘
 ///
-/// A node whose clock is wrong drops messages as too old or as from the future, and its answers are dropped by relays.
+/// Relays drop messages whose timestamp is more than 20 s off, so nobody gets the answers of a node whose clock is wrong. The limit is lower, since
+/// the relays' clocks may differ from the reference.
 package struct ClockWatch: Hashable, Sendable {
     package enum State: Hashable, Sendable {
         case inStep
@@ -13,9 +14,10 @@ package struct ClockWatch: Hashable, Sendable {
     }
 
     private static let noticeable = Duration.seconds(2)
-    private static let tolerable = Duration.seconds(30)
+    /// Beyond this difference a clock is wrong.
+    package static let tolerable = Duration.seconds(15)
     /// Lower than ``tolerable``, so that a difference near it does not change the state each time.
-    private static let tolerableAgain = Duration.seconds(20)
+    private static let tolerableAgain = Duration.seconds(10)
 
     package private(set) var state = State.inStep
     /// By how much this clock is ahead of the reference, below zero when it is behind; nil before the first comparison.

@@ -47,9 +47,8 @@ struct NwakuAttachment {
     private var mayHaveLost = false
     /// Until the first successful poll: up to when each topic was seen in the previous run.
     private var previousRun: [PubsubTopic: Moment]
-    /// Until the first successful poll: topics that no run has seen before. Nothing of them can have been missed, though messages since the
-    /// initialization are looked up.
-    private(set) var newTopics: Set<PubsubTopic>
+    /// Whether there was a successful poll in this run.
+    private(set) var hasPolled = false
     /// When the last successful poll was sent; at first the time of initialization. All messages that reached the node before were delivered,
     /// except for the reported gaps.
     private var lastPoll: Moment
@@ -64,7 +63,6 @@ struct NwakuAttachment {
         lastPoll = now
         pollBefore = now
         previousRun = [:]
-        newTopics = Set(configuration.pubsubTopics.filter { lastSeen[$0] == nil })
         for topic in configuration.pubsubTopics {
             guard let seen = lastSeen[topic] else { continue }
             previousRun[topic] = now - (seen <= now.wallClock ? now.wallClock.since(seen) : StoreCatchUp.clockLookBack)
@@ -106,7 +104,7 @@ struct NwakuAttachment {
             for topic in configuration.pubsubTopics { gaps[topic] = polledUntil(topic) }
         }
         previousRun = [:]
-        newTopics = []
+        hasPolled = true
         mayHaveLost = false
         failures = 0
         pollBefore = lastPoll

@@ -40,10 +40,11 @@ struct NwakuProgress {
     /// All topics were polled and their messages were delivered.
     ///
     /// - Parameter sent: When the first of the requests was sent.
-    /// - Returns: The number of topics on which messages may have been lost; and whether there is anything to fetch from the store.
+    /// - Returns: The number of topics on which messages may have been lost during this run; and whether there is anything to fetch from the store.
     mutating func polled(messageCount: Int, sent: Moment, at now: Moment) -> (gapCount: Int, needsCatchUp: Bool) {
         let isBack = attachment.state != .attached
-        let newTopics = attachment.newTopics
+        // Messages published before are looked up, but this run missed none of them.
+        let isFirst = !attachment.hasPolled
         let lostFrom = attachment.polled(messageCount: messageCount, sent: sent)
         var (gapCount, needsCatchUp) = (0, false)
         for index in catchUps.indices {
@@ -52,7 +53,7 @@ struct NwakuProgress {
             let isToRepeat = catchUps[index].noteClock(at: now)
             guard isLost || isToRepeat else { continue }
             needsCatchUp = true
-            if isToRepeat || !newTopics.contains(catchUps[index].pubsubTopic) { gapCount += 1 }
+            if isToRepeat || !isFirst { gapCount += 1 }
         }
         return (gapCount, needsCatchUp)
     }

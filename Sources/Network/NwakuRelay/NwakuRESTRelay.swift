@@ -272,7 +272,12 @@ public final class NwakuRESTRelay: Relay {
                 ])
         } catch {
             guard !Task.isCancelled else { return }
-            if progress.withLock({ $0.catchUps[index].failed(isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1)) }) {
+            let (isFirst, isToReport) = progress.withLock { progress in
+                let isFirst = progress.catchUps[index].failed(isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1))
+                return (isFirst, progress.catchUps[index].isFailureToReport)
+            }
+            if isToReport { report(.catchUpFailed("\(error)")) }
+            if isFirst {
                 logger.warning(
                     "store node unavailable; messages may be missing",
                     metadata: ["node": "\(api.address)", "topic": "\(topics[index])", "reason": "\(error)"])

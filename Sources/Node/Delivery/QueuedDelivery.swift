@@ -8,24 +8,22 @@ public struct QueuedDelivery: Sendable {
     package let address: DeviceAddress
     package let content: any NotificationContent
     /// The times of the requesting message; nil for a notification that was read from the outbox.
-    let times: MessageTimes?
+    package let times: MessageTimes?
     /// The id of an outbox row. Deliveries of one group go into the same post while there is room, because they share their content and make one
     /// notification for several devices. nil: no group.
     let group: Int64?
     /// nil when its message is not traced.
-    package let trace: MessageTrace?
+    var trace: MessageTrace? { times?.trace }
 
-    /// - Parameter trace: of a message without times.
     package init(
         _ waiting: WaitingDelivery, to address: DeviceAddress, _ content: any NotificationContent, times: MessageTimes? = nil,
-        group: Int64? = nil, trace: MessageTrace? = nil
+        group: Int64? = nil
     ) {
         self.waiting = waiting
         self.address = address
         self.content = content
         self.times = times
         self.group = group
-        self.trace = trace ?? times?.trace
     }
 
     package var delivery: DeliveryID { waiting.delivery }

@@ -22,6 +22,6 @@ extension WakuTopics {
     public func contentTopics(limit: Int) -> [ContentTopic] { Array(own.prefix(limit)) }
 }
 
-struct NoTopics: WakuTopics {
-    let own: [ContentTopic] = []
+package struct NoTopics: WakuTopics {
+    package let own: [ContentTopic] = []
 }

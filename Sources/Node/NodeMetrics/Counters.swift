@@ -23,7 +23,7 @@ public final class Counters: Sendable {
     /// The metrics of one protocol's messages.
     private struct ProtocolCells: Sendable {
         /// By ``KindLabel/place``.
-        let valid: [CounterCell]
+        let valid: [CounterCell?]
         let answers: [HistogramCell]
         /// By ``StageLabel/place`` and ``KindLabel/place``.
         let latencies: [Latency?]
@@ -43,18 +43,39 @@ public final class Counters: Sendable {
                 }
             }
         }
+
+        /// A protocol without Waku messages: registrations are answered over a connection, requests come from servers that await no answer, and
+        /// neither has a sender's timestamp.
+        init(withoutWaku label: ProtocolLabel, _ registry: MetricRegistry) {
+            valid = KindLabel.allCases.map { _ in nil }
+            answers = [registry.histogram(.sinceReceipt, label, StageLabel.answered, KindLabel.registration)]
+            replyDelays = KindLabel.allCases.map { _ in nil }
+            latencies = StageLabel.allCases.flatMap { stage in
+                KindLabel.allCases.map { kind in
+                    switch (stage, kind) {
+                    case (.durable, .registration), (.answered, .registration), (.durable, .request), (.accepted, .request):
+                        Latency(sinceReceipt: registry.histogram(.sinceReceipt, label, stage, kind), sinceSent: nil)
+                    default: nil
+                    }
+                }
+            }
+        }
     }
 
     private struct Latency: Sendable {
         let sinceReceipt: HistogramCell?
-        let sinceSent: HistogramCell
+        let sinceSent: HistogramCell?
     }
 
     /// - Parameters:
     ///   - groups: The groups of all modules of the node. Metrics are shown in this order.
     ///   - labels: The protocols that the node speaks. Messages of other protocols are not measured.
+    ///   - withoutWaku: Those of them that have no Waku topics.
     ///   - tracer: traces messages, which carry their traces in ``MessageTimes``; nil: none.
-    package init(_ groups: [MetricGroup], protocols labels: Set<ProtocolLabel> = [.status], tracer: MessageTracer? = nil) {
+    package init(
+        _ groups: [MetricGroup], protocols labels: Set<ProtocolLabel> = [.status], withoutWaku: Set<ProtocolLabel> = [],
+        tracer: MessageTracer? = nil
+    ) {
         self.tracer = tracer
         let metrics = groups.flatMap(\.metrics)
         let registry = MetricRegistry(metrics)
@@ -65,7 +86,10 @@ public final class Counters: Sendable {
         self.cells = cells
         opened = registry.counter(.opened)
         var protocols = [ProtocolCells?](repeating: nil, count: (labels.map(\.index).max() ?? -1) + 1)
-        for label in labels.sorted(by: { $0.index < $1.index }) { protocols[label.index] = ProtocolCells(label, registry) }
+        for label in labels.sorted(by: { $0.index < $1.index }) {
+            protocols[label.index] =
+                withoutWaku.contains(label) ? ProtocolCells(withoutWaku: label, registry) : ProtocolCells(label, registry)
+        }
         self.protocols = protocols
         // Creates the series, so that histograms without labels are shown from the start.
         for metric in metrics where metric.labels.isEmpty { _ = registry.histogram(metric) }
@@ -113,9 +137,9 @@ public final class Counters: Sendable {
         guard !valid.isEmpty || others > 0 else { return }
         opened.increment(by: Int64(valid.count + others))
         for (kind, times) in valid {
-            cells(of: times)?.valid[kind.place].increment(by: 1)
+            cells(of: times)?.valid[kind.place]?.increment(by: 1)
             reached(.valid, kind, times: times)
-            if let delay = times?.delay { latency(.received, of: kind, times: times)?.sinceSent.recordNanoseconds(delay.nanoseconds) }
+            if let delay = times?.delay { latency(.received, of: kind, times: times)?.sinceSent?.recordNanoseconds(delay.nanoseconds) }
         }
     }
 
@@ -129,7 +153,7 @@ public final class Counters: Sendable {
         guard let latency = latency(stage, of: kind, times: times) else { return }
         let elapsed = times.received.duration(to: now) - held
         latency.sinceReceipt?.recordNanoseconds(elapsed.nanoseconds)
-        if let delay = times.delay { latency.sinceSent.recordNanoseconds((delay + elapsed).nanoseconds) }
+        if let delay = times.delay { latency.sinceSent?.recordNanoseconds((delay + elapsed).nanoseconds) }
     }
 
     /// Messages without times are counted as those of the deployed protocol.
@@ -149,7 +173,7 @@ public final class Counters: Sendable {
 
     /// Valid messages since the start, of all protocols, by ``KindLabel/place``.
     package var validCounts: [Int] {
-        KindLabel.allCases.map { kind in protocols.reduce(0) { $0 + Int($1?.valid[kind.place].value ?? 0) } }
+        KindLabel.allCases.map { kind in protocols.reduce(0) { $0 + Int($1?.valid[kind.place]?.value ?? 0) } }
     }
 
     /// Cumulative numbers of answers since the start for each bound; the last is the total.

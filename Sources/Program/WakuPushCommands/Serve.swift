@@ -112,6 +112,7 @@ struct Serve: ReportingCommand {
         let traces: TraceOptions.Plan?
         /// The effective values of all options.
         let values: [ServeOption.Value]
+        let contents: FileContents
     }
 
     /// Checks everything, so that all errors are reported at once.
@@ -167,9 +168,10 @@ struct Serve: ReportingCommand {
         try failures.finish()
         let notifications = try gorush.notifications()
         configuration.webPush?.settings = notifications
+        let values = ServeOption.all.map { $0.value(Invocation.current.arguments) }
         return Plan(
             configuration: configuration, gorush: settings, notifications: notifications, level: logLevel, traces: traces,
-            values: ServeOption.all.map { $0.value(Invocation.current.arguments) })
+            values: values, contents: FileContents(values: values, gorush: settings))
     }
 
     /// The keys of the node's identities, the one to which the database belongs first.

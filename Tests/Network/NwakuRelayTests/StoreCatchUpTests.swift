@@ -75,6 +75,20 @@ struct StoreCatchUpTests {
         #expect(catchUp.missingFrom(at: moment(.seconds(4))) == nil)
     }
 
+    /// A peer with a store may be found seconds after the first attachment.
+    @Test func theThirdFailureInARowIsReported() throws {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        _ = try query(catchUp.next(at: moment(.zero)))
+        let reported = (1...5).filter { failure in
+            _ = catchUp.failed(at: moment(.seconds(failure * 60)), jitter: 1)
+            return catchUp.isFailureToReport
+        }
+        #expect(reported == [3])
+        catchUp.noteReconnection()
+        #expect(!catchUp.isFailureToReport)
+    }
+
     @Test func asksForTenTopicsAtOnce() throws {
         var catchUp = catchUp(topicCount: 21)
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))

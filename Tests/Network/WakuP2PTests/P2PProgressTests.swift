@@ -23,11 +23,11 @@ struct P2PProgressTests {
     func fresh() {
         var progress = progress()
         #expect(progress.seenUntil(at: moment(1)).isEmpty && !progress.isAttached)
-        #expect(progress.note(hasPeers: [false], isHandedOver: true, at: moment(1)) == 0)
+        #expect(progress.note(hasPeers: [false], isHandedOver: true, at: moment(1)) == .init())
         #expect(progress.seenUntil(at: moment(1)).isEmpty && progress.detachedTopics == [topic])
-        #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(2)) == 0)
+        #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(2)) == .init())
         #expect(progress.isAttached && progress.detachedTopics.isEmpty)
-        #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(9)) == 0)
+        #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(9)) == .init())
         #expect(progress.seenUntil(at: moment(9)) == [topic: moment(9).wallClock])
         // Undelivered messages do not count as seen.
         _ = progress.note(hasPeers: [true], isHandedOver: false, at: moment(12))
@@ -41,7 +41,7 @@ struct P2PProgressTests {
         _ = progress.note(hasPeers: [false], isHandedOver: true, at: moment(20))
         #expect(progress.seenUntil(at: moment(25)) == [topic: moment(10).wallClock])
         #expect(progress.topics[0].catchUp.next(at: moment(25)) == .idle)
-        #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(30)) == 1)
+        #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(30)) == .init(gapCount: 1, needsCatchUp: true))
         #expect(progress.seenUntil(at: moment(31)) == [topic: moment(10).wallClock])
         guard case .query(let query) = progress.topics[0].catchUp.next(at: moment(31)) else {
             Issue.record("the store is not asked")
@@ -53,11 +53,11 @@ struct P2PProgressTests {
         #expect(progress.seenUntil(at: moment(33)) == [topic: moment(32).wallClock])
     }
 
-    @Test("A previous run makes a gap at the first attachment; a future time is replaced")
+    @Test("The time since a previous run is looked up at the first attachment, which is no gap; a future time is replaced")
     func earlierLife() {
         var progress = progress(lastSeen: [topic: Self.day - .seconds(500)])
         #expect(progress.seenUntil(at: moment(0)) == [topic: Self.day - .seconds(500)])
-        #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(5)) == 1)
+        #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(5)) == .init(gapCount: 0, needsCatchUp: true))
         #expect(progress.seenUntil(at: moment(5)) == [topic: Self.day - .seconds(500)])
         let future = self.progress(lastSeen: [topic: Self.day + .seconds(500)])
         #expect(future.seenUntil(at: moment(0)) == [topic: Self.day - .seconds(3600)])

@@ -28,7 +28,7 @@ import Waku
         #expect(state.relayState == .detached("no peer was reached yet"))
         #expect(
             state.updateAttachment(hasPeers: [true], isInboxEmpty: true, at: moment(1))
-                == .init(wasAttached: false, isAttached: true, gapCount: 0, needsCatchUp: false))
+                == .init(wasAttached: false, isAttached: true))
         #expect(state.relayState == .attached)
         let lost = state.updateAttachment(hasPeers: [false], isInboxEmpty: true, at: moment(10))
         #expect(lost.wasAttached && !lost.isAttached)
@@ -40,7 +40,7 @@ import Waku
         _ = state.updateAttachment(hasPeers: [true], isInboxEmpty: true, at: moment(1))
         _ = state.updateAttachment(hasPeers: [false], isInboxEmpty: true, at: moment(10))
         let back = state.updateAttachment(hasPeers: [true], isInboxEmpty: true, at: moment(60))
-        #expect(back.gapCount == 1 && back.needsCatchUp)
+        #expect(back.losses == .init(gapCount: 1, needsCatchUp: true))
         guard case .query(let query) = state.progress.topics[0].catchUp.next(at: moment(61)) else {
             Issue.record("no store query after a gap")
             return

@@ -120,6 +120,27 @@ struct CountersTests {
         #expect(counters.validCounts == [0, 2, 0])
     }
 
+    @Test("A protocol without Waku messages has the latencies of its registrations and requests only")
+    func withoutWaku() {
+        let counters = Counters([.messages], protocols: [.status, .echo], withoutWaku: [.echo])
+        let times = MessageTimes(received: .now, delay: nil, protocol: .echo)
+        counters.reached(.durable, .request, times: times)
+        counters.reached(.accepted, .request, times: times)
+        counters.reached(.answered, .registration, times: times)
+        // Not measured.
+        counters.reached(.answered, .query, times: times)
+        let lines = counters.registry.exposition(as: .text).split(separator: "\n").filter {
+            $0.contains("protocol=\"echo\"") && !$0.contains("_bucket") && !$0.contains("_sum")
+        }
+        let series = "waku_push_message_since_receipt_seconds_count{protocol=\"echo\","
+        #expect(
+            Set(lines) == [
+                "\(series)stage=\"durable\",kind=\"registration\"} 0", "\(series)stage=\"answered\",kind=\"registration\"} 1",
+                "\(series)stage=\"durable\",kind=\"request\"} 1", "\(series)stage=\"accepted\",kind=\"request\"} 1",
+            ])
+        #expect(counters.validCounts == [0, 0, 0] && counters.answerTimes.last == 1)
+    }
+
     @Test("Unknown HTTP statuses have the label other")
     func statuses() {
         #expect(StatusLabel(nil).rawValue == "none")

@@ -62,7 +62,7 @@ struct SeveralRelaysTests {
     }
 
     /// Publishes answers one after the other through a misbehaving and a correct node.
-    private func publish(count: Int, _ misdeed: Misdeed) async throws -> Result {
+    private func publish(count: Int, _ misdeed: Misdeed, isClockWrong: Bool = false) async throws -> Result {
         let first = try RawHTTPServer { misdeed.reply(to: $0) }
         defer { first.stop() }
         let network = LoopbackNetwork()
@@ -80,7 +80,8 @@ struct SeveralRelaysTests {
             let publisher = Publisher(
                 relay: relays, seen: SeenMessages(), handled: HandledMessages(), counters: counters, logger: quiet,
                 confirmation: Confirmations.Configuration(
-                    delay: .milliseconds(20), batchWindow: .milliseconds(5), timeout: .seconds(60), retryDelay: .milliseconds(20)))
+                    delay: .milliseconds(20), batchWindow: .milliseconds(5), timeout: .seconds(60), retryDelay: .milliseconds(20)),
+                isClockWrong: { isClockWrong })
             let running = Task { await publisher.run() }
             for number in 1...count {
                 publisher.publish(
@@ -121,5 +122,11 @@ struct SeveralRelaysTests {
         // After ten answers it is demoted. Then answers found in the other store need no second publication.
         let repeatedCount = result.counts[.answerRepeated] ?? 0
         #expect(repeatedCount >= 10 && repeatedCount <= (misdeed == .liesAndHasNothing ? 14 : 10))
+    }
+
+    /// Other relays drop messages whose timestamps are wrong, so their stores tell nothing about the relay that published them.
+    @Test func noRelayIsDemotedWhileTheClockIsWrong() async throws {
+        let result = try await publish(count: 12, .liesAndHasNoStore, isClockWrong: true)
+        #expect(result.demoted == [] && result.counts[.answerRepeated] == 12)
     }
 }

@@ -65,11 +65,20 @@ struct PostgreSQLStoreTests {
     /// The node says why it is not ready, and works again after the server's return.
     @Test func aServerThatIsRestarted() async throws {
         let server = try PostgreSQLServer()
-        let daemon = try await Daemon.start(standard(server.makeDatabase()))
+        let store = try await server.makeDatabase()
+        let daemon = try await Daemon.start(standard(store))
+        // The daemon tells which database it uses.
+        let ready = try await run("admin", "status", "--data", folder.path + "/data")
+        #expect(ready.status == 0 && ready.field("registrants") == "0", "\(ready.errors)")
         try server.stop()
         try await eventually { (try? await daemon.get("/readyz").status) == 503 }
         let reasons = String(decoding: try await daemon.get("/readyz").body, as: UTF8.self)
         #expect(reasons.contains("PostgreSQL") && !reasons.contains("password"), "\(reasons)")
+        for arguments in [[], ["--store", store]] {
+            let status = try await run(["admin", "status", "--data", folder.path + "/data"] + arguments)
+            #expect(status.status == 2 && status.field("state") == "not ready", "\(status.errors)")
+            #expect(status.field("database")?.hasPrefix("unavailable: ") == true, "\(status.output)")
+        }
         try server.start()
         try await eventually { (try? await daemon.get("/readyz").status) == 200 }
         #expect(await daemon.stop().status == 0)

@@ -344,6 +344,27 @@ struct ClientTests {
         #expect(without.status == 64 && without.failure == "--server is missing: give the public key of a push server")
     }
 
+    /// Values that newcomers give: the path of a key file, and no app for APNs.
+    @Test func mistakesAreAnsweredWithTheRemedy() async throws {
+        let key = "0x" + PrivateKey.generate().publicKey.hex
+        for arguments in [
+            ["register", "--device-token", "t", "--server", "id.key"], ["query", "--server", key, "--registrant", "bob.key"],
+        ] {
+            let ended = try await run(["client"] + arguments)
+            #expect(ended.status == 64)
+            #expect(ended.failure?.contains("give a public key in hexadecimal digits") == true, "\(ended.errors)")
+        }
+        for form in [["--state", state("x")], ["--identity", "bob.key"]] {
+            let ended = try await run(["client", "register", "--device-token", "t", "--server", key] + form)
+            #expect(ended.status == 64 && ended.failure?.hasPrefix("--apn-topic is missing") == true, "\(ended.errors)")
+        }
+        try await LoopbackPushServer.run { server in
+            let ended = try await client(server, "query", "--server", server.publicKey, "--timeout", "1s", key)
+            #expect(ended.status == 69)
+            #expect(ended.failure?.hasSuffix("or has no registration of this registrant") == true, "\(ended.errors)")
+        }
+    }
+
     /// Scripts drop a contact for this code, and try again for 69.
     @Test func exitCodeTellsAnUnregisteredDeviceFromSilence() {
         let key = PrivateKey.generate().publicKey

@@ -43,7 +43,7 @@ struct ConfigurationTests {
 
     @Test func variablesOfNoOptionAreWarnedOf() async throws {
         let environment = [
-            "WAKU_PUSH_POLL_INTERVALL": "1s", "WAKU_PUSH_STATUS_V0.1": "true", "WAKU_PUSH_UNRELATED_WORD": "1",
+            "WAKU_PUSH_POLL_INTERVALL": "1s", "WAKU_PUSH_STATUS_V0.1": "true", "WAKU_PUSH_UNRELATED_WORD": "1", "WAKU_PUSH_FOO": "1",
             // Those of an option, of another program and of Kubernetes.
             "WAKU_PUSH_POLL_INTERVAL": "1s", "WAKU_PUSHER": "1", "WAKU_PUSH_SERVICE_HOST": "10.0.0.1",
             "WAKU_PUSH_SERVICE_PORT_HTTP": "9090", "WAKU_PUSH_PORT": "tcp://10.0.0.1:9090", "WAKU_PUSH_PORT_9090_TCP_ADDR": "10.0.0.1",
@@ -53,6 +53,7 @@ struct ConfigurationTests {
         let prefix = "waku-push: warning: the environment variable "
         #expect(
             ended.errors.split(separator: "\n").map(String.init) == [
+                prefix + "WAKU_PUSH_FOO belongs to no option: waku-push config show lists all options",
                 prefix + "WAKU_PUSH_POLL_INTERVALL belongs to no option: did you mean WAKU_PUSH_POLL_INTERVAL?",
                 prefix + "WAKU_PUSH_STATUS_V0.1 belongs to no option: did you mean WAKU_PUSH_STATUS_V0_1?",
                 prefix + "WAKU_PUSH_UNRELATED_WORD belongs to no option: waku-push config show lists all options",

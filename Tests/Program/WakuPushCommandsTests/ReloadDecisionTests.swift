@@ -77,6 +77,40 @@ struct ReloadDecisionTests {
         #expect(waiting.applied == [] && waiting.waiting == ["gorush-endpoints.connections", "gorush-endpoints.batch"])
     }
 
+    private func write(_ text: String, to name: String) throws -> String {
+        try text.write(toFile: "\(folder.path)/\(name)", atomically: true, encoding: .utf8)
+        return "\(folder.path)/\(name)"
+    }
+
+    /// A replaced token or list applies although the configuration file is the same.
+    @Test func changedContentsOfFilesAreNamed() throws {
+        let denied = try write("", to: "denied")
+        let text = "deny-keys: \(denied)\ngorush-token-file: \(folder.path)/token\n"
+        let started = try plan(text)
+        _ = try write(String(repeating: "ab", count: 32), to: "denied")
+        let banned = try plan(text)
+        #expect(ReloadDecision(started: started, last: started, new: banned, added: []).applied == ["deny-keys (content)"])
+        #expect(ReloadDecision(started: started, last: banned, new: try plan(text), added: []).applied == [])
+        _ = try write("another secret", to: "token")
+        #expect(ReloadDecision(started: started, last: banned, new: try plan(text), added: []).applied == ["gorush-token-file (content)"])
+
+        // Another file is a changed value, and named as such.
+        let other = try write("third secret", to: "other")
+        let moved = try plan("deny-keys: \(denied)\ngorush-token-file: \(other)\n")
+        #expect(ReloadDecision(started: started, last: banned, new: moved, added: []).applied == ["gorush-token-file"])
+    }
+
+    @Test func changedContentsOfAnEndpointsFilesAreNamedUnlessTheyWait() throws {
+        let text = endpoints(apple, google.replacing("}", with: ", token-file: \(folder.path)/token}"))
+        let started = try plan(text)
+        _ = try write("another secret", to: "token")
+        let new = try plan(text)
+        #expect(
+            ReloadDecision(started: started, last: started, new: new, added: []).applied == ["gorush-endpoints.token-file (content)"])
+        let other = try plan(endpoints(apple))
+        #expect(ReloadDecision(started: other, last: started, new: new, added: []).applied == [])
+    }
+
     @Test func addedOptionsAreReloadableAsDeclared() throws {
         let started = try plan("")
         let new = try plan("max-request-age: 5m\n")

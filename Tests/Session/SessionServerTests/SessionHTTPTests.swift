@@ -84,6 +84,12 @@ struct SessionHTTPTests {
             }
             #expect(traces[1].kind == .request && traces[1].parent == nil && traces[1].failure == nil)
             #expect(traces[1].times.spans.map(\.name) == ["decode", "decide", "commit", "queue", "post"])
+            let metrics = node.node.counters.registry.exposition(as: .text)
+            for labels in [
+                "stage=\"answered\",kind=\"registration\"", "stage=\"durable\",kind=\"request\"", "stage=\"accepted\",kind=\"request\"",
+            ] {
+                #expect(metrics.contains("waku_push_message_since_receipt_seconds_count{protocol=\"session\",\(labels)} 1\n"))
+            }
         }
     }
 

@@ -81,6 +81,8 @@ package struct StoreCatchUp {
 
     /// How far back to look when the stored time of the previous run is unusable because it is in the future.
     package static let clockLookBack = Duration.seconds(3600)
+    /// This many failures in a row are reported as an alarm: a store that is found or answers within seconds is none.
+    private static let reportedFailures = 3
     /// A wall clock that is set back by more than this starts a repeated walk. Smaller than the overlap, which covers the senders' clocks too.
     private static let clockTolerance = Duration.seconds(10)
     /// The maximum number of learned topics that queries name. With more, one query reads all messages of the pubsub topic, which is fewer
@@ -105,6 +107,9 @@ package struct StoreCatchUp {
         contentTopics = Set(configuration.contentTopics)
         recent = GenerationalCache(capacity: configuration.rememberedHashCount)
     }
+
+    /// Whether the latest failure is the one in a row to report as an alarm.
+    package var isFailureToReport: Bool { failures == Self.reportedFailures }
 
     package var pubsubTopic: PubsubTopic { configuration.pubsubTopic }
 

@@ -51,8 +51,10 @@ public enum RelayState: Hashable, Sendable {
 public enum RelayEvent: Hashable, Sendable {
     /// Messages on unwanted content topics; they were not delivered.
     case foreign(Int)
-    /// Messages may have been lost on a pubsub topic.
+    /// Messages may have been lost on a pubsub topic while this process was running.
     case gap
+    /// Missed messages could not be looked up in a store, for this reason: one phrase for an operator. Attempts continue.
+    case catchUpFailed(String)
     /// Messages that were not received live, but fetched from a store.
     case recovered(Int)
     /// A peer's connection was refused or closed in favor of another: the peer's /24 or /64, nil if it has no address.

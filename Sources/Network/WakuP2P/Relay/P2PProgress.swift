@@ -11,9 +11,19 @@ struct P2PProgress {
     struct Topic {
         var catchUp: StoreCatchUp
         var isAttached = false
+        /// Whether it was attached in this run.
+        var wasAttached = false
         /// The time up to which all messages were delivered, except for noted gaps; nil before the first attachment unless the previous run left a
         /// value.
         var seen: Moment?
+    }
+
+    /// What a change of the attachment means for messages.
+    struct Losses: Hashable {
+        /// Topics on which messages may have been lost during this run.
+        var gapCount = 0
+        /// Whether there is anything to fetch from a store: because of gaps, or since the previous run.
+        var needsCatchUp = false
     }
 
     let pubsubTopics: [PubsubTopic]
@@ -54,33 +64,37 @@ struct P2PProgress {
     /// Records which topics have peers. Called regularly.
     ///
     /// - Parameter isHandedOver: Whether all received messages were delivered.
-    /// - Returns: The number of topics on which messages may have been lost, to be fetched from a store.
-    mutating func note(hasPeers: [Bool], isHandedOver: Bool, at now: Moment) -> Int {
+    mutating func note(hasPeers: [Bool], isHandedOver: Bool, at now: Moment) -> Losses {
         let isBack = !isAttached
-        return topics.indices.count {
-            note($0, hasPeers: hasPeers[$0], isBack: isBack, heardUntil: now, isHandedOver: isHandedOver, at: now)
+        var losses = Losses()
+        for index in topics.indices {
+            note(index, hasPeers: hasPeers[index], isBack: isBack, heardUntil: now, isHandedOver: isHandedOver, at: now, &losses)
         }
+        return losses
     }
 
     /// The same for a client of filter nodes: topics count as seen up to the last proof that a subscription works.
-    mutating func note(_ standing: FilterPeers.Standing, isHandedOver: Bool, at now: Moment) -> Int {
+    mutating func note(_ standing: FilterPeers.Standing, isHandedOver: Bool, at now: Moment) -> Losses {
         let isBack = !isAttached
+        var losses = Losses(needsCatchUp: standing.uncertainFrom != nil)
         if let uncertain = standing.uncertainFrom {
             for index in topics.indices { topics[index].catchUp.noteGap(from: uncertain, at: now) }
         }
-        return topics.indices.count {
+        for index in topics.indices {
             note(
-                $0, hasPeers: standing.isAccepted, isBack: isBack, gapFrom: standing.gapFrom, heardUntil: standing.provenUntil ?? now,
-                isHandedOver: isHandedOver, at: now)
+                index, hasPeers: standing.isAccepted, isBack: isBack, gapFrom: standing.gapFrom, heardUntil: standing.provenUntil ?? now,
+                isHandedOver: isHandedOver, at: now, &losses)
         }
+        return losses
     }
 
     /// - Parameters:
     ///   - gapFrom: The time since which messages may be lost, besides those published while the topic was detached.
     ///   - heardUntil: The time up to which all messages were received, if the topic has peers.
     private mutating func note(
-        _ index: Int, hasPeers: Bool, isBack: Bool, gapFrom: Moment? = nil, heardUntil: Moment, isHandedOver: Bool, at now: Moment
-    ) -> Bool {
+        _ index: Int, hasPeers: Bool, isBack: Bool, gapFrom: Moment? = nil, heardUntil: Moment, isHandedOver: Bool, at now: Moment,
+        _ losses: inout Losses
+    ) {
         var isGap = topics[index].catchUp.noteClock(at: now)
         let seen = topics[index].seen
         var lostFrom = gapFrom
@@ -88,11 +102,16 @@ struct P2PProgress {
             if isBack { topics[index].catchUp.noteReconnection() }
             if let seen { lostFrom = lostFrom.map { .earliest($0, seen) } ?? seen }
         }
-        if let lostFrom, topics[index].catchUp.noteGap(from: lostFrom, at: now) { isGap = true }
+        if let lostFrom, topics[index].catchUp.noteGap(from: lostFrom, at: now) {
+            // Before the first attachment, this run missed nothing: the time since the previous run is looked up.
+            isGap = isGap || gapFrom != nil || topics[index].wasAttached
+            losses.needsCatchUp = true
+        }
+        if isGap { (losses.gapCount, losses.needsCatchUp) = (losses.gapCount + 1, true) }
         // Undelivered messages are lost if the process ends. After one of two filter nodes left, the other one's proof may be older.
         if hasPeers, seen.map({ isHandedOver && $0.instant <= heardUntil.instant }) ?? true { topics[index].seen = heardUntil }
         topics[index].isAttached = hasPeers
-        return isGap
+        topics[index].wasAttached = topics[index].wasAttached || hasPeers
     }
 
     // MARK: Catching up

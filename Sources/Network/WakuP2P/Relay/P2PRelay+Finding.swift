@@ -34,12 +34,13 @@ extension P2PRelay {
         let metadata: Logger.Metadata = [
             "nodes": .stringConvertible(walk.nodes.count), "unusable": .stringConvertible(walk.failures.count),
         ]
+        let problem = "the lists of nodes can't be read: does the DNS work here?"
         lockedState.withLock { state in
             state.finder.found(walk.nodes, clusterID: configuration.clusterID, shards: shards)
-            if walk.nodes.isEmpty { state.detachedReason = "the lists of nodes can't be read: does the DNS work here?" }
+            if walk.nodes.isEmpty { state.detachedReason = problem }
         }
         if walk.nodes.isEmpty {
-            logger.warning("no nodes found", metadata: metadata)
+            logger.warning("no nodes found", metadata: metadata.merging(["reason": "\(problem)"]) { first, _ in first })
         } else {
             logger.info("nodes found", metadata: metadata)
         }

@@ -76,8 +76,8 @@ extension P2PRelay {
         let hasPeers = isFilterClient ? [] : driver.hasPeers(on: configuration.pubsubTopics)
         // The filter peers' standing is taken under the same lock, so that concurrent updates are recorded in order.
         let update = lockedState.withLock { $0.updateAttachment(hasPeers: hasPeers, isInboxEmpty: inbox.isEmpty, at: .now()) }
-        for _ in 0..<update.gapCount { configuration.report(.gap) }
-        if update.needsCatchUp { for gap in gapNoted { gap.signal() } }
+        for _ in 0..<update.losses.gapCount { configuration.report(.gap) }
+        if update.losses.needsCatchUp { for gap in gapNoted { gap.signal() } }
         if update.needsLookBack { lookBackAdded.signal() }
         switch (update.wasAttached, update.isAttached) {
         case (false, true): logger.info("relay attached", metadata: ["peers": .stringConvertible(workingPeers.count)])

@@ -15,12 +15,19 @@ extension P2PRelay {
         Set(try await storePage(StoreQuery(hashes: hashes, includesMessages: false)).hashes)
     }
 
-    enum StoreError: Error {
+    enum StoreError: Error, CustomStringConvertible {
         case noStore
         case failed(String, isTooMuch: Bool)
 
         var isTooMuch: Bool {
             if case .failed(_, isTooMuch: true) = self { true } else { false }
+        }
+
+        var description: String {
+            switch self {
+            case .noStore: "no peer has a store"
+            case .failed(let reason, _): reason
+            }
         }
     }
 
@@ -131,11 +138,14 @@ extension P2PRelay {
                     "cut-short": .stringConvertible(summary.isCutShort),
                 ])
         } catch {
-            guard !Task.isCancelled,
-                lockedState.withLock({
-                    $0.progress.topics[index].catchUp.failed(isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1))
-                })
-            else { return }
+            guard !Task.isCancelled else { return }
+            let (isFirst, isToReport) = lockedState.withLock { state in
+                let isFirst = state.progress.topics[index].catchUp.failed(
+                    isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1))
+                return (isFirst, state.progress.topics[index].catchUp.isFailureToReport)
+            }
+            if isToReport { configuration.report(.catchUpFailed("\(error)")) }
+            guard isFirst else { return }
             logger.warning(
                 "no store node available; messages may be missing",
                 metadata: ["topic": "\(configuration.pubsubTopics[index])", "reason": "\(error)"])

@@ -10,10 +10,8 @@ struct P2PRelayState {
     struct AttachmentUpdate: Hashable {
         var wasAttached: Bool
         var isAttached: Bool
-        /// Topics on which messages may have been lost: events to report.
-        var gapCount: Int
-        /// Whether to query a store: there are gaps, or filter subscriptions may have been lost for a moment.
-        var needsCatchUp: Bool
+        /// Gaps are events to report.
+        var losses = P2PProgress.Losses()
         /// Whether queries were added to ``P2PRelayState/lookBack``.
         var needsLookBack = false
     }
@@ -86,14 +84,12 @@ struct P2PRelayState {
     ///   - hasPeers: For each pubsub topic, whether its mesh has peers. Ignored for a filter client, for which ``filterPeers`` decides.
     ///   - isInboxEmpty: Whether all received messages were delivered.
     mutating func updateAttachment(hasPeers: [Bool], isInboxEmpty: Bool, at now: Moment) -> AttachmentUpdate {
-        var update = AttachmentUpdate(wasAttached: progress.isAttached, isAttached: false, gapCount: 0, needsCatchUp: false)
+        var update = AttachmentUpdate(wasAttached: progress.isAttached, isAttached: false)
         if isFilterClient {
-            let standing = filterPeers.takeStanding()
-            update.gapCount = progress.note(standing, isHandedOver: isInboxEmpty, at: now)
-            update.needsCatchUp = standing.uncertainFrom != nil
+            update.losses = progress.note(filterPeers.takeStanding(), isHandedOver: isInboxEmpty, at: now)
         } else {
             let interrupted = progress.interruptedTopics
-            update.gapCount = progress.note(hasPeers: hasPeers, isHandedOver: isInboxEmpty, at: now)
+            update.losses = progress.note(hasPeers: hasPeers, isHandedOver: isInboxEmpty, at: now)
             let left = progress.detachedTopics
             for topic in interrupted where !left.contains(topic) {
                 lookBack.addGap(on: topic, at: now)
@@ -101,7 +97,6 @@ struct P2PRelayState {
             }
         }
         update.isAttached = progress.isAttached
-        update.needsCatchUp = update.needsCatchUp || update.gapCount > 0
         if update.wasAttached, !update.isAttached {
             detachedReason = isFilterClient ? "no filter node has accepted this node's topics" : "no peer gossips on a topic of this node"
         }

@@ -30,7 +30,7 @@ struct MessagePath: Sendable {
         relay = try makeRelay(Self.relayNeeds(base))
         publisher = Publisher(
             relay: relay, seen: seen, handled: handled, counters: base.counters, logger: base.logger,
-            replyDelay: base.configuration.replyDelay)
+            replyDelay: base.configuration.replyDelay, isClockWrong: { [clock = base.clock] in clock.isWrong })
         let node = NodeServices(
             store: base.store, delivery: delivery, replies: publisher, handled: handled, drain: base.drain, cluster: base.cluster,
             receivers: IntakeMaker(), counters: base.counters, logger: base.logger, errors: base.errors, now: base.now,
@@ -73,8 +73,12 @@ struct MessagePath: Sendable {
             learnedTopics: LearnedTopicsOfAll(topics.compactMap(\.learned)),
             report: { [counters = base.counters, alarms = base.alarms, refusedPeers = base.refusedPeers] event in
                 counters.add(event)
-                if case .gap = event { alarms.raise(.gap, "missed messages are looked up in the relay's store") }
-                if case .connectionRefused(let block) = event { refusedPeers.refused(block) }
+                switch event {
+                case .gap: alarms.raise(.gap, "missed messages are looked up in the relay's store")
+                case .catchUpFailed(let reason): alarms.raise(.gap, "missed messages can't be looked up in a store: \(reason)")
+                case .connectionRefused(let block): refusedPeers.refused(block)
+                case .foreign, .recovered: break
+                }
             })
     }
 }
@@ -88,6 +92,7 @@ extension Counters {
         case .gap: add(.gapFound)
         case .recovered(let count): add(.messageRecovered, count)
         case .connectionRefused: add(.connectionRefused)
+        case .catchUpFailed: break
         }
     }
 }

@@ -34,7 +34,9 @@ struct NodeFoundation: Sendable {
         self.logger = logger
         self.now = now
         errors = RepeatedErrors(logger)
-        counters = Counters(NodeService.metrics(of: protocols), protocols: Set(protocols.map(\.label)), tracer: configuration.tracer)
+        counters = Counters(
+            NodeService.metrics(of: protocols), protocols: Set(protocols.map(\.label)),
+            withoutWaku: Set(protocols.filter { $0.topics is NoTopics }.map(\.label)), tracer: configuration.tracer)
         folder = try DataFolder(locking: configuration.dataPath)
         store = try openStore(NodeService.parts + Self.parts(of: protocols, and: knownParts))
         alarms = Alarms(registry: counters.registry, now: now)

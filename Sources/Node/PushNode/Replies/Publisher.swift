@@ -40,6 +40,7 @@ final class Publisher: ReplyPublishing {
     private let queue: AnswerQueue
     private let replyDelay: Duration
     private let confirmations: Mutex<Confirmations>
+    private let isClockWrong: @Sendable () -> Bool
     /// Signals that an answer waits for its look-up, after none did.
     private let wakeUp = WakeUpSignal()
     private let start = ContinuousClock.now
@@ -48,10 +49,12 @@ final class Publisher: ReplyPublishing {
     ///   - seen: gets the hash of each message before it is published, so that it is ignored when it comes back.
     ///   - handled: gets the hashes of messages that were answered.
     ///   - replyDelay: see ``NodeConfiguration/replyDelay``.
+    ///   - isClockWrong: whether relays drop this node's messages because of their timestamps, which is not the publishing relay's fault.
     init(
         relay: any Relay, seen: SeenMessages, handled: HandledMessages, counters: Counters, logger: Logger,
         replyDelay: Duration = .zero,
-        confirmation: Confirmations.Configuration = Confirmations.Configuration()
+        confirmation: Confirmations.Configuration = Confirmations.Configuration(),
+        isClockWrong: @escaping @Sendable () -> Bool = { false }
     ) {
         self.relay = relay
         self.counters = counters
@@ -59,6 +62,7 @@ final class Publisher: ReplyPublishing {
         self.seen = seen
         self.handled = handled
         self.replyDelay = replyDelay
+        self.isClockWrong = isClockWrong
         queue = AnswerQueue(AnswerBuffer(capacity: Self.capacity, byteCapacity: Self.byteCapacity, horizon: replyDelay))
         confirmations = Mutex(Confirmations(configuration: confirmation))
     }
@@ -210,7 +214,7 @@ final class Publisher: ReplyPublishing {
                 let outcome = confirmations.withLock { $0.finish(batch, finding, at: now) }
                 counters.add(.answerConfirmed, outcome.confirmedCount)
                 counters.add(.answerUnconfirmed, outcome.givenUpCount)
-                relay.note(outcome.verdicts)
+                relay.note(isClockWrong() ? outcome.verdicts.filter(\.isConfirmed) : outcome.verdicts)
                 for sent in outcome.toRepublish { publishAgain(sent) }
             }
         }

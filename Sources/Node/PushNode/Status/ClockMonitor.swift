@@ -48,6 +48,9 @@ final class ClockMonitor: Sendable {
         return state.watch.state == .wrong
     }
 
+    /// Whether the clock is so far off that relays drop this node's messages.
+    var isWrong: Bool { state.withLock { $0.watch.state == .wrong } }
+
     /// nil before the first comparison.
     var ahead: Duration? { state.withLock(\.watch.ahead) }
 

@@ -61,9 +61,10 @@ extension AdminCommand {
     /// - Throws: ``CommandFailure`` when the folder can't be opened.
     func client() throws(CommandFailure) -> AdminClient { try AdminClient(folder: folder) }
 
-    func openStore(unsealing: Bool = false) throws -> any Store {
+    /// - Parameter other: the store, if it is not the one that the options name.
+    func openStore(unsealing: Bool = false, at other: StoreLocation? = nil) throws -> any Store {
         let identity = unsealing ? try admin.requiredIdentity("registrations are encrypted with a key derived from the node's") : nil
-        let location = try admin.location()
+        let location = try other ?? admin.location()
         do {
             return try NodeAssembly.existingStore(at: location, in: folder, of: identity)
         } catch {
@@ -102,6 +103,14 @@ struct RegistrantArgument: ExpressibleByArgument {
             prefix = digits.lowercased()
             keyPrefix = prefix
         }
+    }
+
+    /// - Throws: `ValidationError` that says what a value is.
+    static func parse(_ text: String) throws -> Self {
+        guard let argument = Self(argument: text) else {
+            throw ValidationError("give a key hash, its beginning, or a public key, in hexadecimal digits")
+        }
+        return argument
     }
 
     func resolve(in store: any Store) throws -> KeyHash {

@@ -58,7 +58,8 @@ extension Admin.Registrations {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Argument(help: "A key hash, a public key, or a prefix of a key hash.") var registrant: RegistrantArgument
+        @Argument(help: "A key hash, a public key, or a prefix of a key hash.", transform: RegistrantArgument.parse) var registrant:
+            RegistrantArgument
         @Flag(help: "Show tokens. Needs --identity.") var reveal = false
 
         func execute() async throws {
@@ -108,9 +109,11 @@ extension Admin.Registrations {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Argument(help: "A key hash, a public key, or a prefix of a key hash.") var registrant: RegistrantArgument?
+        @Argument(help: "A key hash, a public key, or a prefix of a key hash.", transform: RegistrantArgument.parse) var registrant:
+            RegistrantArgument?
         @Option(help: "Only this installation.") var installation: String?
-        @Option(help: "All registrations with this identity of the node: its public key.") var registeredWith: PublicKeyArgument?
+        @Option(help: "All registrations with this identity of the node: its public key.", transform: PublicKeyArgument.parse)
+        var registeredWith: PublicKeyArgument?
         @Flag(help: "Remove them. Without it the command only prints what would be removed.") var yes = false
 
         func validate() throws {

@@ -25,15 +25,32 @@ extension Admin {
         func execute() async throws {
             let client = try client()
             let live = try await client.status()
-            let store = try openStore()
-            let overview = Overview(live: live, registrations: try StoredNumbers(of: store))
+            var overview = Overview(live: live, registrations: nil, databaseProblem: nil)
+            var obstacle: String?
+            do {
+                let ofDaemon = live == nil ? nil : await storeOfDaemon(client)
+                let store = try openStore(at: ofDaemon)
+                overview.registrations = try StoredNumbers(of: store)
+                obstacle = try store.read(StoreTransfer.obstacle())
+            } catch {
+                guard live != nil else { throw error }
+                // The daemon's part is what an operator needs while the database is away.
+                overview.databaseProblem = CommandFailure(explaining: error)?.message ?? "\(error)"
+            }
             if admin.json { try Output.json(overview) } else { overview.print() }
-            if let obstacle = try store.read(StoreTransfer.obstacle()) { CommandFailure.report("warning: \(obstacle)") }
+            if let obstacle { CommandFailure.report("warning: \(obstacle)") }
             guard let live else {
                 CommandFailure.report(client.noDaemon.message)
                 throw ExitCode(client.noDaemon.code.rawValue)
             }
             if !live.isReady { throw ExitCode(2) }
+        }
+
+        /// The daemon's store, unless options name one; nil if they do, or if the daemon does not say.
+        private func storeOfDaemon(_ client: AdminClient) async -> StoreLocation? {
+            guard admin.store == nil, Environment.string("store") == nil else { return nil }
+            let setup: AdminAPI.Setup? = try? await client.get("/setup")
+            return setup.flatMap { try? StoreLocation(option: $0.store) }
         }
     }
 }
@@ -79,12 +96,17 @@ struct StoredNumbers: FieldsReport {
 private struct Overview: Encodable {
     /// nil when no daemon answers.
     let live: NodeStatus?
-    let registrations: StoredNumbers
+    /// nil when a daemon answers and its database does not.
+    var registrations: StoredNumbers?
+    /// Why there are no numbers from the database.
+    var databaseProblem: String?
 
     func print() {
+        var stored = registrations?.fields ?? []
+        if let databaseProblem { stored.append(("database", "unavailable: \(databaseProblem)")) }
         guard let live else {
             Output.line("not running")
-            return Output.fields(registrations.fields)
+            return Output.fields(stored)
         }
         // Only a node with several identities has such facts.
         let identities = (live.protocols ?? []).flatMap(\.facts).filter { $0.name.hasPrefix("identity ") }.map { ($0.name, $0.value) }
@@ -94,7 +116,7 @@ private struct Overview: Encodable {
             ("state", (live.isReady ? "ready" : "not ready") + (live.isDraining ? ", draining" : "")),
             ("key", "0x" + live.publicKey), ("pubsub topics", live.pubsubTopics.joined(separator: " ")),
             ("query topics", String(live.queryTopics)),
-            ("posts to gorush", live.breaker == "closed" ? "active" : "paused: \(live.breaker)"),
+            ("posts to gorush", live.breaker == "closed" ? "active" : "paused: circuit breaker \(live.breaker)"),
             ("log level", live.logLevel ?? "fixed"),
         ]
         Output.fields(about + identities)
@@ -102,7 +124,6 @@ private struct Overview: Encodable {
         live.findings.print()
         Output.line()
         if let cluster = live.cluster { cluster.print() }
-        var stored = registrations.fields
         if let first = live.outbox.firstExpires {
             stored.append(("next expires", "in \(max(0, first.timeIntervalSinceNow).inWords)"))
         }

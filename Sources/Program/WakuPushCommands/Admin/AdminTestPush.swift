@@ -33,7 +33,8 @@ extension Admin {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Argument(help: "A key hash, a public key, or a prefix of a key hash.") var registrant: RegistrantArgument?
+        @Argument(help: "A key hash, a public key, or a prefix of a key hash.", transform: RegistrantArgument.parse) var registrant:
+            RegistrantArgument?
         @Option(help: "Only this installation.") var installation: String?
         @Option(help: "A file with a device token, or - for standard input, instead of a registrant.") var tokenFile: String?
         @Option(help: "Platform of the token in --token-file: apn, firebase or huawei.") var platform: Target?

@@ -19,7 +19,9 @@ extension Client {
 
         @OptionGroup var state: RememberedClientOptions
         @OptionGroup var client: ClientOptions
-        @Option(name: .customLong("server"), help: "A push server to query, by its public key, full or compressed; repeat it for several.")
+        @Option(
+            name: .customLong("server"), help: "A push server to query, by its public key, full or compressed; repeat it for several.",
+            transform: PublicKeyArgument.parse)
         var servers: [PublicKeyArgument] = []
         @OptionGroup var registrant: RegistrantOptions
 

@@ -23,8 +23,8 @@ extension Client {
         @Option(
             name: .customLong("server"),
             help:
-                "A push server's public key, full or compressed: without --state the only one, with it one to query; repeat it for several."
-        )
+                "A push server's public key, full or compressed: without --state the only one, with it one to query; repeat it for several.",
+            transform: PublicKeyArgument.parse)
         var servers: [PublicKeyArgument] = []
         @OptionGroup var asker: OneShotOptions
         @OptionGroup var registrant: RegistrantOptions

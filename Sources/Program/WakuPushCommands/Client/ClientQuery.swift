@@ -10,7 +10,7 @@ extension Client {
             abstract: "Asks a server which devices a registrant has. A server that has none does not answer.")
 
         @OptionGroup var client: ClientOptions
-        @Option(help: "The push server's public key, full or compressed.") var server: PublicKeyArgument
+        @Option(help: "The push server's public key, full or compressed.", transform: PublicKeyArgument.parse) var server: PublicKeyArgument
         @OptionGroup var asker: OneShotOptions
         @OptionGroup var registrant: RegistrantOptions
         @Flag(help: "Show access tokens.") var reveal = false
@@ -18,7 +18,12 @@ extension Client {
         func execute() async throws {
             let key = try registrant.required().key
             let devices = try await client.withClient(asker.orEphemeral()) { [client, server] in
-                try await $0.query(key, at: server.key, timeout: client.timeout.duration)
+                do throws(PushClientError) {
+                    return try await $0.query(key, at: server.key, timeout: client.timeout.duration)
+                } catch {
+                    guard error.code == .noAnswer else { throw error }
+                    throw CommandFailure(.unavailable, "\(error.message), or has no registration of this registrant")
+                }
             }
             let rows = devices.map { Row($0, reveal: reveal) }
             if client.json { return try Output.json(rows) }

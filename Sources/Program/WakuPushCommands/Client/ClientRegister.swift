@@ -28,8 +28,8 @@ extension Client {
         @Option(
             name: .customLong("server"),
             help:
-                "The push server's public key, full or compressed; for --web-push with the server's VAPID key: KEY,vapid=BASE64URL. With --state repeat it for several; without any, the servers of before."
-        )
+                "The push server's public key, full or compressed; for --web-push with the server's VAPID key: KEY,vapid=BASE64URL. With --state repeat it for several; without any, the servers of before.",
+            transform: ServerArgument.parse)
         var servers: [ServerArgument] = []
         @OptionGroup var preferences: DevicePreferencesOptions
         @Flag(help: "Send the registration although nothing changed: a server may have lost it. With --state only.") var again = false
@@ -42,7 +42,8 @@ extension Client {
             @Option(help: "The registration's version: above the one registered before. [default: 1]") var version: UInt64?
             @Option(
                 name: .customLong("allow"),
-                help: "A public key that may have the access token; repeat it for more. By default everyone may.")
+                help: "A public key that may have the access token; repeat it for more. By default everyone may.",
+                transform: PublicKeyArgument.parse)
             var allowed: [PublicKeyArgument] = []
         }
 
@@ -83,11 +84,13 @@ extension Client {
             device.mutedChatList = try preferences.mutedChats().map(StatusHashes.chat)
             device.blockMentions = preferences.noMentions
             device.allowedMentionsChatList = try preferences.mentionChats().map(StatusHashes.chat)
+            try preferences.requireApp()
             return device
         }
 
         private func register(_ folder: ClientFolder) async throws {
             let profile = try preferences.profile()
+            try preferences.requireApp()
             try await ClientSession.changeRegistrations(of: folder, client, runCommand: "client run") { [servers, again] client, timeout in
                 let named = servers.isEmpty ? client.namedServers : servers.map(\.server)
                 guard !named.isEmpty else { throw CommandFailure.noServer }

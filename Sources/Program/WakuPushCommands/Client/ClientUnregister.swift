@@ -19,7 +19,9 @@ extension Client {
 
         @OptionGroup var state: ClientStateOptions
         @OptionGroup var client: ClientOptions
-        @Option(name: .customLong("server"), help: "Without --state: the push server's public key, full or compressed.")
+        @Option(
+            name: .customLong("server"), help: "Without --state: the push server's public key, full or compressed.",
+            transform: PublicKeyArgument.parse)
         var servers: [PublicKeyArgument] = []
         @OptionGroup(title: "Without --state") var owner: OneShotOptions
         @OptionGroup(title: "Without --state") var oneShot: OneShotUnregistrationOptions

@@ -15,7 +15,8 @@ struct DevicePreferencesOptions: ParsableArguments {
     @OptionGroup var blocked: BlockedChatOptions
     @Option(help: "The id of a chat whose messages do not notify, though mentions do; repeat it for several.") var muteChat: [String] = []
     @Option(help: "File with more of them, as for --block-chat-file.") var muteChatFile: String?
-    @Option(help: "The public key of an author who never notifies; repeat it for several.") var blockAuthor: [PublicKeyArgument] = []
+    @Option(help: "The public key of an author who never notifies; repeat it for several.", transform: PublicKeyArgument.parse)
+    var blockAuthor: [PublicKeyArgument] = []
     @Option(help: "File with more of them, as for --contact-file.") var blockAuthorFile: String?
     @OptionGroup var contacts: ContactOptions
     @Option(help: "The id of a chat whose mentions notify; repeat it for several.") var mentionsIn: [String] = []
@@ -35,6 +36,13 @@ struct DevicePreferencesOptions: ParsableArguments {
     func device() throws(CommandFailure) -> DeviceProfile {
         if let deviceToken { return DeviceProfile(platform: platform.platform, deviceToken: DeviceToken(deviceToken), apnTopic: apnTopic) }
         return DeviceProfile(webPush: try PushSubscription(file: webPush ?? "-"))
+    }
+
+    /// - Throws: ``CommandFailure`` for a device of APNs without an app, which servers refuse.
+    func requireApp() throws(CommandFailure) {
+        guard deviceToken == nil || platform.platform != .apn || !apnTopic.isEmpty else {
+            throw CommandFailure(.usage, "--apn-topic is missing: APNs needs the id of the app, such as im.status.ethereum")
+        }
     }
 
     func mutedChats() throws(CommandFailure) -> [String] { try muteChat + muteChatFile.chats() }
@@ -66,7 +74,8 @@ struct BlockedChatOptions: ParsableArguments {
 
 struct ContactOptions: ParsableArguments {
     @Flag(help: "Only contacts may notify.") var contactsOnly = false
-    @Option(help: "The public key of a contact, for --contacts-only; repeat it for several.") var contact: [PublicKeyArgument] = []
+    @Option(help: "The public key of a contact, for --contacts-only; repeat it for several.", transform: PublicKeyArgument.parse)
+    var contact: [PublicKeyArgument] = []
     @Option(help: "File with public keys of more contacts, one per line, # begins a comment; - for standard input.")
     var contactFile: String?
 

@@ -2,8 +2,8 @@ import ArgumentParser
 
 /// Selects the registrant for a command.
 struct RegistrantOptions: ParsableArguments {
-    @Argument(help: "The registrant's public key, full or compressed.") var key: PublicKeyArgument?
-    @Option(help: "The same as the argument.") var registrant: PublicKeyArgument?
+    @Argument(help: "The registrant's public key, full or compressed.", transform: PublicKeyArgument.parse) var key: PublicKeyArgument?
+    @Option(help: "The same as the argument.", transform: PublicKeyArgument.parse) var registrant: PublicKeyArgument?
 
     func validate() throws {
         guard key != nil || registrant != nil else { throw ValidationError("Missing expected argument '<key>'") }

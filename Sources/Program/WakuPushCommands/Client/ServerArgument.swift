@@ -23,6 +23,14 @@ struct ServerArgument: ExpressibleByArgument {
         vapidKey = Base64URL.encode(vapid.key.bytes)
     }
 
+    /// - Throws: `ValidationError` that says what a value is.
+    static func parse(_ text: String) throws -> Self {
+        if let argument = Self(argument: text) { return argument }
+        _ = try PublicKeyArgument.parse(String(text.prefix { $0 != "," }))
+        throw ValidationError(
+            "what follows the public key must be vapid= and a VAPID public key, as identity show --web-push-key prints it")
+    }
+
     var server: PushServer { PushServer(key: key, vapidKey: vapidKey) }
 }
 

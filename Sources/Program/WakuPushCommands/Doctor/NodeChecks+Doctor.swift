@@ -1,3 +1,4 @@
+import Core
 import PushNode
 import Delivery
 import NodeAPI
@@ -15,7 +16,8 @@ extension NodeChecks {
         // Failures of options may name file and line first.
         let obstacles = facts.obstacles.filter { obstacle in !known.contains { obstacle.text.hasSuffix($0) } }
         return machine + [database(facts.database)] + obstacles + facts.protocols + facts.unserved + [daemon(facts.daemon)]
-            + cluster(facts.daemon) + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts) + [selfTest(facts)]
+            + cluster(facts.daemon) + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics, isOnly: facts.relays.count == 1) }
+            + gaps(facts) + [selfTest(facts)]
             + facts.gorushes.flatMap { gorush($0, facts) } + webPush(facts.daemon) + facts.webPush
             + clocks(facts)
     }
@@ -126,7 +128,6 @@ extension NodeChecks {
     }
 
     private static let noticeableOffset = Duration.seconds(5)
-    private static let worstOffset = Duration.seconds(20)
 
     /// - Parameter others: names, and how far their clocks are ahead of this machine's.
     static func clock(_ others: [(name: String, ahead: Duration)]) -> Finding {
@@ -137,7 +138,7 @@ extension NodeChecks {
         let seconds = ahead.components.seconds
         guard abs(ahead) > noticeableOffset else { return Finding("clock", .ok, "in step with that of \(name)") }
         return Finding(
-            "clock", abs(ahead) > worstOffset ? .fail : .warn,
+            "clock", abs(ahead) > ClockWatch.tolerable ? .fail : .warn,
             "\(Swift.abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of") that of \(name)",
             remedy: "synchronise this machine's clock by NTP: relays drop messages that are more than 20 s off")
     }

@@ -6,7 +6,8 @@ import Waku
 
 /// Findings on the relay: its attachment, the Waku node behind it, and its peers.
 extension NodeChecks {
-    static func relay(_ relay: DoctorFacts.Relay, topics: [String]) -> [Finding] {
+    /// - Parameter isOnly: whether there is no other relay, whose rows have the same names.
+    static func relay(_ relay: DoctorFacts.Relay, topics: [String], isOnly: Bool) -> [Finding] {
         switch relay {
         case .none:
             return [Finding("relay", .ok, "none: protocols over HTTP need none; clients of Status are not served without --relay")]
@@ -23,7 +24,10 @@ extension NodeChecks {
                     remedy: "check that the Waku node runs with --rest=true, and that --relay is its URL")
             ]
         case .node(let address, let node):
-            return [health(address, node), network(node, topics), peers(node, topics), store(node)]
+            let details = [network(node, topics), peers(node, topics), store(node)]
+            guard !isOnly else { return [health(address, node)] + details }
+            return [health(address, node)]
+                + details.map { Finding($0.check, $0.verdict, "\(address): \($0.text)", remedy: $0.remedy) }
         case .peer(let address, let connection):
             return [peer(address, connection)]
         case .fleet(let name, let count):
@@ -120,7 +124,7 @@ extension NodeChecks {
         if facts.isGossipOnly {
             return [
                 Finding(
-                    "cache", .warn, text + "while no peer delivered messages, and no peer's store has them",
+                    "cache", .warn, text + "while no peer delivered messages; they are looked up in peers' stores",
                     remedy: "connect the node to several peers, one of them with a store")
             ]
         }

@@ -111,6 +111,14 @@ struct PublicKeyArgument: ExpressibleByArgument {
         guard let key = try? PublicKey(hex: argument) else { return nil }
         self.key = key
     }
+
+    /// - Throws: `ValidationError` that says what a value is: users give files of keys.
+    static func parse(_ text: String) throws -> Self {
+        guard let argument = Self(argument: text) else {
+            throw ValidationError("give a public key in hexadecimal digits, as identity show --public-key prints it")
+        }
+        return argument
+    }
 }
 
 extension PayloadProfile: ExpressibleByArgument {}

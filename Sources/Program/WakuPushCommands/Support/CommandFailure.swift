@@ -112,7 +112,7 @@ extension CommandFailure {
         case let error as PushClientError: self.init(error)
         case let error as StatusGoImportError: self.init(.data, error.message)
         case let error as NodeError: self.init(.unavailable, error.message)
-        case let error as LoopbackServerError: self.init(.unavailable, error.message)
+        case let error as LoopbackServerError: self.init(.unavailable, "--loopback-listen: \(error.message)")
         case let error as NwakuRelayError: self.init(.usage, error.message)
         case let error as GorushError: self.init(.usage, error.message)
         case let error as OptionalLibraryError: self.init(.unavailable, error.description)

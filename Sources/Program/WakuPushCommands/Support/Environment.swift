@@ -31,17 +31,22 @@ enum Environment {
         }
     }
 
+    private static let prefix = "WAKU_PUSH_"
+
     static func name(of option: String) -> String {
-        "WAKU_PUSH_" + option.uppercased().replacing("-", with: "_").replacing(".", with: "_")
+        prefix + option.uppercased().replacing("-", with: "_").replacing(".", with: "_")
     }
 
     /// Variables with the prefix of options that belong to none, with a remedy each.
     static var unknownVariables: [(name: String, remedy: String)] {
         let known = Set((ServeOption.names.union(["config", "client-identity"])).map(name))
         return Invocation.current.environment.keys.sorted().compactMap { variable in
-            guard variable.hasPrefix("WAKU_PUSH_"), !known.contains(variable), !isOfKubernetes(variable) else { return nil }
+            guard variable.hasPrefix(prefix), !known.contains(variable), !isOfKubernetes(variable) else { return nil }
             let plain = variable.replacing(".", with: "_")
-            let meant = known.contains(plain) ? plain : ConfigurationFile.nearest(to: variable, among: known)
+            // Without the prefix, which makes short names of any two options alike.
+            let similar = ConfigurationFile.nearest(
+                to: String(variable.dropFirst(prefix.count)), among: Set(known.map { String($0.dropFirst(prefix.count)) }))
+            let meant = known.contains(plain) ? plain : similar.map { prefix + $0 }
             return (variable, meant.map { "did you mean \($0)?" } ?? "waku-push config show lists all options")
         }
     }

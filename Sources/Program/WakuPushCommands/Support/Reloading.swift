@@ -65,7 +65,7 @@ struct ReloadDecision: Equatable {
         "payload-profile",
     ]
 
-    /// Options that apply now, and whose values differ from those of the last reload.
+    /// Options that apply now, and whose values, or the contents of whose files, differ from those of the last reload.
     private(set) var applied: [String]
     /// Options that need a restart, and whose values differ from those that the node was started with.
     private(set) var waiting: Set<String>
@@ -95,6 +95,10 @@ struct ReloadDecision: Equatable {
             }
         } else if (started.gorush + new.gorush).contains(where: { $0.entry != nil }) {
             waiting.insert(ConfigurationFile.endpointsKey)
+        }
+        for name in new.contents.changes(since: last.contents) where !waiting.contains(name) && !applied.contains(name) {
+            if Self.ofGorush.contains(name) || name.hasPrefix(ConfigurationFile.endpointsKey), !replacesGorush { continue }
+            applied.append("\(name) (content)")
         }
         if new.notifications != last.notifications { applied.append(ConfigurationFile.notificationsKey) }
     }

@@ -36,7 +36,7 @@ struct SessionResponder: HTTPResponder {
             return try await bodies.read(request, from: client.network, upTo: SessionProtocol.RequestBody.maximumByteCount) { body in
                 switch body {
                 case .body(let bytes):
-                    Self.json(try await answer(bytes, at: endpoint, from: client, trace(bytes, caller: request.headers)))
+                    Self.json(try await answer(bytes, at: endpoint, from: client, times(of: bytes, caller: request.headers)))
                 case .tooLarge: Self.json(refused(SessionProtocol.RequestBody.tooLarge, at: endpoint))
                 case .busy: Self.json(refused(.busy, at: endpoint))
                 }
@@ -52,11 +52,13 @@ struct SessionResponder: HTTPResponder {
         return context.sender(in: network)
     }
 
-    /// Begins the trace of a request, as a part of the caller's.
-    private func trace(_ body: [UInt8], caller headers: HTTPFields = [:]) -> MessageTrace? {
-        guard let tracer = counters.tracer else { return nil }
-        let caller = HTTPField.Name(TraceContext.header).flatMap { headers[$0] }.flatMap { TraceContext(traceparent: $0) }
-        return tracer.begin(.session, .http, caller: caller, byteCount: body.count)
+    /// The start of a request, with its trace as a part of the caller's.
+    private func times(of body: [UInt8], caller headers: HTTPFields = [:]) -> MessageTimes {
+        let trace = counters.tracer.map { tracer in
+            let caller = HTTPField.Name(TraceContext.header).flatMap { headers[$0] }.flatMap { TraceContext(traceparent: $0) }
+            return tracer.begin(.session, .http, caller: caller, byteCount: body.count)
+        }
+        return MessageTimes(received: .now, delay: nil, protocol: .session, trace: trace)
     }
 
     // MARK: Subscriptions
@@ -68,25 +70,25 @@ struct SessionResponder: HTTPResponder {
     }
 
     private func answer(
-        _ body: [UInt8], at endpoint: SessionEndpoint, from client: RequestSender, _ trace: MessageTrace?
+        _ body: [UInt8], at endpoint: SessionEndpoint, from client: RequestSender, _ times: MessageTimes
     ) async throws -> Answer {
         let committed = try await preparation.onThread(for: client, byteCount: body.count) {
-            [preparation, commits, now] (pass: @escaping @Sendable (Committed) -> Void) in
+            [preparation, commits, counters, now] (pass: @escaping @Sendable (Committed) -> Void) in
             let prepared = preparation.prepare(body, isSubscription: endpoint == .subscribe, at: now().seconds)
-            trace?.mark(.decoded, .registration)
+            times.trace?.mark(.decoded, .registration)
             commits.commit(prepared.requests, of: client.network, byteCount: prepared.byteCount) {
-                trace?.mark(.committed)
+                counters.reached(.durable, .registration, times: times)
                 pass((prepared, $0))
             }
         }
         guard let (prepared, answers) = committed else {
             limits.refusedTurn()
-            trace?.fail("too many requests")
+            times.trace?.fail("too many requests")
             return refused(.overloaded, at: endpoint)
         }
         let answer = answer(to: prepared, answers, at: endpoint)
-        if answer.retryAfter != nil { trace?.fail("request not stored") }
-        trace?.mark(.answered)
+        if answer.retryAfter != nil { times.trace?.fail("request not stored") }
+        counters.reached(.answered, .registration, times: times)
         return answer
     }
 
@@ -110,7 +112,7 @@ struct SessionResponder: HTTPResponder {
     /// - Returns: the JSON of the answer, and whether its status would be 503.
     func answer(_ body: [UInt8], at endpoint: SessionEndpoint) async throws -> (json: String, isUnavailable: Bool) {
         let client = RequestSender(network: SenderNetwork(nil), connection: ObjectIdentifier(commits))
-        let answer = try await answer(body, at: endpoint, from: client, nil)
+        let answer = try await answer(body, at: endpoint, from: client, MessageTimes(received: .now, delay: nil, protocol: .session))
         return (answer.json, answer.retryAfter != nil)
     }
 
@@ -135,14 +137,14 @@ struct SessionResponder: HTTPResponder {
     private func onion(_ body: [UInt8], from client: RequestSender) async throws -> Response {
         typealias Opened = Result<(onion: OpenedOnion, inside: Inside), OnionError>
         // Without the header, which is the last server's of the path.
-        let trace = trace(body)
+        let times = times(of: body)
         let opened = try await preparation.onThread(for: client, byteCount: body.count) {
             [self] (pass: @escaping @Sendable (Opened) -> Void) in
             do throws(OnionError) {
                 let onion = try onionKey.open(body)
-                trace?.mark(.decoded)
+                times.trace?.mark(.decoded)
                 handle(onion.plain, from: client.network) { inside in
-                    if case .requests = inside { trace?.mark(.committed, .registration) }
+                    if case .requests = inside { counters.reached(.durable, .registration, times: times) }
                     pass(.success((onion, inside)))
                 }
             } catch {
@@ -152,17 +154,20 @@ struct SessionResponder: HTTPResponder {
         switch opened {
         case nil:
             limits.refusedTurn()
-            trace?.fail("too many requests")
+            times.trace?.fail("too many requests")
             return Self.unavailable(.overloaded)
         case .failure(let error): return refused(error)
         case .success((let onion, let inside)):
-            let answer: OnionInnerResponse =
-                switch inside {
-                case .answered(let response): response
-                case .requests(let prepared, let endpoint, let answers): Self.inner(answer(to: prepared, answers, at: endpoint))
-                }
+            let answer: OnionInnerResponse
+            switch inside {
+            case .answered(let response):
+                answer = response
+                times.trace?.mark(.answered)
+            case .requests(let prepared, let endpoint, let answers):
+                answer = Self.inner(self.answer(to: prepared, answers, at: endpoint))
+                counters.reached(.answered, .registration, times: times)
+            }
             counters.increment(.sessionOnionRequests, SessionOnionLabel.answered)
-            trace?.mark(.answered)
             return Response(
                 status: .ok, headers: [.contentType: "application/octet-stream"],
                 body: .init(byteBuffer: ByteBuffer(bytes: onion.seal(answer))))

@@ -100,8 +100,7 @@ final class SessionIntake: SessionMessageReceiver {
         /// Reads and encrypts.
         let preparation: StoreCommand<PreparedMessage>
         var prepared: PreparedMessage?
-        /// nil when it is not traced.
-        let trace: MessageTrace?
+        let times: MessageTimes
     }
 
     private func admit(_ reported: ReportedMessage, at now: Timestamp) -> Admitted? {
@@ -122,17 +121,16 @@ final class SessionIntake: SessionMessageReceiver {
         let preparation = subscriptions.prepare(
             message, expires: expires, by: source, sodium, at: now, unless: { [recent] in recent.contains($0, at: now) },
             admits: { [admission] in admission.admits($1, ofRow: $0, of: message.account, at: now) })
-        guard let trace = node.counters.tracer?.begin(.session, byteCount: message.data?.count ?? 0) else {
-            return Admitted(message: reported, preparation: preparation, trace: nil)
-        }
-        trace.mark(.decoded, .request)
-        let traced = preparation.map { prepared in
-            trace.mark(.decided)
+        let trace = node.counters.tracer?.begin(.session, byteCount: message.data?.count ?? 0)
+        let times = MessageTimes(received: .now, delay: nil, protocol: .session, trace: trace)
+        trace?.mark(.decoded, .request)
+        let measured = preparation.map { prepared in
+            trace?.mark(.decided)
             var prepared = prepared
-            prepared.trace = trace
+            prepared.times = times
             return prepared
         }
-        return Admitted(message: reported, preparation: traced, trace: trace)
+        return Admitted(message: reported, preparation: measured, times: times)
     }
 
     /// Prepares messages on one of the store's reader threads. The writer decides later, and prepares those whose rows could not be read.
@@ -197,7 +195,7 @@ final class SessionIntake: SessionMessageReceiver {
             case .failure(let error):
                 if failed.isEmpty { logFailure(error) }
                 failed += group.map(\.message)
-                for message in group { message.trace?.fail(Counter.failedStore) }
+                for message in group { message.times.trace?.fail(Counter.failedStore) }
             }
         }
         return failed + (await commitEach(alone))
@@ -216,7 +214,7 @@ final class SessionIntake: SessionMessageReceiver {
             case .failure(let error):
                 if failed.isEmpty { logFailure(error) }
                 failed.append(message.message)
-                message.trace?.fail(Counter.failedStore)
+                message.times.trace?.fail(Counter.failedStore)
             }
         }
         if let error = givenUp.first {
@@ -258,7 +256,7 @@ final class SessionIntake: SessionMessageReceiver {
         guard !deliveries.isEmpty else { return }
         node.counters.add(.sessionNotification, deliveries.count)
         node.counters.add(.notificationQueued, deliveries.count)
-        for delivery in deliveries { delivery.trace?.mark(.committed) }
+        for delivery in deliveries { node.counters.reached(.durable, .request, times: delivery.times) }
         recent.add(deliveries.lazy.map(\.delivery), at: node.now())
         node.delivery.enqueue(deliveries)
     }

@@ -48,8 +48,8 @@ struct PreparedMessage: Sendable {
     let duplicates: Int
     /// The number of notifications that a rate limit refused.
     let refused: Int
-    /// nil when it is not traced.
-    var trace: MessageTrace?
+    /// nil before it is admitted.
+    var times: MessageTimes?
 
     var isWanted: Bool { !notifications.isEmpty || duplicates > 0 || refused > 0 }
 }
@@ -174,7 +174,7 @@ extension Subscriptions {
             let duplicates = prepared.duplicates + notifications.count - new.count
             let admitted = new.filter(admits)
             return .apply(admitted.flatMap(\.changes)) { ids in
-                let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: prepared.expires, prepared.trace) }
+                let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: prepared.expires, prepared.times) }
                 return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: prepared.isWanted)
             }
         }
@@ -215,7 +215,7 @@ extension Subscriptions {
                 var ids = ids[...]
                 return decided.map { one in
                     guard let (message, admitted, duplicates) = one else { return nil }
-                    let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: message.expires, message.trace) }
+                    let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: message.expires, message.times) }
                     ids = ids.dropFirst(admitted.count)
                     return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: message.isWanted)
                 }
@@ -224,11 +224,11 @@ extension Subscriptions {
     }
 
     private static func queued(
-        _ notification: PreparedMessage.Notification, id: Int64, expires: Timestamp, _ trace: MessageTrace?
+        _ notification: PreparedMessage.Notification, id: Int64, expires: Timestamp, _ times: MessageTimes?
     ) -> QueuedDelivery {
         let waiting = WaitingDelivery(
             id: id, delivery: notification.delivery, device: device(notification.row), expires: expires, markedAt: notification.markedAt)
-        return QueuedDelivery(waiting, to: notification.address, notification.content, trace: trace)
+        return QueuedDelivery(waiting, to: notification.address, notification.content, times: times)
     }
 
     private static let seenRows = TimedRows(SessionStorage.seen, by: SessionStorage.at)

@@ -47,7 +47,7 @@ import WakuCrypto
             #expect(fixture.gorush.accepted.count == 30)
             #expect(members[2].fed.count(.registrationStored) == 0)
 
-            clock.set(.seconds(10))
+            clock.set(.seconds(5))
             try await members.waitUntilShared()
             #expect(node.obstacles.isEmpty && self.clock(members[2])?.verdict == .warn && node.base.alarms.isActive(.clock))
             clock.set(.zero)
@@ -78,8 +78,8 @@ import WakuCrypto
         let folder = try TemporaryFolder()
         try await withFedNode(.generate(), folder.path, ScriptedGorush()) { node, relay in
             #expect(node.node.findings.allSatisfy { $0.check != "clock" })
-            relay.clockAhead = .seconds(40)
-            try await node.wait { node.node.obstacles == ["clock: 40.0 s behind the Waku node's"] }
+            relay.clockAhead = .seconds(16)
+            try await node.wait { node.node.obstacles == ["clock: 16.0 s behind the Waku node's"] }
             #expect(node.node.base.alarms.isActive(.clock))
             relay.clockAhead = .zero
             try await node.wait { node.node.obstacles.isEmpty && !node.node.base.alarms.isActive(.clock) }

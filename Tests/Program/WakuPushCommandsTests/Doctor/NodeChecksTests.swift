@@ -166,6 +166,12 @@ struct NodeChecksTests {
         }
         try expect("relay", .warn, "without other nodes") { $0.relays = [.loopback] }
         try expect("relay", .fail, "refused") { $0.relays = [.unreachable(address: "http://x", reason: "refused")] }
+        // Of several nodes each row names its own.
+        let two = NodeChecks.doctor(facts { $0.relays = nodes { _ in } + [.node(address: "http://10.0.0.6:8645", node)] })
+        #expect(
+            two.filter { $0.check == "network" }.map(\.text) == [
+                "\(Self.address): cluster 16, shards 32", "http://10.0.0.6:8645: cluster 16, shards 32",
+            ])
         let peer = "/ip4/10.0.0.5/tcp/60000/p2p/16Uiu2HA"
         try expect("relay", .warn, "\(peer): unknown") { $0.relays = [.peer(address: peer, nil)] }
         try expect("relay", .fail, "\(peer): not connected") { $0.relays = [.peer(address: peer, .missing)] }
@@ -267,7 +273,7 @@ struct NodeChecksTests {
         var ahead: Duration? = .zero
     }
 
-    @Test(arguments: [(6, Finding.Verdict.warn), (-6, .warn), (21, .fail), (-21, .fail), (5, .ok), (-5, .ok)])
+    @Test(arguments: [(6, Finding.Verdict.warn), (-6, .warn), (15, .warn), (16, .fail), (-16, .fail), (5, .ok), (-5, .ok)])
     func clocks(seconds: Int, verdict: Finding.Verdict) throws {
         var other = node
         other.clockAhead = .seconds(seconds)

@@ -67,7 +67,8 @@ extension ClientV01 {
         @OptionGroup var client: ClientOptions
         @Option(
             name: .customLong("server"),
-            help: "A push server's public key, full or compressed; repeat it for several. Without any, the servers of before.")
+            help: "A push server's public key, full or compressed; repeat it for several. Without any, the servers of before.",
+            transform: PublicKeyArgument.parse)
         var servers: [PublicKeyArgument] = []
         @OptionGroup var device: V01DeviceOptions
         @Flag(help: "Send the record although nothing changed: a server may have lost it.") var again = false

@@ -9,7 +9,8 @@ struct V01ContactOptions: ParsableArguments {
     @OptionGroup var client: ClientOptions
     @Option(
         name: .customLong("server"),
-        help: "A push server to query besides those that the registrant advertises, by its public key; repeat it for several.")
+        help: "A push server to query besides those that the registrant advertises, by its public key; repeat it for several.",
+        transform: PublicKeyArgument.parse)
     var servers: [PublicKeyArgument] = []
     @OptionGroup(title: "Without --state") var asker: OneShotOptions
     @OptionGroup var registrant: RegistrantOptions
