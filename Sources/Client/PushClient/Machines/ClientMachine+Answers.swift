@@ -80,7 +80,8 @@ extension NotificationVerdict {
     fileprivate init(_ report: PushNotificationReport) {
         switch report.error {
         case nil: self = .notified
-        case .wrongToken, .notRegistered: self = .tokenRefused
+        case .wrongToken: self = .tokenRefused
+        case .notRegistered: self = .notRegistered
         case .internalError: self = .failed
         case .unknown: self = .otherError
         }

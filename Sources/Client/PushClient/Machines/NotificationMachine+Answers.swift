@@ -29,12 +29,12 @@ extension NotificationMachine {
     /// Handles an answer signed by the server. Verdicts on devices that were not in the request are ignored.
     ///
     /// - Parameter verdict: The answer about a device; nil when it contains none.
-    /// - Returns: The devices whose tokens the server refused, with those tokens.
+    /// - Returns: The devices that the server refused.
     mutating func answered(
         _ ticket: Ticket, by server: PublicKey, at now: Timestamp, verdict: (DeviceID) -> NotificationVerdict?
-    ) -> [(device: DeviceID, server: PublicKey, token: AccessToken)] {
+    ) -> [Refusal] {
         guard let request = requests[ticket], request.server == server else { return [] }
-        var refused: [(device: DeviceID, server: PublicKey, token: AccessToken)] = []
+        var refused: [Refusal] = []
         let queriesOnce = queriesOnceAfterRefusal
         changeDevices(of: ticket) { device, server in
             guard !device.isDone || device.state == .done(.gaveUp(.noServer)) || device.state == .done(.gaveUp(.expired)) else { return }
@@ -47,8 +47,10 @@ extension NotificationMachine {
             }
             guard case .asking(server, _) = device.state else { return }
             switch verdict {
-            case .tokenRefused:
-                if let token = request.devices[id] { refused.append((id, server.key, token)) }
+            case .tokenRefused, .notRegistered:
+                if let token = request.devices[id] {
+                    refused.append(.init(device: id, server: server.key, token: token, isAbsent: verdict == .notRegistered))
+                }
                 // A query may return a token that the same server accepts; the tokens for other servers are probably as old.
                 let isOver = queriesOnce ? device.wasRefused == true : device.wasQueried
                 if isOver {
@@ -87,6 +89,18 @@ extension NotificationMachine {
             for index in record.devices.indices where record.devices[index].registrant == registrant && record.devices[index].absence != nil
             {
                 record.devices[index].absence = registered.contains(record.devices[index].installationID) ? nil : .confirmed
+            }
+            if record != before { store(record, before) }
+        }
+    }
+
+    /// Called when a query about the registrant ended because not every server answered in time.
+    mutating func queryExpired(about registrant: PublicKey) {
+        for id in active {
+            guard var record = messages[id] else { continue }
+            let before = record
+            for index in record.recipients.indices where record.recipients[index].registrant == registrant {
+                record.recipients[index].search?.wasAnswered = false
             }
             if record != before { store(record, before) }
         }

@@ -58,11 +58,11 @@ import WakuCrypto
     @Test func lookUpThatIsImpossibleEndsTheSearch() {
         var bench = V01MachineBench()
         bench.take(bench.machine.discover(friend.publicKey, at: bench.now))
-        #expect(bench.machine.isDiscovering(friend.publicKey))
-        bench.take(bench.machine.lookUpEnded([friend.publicKey], isDone: false, at: bench.now))
-        #expect(!bench.machine.isDiscovering(friend.publicKey))
+        #expect(!bench.machine.isDiscovered(friend.publicKey, at: bench.now))
+        bench.take(bench.machine.lookUpEnded([friend.publicKey], .noStore, at: bench.now))
+        #expect(bench.machine.isDiscovered(friend.publicKey, at: bench.now))
         let again = bench.machine.discover(friend.publicKey, at: bench.now).actions
-        #expect(again == [.lookUp([friend.publicKey])] && bench.machine.isDiscovering(friend.publicKey))
+        #expect(again == [.lookUp([friend.publicKey])] && !bench.machine.isDiscovered(friend.publicKey, at: bench.now))
     }
 
     @Test func contactCodeTopicIsListenedToAndLookedUpAtFirst() throws {

@@ -23,12 +23,11 @@ extension V01Machine {
         return settle(at: now)
     }
 
-    /// Queries the servers about a registrant without a known usable token.
+    /// Queries the servers about a registrant, if that is needed.
     ///
     /// - Parameter others: Servers to query in any case, besides the known ones.
     mutating func refresh(_ registrant: PublicKey, also others: [PublicKey], at now: Timestamp) -> V01Output {
-        let isKnown = !directory.activeInstallations(of: registrant, limit: 1, at: now).isEmpty
-        if !isKnown || !others.isEmpty { query(registrant, also: others, at: now) }
+        if !others.isEmpty || needsQuery(about: registrant, at: now) { query(registrant, also: others, at: now) }
         return settle(at: now)
     }
 }
