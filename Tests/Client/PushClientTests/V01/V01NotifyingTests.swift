@@ -207,6 +207,16 @@ import WakuCrypto
 
     // MARK: Choosing devices and servers
 
+    @Test func lookUpOfAStartIsAwaited() throws {
+        var bench = knowing([row(servers[0], "a")])
+        try bench.restart(after: .seconds(60))
+        notify(&bench)
+        #expect(bench.takeActions().requests.isEmpty)
+        bench.take(bench.machine.advertised(by: friend.publicKey, rows: [row(servers[0], "b")], age: .zero, at: bench.now))
+        bench.take(bench.machine.lookUpEnded([friend.publicKey], .found, at: bench.now))
+        #expect(bench.publishAll().requests.flatMap { $0.request.entries.map(\.device.installationID.string) } == ["b"])
+    }
+
     @Test func threeMostRecentlyActiveDevicesByOneServer() throws {
         var bench = knowing(["a", "b", "c", "d", "e"].flatMap { name in servers.map { row($0, name) } })
         for (index, name) in ["d", "a", "e"].enumerated() {
