@@ -18,13 +18,13 @@ struct FilterSubscriptionTests {
 
     private func time(_ seconds: Double) -> Instant { moment(seconds).instant }
 
-    private func subscription() -> FilterSubscription {
-        FilterSubscription(ownTopics: own, pubsubTopicCount: 1, topicLimit: 1000, timing: FilterTiming(), at: .zero)
+    private func subscription(_ timing: FilterTiming = FilterTiming()) -> FilterSubscription {
+        FilterSubscription(ownTopics: own, pubsubTopicCount: 1, topicLimit: 1000, timing: timing, at: .zero)
     }
 
     /// A subscription accepted at 0 s, with the client's own topics and these.
-    private func accepted(_ topics: ArraySlice<ContentTopic> = []) -> FilterSubscription {
-        var subscription = subscription()
+    private func accepted(_ topics: ArraySlice<ContentTopic> = [], _ timing: FilterTiming = FilterTiming()) -> FilterSubscription {
+        var subscription = subscription(timing)
         while case .ask(.subscribe) = subscription.next(wanted: own + topics, at: .zero) {
             _ = subscription.subscribed(sent: moment(0))
         }
@@ -112,8 +112,45 @@ struct FilterSubscriptionTests {
         #expect(requestCount > 100)
     }
 
+    /// A client that looks something up and then asks a question does not wait between them.
+    @Test func firstTopicsAreAddedAtOnce() {
+        var subscription = accepted(others[..<1])
+        var now = 0.1
+        for count in 2...3 {
+            #expect(subscription.next(wanted: own + others[..<count], at: time(now)) == .ask(.ping))
+            subscription.pinged(sent: moment(now), at: time(now))
+            #expect(subscription.next(wanted: own + others[..<count], at: time(now)) == .ask(.subscribe(own + others[count - 1..<count])))
+            _ = subscription.subscribed(sent: moment(now))
+            now += 0.1
+        }
+        #expect(subscription.next(wanted: own + others[..<4], at: time(now)) == .wait(until: time(now + 1)))
+    }
+
+    /// 30 requests a minute, pings included.
+    @Test func topicsThatAreAddedWithoutEndStayBelowTheRateLimit() {
+        var subscription = accepted(others[..<1])
+        var (times, now, count) = ([0.0], 0.0, 2)
+        while now < 300 {
+            switch subscription.next(wanted: own + others[..<count], at: time(now)) {
+            case .ask(.ping):
+                times.append(now)
+                subscription.pinged(sent: moment(now), at: time(now))
+            case .ask(.subscribe):
+                times.append(now)
+                _ = subscription.subscribed(sent: moment(now))
+                count += 1
+            case .ask(.unsubscribe): Issue.record("nothing was dropped")
+            case .wait: now += 0.1
+            }
+        }
+        let counts = times.map { begin in times.count { $0 >= begin && $0 < begin + 60 } }
+        #expect(counts.max().map { $0 <= 30 && $0 > 20 } == true, "\(counts)")
+    }
+
     @Test func topicsAreAddedAfterAPingAndWithinThePace() {
-        var subscription = accepted()
+        var timing = FilterTiming()
+        timing.burst = .zero
+        var subscription = accepted([], timing)
         #expect(subscription.next(wanted: own + others[..<1], at: time(1)) == .wait(until: time(2)))
         #expect(subscription.next(wanted: own + others[..<1], at: time(2.5)) == .ask(.ping))
         subscription.pinged(sent: moment(2.5), at: time(2.6))

@@ -200,7 +200,7 @@ struct ClientTests {
             }
             let refused = try await notify("mallory", "family")
             #expect(refused.status == 65)
-            #expect(refused.failure == "not all devices may be notified by this key: their owner did not allow it", "\(refused.errors)")
+            #expect(refused.failure == "none of the devices may be notified by this key: their owner did not allow it", "\(refused.errors)")
             #expect(server.postCount == 2)
         }
     }
@@ -374,6 +374,17 @@ struct ClientTests {
             let failure = #expect(throws: CommandFailure.self) { try outcomes.report([1], asJSON: true, nil, timeout) }
             #expect(failure?.code == code)
         }
+    }
+
+    @Test func exitCodeOfDevicesForOthersDependsOnTheRest() throws {
+        let key = PrivateKey.generate().publicKey
+        func outcome(_ id: String, _ result: DeviceOutcome.Result) -> DeviceOutcome {
+            DeviceOutcome(registrant: key, installationID: InstallationID(id), result: result)
+        }
+        let timeout = DurationArgument("1s", .seconds(1))
+        try [outcome("phone", .notAllowed), outcome("tablet", .notified(by: key))].report([1], asJSON: true, nil, timeout)
+        let none = [outcome("phone", .notAllowed), outcome("tablet", .notAllowed)]
+        #expect(throws: CommandFailure.self) { try none.report([1], asJSON: true, nil, timeout) }
     }
 
     // MARK: Events

@@ -116,7 +116,7 @@ struct ClientV01Tests {
             #expect(notified.status == 0, "\(notified.errors)")
             let refused = try await client(server, "notify", bob)
             #expect(refused.status == 65)
-            #expect(refused.failure == "not all devices may be notified by this key: their owner did not allow it", "\(refused.errors)")
+            #expect(refused.failure == "none of the devices may be notified by this key: their owner did not allow it", "\(refused.errors)")
             #expect(server.postCount == 1)
         }
     }

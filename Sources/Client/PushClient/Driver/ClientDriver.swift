@@ -71,12 +71,13 @@ extension ClientDriver {
     private func lookUp(_ registrants: [PublicKey]) async {
         do throws(RelayError) {
             let isDone = try await network.lookUpContactCodes(of: registrants) { take($0) }
-            turn { $0.lookUpEnded(registrants, isDone: isDone, at: $1) }
+            turn { $0.lookUpEnded(registrants, isDone ? .found : .noStore, at: $1) }
         } catch {
             if Task.isCancelled { return }
-            if error.code == .unavailable { return runner.report(.relayFailed(reason: error.message)) }
-            // No peer has a store: advertisements are known only from now on.
-            turn { $0.lookUpEnded(registrants, isDone: false, at: $1) }
+            let isUnavailable = error.code == .unavailable
+            if isUnavailable { runner.report(.relayFailed(reason: error.message)) }
+            // If no peer has a store, advertisements are known only from now on.
+            turn { $0.lookUpEnded(registrants, isUnavailable ? .noAnswer : .noStore, at: $1) }
         }
     }
 }
@@ -136,27 +137,26 @@ extension ClientDriver {
         _ = await runner.wait(timeout) { $0.advertising.isUnderWay ? nil : true }
     }
 
-    /// - Parameters:
-    ///   - returnsKnown: Whether devices that are known already are returned at once. In version 0.1 an advertisement that was not looked up yet
-    ///     may have replaced all of them.
-    ///   - refresh: Queries servers about the registrant if that is needed. Called again when the look-up ended, with `isFirst` false.
+    /// Looks up the latest advertisement, which may replace everything that is known about the registrant, and queries servers.
+    ///
+    /// - Parameter refresh: Queries servers about the registrant if that is needed. Called again when the look-up ended, with `isFirst` false.
     func discover(
-        _ registrant: PublicKey, timeout: Duration, returnsKnown: Bool,
+        _ registrant: PublicKey, timeout: Duration,
         refresh: (_ machine: inout Machine, _ isFirst: Bool, _ now: Timestamp) -> Machine.Output
     ) async throws(PushClientError) -> [KnownDevice] {
         try await runner.waitUntilRunning()
         let start = ContinuousClock.now
+        func timeLeft() -> Duration { max(timeout - (ContinuousClock.now - start), .zero) }
         turn { $0.discover(registrant, at: $1) }
         turn { refresh(&$0, true, $1) }
-        let known = knownDevices(of: registrant)
-        if returnsKnown, known.contains(where: \.isTokenKnown) { return known }
-        _ = await runner.wait(returnsKnown ? timeout : timeout / 2) { machine -> Bool? in
-            let isEnough = returnsKnown && !machine.directory.servers(of: registrant).isEmpty
-            return isEnough || !machine.isDiscovering(registrant) ? true : nil
+        // A store that does not answer is waited for longer only while there is no server to query.
+        let isDiscovered: @Sendable (Machine, Timestamp) -> Bool? = { $0.isDiscovered(registrant, at: $1) ? true : nil }
+        if await runner.wait(min(timeout, NotificationMachine.sourceLimit), byTime: isDiscovered) == nil {
+            _ = await runner.wait(timeLeft(), byTime: { $0.directory.servers(of: registrant).isEmpty ? isDiscovered($0, $1) : true })
         }
         // An advertisement that was found may name servers to query.
         turn { refresh(&$0, false, $1) }
-        _ = await runner.wait(max(timeout - (ContinuousClock.now - start), .zero)) { $0.queries.isUnderWay(about: registrant) ? nil : true }
+        _ = await runner.wait(timeLeft(), byTime: { $0.isQueryPending(about: registrant, at: $1) ? nil : true })
         if Task.isCancelled { throw .cancelled }
         let found = knownDevices(of: registrant)
         if found.isEmpty, runner.read({ machine, _ in machine.isServerless(registrant) && machine.advertisementFlaws[registrant] == nil }) {
@@ -167,10 +167,17 @@ extension ClientDriver {
     }
 
     func knownDevices(of registrant: PublicKey) -> [KnownDevice] {
-        runner.read { machine, _ in machine.directory.rows(of: registrant) }.map { row in
+        runner.read { machine, _ in machine.directory.validRows(of: registrant) }.map { row in
             KnownDevice(
                 installationID: row.installationID, server: row.server, version: row.version, isTokenKnown: row.accessToken != nil)
         }
+    }
+
+    func outcomesWithoutDevices(of registrant: PublicKey) -> [DeviceOutcome] {
+        let isWithdrawn = runner.read { machine, _ in
+            !machine.directory.rows(of: registrant).isEmpty && machine.directory.isWithdrawn(registrant)
+        }
+        return isWithdrawn ? [DeviceOutcome(registrant: registrant, installationID: nil, result: .gaveUp(.notRegistered))] : []
     }
 
     func removeAll(about registrant: PublicKey) {

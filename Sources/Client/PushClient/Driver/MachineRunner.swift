@@ -84,12 +84,19 @@ final class MachineRunner<Machine: PushClientMachine>: Sendable {
     /// - Parameter whileRunning: Whether to return when ``run(_:deliver:perform:)`` ends.
     /// - Returns: nil after the timeout, when the task was cancelled, or when nothing runs any more.
     func wait<R: Sendable>(_ timeout: Duration?, whileRunning: Bool = false, _ test: @escaping @Sendable (Machine) -> R?) async -> R? {
+        await wait(timeout, whileRunning: whileRunning, byTime: { machine, _ in test(machine) })
+    }
+
+    /// The same, with a test that depends on the time.
+    func wait<R: Sendable>(
+        _ timeout: Duration?, whileRunning: Bool = false, byTime test: @escaping @Sendable (Machine, _ now: Timestamp) -> R?
+    ) async -> R? {
         let (signals, id) = addObserver()
         defer { removeObserver(id) }
         return await withTimeout(timeout) { [self] in
             var outcome: (result: R, outputCount: Int)?
             for await _ in signals {
-                if outcome == nil { outcome = state.withLock { state in test(state.machine).map { ($0, state.outputCount) } } }
+                if outcome == nil { outcome = state.withLock { state in test(state.machine, state.now).map { ($0, state.outputCount) } } }
                 if let outcome, state.withLock(\.storedCount) >= outcome.outputCount { return outcome.result }
                 if whileRunning, !state.withLock(\.isRunning) { return nil }
             }

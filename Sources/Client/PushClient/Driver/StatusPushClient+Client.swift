@@ -122,20 +122,24 @@ extension StatusPushClient {
     }
 
     /// Watches a registrant's advertisements from now on, looks up the latest one in the relay's store, and at the same time queries the known
-    /// servers. Devices that are already known are returned at once; the search continues in the background.
+    /// servers if no device is known, or one that is not in the latest advertisement may be registered. While ``run()`` runs, an advertisement is looked
+    /// up once: later calls return known devices at once.
     ///
     /// - Parameter timeout: How long to wait for the look-up and for servers.
-    /// - Returns: The devices known by then.
+    /// - Returns: The devices known by then, without those that a later advertisement or their server took back.
     /// - Throws: ``PushClientError`` with `notRunning`, `cancelled`, or `noServerKnown` as soon as there is nothing left to ask
     @discardableResult
     public func discover(_ registrant: PublicKey, timeout: Duration = .seconds(10)) async throws(PushClientError) -> [KnownDevice] {
-        try await discover(registrant, timeout: timeout, returnsKnown: true) { machine, _, now in
+        try await discover(registrant, timeout: timeout) { machine, _, now in
             machine.refresh(registrant, at: now)
         }
     }
 
     /// The known devices of a registrant.
     public func devices(of registrant: PublicKey) -> [KnownDevice] { knownDevices(of: registrant) }
+
+    /// The outcome of a notification when ``discover`` found no device: the registrant unregistered all. Empty if none was known before either.
+    package func outcomes(withoutDevicesOf registrant: PublicKey) -> [DeviceOutcome] { outcomesWithoutDevices(of: registrant) }
 
     /// Why the registrant's latest advertisement of this run was rejected, wholly or from some row on; nil when it was accepted, or none arrived.
     public func advertisementFlaw(of registrant: PublicKey) -> AdvertisementFlaw? {

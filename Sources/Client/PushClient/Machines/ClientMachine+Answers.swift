@@ -35,8 +35,7 @@ extension ClientMachine {
             if let query = queries.end(ticket) { ended(query, row: row.map { ($0.version, $0.grant) }, at: now) }
         } else {
             if directory.learn(answered: rows, about: query.registrant, by: server, at: now) { discovered(query.registrant) }
-            let isEnough = queries.isComplete(ticket) || notifications.knowsAll(of: query.registrant, directory, since: query.begun)
-            if isEnough, let query = queries.end(ticket) { ended(query, at: now) }
+            endIfAnswered(ticket, query)
         }
         return settle(at: now)
     }

@@ -51,10 +51,9 @@ extension ClientMachine {
         return settle(at: now)
     }
 
-    /// Queries the servers about a registrant without a known usable token.
+    /// Queries the servers about a registrant, if that is needed.
     mutating func refresh(_ registrant: PublicKey, at now: Timestamp) -> ClientOutput {
-        let isKnown = !directory.activeInstallations(of: registrant, limit: 1, at: now).isEmpty
-        if !isKnown, isAskable(registrant) { query(registrant, at: now) }
+        if isAskable(registrant), needsQuery(about: registrant, at: now) { query(registrant, at: now) }
         return settle(at: now)
     }
 

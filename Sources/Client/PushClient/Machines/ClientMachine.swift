@@ -70,7 +70,6 @@ struct ClientMachine: PushClientMachine {
             notifications.resume()
         }
         isStarted = true
-        directory.resetLookUps()
         registrations.resume()
         // If the device was unregistered meanwhile, the last advertisement must be withdrawn.
         let isActive = own.isReceiving ? hasSomethingToAdvertise : own.nextAdvertisement != nil
@@ -78,6 +77,7 @@ struct ClientMachine: PushClientMachine {
         var watched = directory.watched
         if own.isReceiving, !watched.contains(publicKey) { watched.append(publicKey) }
         watched.sort { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
+        directory.beginRun(lookingUp: watched, at: now)
         if !watched.isEmpty {
             actions.append(.watch(watched))
             actions.append(.lookUp(watched))
@@ -87,7 +87,7 @@ struct ClientMachine: PushClientMachine {
 
     mutating func wake(at now: Timestamp) -> ClientOutput {
         registrations.wake(own, at: now, jitter: &jitter)
-        for query in queries.expire(at: now) { ended(query, at: now) }
+        for query in expireQueries(at: now) { ended(query, at: now) }
         return settle(at: now)
     }
 
@@ -121,6 +121,7 @@ struct ClientMachine: PushClientMachine {
         let listed = queryServers
         let servers = server.map { [$0] } ?? directory.servers(of: registrant).union(listed.map(\.key))
         guard let ticket = queries.begin(registrant, servers: servers, ownCheckAt: server, at: now) else { return }
+        if server == nil { directory.noteQuery(about: registrant, at: now) }
         let known = servers.map { server in listed.first { $0.key == server }?.dialect }
         let dialects = known.contains(nil) ? Set(PushServer.Dialect.allCases) : Set(known.compactMap { $0 })
         actions.append(.query(ticket, registrant: registrant, dialects))

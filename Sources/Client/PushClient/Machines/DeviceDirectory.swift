@@ -12,7 +12,19 @@ protocol DeviceDirectory: Sendable {
 struct RegistrantBook: Sendable {
     private(set) var registrants: [PublicKey: RegistrantRecord] = [:]
     fileprivate var changed: Set<PublicKey> = []
-    fileprivate var lookUpsEnded: Set<PublicKey> = []
+    fileprivate var lookUps: [PublicKey: LookUp] = [:]
+    /// When the last query about each registrant began in this run.
+    fileprivate var queries: [PublicKey: Timestamp] = [:]
+
+    /// The look-up of a registrant's latest advertisement in the network's store. Each run makes one.
+    fileprivate enum LookUp {
+        case underWay
+        case succeeded
+        /// No node has a store: earlier advertisements stay unknown.
+        case impossible
+        /// The store did not answer.
+        case failed
+    }
 
     init(restoring records: [RegistrantRecord] = []) {
         for record in records { registrants[record.registrant] = record }
@@ -28,9 +40,31 @@ struct RegistrantBook: Sendable {
     }
 
     fileprivate mutating func remove(_ registrant: PublicKey) {
+        lookUps[registrant] = nil
+        queries[registrant] = nil
         guard registrants.removeValue(forKey: registrant) != nil else { return }
         changed.insert(registrant)
     }
+}
+
+/// The result of a look-up of advertisements.
+enum LookUpResult: Sendable {
+    /// The store was read, whether or not it has advertisements.
+    case found
+    /// No node has a store.
+    case noStore
+    /// The store did not answer. The look-up is repeated when it is needed again.
+    case noAnswer
+}
+
+/// A registrant's devices, by what is known about them.
+struct KnownInstallations: Sendable {
+    /// Devices with a recent token, most recently active first.
+    var usable: [InstallationID] = []
+    /// Devices whose owner recently gave the token to other clients only.
+    var forOthers: [InstallationID] = []
+    /// Devices that were advertised long ago, or not in the latest advertisement, or whose token was refused. They may be registered.
+    var unconfirmed: [InstallationID] = []
 }
 
 extension InstallationID {
@@ -63,29 +97,41 @@ extension DeviceDirectory {
     // MARK: Looking up advertisements
 
     /// Registrants for which the look-up of the latest advertisement ended in this run, with or without a result.
-    var lookUpsEnded: Set<PublicKey> { book.lookUpsEnded }
+    var lookUpsEnded: Set<PublicKey> { Set(book.lookUps.filter { $0.value == .succeeded || $0.value == .impossible }.keys) }
 
-    /// Begins a run. A registrant of whom nothing was found may have advertised since.
-    mutating func resetLookUps() {
-        book.lookUpsEnded = []
-        for registrant in watched where rows(of: registrant).isEmpty { book.update(registrant) { $0.wasLookedUp = false } }
-    }
+    /// Whether the latest advertisement is being looked up: what is known may be outdated.
+    func isLookingUp(_ registrant: PublicKey) -> Bool { book.lookUps[registrant] == .underWay }
 
-    /// - Parameter isNew: Whether the registrant was not watched before.
-    /// - Returns: Whether a look-up is to begin: not after a successful one, and not while one is under way.
-    mutating func beginLookUp(of registrant: PublicKey, isNew: Bool) -> Bool {
-        if registrants[registrant]?.wasLookedUp == true {
-            book.lookUpsEnded.insert(registrant)
-            return false
+    /// Begins a run with look-ups of these registrants, who may have advertised since the last one.
+    mutating func beginRun(lookingUp registrants: [PublicKey], at now: Timestamp) {
+        book.lookUps = Dictionary(uniqueKeysWithValues: registrants.map { ($0, .underWay) })
+        book.queries = [:]
+        for registrant in registrants where self.registrants[registrant] != nil {
+            book.update(registrant) { record in
+                record.rows.removeAll { $0.withdrawal.map { now.since($0.time) >= Directory.withdrawnLife } ?? false }
+            }
         }
-        return book.lookUpsEnded.remove(registrant) != nil || isNew
     }
 
-    /// - Parameter isDone: false if no store can be queried: the registrants' earlier advertisements stay unknown.
-    mutating func endLookUps(of registrants: [PublicKey], isDone: Bool) {
-        book.lookUpsEnded.formUnion(registrants)
-        guard isDone else { return }
-        for registrant in registrants { book.update(registrant) { $0.wasLookedUp = true } }
+    /// - Returns: Whether a look-up is to begin: not after a successful one, and not while one is under way.
+    mutating func beginLookUp(of registrant: PublicKey) -> Bool {
+        switch book.lookUps[registrant] {
+        case .underWay, .succeeded: return false
+        case .impossible, .failed, nil:
+            book.lookUps[registrant] = .underWay
+            return true
+        }
+    }
+
+    mutating func endLookUps(of registrants: [PublicKey], _ result: LookUpResult) {
+        for registrant in registrants where isLookingUp(registrant) {
+            book.lookUps[registrant] =
+                switch result {
+                case .found: .succeeded
+                case .noStore: .impossible
+                case .noAnswer: .failed
+                }
+        }
     }
 
     /// Records that a message came from this device.
@@ -93,12 +139,30 @@ extension DeviceDirectory {
         book.update(registrant) { $0.noteActivity(of: installationID, at: time, limit: Directory.rowLimit) }
     }
 
-    /// Discards a token that a server refused, or a device that it does not know, until a query confirms it. A token learned since then stays. The
-    /// server may still be queried about the registrant.
-    mutating func forgetToken(
-        of installationID: InstallationID, of registrant: PublicKey, at server: PublicKey, token: AccessToken, isGone: Bool
-    ) {
-        book.update(registrant) { $0.forgetToken(of: installationID, at: server, token: token, isGone: isGone) }
+    /// Withdraws a device whose token a server refused, until a query confirms it. A token learned since then stays. The server may still be queried
+    /// about the registrant.
+    mutating func refused(_ refusal: NotificationMachine.Refusal, at now: Timestamp) {
+        let device = refusal.device
+        book.update(device.registrant) {
+            $0.refused(
+                device.installationID, at: refusal.server, token: refusal.token, refusal.isAbsent ? .absence : .refusal, at: now)
+        }
+    }
+
+    /// Records that a server's answer has only these of the registrant's devices. Recently learned rows stay: the registration may have been on its
+    /// way.
+    mutating func noteAnswered(_ installations: Set<InstallationID>, of registrant: PublicKey, by server: PublicKey, at now: Timestamp) {
+        guard registrants[registrant] != nil else { return }
+        book.update(registrant) { record in
+            for index in record.rows.indices where record.rows[index].server == server && !record.rows[index].isFresh(at: now) {
+                if !installations.contains(record.rows[index].installationID) { record.rows[index].withdraw(.absence, at: now) }
+            }
+        }
+    }
+
+    /// Records that a query about the registrant begins.
+    mutating func noteQuery(about registrant: PublicKey, at now: Timestamp) {
+        book.queries[registrant] = now
     }
 
     // MARK: Finding
@@ -110,9 +174,56 @@ extension DeviceDirectory {
         registrants[registrant]?.rows ?? []
     }
 
+    /// Rows that were not withdrawn.
+    func validRows(of registrant: PublicKey) -> [RegistrantRecord.Row] {
+        rows(of: registrant).filter { $0.withdrawal == nil }
+    }
+
     /// The known devices, with their servers.
     func places(of registrant: PublicKey) -> Set<RegistrantRecord.Row.Place> {
-        Set(rows(of: registrant).map(\.place))
+        Set(validRows(of: registrant).map(\.place))
+    }
+
+    /// What is known about the registrant's devices.
+    ///
+    /// - Parameter own: This client's device, which is left out.
+    func devices(of registrant: PublicKey, besides own: InstallationID? = nil, at now: Timestamp) -> KnownInstallations {
+        let rows = Dictionary(grouping: rows(of: registrant), by: \.installationID)
+        var known = KnownInstallations()
+        known.usable = activeInstallations(of: registrant, limit: rows.count, at: now).filter { $0 != own }
+        for (id, rows) in rows where id != own && !known.usable.contains(id) {
+            if rows.contains(where: { $0.isFresh(at: now) }) {
+                known.forOthers.append(id)
+            } else if rows.contains(where: { $0.withdrawal?.reason != .absence }) {
+                known.unconfirmed.append(id)
+            }
+        }
+        known.forOthers.sort { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+        return known
+    }
+
+    /// Whether answers to a query about the registrant are waited for. When all devices are known from recent advertisements, they are not.
+    func awaitsAnswers(about registrant: PublicKey, _ known: KnownInstallations) -> Bool {
+        known.usable.isEmpty || !known.unconfirmed.isEmpty || registrants[registrant]?.advertisements?.isEmpty ?? true
+    }
+
+    /// Whether every server that is known to have had one of the registrant's devices answered that it does not know it.
+    func isGone(_ registrant: PublicKey, besides own: InstallationID? = nil) -> Bool {
+        rows(of: registrant).allSatisfy { $0.installationID == own || $0.withdrawal?.reason == .absence }
+    }
+
+    /// Whether all rows were withdrawn by newer advertisements, or by servers that do not have the devices; true without rows.
+    func isWithdrawn(_ registrant: PublicKey, besides own: InstallationID? = nil) -> Bool {
+        rows(of: registrant).allSatisfy { row in
+            row.installationID == own || row.withdrawal?.reason == .advertisement || row.withdrawal?.reason == .absence
+        }
+    }
+
+    /// Whether servers are to be queried about the registrant: no device can be notified, or another one may be registered too.
+    func needsQuery(about registrant: PublicKey, _ known: KnownInstallations, at now: Timestamp) -> Bool {
+        if known.usable.isEmpty { return true }
+        let isRecent = book.queries[registrant].map { now.since($0) < Directory.queryPeriod } ?? false
+        return !known.unconfirmed.isEmpty && !isRecent
     }
 
     /// Rows of a device whose token can be used without a query.
@@ -129,7 +240,7 @@ extension DeviceDirectory {
     /// Whether every server that is known to have had the device answered that it does not know it.
     func isGone(_ installationID: InstallationID, of registrant: PublicKey) -> Bool {
         let rows = rows(of: registrant).filter { $0.installationID == installationID }
-        return !rows.isEmpty && rows.allSatisfy { $0.isGone == true }
+        return !rows.isEmpty && rows.allSatisfy { $0.withdrawal?.reason == .absence }
     }
 
     /// Devices with usable tokens, most recently active first, at most `limit`.

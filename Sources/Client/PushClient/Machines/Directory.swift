@@ -10,6 +10,10 @@ struct Directory: DeviceDirectory {
     static let tokenLife = Duration.seconds(24 * 3600)
     /// How long rows of the account's other devices are advertised.
     static let pairedLife = Duration.seconds(30 * 24 * 3600)
+    /// How long withdrawn rows are kept, as servers to query.
+    static let withdrawnLife = Duration.seconds(30 * 24 * 3600)
+    /// How often servers are queried about unconfirmed devices of a registrant who has other ones.
+    static let queryPeriod = Duration.seconds(600)
     /// The maximum number of rows per registrant.
     static let rowLimit = 100
 
@@ -25,6 +29,9 @@ struct Directory: DeviceDirectory {
 
     /// Adds rows signed by the registrant itself. Reading stops at a row without server key, of another key, or with an invalid grant; the rows
     /// before it are used.
+    ///
+    /// A device's latest advertisement is authoritative for the device itself: rows that it is without are withdrawn. Its rows about the registrant's
+    /// other devices may be outdated.
     ///
     /// - Parameters:
     ///   - installationID: The device that published the advertisement; nil when unknown.
@@ -45,21 +52,22 @@ struct Directory: DeviceDirectory {
             taken.append(row)
         }
         let isWhole = taken.count == min(rows.count, Self.rowLimit)
-        // A paired device is authoritative for itself only: its rows about the account's other devices may be outdated.
         if isOwn, let installationID { taken.removeAll { $0.installationID != installationID } }
         let before = places(of: owner)
         book.update(owner) { record in
-            if isOwn, let installationID {
-                let newest = record.rows.filter { $0.installationID == installationID }.map(\.learnedAt).max()
-                // A paired device that advertises no rows is no longer registered.
-                if newest.map({ $0 <= sentAt }) ?? true {
-                    record.rows.removeAll { old in
-                        old.installationID == installationID && !taken.contains { $0.server == old.server }
-                    }
-                }
+            for row in taken {
+                let isAuthoritative = record.advertised(row.installationID).map { row.installationID == installationID && $0 <= sentAt }
+                Self.merge(row, into: &record, isAuthoritative: isAuthoritative ?? true)
             }
-            for row in taken { Self.merge(row, into: &record) }
-            if let installationID { record.noteActivity(of: installationID, at: sentAt, limit: Self.rowLimit) }
+            guard let installationID else { return }
+            record.noteActivity(of: installationID, at: sentAt, limit: Self.rowLimit)
+            guard isWhole, record.advertised(installationID).map({ $0 <= sentAt }) ?? true else { return }
+            record.noteAdvertisement(of: installationID, at: sentAt, limit: Self.rowLimit)
+            for index in record.rows.indices where record.rows[index].installationID == installationID {
+                let old = record.rows[index]
+                guard old.learnedAt <= sentAt, !taken.contains(where: { $0.place == old.place }) else { continue }
+                record.rows[index].withdraw(.advertisement, at: sentAt)
+            }
         }
         return (places(of: owner) != before, isWhole)
     }
@@ -77,11 +85,13 @@ struct Directory: DeviceDirectory {
             guard info.publicKey == hash, info.serverPublicKey.isEmpty || info.serverPublicKey == server.compressed else { return nil }
             return row(info, of: registrant, at: server, learnedAt: now)
         }
-        guard !taken.isEmpty else { return false }
         let before = places(of: registrant)
-        book.update(registrant) { record in
-            for row in taken { Self.merge(row, into: &record) }
+        if !taken.isEmpty {
+            book.update(registrant) { record in
+                for row in taken { Self.merge(row, into: &record, isAuthoritative: true) }
+            }
         }
+        noteAnswered(Set(rows.map(\.installationID)), of: registrant, by: server, at: now)
         return places(of: registrant) != before
     }
 
@@ -101,12 +111,19 @@ struct Directory: DeviceDirectory {
             allowedKeyList: isOwn ? info.allowedKeyList.map(StoredData.init) : [], learnedAt: learnedAt)
     }
 
-    private static func merge(_ row: RegistrantRecord.Row, into record: inout RegistrantRecord) {
-        if let index = record.rows.firstIndex(where: { $0.server == row.server && $0.installationID == row.installationID }) {
+    /// - Parameter isAuthoritative: false for a row in an advertisement of another device, or in an outdated one: it confirms what is known, but does
+    ///   not bring back a registration that the device or its server took back.
+    private static func merge(_ row: RegistrantRecord.Row, into record: inout RegistrantRecord, isAuthoritative: Bool) {
+        if let index = record.rows.firstIndex(where: { $0.place == row.place }) {
             let old = record.rows[index]
-            guard row.version > old.version || (row.version == old.version && row.learnedAt >= old.learnedAt) else { return }
+            let isValid = old.withdrawal.map { isAuthoritative && row.learnedAt >= $0.time } ?? true
+            guard row.version > old.version || (row.version == old.version && row.learnedAt >= old.learnedAt && isValid) else { return }
             record.rows[index] = row
-        } else if record.rows.count < rowLimit {
+            return
+        }
+        var row = row
+        if !isAuthoritative { row.withdraw(.advertisement, at: row.learnedAt) }
+        if record.rows.count < rowLimit {
             record.rows.append(row)
         } else if row.accessToken != nil, let unproven = record.rows.lastIndex(where: { $0.accessToken == nil }) {
             // Without its token a row's grant can't be checked: a server may have invented it.
@@ -118,7 +135,7 @@ struct Directory: DeviceDirectory {
     func pairedRows(besides installationID: InstallationID, at now: Timestamp) -> [PushNotificationQueryInfo] {
         let owner = cryptography.publicKey
         let hash = KeyHash(of: owner).bytes
-        return rows(of: owner).compactMap { row in
+        return validRows(of: owner).compactMap { row in
             guard row.installationID != installationID, now.since(row.learnedAt) < Self.pairedLife else { return nil }
             let isFiltered = !row.allowedKeyList.isEmpty
             return PushNotificationQueryInfo(

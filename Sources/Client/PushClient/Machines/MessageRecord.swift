@@ -9,13 +9,32 @@ struct MessageRecord: Codable, Hashable, Sendable {
         @Stored var registrant: PublicKey
         /// Empty: the most recently active devices, once some are known.
         @Stored var installations: [InstallationID]
-        /// Present until devices are known.
+        /// Present until devices are chosen.
         var search: Search?
 
         struct Search: Codable, Hashable, Sendable {
             var round = 1
             var wasQueried = false
             var restsUntil: StoredTime?
+            /// Whether every server that was queried answered: only the devices in these answers are registered. nil before the query ended.
+            var wasAnswered: Bool?
+            /// Set while look-ups and queries are under way.
+            var wait: Wait?
+
+            enum Wait: Codable, Hashable, Sendable {
+                case until(StoredTime)
+                case over
+            }
+
+            /// Whether the time to wait for sources is over. It begins with the first call.
+            mutating func isWaitOver(at now: Timestamp) -> Bool {
+                switch wait {
+                case .over: break
+                case .until(let end): if end.time <= now { wait = .over }
+                case nil: wait = .until(StoredTime(now + NotificationMachine.sourceLimit))
+                }
+                return wait == .over
+            }
         }
     }
 
@@ -83,6 +102,7 @@ struct MessageRecord: Codable, Hashable, Sendable {
     mutating func resume() {
         for index in recipients.indices where recipients[index].search?.restsUntil == nil {
             recipients[index].search?.wasQueried = false
+            recipients[index].search?.wait = nil
         }
         for index in devices.indices {
             switch devices[index].state {

@@ -27,12 +27,12 @@ extension NotificationMachine {
     /// Handles an answer signed by the server. Verdicts on devices that were not in the request are ignored.
     ///
     /// - Parameter verdict: The answer about a device; nil when it contains none.
-    /// - Returns: The devices whose tokens the server refused, with those tokens.
+    /// - Returns: The devices that the server refused.
     mutating func answered(
         _ ticket: Ticket, by server: PublicKey, at now: Timestamp, verdict: (DeviceID) -> NotificationVerdict?
-    ) -> [(device: DeviceID, server: PublicKey, token: AccessToken, isGone: Bool)] {
+    ) -> [Refusal] {
         guard let request = requests[ticket], request.server == server else { return [] }
-        var refused: [(device: DeviceID, server: PublicKey, token: AccessToken, isGone: Bool)] = []
+        var refused: [Refusal] = []
         let queriesOnce = queriesOnceAfterRefusal
         changeDevices(of: ticket) { device, server in
             guard !device.isDone || device.state == .done(.gaveUp(.noServer)) || device.state == .done(.gaveUp(.expired)) else { return }
@@ -46,7 +46,9 @@ extension NotificationMachine {
             guard case .asking(server, _) = device.state else { return }
             switch verdict {
             case .tokenRefused, .notRegistered:
-                if let token = request.devices[id] { refused.append((id, server.key, token, verdict == .notRegistered)) }
+                if let token = request.devices[id] {
+                    refused.append(.init(device: id, server: server.key, token: token, isAbsent: verdict == .notRegistered))
+                }
                 // A query may return a token that the same server accepts; the tokens for other servers are probably as old.
                 let isOver = queriesOnce ? device.wasRefused == true : device.wasQueried
                 if isOver {
@@ -65,6 +67,20 @@ extension NotificationMachine {
             }
         }
         return refused
+    }
+
+    /// Called when a query about the registrant ended.
+    ///
+    /// - Parameter wasAnswered: Whether every server answered; else its time was over.
+    mutating func queryEnded(about registrant: PublicKey, wasAnswered: Bool) {
+        for id in active {
+            guard var record = messages[id] else { continue }
+            let before = record
+            for index in record.recipients.indices where record.recipients[index].registrant == registrant {
+                record.recipients[index].search?.wasAnswered = wasAnswered
+            }
+            if record != before { store(record, before) }
+        }
     }
 
     private mutating func changeDevices(of ticket: Ticket, _ change: (inout MessageRecord.Device, StoredServer) -> Void) {

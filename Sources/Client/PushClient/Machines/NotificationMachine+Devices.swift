@@ -4,8 +4,11 @@ import WakuCrypto
 
 /// Chooses the devices of a message, and the server for each.
 extension NotificationMachine {
-    // MARK: Recipients whose devices are not known
+    // MARK: Recipients without named devices
 
+    /// Decides which of a recipient's devices are notified, once every source of information about them ended: the look-up of the latest
+    /// advertisement, and the query of servers unless the advertisement makes it needless. After ``sourceLimit``, the devices known by then are
+    /// notified.
     mutating func search(
         _ record: inout MessageRecord, _ index: Int, _ directory: some DeviceDirectory, askable: (PublicKey) -> Bool,
         own: (PublicKey, InstallationID), at now: Timestamp, jitter: inout Jitter
@@ -17,50 +20,61 @@ extension NotificationMachine {
         }
         let registrant = record.recipients[index].registrant
         let isOwn = registrant == own.0
-        let found = directory.activeInstallations(of: registrant, limit: deviceLimit + (isOwn ? 1 : 0), at: now)
-            .filter { !(isOwn && $0 == own.1) }.prefix(deviceLimit)
-        // A query that is still running may return more devices.
-        if !found.isEmpty, !(search.wasQueried && isQuerying(registrant)) {
-            record.recipients[index].search = nil
-            for id in found where !record.devices.contains(where: { $0.registrant == registrant && $0.installationID == id }) {
-                record.devices.append(.init(registrant: registrant, installationID: id))
-            }
-            return
-        }
-        if found.isEmpty, serverless.contains(registrant) {
-            record.recipients[index].search = nil
-            record.failed.append(.init(registrant: registrant, reason: .noServerKnown))
+        let ownID = isOwn ? own.1 : nil
+        let known = directory.devices(of: registrant, besides: ownID, at: now)
+        if known.usable.isEmpty, serverless.contains(registrant) {
+            fail(&record, index, .noServerKnown)
             actions.append(.report(.noServerKnown(registrant)))
             return
         }
-        if found.isEmpty, !search.wasQueried, askable(registrant) {
+        if !search.wasQueried, askable(registrant), directory.needsQuery(about: registrant, known, at: now) {
             search.wasQueried = true
+            record.recipients[index].search = search
+            // The search goes on when the query began.
             actions.append(.query(registrant))
-        } else if !isQuerying(registrant) {
-            let known = Set(directory.rows(of: registrant).map(\.installationID))
-            let registered = known.filter { !directory.isGone($0, of: registrant) }
-            if !known.isEmpty, registered.isEmpty {
-                record.recipients[index].search = nil
-                record.failed.append(.init(registrant: registrant, reason: .notRegistered))
-                return
-            }
-            if !known.isEmpty, registered.allSatisfy({ directory.isForOthers($0, of: registrant, at: now) }) {
-                record.recipients[index].search = nil
-                for id in registered.sorted(by: { $0.bytes.lexicographicallyPrecedes($1.bytes) }) {
-                    record.devices.append(.init(registrant: registrant, installationID: id, state: .done(.notAllowed)))
-                }
-                return
-            }
-            // A device is not notified by itself: without another one there is nothing to wait for.
-            if search.round >= Self.roundLimit || (isOwn && search.wasQueried && known == [own.1]) {
-                record.recipients[index].search = nil
-                record.failed.append(.init(registrant: registrant, reason: .noDevice))
-                return
-            }
-            let pause = RetryDelay.after(failures: search.round, base: Self.pauseBase, jitter: jitter.next())
-            search = .init(round: search.round + 1, wasQueried: false, restsUntil: StoredTime(now + pause))
+            return
         }
-        record.recipients[index].search = search
+        let isQueryPending = unanswered.contains(registrant) && directory.awaitsAnswers(about: registrant, known)
+        if directory.isLookingUp(registrant) || isQueryPending {
+            let isOver = search.isWaitOver(at: now)
+            guard isOver, !known.usable.isEmpty || !isQueryPending else {
+                record.recipients[index].search = search
+                return
+            }
+        }
+        let isAnswered = search.wasAnswered == true
+        // Once every server answered, unconfirmed devices are no longer registered.
+        if !known.usable.isEmpty || (!known.forOthers.isEmpty && (known.unconfirmed.isEmpty || isAnswered)) {
+            return choose(known, &record, index)
+        }
+        let installations = directory.rows(of: registrant).map(\.installationID)
+        let isWithdrawn = directory.isWithdrawn(registrant, besides: ownID)
+        // Servers that don't know the registrant do not answer a query.
+        let isUnanswered = search.wasAnswered == false && (directory.isGone(registrant, besides: ownID) || isWithdrawn && search.round > 1)
+        if installations.contains(where: { $0 != ownID }), isAnswered || isUnanswered { return fail(&record, index, .notRegistered) }
+        // A device is not notified by itself: without another one there is nothing to wait for.
+        let isAlone = isOwn && search.wasQueried && isWithdrawn && !installations.isEmpty
+        if search.round >= Self.roundLimit || isAlone { return fail(&record, index, .noDevice) }
+        let pause = RetryDelay.after(failures: search.round, base: Self.pauseBase, jitter: jitter.next())
+        record.recipients[index].search = .init(round: search.round + 1, restsUntil: StoredTime(now + pause))
+    }
+
+    /// The search found devices: those that were most recently active are notified, those that are for others only are reported.
+    private func choose(_ known: KnownInstallations, _ record: inout MessageRecord, _ index: Int) {
+        let registrant = record.recipients[index].registrant
+        record.recipients[index].search = nil
+        func add(_ id: InstallationID, _ state: MessageRecord.Device.State) {
+            guard !record.devices.contains(where: { $0.registrant == registrant && $0.installationID == id }) else { return }
+            record.devices.append(.init(registrant: registrant, installationID: id, state: state))
+        }
+        for id in known.usable.prefix(deviceLimit) { add(id, .ready) }
+        // A server may invent devices for others.
+        for id in known.forOthers.prefix(Self.maximumDeviceLimit) { add(id, .done(.notAllowed)) }
+    }
+
+    private func fail(_ record: inout MessageRecord, _ index: Int, _ reason: DeviceOutcome.GiveUpReason) {
+        record.recipients[index].search = nil
+        record.failed.append(.init(registrant: record.recipients[index].registrant, reason: reason))
     }
 
     /// Whether every device of the registrant that messages wait for is known, so that its query can end.

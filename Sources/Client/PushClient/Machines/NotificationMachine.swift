@@ -10,6 +10,8 @@ struct NotificationMachine: Sendable {
     static let answerDeadline = Duration.seconds(3)
     /// The delay before the same server is asked again after INTERNAL_ERROR; it retries by itself.
     static let askAgainDelay = Duration.seconds(3)
+    /// How long a message waits for look-ups and queries when devices to notify are known.
+    static let sourceLimit = Duration.seconds(3)
     static let pauseBase = Duration.seconds(2)
     static let roundLimit = 4
     static let defaultDeviceLimit = 3
@@ -37,6 +39,15 @@ struct NotificationMachine: Sendable {
         let installationID: InstallationID
     }
 
+    /// A device that a server refused, with the token of the request.
+    struct Refusal: Sendable {
+        let device: DeviceID
+        let server: PublicKey
+        let token: AccessToken
+        /// The server does not have the device. Otherwise it refused the token, or did not tell.
+        let isAbsent: Bool
+    }
+
     /// Whether a registrant is queried only once per message after a server refused a token, instead of once per round.
     let queriesOnceAfterRefusal: Bool
 
@@ -55,6 +66,8 @@ struct NotificationMachine: Sendable {
 
     /// Registrants with a pending query, set by the owner of the machine.
     var queried: Set<PublicKey> = []
+    /// Registrants about whom servers may still answer a query, set by the owner of the machine.
+    var unanswered: Set<PublicKey> = []
     /// Registrants about whom no server can be queried: none is listed, and no advertisement names one. Set by the owner of the machine.
     var serverless: Set<PublicKey> = []
 
@@ -170,6 +183,7 @@ struct NotificationMachine: Sendable {
             }
             for recipient in record.recipients {
                 if let until = recipient.search?.restsUntil { next = min(next, until.time) }
+                if case .until(let limit)? = recipient.search?.wait { next = min(next, limit.time) }
             }
             earliest = min(earliest ?? next, next)
         }
@@ -280,6 +294,7 @@ struct NotificationRequest: Hashable, Sendable {
 /// A server's answer about a device of the request.
 enum NotificationVerdict: Hashable, Sendable {
     case notified
+    /// The server refused the token. In version 0.1 it may not know the device.
     case tokenRefused
     /// The server does not know the device.
     case notRegistered

@@ -165,6 +165,7 @@ extension PushClientMachine {
         guard notifications.isActive else { return }
         let (directory, listsServers) = (directory, listsServers)
         notifications.queried = queries.registrants
+        notifications.unanswered = queries.unanswered(at: now)
         notifications.serverless = listsServers ? [] : directory.lookUpsEnded.filter { directory.servers(of: $0).isEmpty }
         let this = (publicKey, own.installationID)
         var jitter = jitter
@@ -213,7 +214,7 @@ extension PushClientMachine {
         let isNew = directory.watch(registrant)
         guard isStarted else { return }
         if isNew { actions.append(.watch([registrant])) }
-        if directory.beginLookUp(of: registrant, isNew: isNew) { actions.append(.lookUp([registrant])) }
+        if directory.beginLookUp(of: registrant) { actions.append(.lookUp([registrant])) }
     }
 
     /// Whether any server can be queried about the registrant.
@@ -226,9 +227,19 @@ extension PushClientMachine {
         directory.lookUpsEnded.contains(registrant) && !isAskable(registrant)
     }
 
-    /// Whether a look-up or a query for the registrant is under way.
-    func isDiscovering(_ registrant: PublicKey) -> Bool {
-        !directory.lookUpsEnded.contains(registrant) || queries.isUnderWay(about: registrant)
+    /// Whether the search for the registrant's devices ended. A failed look-up counts only when servers are known: the relay may be about to attach.
+    func isDiscovered(_ registrant: PublicKey, at now: Timestamp) -> Bool {
+        guard !directory.isLookingUp(registrant), !isQueryPending(about: registrant, at: now) else { return false }
+        return directory.lookUpsEnded.contains(registrant) || !directory.servers(of: registrant).isEmpty
+    }
+
+    /// Whether a query is under way that may find other devices of the registrant.
+    func isQueryPending(about registrant: PublicKey, at now: Timestamp) -> Bool {
+        queries.isUnderWay(about: registrant) && directory.awaitsAnswers(about: registrant, knownDevices(of: registrant, at: now))
+    }
+
+    private func knownDevices(of registrant: PublicKey, at now: Timestamp) -> KnownInstallations {
+        directory.devices(of: registrant, besides: registrant == publicKey ? own.installationID : nil, at: now)
     }
 
     /// Whether each of these servers gave a final answer.
@@ -302,9 +313,8 @@ extension PushClientMachine {
         return settle(at: now)
     }
 
-    /// - Parameter isDone: false when no store can be queried: the registrants' earlier advertisements stay unknown.
-    mutating func lookUpEnded(_ registrants: [PublicKey], isDone: Bool, at now: Timestamp) -> Output {
-        directory.endLookUps(of: registrants, isDone: isDone)
+    mutating func lookUpEnded(_ registrants: [PublicKey], _ result: LookUpResult, at now: Timestamp) -> Output {
+        directory.endLookUps(of: registrants, result)
         return settle(at: now)
     }
 
@@ -328,7 +338,7 @@ extension PushClientMachine {
     }
 
     mutating func discovered(_ registrant: PublicKey) {
-        let count = Set(directory.rows(of: registrant).map(\.installationID)).count
+        let count = Set(directory.validRows(of: registrant).map(\.installationID)).count
         actions.append(.report(.discovered(registrant, deviceCount: count)))
     }
 
@@ -337,11 +347,28 @@ extension PushClientMachine {
         _ ticket: NotificationMachine.Ticket, by server: PublicKey, at now: Timestamp,
         verdict: (NotificationMachine.DeviceID) -> NotificationVerdict?
     ) -> Output {
-        for refused in notifications.answered(ticket, by: server, at: now, verdict: verdict) {
-            directory.forgetToken(
-                of: refused.device.installationID, of: refused.device.registrant, at: refused.server, token: refused.token,
-                isGone: refused.isGone)
-        }
+        for refusal in notifications.answered(ticket, by: server, at: now, verdict: verdict) { directory.refused(refusal, at: now) }
         return settle(at: now)
+    }
+
+    /// Whether servers are to be queried about a registrant: no token is usable, or another device may be registered.
+    func needsQuery(about registrant: PublicKey, at now: Timestamp) -> Bool {
+        directory.needsQuery(about: registrant, knownDevices(of: registrant, at: now), at: now)
+    }
+
+    /// Ends a query about a registrant when every server answered, or everything that messages wait for is known.
+    mutating func endIfAnswered(_ ticket: QueryTable.Ticket, _ query: QueryTable.Query) {
+        let isComplete = queries.isComplete(ticket)
+        guard isComplete || notifications.knowsAll(of: query.registrant, directory, since: query.begun), queries.end(ticket) != nil else {
+            return
+        }
+        if isComplete { notifications.queryEnded(about: query.registrant, wasAnswered: true) }
+    }
+
+    /// Ends the queries whose deadline passed.
+    mutating func expireQueries(at now: Timestamp) -> [QueryTable.Query] {
+        let expired = queries.expire(at: now)
+        for query in expired where query.ownCheckAt == nil { notifications.queryEnded(about: query.registrant, wasAnswered: false) }
+        return expired
     }
 }

@@ -47,6 +47,15 @@ struct QueryTable: Sendable {
         Set(queries.values.lazy.filter { !$0.isEnded && $0.ownCheckAt == nil }.map(\.registrant))
     }
 
+    /// Registrants about whom servers may still answer in time, also when a query ended because some device was found.
+    func unanswered(at now: Timestamp) -> Set<PublicKey> {
+        Set(
+            queries.values.lazy.filter { query in
+                guard query.ownCheckAt == nil, query.answered != query.servers else { return false }
+                return !query.isEnded || query.deadline.map { $0 > now } ?? false
+            }.map(\.registrant))
+    }
+
     func isUnderWay(about registrant: PublicKey) -> Bool {
         registrants.contains(registrant)
     }

@@ -15,8 +15,22 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
         /// Stored for the account's own devices only, to advertise them along with this device.
         @Stored var allowedKeyList: [StoredData]
         @Stored var learnedAt: Timestamp
-        /// The server answered that it does not know the device; nil as long as it did not.
-        var isGone: Bool?
+        /// Set when the device no longer advertises the row, or its server refused it. A withdrawn row only names a server to query.
+        var withdrawal: Withdrawal?
+
+        struct Withdrawal: Codable, Hashable, Sendable {
+            enum Reason: String, Codable {
+                /// A newer advertisement of the device is without the row. status-go's clients advertise no rows while they register again.
+                case advertisement
+                /// The server refused the token.
+                case refusal
+                /// The server does not have the device.
+                case absence
+            }
+
+            let reason: Reason
+            @Stored var time: Timestamp
+        }
 
         /// A device at a server, with or without a known token.
         struct Place: Hashable, Sendable {
@@ -28,7 +42,13 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
 
         /// Whether the token is recent enough for use without a query.
         func isFresh(at now: Timestamp) -> Bool {
-            now.since(learnedAt) < Directory.tokenLife
+            withdrawal == nil && now.since(learnedAt) < Directory.tokenLife
+        }
+
+        /// Records why the row no longer counts. Absence, the server's own word, is not replaced.
+        mutating func withdraw(_ reason: Withdrawal.Reason, at time: Timestamp) {
+            guard withdrawal?.reason != .absence else { return }
+            withdrawal = Withdrawal(reason: reason, time: time)
         }
     }
 
@@ -40,11 +60,13 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
     @Stored var registrant: PublicKey
     /// Whether the client subscribes to its contact code topic.
     var isWatched = false
-    /// Whether the store was queried for its latest advertisement.
-    var wasLookedUp = false
+    /// Not used any more. Earlier releases can't read records without it.
+    private var wasLookedUp = false
     var rows: [Row] = []
     /// When each of its devices was last active.
     var activities: [Activity] = []
+    /// When each of its devices published its latest known advertisement. Not used by version 0.1.
+    var advertisements: [Activity]?
 
     /// When the advertisement behind the rows was published. Used by version 0.1 only, where each advertisement replaces the previous one.
     var advertisedAt: StoredTime?
@@ -55,20 +77,40 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
 
     /// Remembers the time of a device's activity, for at most `limit` devices.
     mutating func noteActivity(of installationID: InstallationID, at time: Timestamp, limit: Int) {
-        if let index = activities.firstIndex(where: { $0.installationID == installationID }) {
-            guard activities[index].time < time else { return }
-            activities[index].time = time
-        } else if activities.count < limit {
-            activities.append(.init(installationID: installationID, time: time))
-        }
+        activities.note(installationID, at: time, limit: limit)
     }
 
-    /// Discards a refused token until a query confirms it. A token learned since then stays.
-    mutating func forgetToken(of installationID: InstallationID, at server: PublicKey, token: AccessToken, isGone: Bool) {
+    /// Remembers the time of a device's advertisement, for at most `limit` devices.
+    mutating func noteAdvertisement(of installationID: InstallationID, at time: Timestamp, limit: Int) {
+        var times = advertisements ?? []
+        times.note(installationID, at: time, limit: limit)
+        advertisements = times
+    }
+
+    /// The time of the device's latest known advertisement.
+    func advertised(_ installationID: InstallationID) -> Timestamp? {
+        advertisements?.first { $0.installationID == installationID }?.time
+    }
+
+    /// Withdraws a row whose token its server refused, until a query confirms it. A token learned since then stays.
+    mutating func refused(
+        _ installationID: InstallationID, at server: PublicKey, token: AccessToken, _ reason: Row.Withdrawal.Reason, at now: Timestamp
+    ) {
         for index in rows.indices
         where rows[index].server == server && rows[index].installationID == installationID && rows[index].accessToken == token {
             rows[index].learnedAt = Timestamp(rawValue: 0)
-            rows[index].isGone = isGone ? true : nil
+            rows[index].withdraw(reason, at: now)
+        }
+    }
+}
+
+extension [RegistrantRecord.Activity] {
+    /// Remembers the latest time of a device, for at most `limit` devices.
+    fileprivate mutating func note(_ installationID: InstallationID, at time: Timestamp, limit: Int) {
+        if let index = firstIndex(where: { $0.installationID == installationID }) {
+            self[index].time = Swift.max(self[index].time, time)
+        } else if count < limit {
+            append(.init(installationID: installationID, time: time))
         }
     }
 }

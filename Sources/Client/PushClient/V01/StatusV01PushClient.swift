@@ -157,13 +157,16 @@ public final class StatusV01PushClient: Sendable {
     public func discover(
         _ registrant: PublicKey, askingAlso servers: [PublicKey] = [], timeout: Duration = .seconds(10)
     ) async throws(PushClientError) -> [KnownDevice] {
-        try await discover(registrant, timeout: timeout, returnsKnown: false) { machine, isFirst, now in
+        try await discover(registrant, timeout: timeout) { machine, isFirst, now in
             machine.refresh(registrant, also: isFirst ? servers : [], at: now)
         }
     }
 
     /// The known devices of a registrant.
     public func devices(of registrant: PublicKey) -> [KnownDevice] { knownDevices(of: registrant) }
+
+    /// The outcome of a notification when ``discover`` found no device: the registrant unregistered all. Empty if none was known before either.
+    package func outcomes(withoutDevicesOf registrant: PublicKey) -> [DeviceOutcome] { outcomesWithoutDevices(of: registrant) }
 
     /// Why the registrant's latest advertisement of this run was rejected, wholly or in part; nil when it was accepted, or none arrived.
     public func advertisementFlaw(of registrant: PublicKey) -> AdvertisementFlaw? {

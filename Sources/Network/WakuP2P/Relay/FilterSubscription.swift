@@ -9,6 +9,8 @@ struct FilterTiming: Hashable, Sendable {
     var checkPeriod = Duration.seconds(1)
     /// The average time between requests: nwaku accepts 30 a minute from a peer, pings included, in bursts of up to 30.
     var pace = Duration.milliseconds(2500)
+    /// How far requests that add topics may be ahead of the pace: a client's first question follows the look-up before it at once.
+    var burst = Duration.milliseconds(7500)
     /// How long to wait after a rate limit response (429) before more topics are sent.
     var rest = Duration.seconds(15)
     /// How long unwanted topics are kept, so that several can be unsubscribed together.
@@ -70,6 +72,8 @@ struct FilterSubscription {
     private var lastGoodPing: Instant?
     /// The time up to which the requests so far use up the pace (a token bucket in units of time).
     private var paceUsedUntil: Instant
+    /// The end of the rest after a rate limit response.
+    private var restsUntil: Instant
 
     init(ownTopics: [ContentTopic], pubsubTopicCount: Int, topicLimit: Int, timing: FilterTiming, at now: Instant) {
         self.ownTopics = ownTopics
@@ -79,6 +83,7 @@ struct FilterSubscription {
         lastPing = now
         lastChange = now
         paceUsedUntil = now
+        restsUntil = now
     }
 
     /// Whether the node accepted all of these: messages on them are pushed.
@@ -112,12 +117,17 @@ struct FilterSubscription {
             paceUsedUntil = max(paceUsedUntil, now) + timing.pace * pubsubTopicCount
             return .ask(.unsubscribe(stale))
         }
-        if !new.isEmpty, let lastGoodPing, now - lastGoodPing < Self.pingValidity, paceUsedUntil - timing.pace <= now {
+        if !new.isEmpty, let lastGoodPing, now - lastGoodPing < Self.pingValidity, mayAdd(after: timing.pace, at: now) {
             return begin(new, at: now)
         }
         let pingDue = max(proven.instant, lastPing) + timing.pingPeriod
-        if pingDue <= now || (!new.isEmpty && paceUsedUntil <= now) { return .ask(.ping) }
+        if pingDue <= now || (!new.isEmpty && mayAdd(after: .zero, at: now)) { return .ask(.ping) }
         return .wait(until: min(now + timing.checkPeriod, pingDue))
+    }
+
+    /// Whether a request that adds topics may be sent now, after a request that used this much of the pace.
+    private func mayAdd(after ping: Duration, at now: Instant) -> Bool {
+        max(paceUsedUntil - ping - timing.burst, restsUntil) <= now
     }
 
     /// The topics to unsubscribe now: at most as many as fit into a request.
@@ -193,7 +203,8 @@ struct FilterSubscription {
         if proven != nil { topics.formUnion(ownTopics) }
         plan = []
         leaving = []
-        paceUsedUntil = now + timing.rest
+        restsUntil = now + timing.rest
+        paceUsedUntil = restsUntil
     }
 
     /// The node does not know the subscription (404): all topics are to be sent again.

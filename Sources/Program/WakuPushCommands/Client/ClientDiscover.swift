@@ -8,8 +8,8 @@ extension Client {
         static let configuration = CommandConfiguration(
             abstract: "Finds a registrant's devices and remembers them.",
             discussion: """
-                The latest advertisement on the registrant's contact code topic counts, out of the node's store. Servers are queried when it tells \
-                of no device: those that the client is registered with, and each --server. From now on client run watches the registrant's \
+                The latest advertisement of each device on the registrant's contact code topic counts, out of the node's store. Servers are queried \
+                when there is none, or when a known device is not in it any more: those that the client is registered with, and each --server. From now on client run watches the registrant's \
                 advertisements.
 
                 EXAMPLES

@@ -76,7 +76,7 @@ extension Client {
                 session.client.setQueryServers(servers.map { PushServer(key: $0.key) })
                 session.client.setSending(true)
                 let devices = try await session.client.discover(registrant, timeout: timeout)
-                guard !devices.isEmpty else { return ([DeviceOutcome](), session.obstacle) }
+                guard !devices.isEmpty else { return (session.client.outcomes(withoutDevicesOf: registrant), session.obstacle) }
                 return (try await session.client.notify(message, timeout: timeout), session.obstacle)
             }
             try outcomes.report(messageID, asJSON: client.json, obstacle, client.timeout)
@@ -150,18 +150,19 @@ extension [DeviceOutcome] {
     ///   - asJSON: Whether to print a JSON object per line.
     ///   - obstacle: Why no messages are sent or received; nil when a relay is attached.
     ///   - timeout: How long the command waited for servers.
-    /// - Throws: ``CommandFailure`` when not all devices were notified.
+    /// - Throws: ``CommandFailure`` when not all devices were notified. Devices whose owner allows only others to notify them count when no other
+    ///   device was notified.
     func report(_ messageID: [UInt8], asJSON: Bool, _ obstacle: String?, _ timeout: DurationArgument) throws {
         for outcome in self { try ClientEventLine(messageID, outcome).print(asJSON: asJSON) }
         guard !isEmpty else {
             let reason = obstacle ?? "none is advertised, and no server that answered has one"
             throw CommandFailure(.unavailable, "nobody was notified: no device is known: \(reason)")
         }
-        var isForOthers = false
+        var isNotified = false
         for outcome in self {
             switch outcome.result {
-            case .notified: break
-            case .notAllowed: isForOthers = true
+            case .notified: isNotified = true
+            case .notAllowed: break
             case .gaveUp(.cancelled):
                 let reason = obstacle ?? "no server confirmed it within \(timeout.description) (INTERNAL_ERROR, or no answer)"
                 throw CommandFailure(.unavailable, "not all devices were notified: \(reason)")
@@ -171,8 +172,8 @@ extension [DeviceOutcome] {
                 throw CommandFailure(.unavailable, "not all devices were notified: \(obstacle ?? reason.explanation)")
             }
         }
-        if isForOthers {
-            throw CommandFailure(.data, "not all devices may be notified by this key: their owner did not allow it")
+        guard isNotified else {
+            throw CommandFailure(.data, "none of the devices may be notified by this key: their owner did not allow it")
         }
     }
 }

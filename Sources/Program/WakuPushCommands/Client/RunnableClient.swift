@@ -23,6 +23,7 @@ protocol RunnableClient: AnyObject, Sendable {
     func setSending(_ isSending: Bool)
     func nextTry(at server: PublicKey) -> Duration?
     func devices(of registrant: PublicKey) -> [KnownDevice]
+    func outcomes(withoutDevicesOf registrant: PublicKey) -> [DeviceOutcome]
     func unregister(timeout: Duration) async throws(PushClientError) -> [PublicKey: RegistrationStatus]
     func waitUntilStored(timeout: Duration) async
     func waitUntilAdvertised(timeout: Duration) async

@@ -82,17 +82,18 @@ import WakuCrypto
         #expect(bench.publishAll().lookUps.count == 1)
     }
 
-    /// The registrant may have advertised since the look-up that found nothing.
-    @Test(arguments: [true, false]) func aLookUpThatFoundNothingIsRepeatedAfterAStart(isFound: Bool) {
+    /// The registrant may have advertised since the last look-up.
+    @Test(arguments: [true, false]) func lookUpIsRepeatedAfterAStart(isFound: Bool) {
         var bench = watching()
         if isFound { hear(&bench, [friend.row(at: server)]) }
-        bench.take(bench.machine.lookUpEnded([friend.key], isDone: true, at: bench.now))
+        bench.take(bench.machine.lookUpEnded([friend.key], .found, at: bench.now))
         #expect(bench.machine.isServerless(friend.key) == !isFound)
         bench.restart()
         #expect(bench.actions.lookUps == [[friend.key]])
         bench.take(bench.machine.discover(friend.key, at: bench.now))
         #expect(!bench.machine.isServerless(friend.key))
-        #expect(bench.machine.directory.lookUpsEnded.contains(friend.key) == isFound)
+        #expect(bench.machine.directory.isLookingUp(friend.key) && bench.machine.directory.lookUpsEnded.isEmpty)
+        #expect(bench.actions.lookUps.count == 1)
     }
 
     @Test func advertisedRowsAreTaken() {
@@ -160,6 +161,89 @@ import WakuCrypto
         var bench = watching()
         hear(&bench, (0..<500).map { friend.row(at: server, "device-\($0)") })
         #expect(installations(bench).count == Directory.rowLimit)
+    }
+
+    // MARK: Devices that are taken back
+
+    private func valid(_ bench: MachineBench) -> [PublicKey] {
+        bench.machine.directory.validRows(of: friend.key).map(\.server)
+    }
+
+    @Test func devicesLatestAdvertisementReplacesItsRows() {
+        var bench = watching()
+        let other = newKey()
+        hear(&bench, [friend.row(at: server), friend.row(at: server, "tablet")])
+        _ = bench.publishAll()
+        bench.pass(.seconds(10))
+        // The phone moved to another server. What it says of the tablet may be outdated.
+        hear(&bench, [friend.row(at: other, version: 2)])
+        #expect(bench.takeActions().events == [.discovered(friend.key, deviceCount: 2)])
+        #expect(Set(valid(bench)) == [server, other] && valid(bench).count == 2)
+        bench.pass(.seconds(10))
+        hear(&bench, [])
+        #expect(bench.takeActions().events == [.discovered(friend.key, deviceCount: 1)])
+        #expect(bench.machine.directory.validRows(of: friend.key).map(\.installationID.string) == ["tablet"])
+        // The servers may be queried.
+        #expect(bench.machine.directory.servers(of: friend.key) == [server, other])
+    }
+
+    /// In any order.
+    @Test(arguments: [true, false]) func outdatedAdvertisementBringsNothingBack(isReadFirst: Bool) {
+        var bench = watching()
+        if isReadFirst { hear(&bench, [friend.row(at: server)], age: .seconds(60)) }
+        hear(&bench, [], age: .seconds(30))
+        hear(&bench, [friend.row(at: server)], age: .seconds(60))
+        #expect(valid(bench).isEmpty)
+        // Another device may have read only the first one.
+        bench.take(
+            bench.machine.advertised(
+                by: friend.key, from: InstallationID("tablet"), rows: [friend.row(at: server)], age: .zero, at: bench.now))
+        #expect(valid(bench).isEmpty)
+        hear(&bench, [friend.row(at: server)])
+        #expect(valid(bench) == [server])
+    }
+
+    /// The rest of the advertisement can't be read.
+    @Test func rejectedRestTakesNothingBack() {
+        var bench = watching()
+        hear(&bench, [friend.row(at: server)])
+        bench.pass(.seconds(10))
+        hear(&bench, [friend.row(at: newKey(), grant: [1]), friend.row(at: server)])
+        #expect(valid(bench) == [server])
+    }
+
+    @Test func takenBackRowsAreKept30Days() {
+        var bench = watching()
+        hear(&bench, [friend.row(at: server)])
+        bench.pass(.seconds(10))
+        hear(&bench, [])
+        bench.restart(after: .seconds(30 * 24 * 3600 - 1))
+        #expect(installations(bench).count == 1)
+        bench.restart(after: .seconds(1))
+        #expect(installations(bench).isEmpty)
+    }
+
+    @Test func serversAnswerConfirmsATakenBackDevice() throws {
+        var bench = watching()
+        hear(&bench, [friend.row(at: server)])
+        bench.pass(.seconds(10))
+        hear(&bench, [])
+        bench.take(bench.machine.refresh(friend.key, at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        bench.take(bench.machine.queryAnswered(query.ticket, by: server, rows: [friend.row(at: server)], at: bench.now))
+        #expect(valid(bench) == [server])
+    }
+
+    @Test func answerWithoutATakenBackDeviceIsRemembered() throws {
+        var bench = watching()
+        hear(&bench, [friend.row(at: server)])
+        bench.pass(.seconds(10))
+        hear(&bench, [])
+        #expect(bench.machine.directory.devices(of: friend.key, at: bench.now).unconfirmed.count == 1)
+        bench.take(bench.machine.refresh(friend.key, at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        bench.take(bench.machine.queryAnswered(query.ticket, by: server, rows: [], at: bench.now))
+        #expect(bench.machine.directory.devices(of: friend.key, at: bench.now).unconfirmed.isEmpty)
     }
 
     @Test func knownDevicesSurviveARestart() {

@@ -86,7 +86,7 @@ import WakuCrypto
             case .advertise(let advertisement):
                 let count = advertisement.pushNotificationInfo.count
                 step { $0.advertisementPublished(rowCount: count, isPublished: true, at: $1) }
-            case .lookUp(let registrants): step { $0.lookUpEnded(registrants, isDone: true, at: $1) }
+            case .lookUp(let registrants): step { $0.lookUpEnded(registrants, .found, at: $1) }
             case .watch, .report: break
             }
         }

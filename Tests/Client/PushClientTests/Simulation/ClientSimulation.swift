@@ -363,7 +363,7 @@ struct ClientSimulation {
                 guard let owner = Self.clientNumbers[registrant], let stored = latest[owner] else { continue }
                 queue.add(.advertisement(from: owner, to: client, stored.rows, sentAt: stored.sentAt), at: now)
             }
-            turn(client) { $0.lookUpEnded(registrants, isDone: true, at: $1) }
+            turn(client) { $0.lookUpEnded(registrants, .found, at: $1) }
         case .report(let event): note(event, client)
         case .watch: break
         }

@@ -78,7 +78,7 @@ struct MachineBench {
         case .advertise(let advertisement):
             let count = advertisement.pushNotificationInfo.count
             take(machine.advertisementPublished(rowCount: count, isPublished: isPublished, at: now))
-        case .lookUp(let registrants): take(machine.lookUpEnded(registrants, isDone: true, at: now))
+        case .lookUp(let registrants): take(machine.lookUpEnded(registrants, .found, at: now))
         case .watch, .report: break
         }
     }

@@ -79,7 +79,7 @@ import WakuCrypto
                 try step { $0.requestAcknowledged(ticket, by: server, error, at: $1) }
             case .advertise(let advertisement):
                 try step { $0.advertisementPublished(rowCount: advertisement.info.count, isPublished: true, at: $1) }
-            case .lookUp(let registrants): try step { $0.lookUpEnded(registrants, isDone: true, at: $1) }
+            case .lookUp(let registrants): try step { $0.lookUpEnded(registrants, .found, at: $1) }
             case .watch, .report: break
             }
         }

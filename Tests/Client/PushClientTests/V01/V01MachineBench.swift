@@ -75,7 +75,7 @@ struct V01MachineBench {
         case .request(let ticket, _, _): take(machine.requestPublished(ticket, isPublished: isPublished, at: now))
         case .advertise(let advertisement):
             take(machine.advertisementPublished(rowCount: advertisement.info.count, isPublished: isPublished, at: now))
-        case .lookUp(let registrants): take(machine.lookUpEnded(registrants, isDone: true, at: now))
+        case .lookUp(let registrants): take(machine.lookUpEnded(registrants, .found, at: now))
         case .watch, .report: break
         }
     }

@@ -58,11 +58,11 @@ import WakuCrypto
     @Test func lookUpThatIsImpossibleEndsTheSearch() {
         var bench = V01MachineBench()
         bench.take(bench.machine.discover(friend.publicKey, at: bench.now))
-        #expect(bench.machine.isDiscovering(friend.publicKey))
-        bench.take(bench.machine.lookUpEnded([friend.publicKey], isDone: false, at: bench.now))
-        #expect(!bench.machine.isDiscovering(friend.publicKey))
+        #expect(!bench.machine.isDiscovered(friend.publicKey, at: bench.now))
+        bench.take(bench.machine.lookUpEnded([friend.publicKey], .noStore, at: bench.now))
+        #expect(bench.machine.isDiscovered(friend.publicKey, at: bench.now))
         let again = bench.machine.discover(friend.publicKey, at: bench.now).actions
-        #expect(again == [.lookUp([friend.publicKey])] && bench.machine.isDiscovering(friend.publicKey))
+        #expect(again == [.lookUp([friend.publicKey])] && !bench.machine.isDiscovered(friend.publicKey, at: bench.now))
     }
 
     @Test func contactCodeTopicIsListenedToAndLookedUpAtFirst() throws {
@@ -206,6 +206,16 @@ import WakuCrypto
     }
 
     // MARK: Choosing devices and servers
+
+    @Test func lookUpOfAStartIsAwaited() throws {
+        var bench = knowing([row(servers[0], "a")])
+        try bench.restart(after: .seconds(60))
+        notify(&bench)
+        #expect(bench.takeActions().requests.isEmpty)
+        bench.take(bench.machine.advertised(by: friend.publicKey, rows: [row(servers[0], "b")], age: .zero, at: bench.now))
+        bench.take(bench.machine.lookUpEnded([friend.publicKey], .found, at: bench.now))
+        #expect(bench.publishAll().requests.flatMap { $0.request.entries.map(\.device.installationID.string) } == ["b"])
+    }
 
     @Test func threeMostRecentlyActiveDevicesByOneServer() throws {
         var bench = knowing(["a", "b", "c", "d", "e"].flatMap { name in servers.map { row($0, name) } })

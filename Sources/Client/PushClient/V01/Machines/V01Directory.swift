@@ -31,8 +31,10 @@ struct V01Directory: DeviceDirectory {
             else { return nil }
             guard info.accessToken.isEmpty else { return Self.row(server, info.installationID, info.accessToken, learnedAt: sentAt) }
             // A token from the server's earlier answer stays valid until the server refuses it.
-            let known = before.first { $0.server == server && $0.installationID == info.installationID && $0.accessToken != nil }
-            return known ?? Self.row(server, info.installationID, nil, learnedAt: Timestamp(rawValue: 0))
+            var row = Self.row(server, info.installationID, nil, learnedAt: Timestamp(rawValue: 0))
+            if let known = before.first(where: { $0.place == row.place && $0.accessToken != nil }) { row = known }
+            row.withdrawal = nil
+            return row
         }
         book.update(owner) { record in
             record.rows = usable.firstOfEachPlace
@@ -56,13 +58,15 @@ struct V01Directory: DeviceDirectory {
             }
             return info.accessToken.isUUID ? Self.row(server, info.installationID, info.accessToken, learnedAt: now) : nil
         }
-        guard !taken.isEmpty else { return false }
         let before = places(of: registrant)
-        book.update(registrant) { record in
-            record.rows.removeAll { $0.server == server }
-            record.rows += taken.firstOfEachPlace
-            while record.rows.count > Directory.rowLimit { record.rows.removeLastOfTheLargestServer() }
+        if !taken.isEmpty {
+            book.update(registrant) { record in
+                record.rows.removeAll { $0.server == server }
+                record.rows += taken.firstOfEachPlace
+                while record.rows.count > Directory.rowLimit { record.rows.removeLastOfTheLargestServer() }
+            }
         }
+        noteAnswered(Set(rows.map(\.installationID)), of: registrant, by: server, at: now)
         return places(of: registrant) != before
     }
 

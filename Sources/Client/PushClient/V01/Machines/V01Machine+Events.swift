@@ -23,12 +23,11 @@ extension V01Machine {
         return settle(at: now)
     }
 
-    /// Queries the servers about a registrant without a known usable token.
+    /// Queries the servers about a registrant, if that is needed.
     ///
     /// - Parameter others: Servers to query in any case, besides the known ones.
     mutating func refresh(_ registrant: PublicKey, also others: [PublicKey], at now: Timestamp) -> V01Output {
-        let isKnown = !directory.activeInstallations(of: registrant, limit: 1, at: now).isEmpty
-        if !isKnown || !others.isEmpty { query(registrant, also: others, at: now) }
+        if !others.isEmpty || needsQuery(about: registrant, at: now) { query(registrant, also: others, at: now) }
         return settle(at: now)
     }
 }
@@ -57,9 +56,7 @@ extension V01Machine {
     ) -> V01Output {
         guard let query = queries.answered(ticket, by: server) else { return V01Output() }
         if directory.learn(answered: rows, about: query.registrant, by: server, at: now) { discovered(query.registrant) }
-        if queries.isComplete(ticket) || notifications.knowsAll(of: query.registrant, directory, since: query.begun) {
-            _ = queries.end(ticket)
-        }
+        endIfAnswered(ticket, query)
         return settle(at: now)
     }
 

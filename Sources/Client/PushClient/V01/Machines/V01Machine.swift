@@ -69,15 +69,13 @@ struct V01Machine: PushClientMachine {
             notifications.resume()
         }
         isStarted = true
-        directory.resetLookUps()
         registrations.resume()
         // If the device was unregistered meanwhile, the last advertisement must be withdrawn.
         let isActive = own.isReceiving && hasSomethingToAdvertise || own.nextAdvertisement != nil
         advertising = AdvertisingMachine(isActive: isActive, at: now)
         let watched = directory.watched.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
+        directory.beginRun(lookingUp: watched, at: now)
         if !watched.isEmpty {
-            // Advertisements may have been published meanwhile: the known rows may be outdated until the next look-up.
-            for registrant in watched { directory.book.update(registrant) { $0.wasLookedUp = false } }
             actions.append(.watch(watched))
             actions.append(.lookUp(watched))
         }
@@ -86,7 +84,7 @@ struct V01Machine: PushClientMachine {
 
     mutating func wake(at now: Timestamp) -> V01Output {
         registrations.wake(at: now, jitter: &jitter)
-        _ = queries.expire(at: now)
+        _ = expireQueries(at: now)
         return settle(at: now)
     }
 
@@ -126,6 +124,7 @@ struct V01Machine: PushClientMachine {
         let advertised = directory.rows(of: registrant).map(\.server)
         for server in advertised.isEmpty ? own.servers : advertised where servers.count < Self.queriedServerLimit { servers.insert(server) }
         guard !servers.isEmpty, let ticket = queries.begin(registrant, servers: servers, at: now) else { return }
+        directory.noteQuery(about: registrant, at: now)
         let sorted = servers.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
         actions.append(.query(ticket, registrant: registrant, sorted))
     }
