@@ -17,8 +17,9 @@ extension Client {
 
         func execute() async throws {
             let key = try registrant.required().key
-            let devices = try await client.withClient(asker.orEphemeral()) { [client, server] in
-                try await $0.query(key, at: server.key, timeout: client.timeout.duration)
+            let end = client.end
+            let devices = try await client.withClient(asker.orEphemeral()) { [server] in
+                try await $0.query(key, at: server.key, timeout: end.remaining)
             }
             let rows = devices.map { Row($0, reveal: reveal) }
             if client.json { return try Output.json(rows) }
