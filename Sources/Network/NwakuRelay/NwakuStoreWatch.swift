@@ -15,6 +15,10 @@ package final class NwakuStoreWatch: Relay {
         /// Messages with older timestamps are not received.
         package var startTime: Timestamp
         package var interval: Duration
+        /// The maximum number of pages per query in one sweep: 100,000 messages. A store may go on without end.
+        var pageLimit = 1000
+        /// The pause after sweeps that reached ``pageLimit``.
+        var unfinishedPause = ExponentialBackoff(initial: .seconds(20), maximum: .seconds(300))
 
         package init(
             address: NodeAddress, pubsubTopics: [PubsubTopic] = [.statusDefault], startTime: Timestamp = .now(),
@@ -33,6 +37,8 @@ package final class NwakuStoreWatch: Relay {
         var additionCount = 0
         var state = RelayState.detached("the store was not queried yet")
         var failures = 0
+        /// Consecutive sweeps that ended at the page limit.
+        var unfinished = 0
         /// When the last successful sweep started.
         var sweptUntil: Timestamp?
         var recent = GenerationalCache<MessageHash, Void>(capacity: 20_000)
@@ -47,7 +53,6 @@ package final class NwakuStoreWatch: Relay {
 
     /// Sweeps overlap by this, for senders whose clocks are off.
     private static let overlap = Duration.seconds(60)
-    private static let pageLimit = 1000
     private static let backoff = ExponentialBackoff()
 
     /// - Parameters:
@@ -81,6 +86,9 @@ package final class NwakuStoreWatch: Relay {
         sweep.withLock { watch in watch.topics.removeAll { leaving.contains($0) } }
     }
 
+    /// Consecutive sweeps that ended at the page limit.
+    var unfinishedSweepCount: Int { sweep.withLock { $0.unfinished } }
+
     package var state: RelayState {
         sweep.withLock { $0.state }
     }
@@ -99,7 +107,17 @@ package final class NwakuStoreWatch: Relay {
             let began = ContinuousClock.now
             var pause = configuration.interval
             do throws(NwakuAPIError) {
-                try await sweep(deliver: deliver)
+                let isWhole = try await sweep(deliver: deliver)
+                let unfinished = sweep.withLock { watch in
+                    watch.unfinished = isWhole ? 0 : watch.unfinished + 1
+                    return watch.unfinished
+                }
+                if !isWhole {
+                    // From the end of the sweep, which may have taken longer than the pause.
+                    let delay = configuration.unfinishedPause.delay(afterFailures: unfinished, jitter: .random(in: 0...1))
+                    pause = began.duration(to: .now) + delay
+                    if unfinished == 1 { logger.warning("store query does not end", metadata: ["node": "\(api.address)"]) }
+                }
             } catch {
                 guard !Task.isCancelled else { return }
                 let failures = sweep.withLock { watch in
@@ -118,7 +136,10 @@ package final class NwakuStoreWatch: Relay {
     }
 
     /// Queries all topics and pages once.
-    private func sweep(deliver: @Sendable ([ReceivedMessage]) async -> Void) async throws(NwakuAPIError) {
+    ///
+    /// - Returns: false when a query reached the page limit.
+    private func sweep(deliver: @Sendable ([ReceivedMessage]) async -> Void) async throws(NwakuAPIError) -> Bool {
+        var isWhole = true
         let now = Timestamp.now()
         let (topics, sweptUntil, additionCount) = sweep.withLock { ($0.topics, $0.sweptUntil, $0.additionCount) }
         let start = max(configuration.startTime, (sweptUntil ?? configuration.startTime) - Self.overlap)
@@ -127,7 +148,7 @@ package final class NwakuStoreWatch: Relay {
         // Without topics there is nothing to query: whether the node answers is known by its health.
         if queries.isEmpty, state != .attached { _ = try await api.health() }
         for var query in queries {
-            for _ in 0..<Self.pageLimit {
+            for number in 1...configuration.pageLimit {
                 query.pageSize = sweep.withLock(\.pageSize.value)
                 let page = try await api.query(query)
                 let fresh = sweep.withLock { watch in
@@ -139,6 +160,7 @@ package final class NwakuStoreWatch: Relay {
                 if !fresh.isEmpty { await deliver(fresh) }
                 guard let cursor = page.cursor, cursor != query.cursor else { break }
                 query.cursor = cursor
+                if number == configuration.pageLimit { isWhole = false }
             }
         }
         sweep.withLock { watch in
@@ -147,5 +169,6 @@ package final class NwakuStoreWatch: Relay {
             // Topics added during the queries were not part of them, and messages on topics dropped meanwhile were skipped.
             if watch.additionCount == additionCount { watch.sweptUntil = now }
         }
+        return isWhole
     }
 }

@@ -154,10 +154,16 @@ import WakuCrypto
             checks = try await bob.verifyRegistrations(timeout: .seconds(60))
             #expect(checks.map(\.finding) == [.matches(version: 1)])
 
-            // The server lost its data: like real ones, it does not answer.
+            // The server lost its data: like real ones, it does not answer queries about keys without a registration.
             network.change(key) { $0.node = PlainNode(identity: server) }
-            checks = try await bob.verifyRegistrations(ping: true, timeout: .milliseconds(300))
-            #expect(checks.first?.isHealthy == false && checks.first?.ping == nil)
+            checks = try await bob.verifyRegistrations(ping: true, timeout: .seconds(60))
+            #expect(checks.map(\.finding) == [.notRegistered] && checks.first?.ping == nil)
+            await bob.waitUntilSettled(timeout: .seconds(60))
+            checks = try await bob.verifyRegistrations(timeout: .seconds(60))
+            #expect(checks.map(\.isHealthy) == [true])
+
+            network.change(key) { $0.isUp = false }
+            checks = try await bob.verifyRegistrations(timeout: .milliseconds(300))
             guard case .noAnswer = checks.first?.finding else {
                 Issue.record("unexpected finding")
                 return

@@ -230,4 +230,26 @@ import Waku
             #expect(health.protocols == (status == 200 ? ["Relay": "READY", "Store": "NOT_READY"] : [:]))
         }
     }
+
+    /// A store that has a fresh cursor for each page.
+    @Test func aStoreThatDoesNotEndIsAskedAgainAfterAPause() async throws {
+        let count = Mutex(0)
+        try await ScriptedNode.serve { _, _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            return (200, #"{"statusCode": 200, "messages": [], "paginationCursor": "0x\#(number + 10)"}"#)
+        } _: { port in
+            var configuration = NwakuStoreWatch.Configuration(address: try makeAPI(port: port).address, interval: .zero)
+            configuration.pageLimit = 4
+            configuration.unfinishedPause = ExponentialBackoff(initial: .milliseconds(600), maximum: .milliseconds(600))
+            let watch = NwakuStoreWatch(configuration: configuration, contentTopics: [topicA], client: client, logger: quiet)
+            let start = ContinuousClock.now
+            try await during({ await watch.run { _ in } }) { try await eventually { watch.unfinishedSweepCount == 3 } }
+            // Two pauses of at least half of the delay.
+            #expect(start.duration(to: .now) >= .milliseconds(600))
+            #expect(watch.state == .attached && count.withLock { $0 } >= 12)
+        }
+    }
 }

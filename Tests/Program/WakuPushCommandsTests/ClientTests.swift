@@ -113,6 +113,43 @@ struct ClientTests {
         #expect(!RegistrationCheckRow(check).passes)
     }
 
+    @Test func aServerThatDoesNotAnswerMayLater() {
+        let server = PrivateKey.generate().publicKey
+        let findings: [(RegistrationCheck.Finding, Bool)] = [
+            (.noAnswer(.noAnswer(within: .seconds(3))), true), (.notRegistered, false), (.otherToken, false),
+        ]
+        for (finding, passes) in findings {
+            let row = RegistrationCheckRow(RegistrationCheck(server: server, status: .registered(version: 1), finding: finding))
+            #expect(row.passes == passes && !row.isHealthy, "\(finding)")
+        }
+    }
+
+    /// The wrong server must not cost the working registration.
+    @Test func aServerIsLeftWhenAnotherOneHasAccepted() async throws {
+        try await LoopbackPushServer.run { server in
+            #expect(try await register(server).status == 0)
+            let gone = PrivateKey.generate().publicKey.hex
+            let moved = try await client(
+                server, "register", "--state", state("bob"), "--server", "0x" + gone, "--device-token", "bobs-token", "--apn-topic",
+                "im.status.ethereum", "--timeout", "2s")
+            #expect(moved.status == 69 && moved.rows.contains([server.key.hex, "registered", "1"]), "\(moved.errors)")
+            let notified = try await client(server, "notify", "--state", state("alice"), try await key("bob"))
+            #expect(notified.status == 0 && server.postCount == 1, "\(notified.errors)")
+        }
+    }
+
+    @Test func aSubscriptionForAnotherVAPIDKeyIsRefused() async throws {
+        let (named, other) = (P256PrivateKey.generate().publicKey, P256PrivateKey.generate().publicKey)
+        let keys = try #require(WebPushKeys(publicKey: other, secret: randomBytes(WebPushKeys.secretByteCount)))
+        let subscription = try #require(PushSubscription(endpoint: "https://push.example/a", keys: keys, vapidKey: named))
+        let file = folder.path + "/subscription.json"
+        try write(String(decoding: subscription.json, as: UTF8.self), to: file)
+        let server = "0x\(PrivateKey.generate().publicKey.hex),vapid=\(Base64URL.encode(other.bytes))"
+        let ended = try await run(
+            "client", "register", "--relay", "http://127.0.0.1:1", "--state", state("bob"), "--server", server, "--web-push", file)
+        #expect(ended.status == 64 && ended.failure?.contains("another VAPID key") == true, "\(ended.errors)")
+    }
+
     /// Over libp2p there may be no store to look advertisements up in.
     @Test func queriesListedServers() async throws {
         try await LoopbackPushServer.run { server in
@@ -218,6 +255,8 @@ struct ClientTests {
             #expect(ended.rows.contains([server.key.hex, "registered", "1"]))
             #expect(try await status("bob").servers.first { $0.server == unknown.hex }?.state == "pending")
         }
+        let topic = try await run("client", "run", "--state", state("x"), "--pubsub-topic", "no topic")
+        #expect(topic.status == 64 && topic.failure?.contains("--pubsub-topic") == true, "\(topic.errors)")
         let malformed = try await run("client", "register", "--state", state("x"), "--server", "0x04", "--device-token", "t")
         #expect(malformed.status == 64 && malformed.failure != nil)
         #expect(!FileManager.default.fileExists(atPath: state("x")))

@@ -54,6 +54,14 @@ struct PlanFailureTests {
         }
     }
 
+    /// Clients renew within 30 days when they run.
+    @Test func shortRegistrationLifetimesAreWarnedOf() async throws {
+        for (lifetime, isShort) in [("59d", true), ("40s", true), ("60d", false), ("off", false)] {
+            let ended = try await check("--registration-lifetime", lifetime)
+            #expect(ended.status == 0 && ended.errors.contains("--registration-lifetime is below 60 days") == isShort, "\(ended.errors)")
+        }
+    }
+
     /// `serve` refuses the same.
     @Test func theDataFolderIsLookedAt() async throws {
         try write("a file", to: folder.path + "/file")

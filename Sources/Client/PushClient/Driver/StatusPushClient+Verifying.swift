@@ -8,13 +8,13 @@ public struct RegistrationCheck: Hashable, Sendable {
     public enum Finding: Hashable, Sendable {
         /// The server has the registration as this client sent it last.
         case matches(version: UInt64)
-        /// The server answered without this installation.
+        /// The server answered without this installation, or that it is not registered.
         case notRegistered
         /// The server has another version: an update was lost, or another copy of this client's state is in use.
         case otherVersion(UInt64, expected: UInt64)
         /// The server has another access token, so that contacts with this client's advertisement can't notify it.
         case otherToken
-        /// No answer. Servers do not answer queries about keys without any registration either.
+        /// No answer.
         case noAnswer(PushClientError)
     }
 
@@ -53,11 +53,12 @@ public struct RegistrationCheck: Hashable, Sendable {
 
 extension StatusPushClient {
     /// Queries each server of the client for the client's own registration, and compares the answers with its state. The client registers again with
-    /// servers that answered without the registration, or with an older one.
+    /// servers that answered without the registration, or with an older one. Servers do not answer queries about keys without any registration: one
+    /// that is silent for 1.5 s is sent a notification request with a wrong token, which notifies nothing, and is answered in any case.
     ///
     /// - Parameters:
     ///   - ping: whether to request a notification for this device from each server, about a random message id.
-    ///   - timeout: how long to wait for each server.
+    ///   - timeout: how long to wait for each server, and again for its answer to the ping.
     /// - Returns: a check for each server that the device is registered with, or should be, ordered by key.
     /// - Throws: ``PushClientError`` with `notRunning` or `cancelled`
     public func verifyRegistrations(ping: Bool = false, timeout: Duration = .seconds(3)) async throws(PushClientError)
@@ -79,8 +80,8 @@ extension StatusPushClient {
     private func check(_ server: PublicKey, _ status: RegistrationStatus, ping: Bool, timeout: Duration) async -> RegistrationCheck {
         let token = runner.read { machine, _ in machine.own.content?.accessToken }
         let devices: [ReachableDevice]
-        do {
-            devices = try await query(publicKey, at: server, timeout: timeout)
+        do throws(PushClientError) {
+            devices = try await ownDevices(at: server, timeout: timeout).get()
         } catch {
             return RegistrationCheck(server: server, status: status, finding: .noAnswer(error))
         }
@@ -99,15 +100,46 @@ extension StatusPushClient {
     }
 
     private func ping(_ server: PublicKey, _ token: AccessToken, timeout: Duration) async -> RegistrationCheck.Ping {
-        let notification = PushNotification(
-            accessToken: token, chatID: StatusHashes.chat("waku-push"), publicKey: KeyHash(of: publicKey).bytes,
-            installationID: installationID, message: [], kind: .message, author: StatusHashes.author(publicKey))
-        do {
-            let reports = try await notify([notification], messageID: randomBytes(32), at: server, timeout: timeout)
-            guard let report = reports.first(where: { $0.installationID == installationID }) else { return .failed(.unreadable) }
-            return report.error.map { .refused($0) } ?? .accepted
+        do throws(PushClientError) {
+            return try await requestOwn(token, at: server, timeout: timeout).error.map { .refused($0) } ?? .accepted
         } catch {
             return .failed(error)
         }
+    }
+
+    private static let silence = Duration.milliseconds(1500)
+
+    /// The devices of this identity that the server has; none also when it is silent, but answers that this device is not registered.
+    private func ownDevices(at server: PublicKey, timeout: Duration) async -> Result<[ReachableDevice], PushClientError> {
+        await withTaskGroup(of: Result<[ReachableDevice], PushClientError>?.self) { [self] group in
+            group.addTask { [self] in
+                do throws(PushClientError) {
+                    return .success(try await query(publicKey, at: server, timeout: timeout))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            group.addTask { [self] in
+                let pause = min(timeout / 2, Self.silence)
+                guard (try? await Task.sleep(for: pause)) != nil else { return nil }
+                let report = try? await requestOwn(.random(), at: server, timeout: timeout - pause)
+                return report?.error == .notRegistered ? .success([]) : nil
+            }
+            defer { group.cancelAll() }
+            for await case let result? in group { return result }
+            return .failure(.cancelled)
+        }
+    }
+
+    /// Requests a notification for this device.
+    private func requestOwn(
+        _ token: AccessToken, at server: PublicKey, timeout: Duration
+    ) async throws(PushClientError) -> PushNotificationReport {
+        let notification = PushNotification(
+            accessToken: token, chatID: StatusHashes.chat("waku-push"), publicKey: KeyHash(of: publicKey).bytes,
+            installationID: installationID, message: [], kind: .message, author: StatusHashes.author(publicKey))
+        let reports = try await notify([notification], messageID: randomBytes(32), at: server, timeout: timeout)
+        guard let report = reports.first(where: { $0.installationID == installationID }) else { throw .unreadable }
+        return report
     }
 }

@@ -31,8 +31,9 @@ extension RegistrationMachine {
 
     mutating func wake(_ own: OwnRecord, at now: Timestamp, jitter: inout Jitter) {
         for key in order {
-            guard let record = servers[key], let due = record.nextWakeUp, due <= now, let attempt = record.attempt else { continue }
-            switch attempt.state {
+            guard let record = servers[key], let due = record.nextWakeUp, due <= now else { continue }
+            switch record.attempt?.state {
+            case nil: if let content = own.content { register(key, content, own) }
             case .sent: pause(key, at: now, jitter: jitter.next())
             case .paused:
                 update(key) { $0.attempt?.state = .unsent }
@@ -69,7 +70,7 @@ extension RegistrationMachine {
     ) {
         guard let attempt = servers[server]?.attempt, attempt.requestID == requestID else { return }
         switch error {
-        case nil: succeeded(server, attempt)
+        case nil: succeeded(server, attempt, at: now, jitter: jitter.next())
         case .versionMismatch:
             if case .checking = attempt.state { return }
             update(server) { $0.attempt?.state = .checking(deadline: StoredTime(now + Self.ownQueryDeadline)) }
@@ -84,11 +85,13 @@ extension RegistrationMachine {
         for key in order { reconcile(key, own) }
     }
 
-    private mutating func succeeded(_ server: PublicKey, _ attempt: ServerRegistration.Attempt) {
+    private mutating func succeeded(_ server: PublicKey, _ attempt: ServerRegistration.Attempt, at now: Timestamp, jitter: Double) {
         update(server) { record in
             if let contentVersion = attempt.contentVersion {
                 record.phase = .idle
-                record.accepted = .init(contentVersion: contentVersion, version: attempt.version, grant: attempt.grant)
+                record.accepted = .init(
+                    contentVersion: contentVersion, version: attempt.version, grant: attempt.grant,
+                    renewal: RegistrationRenewal.time(afterAcceptanceAt: now, jitter: jitter))
             } else {
                 record.phase = .left
                 record.accepted = nil
@@ -110,7 +113,7 @@ extension RegistrationMachine {
         if let row, attempt.tries > 0, !attempt.isUnregistration, row.version == attempt.version, row.grant == attempt.grant {
             // The server had accepted an earlier try, and its answer was lost. On the first try it has another registration of this version, as of
             // a client that was restored from a backup: the grant does not depend on the settings.
-            succeeded(server, attempt)
+            succeeded(server, attempt, at: now, jitter: jitter.next())
             for key in order { reconcile(key, own) }
             return
         }

@@ -39,8 +39,11 @@ struct RegistrationMachine: RegistrationStates {
     // MARK: Target state
 
     /// After a start: resumes the registrations that were pending when the process ended.
-    mutating func resume() {
+    mutating func resume(at now: Timestamp, jitter: inout Jitter) {
         for key in order {
+            if let accepted = servers[key]?.accepted, accepted.renewal == nil {
+                update(key) { $0.accepted?.renewal = RegistrationRenewal.time(ofUnknownAgeAt: now, jitter: jitter.next()) }
+            }
             switch servers[key]?.attempt?.state {
             case .unsent: send(key)
             case .checking: actions.append(.checkOwn(server: key))
@@ -184,7 +187,9 @@ struct RegistrationMachine: RegistrationStates {
         guard own.isReceiving, let content = own.content, let profile = own.profile else { return [] }
         let owner = KeyHash(of: cryptography.publicKey).bytes
         return (own.serverKeys + order.filter(isKept)).compactMap { server in
-            guard let record = servers[server], record.phase == .idle, let accepted = record.accepted,
+            // While it is renewed, the former version holds.
+            guard let record = servers[server], record.phase == .idle || record.isPending && record.isRegistered,
+                let accepted = record.accepted,
                 accepted.contentVersion == content.version
             else { return nil }
             let isFiltered = profile.contactsOnly

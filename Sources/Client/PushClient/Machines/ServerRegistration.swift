@@ -7,6 +7,8 @@ import WakuCrypto
 ///                                        │ ▲
 ///                                (refused)▼ │(something changed)
 ///                                       refused
+///
+/// After a month in `idle`, the same content is pending again, as a new version.
 struct ServerRegistration: RegistrationState {
     enum Phase: Codable, Hashable, Sendable {
         case idle
@@ -60,6 +62,8 @@ struct ServerRegistration: RegistrationState {
         let contentVersion: UInt64
         let version: UInt64
         @StoredBytes var grant: [UInt8]
+        /// When a new version is sent; nil in records of earlier versions of the client.
+        var renewal: StoredTime?
     }
 
     @Stored var server: PublicKey
@@ -87,7 +91,8 @@ struct ServerRegistration: RegistrationState {
     var nextWakeUp: Timestamp? {
         switch attempt?.state {
         case .sent(let time), .paused(let time), .checking(let time): time.time
-        case .unsent, nil: nil
+        case .unsent: nil
+        case nil: isWanted && phase == .idle ? accepted?.renewal?.time : nil
         }
     }
 

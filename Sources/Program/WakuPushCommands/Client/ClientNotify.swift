@@ -71,13 +71,13 @@ extension Client {
             let message = OutgoingNotification(
                 messageID: messageID, chatID: notification.chat, kind: kind.notificationKind, content: content,
                 recipients: [.init(registrant)])
-            let timeout = client.timeout.duration
+            let end = client.end
             let (outcomes, obstacle) = try await ClientSession.run(folder, client) { [servers] session in
                 session.client.setQueryServers(servers.map { PushServer(key: $0.key) })
                 session.client.setSending(true)
-                let devices = try await session.client.discover(registrant, timeout: timeout)
+                let devices = try await session.client.discover(registrant, timeout: end.remaining)
                 guard !devices.isEmpty else { return (session.client.outcomes(withoutDevicesOf: registrant), session.obstacle) }
-                return (try await session.client.notify(message, timeout: timeout), session.obstacle)
+                return (try await session.client.notify(message, timeout: end.remaining), session.obstacle)
             }
             try outcomes.report(messageID, asJSON: client.json, obstacle, client.timeout)
         }
@@ -88,8 +88,9 @@ extension Client {
             let identity = try asker.orEphemeral()
             let author = StatusHashes.author(identity.publicKey)
             let chatID = StatusHashes.chat(notification.chat)
-            let reports = try await client.withClient(identity) { [client, kind] pushClient in
-                let devices = try await pushClient.query(registrant, at: server, timeout: client.timeout.duration)
+            let end = client.end
+            let reports = try await client.withClient(identity) { [kind] pushClient in
+                let devices = try await pushClient.query(registrant, at: server, timeout: end.remaining)
                 let notifications = devices.compactMap { device in
                     device.accessToken.map {
                         PushNotification(
@@ -100,7 +101,7 @@ extension Client {
                 guard !notifications.isEmpty else {
                     throw CommandFailure(.data, "none of the devices may be notified by this key: their owner did not allow it")
                 }
-                return try await pushClient.notify(notifications, messageID: messageID, at: server, timeout: client.timeout.duration)
+                return try await pushClient.notify(notifications, messageID: messageID, at: server, timeout: end.remaining)
             }
             let rows = reports.map(Row.init)
             if client.json {

@@ -30,8 +30,12 @@ struct ClientOptions: ParsableArguments {
 
     var topic: PubsubTopic { PubsubTopic(rawValue: pubsubTopic) }
 
+    /// When the timeout ends that begins now.
+    var end: ContinuousClock.Instant { .now + timeout.duration }
+
     /// - Throws: ``CommandFailure``, `NwakuRelayError`
     func makeRelays() throws -> ClientRelays {
+        try Serve.checkTopic(pubsubTopic)
         let names = relays.isEmpty && network.fleet.isEmpty ? [Self.defaultRelay] : relays
         let targets = try RelayTargets(names, network)
         guard targets.hasPeers || !targets.isFilterClient else {
@@ -106,4 +110,9 @@ struct ClientRelays: Sendable {
     func close() async {
         await libp2p?.close()
     }
+}
+
+extension ContinuousClock.Instant {
+    /// The time until then, in whole tenths of a second, since errors name it; zero once it has passed.
+    var remaining: Duration { .milliseconds(100) * max(Int(((self - .now) / .milliseconds(100)).rounded(.up)), 0) }
 }

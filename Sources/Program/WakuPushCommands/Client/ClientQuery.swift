@@ -17,9 +17,10 @@ extension Client {
 
         func execute() async throws {
             let key = try registrant.required().key
-            let devices = try await client.withClient(asker.orEphemeral()) { [client, server] in
+            let end = client.end
+            let devices = try await client.withClient(asker.orEphemeral()) { [server] in
                 do throws(PushClientError) {
-                    return try await $0.query(key, at: server.key, timeout: client.timeout.duration)
+                    return try await $0.query(key, at: server.key, timeout: end.remaining)
                 } catch {
                     guard error.code == .noAnswer else { throw error }
                     throw CommandFailure(.unavailable, "\(error.message), or has no registration of this registrant")

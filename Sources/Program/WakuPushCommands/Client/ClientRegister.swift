@@ -64,8 +64,9 @@ extension Client {
             let server = try servers.single()
             let version = oneShot.version ?? 1
             let registered = try registration(version)
-            let error = try await client.withClient(owner.required()) { [client] in
-                try await $0.register(registered, with: server.key, vapidKey: server.vapidKey, timeout: client.timeout.duration)
+            let end = client.end
+            let error = try await client.withClient(owner.required()) {
+                try await $0.register(registered, with: server.key, vapidKey: server.vapidKey, timeout: end.remaining)
             }
             try RegistrationResult(error, installation: registered.installationID, version: version).print(asJSON: client.json)
         }
@@ -110,12 +111,14 @@ extension RunningClient {
         of folder: ClientFolder, _ options: ClientOptions, runCommand: String, mayBeRefused: Bool = false,
         by change: @Sendable @escaping (Client, _ timeout: Duration) async throws -> [PublicKey: RegistrationStatus]
     ) async throws {
-        let timeout = options.timeout.duration
         let (states, left, obstacle) = try await run(folder, options) { session in
-            let states = try await change(session.client, timeout)
-            await session.client.waitUntilAdvertised(timeout: timeout)
+            let end = options.end
+            let states = try await change(session.client, options.timeout.duration)
+            await session.client.waitUntilAdvertised(timeout: end.remaining)
             // Servers that the client leaves usually answer at once.
-            if !states.values.contains(where: \.isPending) { await session.client.waitUntilSettled(timeout: min(timeout, .seconds(3))) }
+            if !states.values.contains(where: \.isPending) {
+                await session.client.waitUntilSettled(timeout: min(end.remaining, .seconds(3)))
+            }
             let left = session.client.registrations.filter { $0.value != .unregistered && states[$0.key] == nil }
             return (states, left, session.obstacle)
         }

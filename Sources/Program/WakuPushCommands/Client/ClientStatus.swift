@@ -50,7 +50,11 @@ extension Client {
 
         private func printVerified(_ folder: ClientFolder) async throws {
             let report = try await ClientSession.run(folder, client) { [ping, client] session in
-                let checks = try await session.client.verifyRegistrations(ping: ping, timeout: client.timeout.duration)
+                let end = client.end
+                let timeout = client.timeout.duration
+                let checks = try await session.client.verifyRegistrations(ping: ping, timeout: ping ? timeout / 2 : timeout)
+                // Servers that lost the registration get it again.
+                if checks.contains(where: { !$0.isHealthy }) { await session.client.waitUntilSettled(timeout: end.remaining) }
                 var report = ClientStatusReport(session.client)
                 report.checks = checks.map(RegistrationCheckRow.init)
                 return report

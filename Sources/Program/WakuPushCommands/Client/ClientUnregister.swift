@@ -51,8 +51,9 @@ extension Client {
             guard let installation = oneShot.installation, let version = oneShot.version else { return }
             let id = InstallationID(installation)
             let server = try servers.single().key
-            let error = try await client.withClient(owner.required()) { [client] in
-                try await $0.unregister(id, version: version, with: server, timeout: client.timeout.duration)
+            let end = client.end
+            let error = try await client.withClient(owner.required()) {
+                try await $0.unregister(id, version: version, with: server, timeout: end.remaining)
             }
             try RegistrationResult(error, installation: id, version: version).print(asJSON: client.json)
         }

@@ -25,10 +25,10 @@ struct RegistrationCheckRow: Encodable {
         isHealthy = check.isHealthy
         if case .matches = check.finding { isMatching = true } else { isMatching = false }
         passes =
-            switch check.ping {
-            case .refused(let error): error == .internalError
-            case .failed(let error): error.code == .noAnswer || error.code == .notPublished
-            case .accepted, nil: false
+            switch (check.finding, check.ping) {
+            case (.noAnswer(let error), _), (_, .failed(let error)): error.code == .noAnswer || error.code == .notPublished
+            case (_, .refused(let error)): error == .internalError
+            case (_, .accepted), (_, nil): false
             }
         finding =
             switch check.finding {
@@ -40,8 +40,7 @@ struct RegistrationCheckRow: Encodable {
                 "the server has version \(version), newer than \(expected): is a copy of this client's folder in use elsewhere?"
             case .otherToken: "the server has another access token; the client registers again"
             case .noAnswer(let error):
-                error.code == .noAnswer
-                    ? "no answer: the server is unreachable, or has no registration of this key (register --again)" : error.message
+                error.code == .noAnswer ? "no answer: the server is unreachable" : error.message
             }
         ping = check.ping.map { ping in
             switch ping {

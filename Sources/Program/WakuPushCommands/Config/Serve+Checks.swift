@@ -168,10 +168,11 @@ extension Serve {
                 "a post to \(settings.rule.name) may take as long as a notification is kept (--max-request-age): it expires before it can be posted again; give a shorter timeout"
             )
         }
-        if let lifetime = plan.configuration.registrationLifetime, lifetime < .seconds(7 * 86_400) {
+        if let lifetime = plan.configuration.registrationLifetime, lifetime < .seconds(60 * 86_400) {
             warn(
                 ServeOption.place(of: "registration-lifetime"),
-                "--registration-lifetime is below 7 days: devices of users who do not open their app so often lose their notifications")
+                "--registration-lifetime is below 60 days: clients renew their registrations every 30 days, and devices of users who do not open their app so often lose their notifications"
+            )
         }
         for (path, place) in secretFiles(plan) where PrivateFile.isReadableByOthers(path) {
             warn(place, "secret file \(path) is readable by others: chmod 600 \(path)")

@@ -394,6 +394,68 @@ import WakuCrypto
         #expect(registration.allowedMentionsChatList == [StatusHashes.chat("mentions")])
     }
 
+    // MARK: Renewing
+
+    private static let day = Duration.seconds(24 * 3600)
+
+    /// Sent again between 27 and 30 days after the acceptance. Meanwhile the former version is advertised.
+    @Test func registrationIsRenewedEveryMonth() throws {
+        var bench = registered(2)
+        var due: Set<Timestamp> = []
+        for server in list(2).map(\.key) { due.insert(try #require(bench.machine.registrations.servers[server]?.nextWakeUp)) }
+        #expect(due.count == 2 && due.allSatisfy { (Self.day * 27...Self.day * 30).contains($0.since(bench.now)) })
+        for day in 0..<27 {
+            if day == 20 { bench.restart() }
+            bench.pass(Self.day)
+            #expect(bench.publishAll().registrations.isEmpty)
+        }
+        var sent: [SentRegistration] = []
+        for _ in 0..<3 {
+            bench.pass(Self.day)
+            sent += bench.publishAll().registrations
+        }
+        // No server has answered: one registration was repeated, byte for byte.
+        #expect(Set(sent).count == 2 && Set(sent.map(\.server)) == Set(servers.prefix(2)))
+        let versions = try sent.map { try bench.registration($0.sealed).version }
+        #expect(Set(versions) == [2])
+        #expect(bench.machine.advertisement(at: bench.now).pushNotificationInfo.map(\.version) == [1, 1])
+        for sent in Set(sent) { bench.answer(sent) }
+        #expect(bench.publishAll().advertisements.last?.pushNotificationInfo.map(\.version) == [2, 2])
+        bench.pass(Self.day * 26)
+        #expect(bench.publishAll().registrations.isEmpty)
+    }
+
+    @Test func registrationIsRenewedAtTheStartAfterALongPause() throws {
+        var bench = registered(1)
+        bench.restart(after: Self.day * 60)
+        let sent = try #require(bench.publishAll().registrations.first)
+        #expect(try bench.registration(sent.sealed).version == 2)
+    }
+
+    /// A former client stored no time.
+    @Test func registrationOfUnknownAgeIsRenewedWithinAMonth() throws {
+        var bench = registered(1)
+        guard case .server(var record) = bench.kept[.server(servers[0])] else {
+            Issue.record("no record")
+            return
+        }
+        record.accepted?.renewal = nil
+        bench.kept[.server(servers[0])] = .server(record)
+        bench.restart()
+        #expect(bench.publishAll().registrations.isEmpty)
+        bench.pass(Self.day * 30)
+        #expect(!bench.publishAll().registrations.isEmpty)
+    }
+
+    @Test func unregisteredDeviceIsNotRenewed() throws {
+        var bench = registered(1)
+        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.answer(try #require(bench.publishAll().registrations.first))
+        _ = bench.publishAll()
+        bench.pass(Self.day * 60)
+        #expect(bench.publishAll().registrations.isEmpty)
+    }
+
     // MARK: Unregistering
 
     @Test func unregistersFromAllServersUntilAnswered() throws {

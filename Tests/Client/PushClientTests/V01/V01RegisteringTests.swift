@@ -160,6 +160,15 @@ import WakuCrypto
         #expect(bench.publishAll().registers.map(\.server) == [servers[1]])
     }
 
+    @Test func allFormerServersAreKeptUntilANewOneHasAccepted() throws {
+        var bench = registered(2)
+        bench.register(with: [servers[2]])
+        let sent = bench.publishAll().registers
+        #expect(sent.map(\.server) == [servers[2]])
+        bench.answer(try #require(sent.first))
+        #expect(Set(bench.publishAll().registers.map(\.server)) == Set(servers.prefix(2)))
+    }
+
     /// Record and farewell had the same version, so a new one is needed: the dropped server would refuse that version.
     @Test func serverThatWasDroppedWithAChangeMayBeAddedAgain() throws {
         var bench = registered(2)
@@ -452,6 +461,65 @@ import WakuCrypto
             #expect(V01.openToken(list, from: bench.identity.publicKey, by: contact) == nil)
             #expect(V01.openToken(list, from: bench.identity.publicKey, by: other) == preferences.accessToken)
         }
+    }
+
+    /// Only the other device knows its contacts.
+    @Test func tokenIsKeptForTheContactsOfAnotherDevice() throws {
+        let contact = PrivateKey.generate()
+        var profile = V01DeviceProfile.phone
+        profile.contactsOnly = true
+        profile.contacts = [newKey()]
+        var bench = V01MachineBench()
+        bench.register(profile, with: [servers[0]])
+        let token = V01Account.newToken()
+        let list = [V01.sealToken(token, from: bench.identity, to: contact.publicKey)]
+        let stored = V01.Preferences(devices: [V01Account.device("tablet", allowed: list)], version: 3, accessToken: token)
+        bench.answer(try #require(bench.publishAll().registers.first), .versionMismatch, stored)
+        bench.answer(try #require(bench.publishAll().registers.first))
+        profile.contacts = []
+        bench.register(profile, with: [servers[0]])
+        let sent = try preferences(bench, bench.publishAll().registers.first)
+        let tablet = try #require(sent.devices.first { $0.installationID == InstallationID("tablet") })
+        #expect(sent.accessToken == token && tablet.filters?.allowedKeyList == list)
+        // The own device's list has the account itself only.
+        #expect(sent.devices.first { $0.installationID == bench.installationID }?.filters?.allowedKeyList.count == 1)
+    }
+
+    // MARK: Renewing
+
+    /// A new version for all servers, between 27 and 30 days after the acceptance. Meanwhile the former one is advertised.
+    @Test func recordIsRenewedEveryMonth() throws {
+        let day = Duration.seconds(24 * 3600)
+        var bench = registered(2)
+        bench.pass(day * 26)
+        try bench.restart()
+        #expect(bench.publishAll().registers.isEmpty)
+        bench.pass(day * 4)
+        let sent = Set(bench.publishAll().registers)
+        #expect(Set(sent.map(\.server)) == Set(servers.prefix(2)))
+        for sent in sent {
+            let renewed = try preferences(bench, sent)
+            #expect(renewed.version == 2 && renewed.devices.map(\.installationID) == [bench.installationID])
+        }
+        #expect(bench.machine.advertisement(at: bench.now).info.count == 2)
+        for sent in sent { bench.answer(sent) }
+        _ = bench.publishAll()
+        #expect(bench.status(servers[0]) == .registered(version: 2) && bench.machine.advertisement(at: bench.now).info.count == 2)
+        bench.pass(day * 26)
+        #expect(bench.publishAll().registers.isEmpty)
+    }
+
+    @Test func recordOfUnknownAgeIsRenewedWithinAMonth() throws {
+        var bench = registered(1)
+        guard case .server(var record) = bench.stored[.server(servers[0])] else {
+            Issue.record("no record")
+            return
+        }
+        record.renewal = nil
+        bench.stored[.server(servers[0])] = .server(record)
+        try bench.restart()
+        bench.pass(.seconds(30 * 24 * 3600))
+        #expect(!bench.publishAll().registers.isEmpty)
     }
 
     // MARK: Unregistering

@@ -69,7 +69,7 @@ struct V01Machine: PushClientMachine {
             notifications.resume()
         }
         isStarted = true
-        registrations.resume()
+        registrations.resume(at: now, jitter: &jitter)
         // If the device was unregistered meanwhile, the last advertisement must be withdrawn.
         let isActive = own.isReceiving && hasSomethingToAdvertise || own.nextAdvertisement != nil
         advertising = AdvertisingMachine(isActive: isActive, at: now)

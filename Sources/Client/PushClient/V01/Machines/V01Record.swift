@@ -20,6 +20,8 @@ struct V01OwnRecord: OwnState {
     var highestVersion: UInt64 = 0
     /// The record for the servers to register with.
     var content: V01Content?
+    /// The first of the latest versions that have the devices and the token of ``content``; nil if only that one has.
+    var sameSince: UInt64?
     /// The record without this device, for servers that are being left.
     var farewell: V01Content?
     /// The account's other devices, as Preferences, and the version of the record that listed them.
@@ -116,6 +118,8 @@ struct V01ServerRecord: RegistrationState {
     var phase = Phase.idle
     /// The version that the server accepted last.
     var accepted: UInt64?
+    /// When a new version is sent, after the last acceptance; nil in records of earlier versions of the client.
+    var renewal: StoredTime?
     /// The highest version that was published to the server.
     var lastVersion: UInt64 = 0
     /// Whether the server may have a record with this device, as far as this client knows.
@@ -142,7 +146,8 @@ struct V01ServerRecord: RegistrationState {
     var nextWakeUp: Timestamp? {
         switch attempt?.state {
         case .sent(let time), .paused(let time): time.time
-        case .unsent, nil: nil
+        case .unsent: nil
+        case nil: isWanted && phase == .idle && accepted != nil ? renewal?.time : nil
         }
     }
 

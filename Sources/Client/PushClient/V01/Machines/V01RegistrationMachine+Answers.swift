@@ -58,7 +58,7 @@ extension V01RegistrationMachine {
         // The answer may arrive before the relay confirms the publication, or after it reported a failure.
         notePublication(of: attempt.content, to: server)
         switch response.error {
-        case nil: succeeded(server, attempt)
+        case nil: succeeded(server, attempt, at: now, jitter: jitter.next())
         case .versionMismatch: mismatched(server, attempt, response.preferences, at: now, jitter: jitter.next())
         case .malformedMessage: malformed(server, attempt)
         case .unsupportedTokenType: refuse(server, attempt, .unsupportedTokenType)
@@ -67,10 +67,11 @@ extension V01RegistrationMachine {
         reconcile()
     }
 
-    private mutating func succeeded(_ server: PublicKey, _ attempt: V01ServerRecord.Attempt) {
+    private mutating func succeeded(_ server: PublicKey, _ attempt: V01ServerRecord.Attempt, at now: Timestamp, jitter: Double) {
         update(server) { record in
             record.phase = attempt.isFarewell ? .left : .idle
             record.accepted = attempt.content.version
+            record.renewal = RegistrationRenewal.time(afterAcceptanceAt: now, jitter: jitter)
             record.mayBeRegistered = !attempt.isFarewell
             // `mismatches` is reset only by changes of the application: otherwise two servers could alternately force new versions of the record at
             // all servers, without a pause.
@@ -95,7 +96,7 @@ extension V01RegistrationMachine {
     ) {
         if let returned, returned == attempt.content.preferences {
             // The server had accepted the record, and its answer was lost.
-            return succeeded(server, attempt)
+            return succeeded(server, attempt, at: now, jitter: jitter)
         }
         let mismatches = min((servers[server]?.mismatches ?? 0) + 1, 32)
         update(server) { $0.mismatches = mismatches }

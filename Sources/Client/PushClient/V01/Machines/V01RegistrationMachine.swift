@@ -58,7 +58,11 @@ struct V01RegistrationMachine: RegistrationStates {
             order.append(server)
             changed.insert(server)
         }
-        if own.accessToken.isEmpty { own.accessToken = .random() } else if revokesToken { replaceToken() }
+        if own.accessToken.isEmpty {
+            own.accessToken = .random()
+        } else if revokesToken, !otherHasList {
+            replaceToken()
+        }
         // A server that was sent this version with other content, or a later version, would refuse it.
         let isOutdated = own.servers.contains { key in
             guard let record = servers[key], let version = own.content?.version else { return false }
@@ -91,6 +95,10 @@ struct V01RegistrationMachine: RegistrationStates {
     }
 
     // MARK: The record
+
+    /// Whether another device of the account gives the token to its own contacts. Only that device knows them, and they would lose a new token: a
+    /// contact that lost the right here keeps the token meanwhile.
+    private var otherHasList: Bool { own.others.contains { $0.filters?.allowedKeyList.isEmpty == false } }
 
     mutating func replaceToken() {
         own.revoke(own.accessToken)
@@ -135,6 +143,7 @@ struct V01RegistrationMachine: RegistrationStates {
         guard !isExhausted else { return false }
         let others = own.others
         isOwnChanged = true
+        own.sameSince = nil
         if own.isReceiving, let profile = own.profile {
             let device = profile.device(own.installationID, token: own.accessToken, identity: identity)
             own.content = V01Content(version: version, devices: others + [device], accessToken: own.accessToken)
@@ -143,6 +152,16 @@ struct V01RegistrationMachine: RegistrationStates {
         }
         own.farewell = V01Content(version: version, devices: others, accessToken: own.accessToken)
         return true
+    }
+
+    /// Makes the next version of the record, with the same devices and token.
+    private mutating func renewVersion() {
+        let (version, isExhausted) = own.highestVersion.addingReportingOverflow(1)
+        guard !isExhausted, let content = own.content, let preferences = content.preferences else { return }
+        isOwnChanged = true
+        own.sameSince = own.sameSince ?? content.version
+        own.content = V01Content(version: version, devices: preferences.devices, accessToken: preferences.accessToken)
+        own.farewell = V01Content(version: version, devices: own.others, accessToken: own.accessToken)
     }
 
     /// Takes over the account's other devices from a record that a server returned. Devices that servers would reject are left out, since
@@ -177,8 +196,13 @@ struct V01RegistrationMachine: RegistrationStates {
     // MARK: Target state
 
     /// After a start: resumes the Registers that were pending when the process ended.
-    mutating func resume() {
-        for key in order where servers[key]?.attempt?.state == .unsent { send(key) }
+    mutating func resume(at now: Timestamp, jitter: inout Jitter) {
+        for key in order {
+            if servers[key]?.attempt?.state == .unsent { send(key) }
+            if let record = servers[key], record.isRegistered, record.renewal == nil {
+                update(key) { $0.renewal = RegistrationRenewal.time(ofUnknownAgeAt: now, jitter: jitter.next()) }
+            }
+        }
     }
 
     /// Starts the Registers that bring the servers to the target state.
@@ -186,8 +210,8 @@ struct V01RegistrationMachine: RegistrationStates {
         for key in order {
             let isWanted = own.isReceiving && own.servers.contains(key)
             if servers[key]?.isWanted != isWanted { update(key) { $0.isWanted = isWanted } }
-            reconcile(key)
         }
+        for key in order { reconcile(key) }
     }
 
     private mutating func reconcile(_ key: PublicKey) {
@@ -230,9 +254,13 @@ struct V01RegistrationMachine: RegistrationStates {
     }
 
     mutating func wake(at now: Timestamp, jitter: inout Jitter) {
+        var isRenewed = false
         for key in order {
-            guard let record = servers[key], let due = record.nextWakeUp, due <= now, let attempt = record.attempt else { continue }
-            switch attempt.state {
+            guard let record = servers[key], let due = record.nextWakeUp, due <= now else { continue }
+            switch record.attempt?.state {
+            case nil:
+                update(key) { $0.renewal = RegistrationRenewal.time(afterAcceptanceAt: now, jitter: jitter.next()) }
+                isRenewed = true
             case .sent: pause(key, at: now, jitter: jitter.next())
             case .paused:
                 update(key) { $0.attempt?.state = .unsent }
@@ -240,17 +268,25 @@ struct V01RegistrationMachine: RegistrationStates {
             case .unsent: break
             }
         }
+        // A version of the record is for all servers.
+        if isRenewed { renewVersion() }
         reconcile()
     }
 
     // MARK: Advertised rows
 
+    /// Whether the server accepted this content. While it is renewed, the former version holds.
+    private func has(_ content: V01Content, _ record: V01ServerRecord) -> Bool {
+        if record.attempt == nil, record.accepted == content.version { return true }
+        guard record.isWanted, record.isRegistered, let accepted = record.accepted, let first = own.sameSince else { return false }
+        return accepted >= first
+    }
+
     /// The rows to advertise: each device of the record at each server that has it, without the token for devices that give it to contacts only.
     var advertisedRows: [V01.AdvertisementInfo] {
         order.flatMap { key -> [V01.AdvertisementInfo] in
-            guard let record = servers[key], record.attempt == nil,
-                let content = record.isWanted || isKept(key) ? own.content : own.farewell,
-                record.accepted == content.version, let preferences = content.preferences, !preferences.unregister
+            guard let record = servers[key], let content = record.isWanted || isKept(key) ? own.content : own.farewell,
+                has(content, record), let preferences = content.preferences, !preferences.unregister
             else { return [] }
             let devices = preferences.devices.filter(\.isEnabled)
             let isFiltered = devices.contains { $0.filters?.allowedKeyList.isEmpty == false }

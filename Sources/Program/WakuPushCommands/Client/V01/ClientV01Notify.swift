@@ -84,13 +84,13 @@ extension ClientV01 {
             let outgoing = try OutgoingNotification(
                 messageID: messageID, chatID: notification.chat, kind: .message, content: content,
                 recipients: [.init(contact.registrant.required().key)])
-            let (registrant, timeout) = (outgoing.recipients[0].registrant, contact.client.timeout)
+            let (registrant, end) = (outgoing.recipients[0].registrant, contact.client.end)
             let (outcomes, obstacle) = try await contact.discovering { session, devices in
                 session.client.setSending(true)
                 guard !devices.isEmpty else { return (session.client.outcomes(withoutDevicesOf: registrant), session.obstacle) }
-                return (try await session.client.notify(outgoing, timeout: timeout.duration), session.obstacle)
+                return (try await session.client.notify(outgoing, timeout: end.remaining), session.obstacle)
             }
-            try outcomes.report(messageID, asJSON: contact.client.json, obstacle, timeout)
+            try outcomes.report(messageID, asJSON: contact.client.json, obstacle, contact.client.timeout)
         }
     }
 }
