@@ -47,7 +47,7 @@ package struct PostgreSQLLibrary: Sendable {
         return connection
     }
 
-    /// The parameters with those that libpq adds: from its environment variables, its service file and its defaults. Without secrets.
+    /// The parameters, and libpq's additions: from its environment variables, its service file and its defaults. Without secrets.
     func completed(_ parameters: [(name: String, value: String)]) throws(StoreError) -> [String: String] {
         // libpq refuses this value once it has read all parameters, before it connects.
         let connection = try startConnecting(parameters + [("sslmode", "none")])

@@ -87,7 +87,7 @@ struct ReloadDecisionTests {
         let denied = try write("", to: "denied")
         let text = "deny-keys: \(denied)\ngorush-token-file: \(folder.path)/token\n"
         let started = try plan(text)
-        _ = try write(String(repeating: "ab", count: 32), to: "denied")
+        _ = try write(String(repeating: "ab", count: 64), to: "denied")
         let banned = try plan(text)
         #expect(ReloadDecision(started: started, last: started, new: banned, added: []).applied == ["deny-keys (content)"])
         #expect(ReloadDecision(started: started, last: banned, new: try plan(text), added: []).applied == [])

@@ -57,13 +57,13 @@ enum LookUpResult: Sendable {
     case noAnswer
 }
 
-/// A registrant's devices, by what is known about them.
+/// A registrant's devices, by the use that can be made of them.
 struct KnownInstallations: Sendable {
     /// Devices with a recent token, most recently active first.
     var usable: [InstallationID] = []
     /// Devices whose owner recently gave the token to other clients only.
     var forOthers: [InstallationID] = []
-    /// Devices that were advertised long ago, or not in the latest advertisement, or whose token was refused. They may be registered.
+    /// Devices that were advertised long ago, or not in the latest advertisement, or refused by their token. They may be registered.
     var unconfirmed: [InstallationID] = []
 }
 
@@ -99,10 +99,10 @@ extension DeviceDirectory {
     /// Registrants for which the look-up of the latest advertisement ended in this run, with or without a result.
     var lookUpsEnded: Set<PublicKey> { Set(book.lookUps.filter { $0.value == .succeeded || $0.value == .impossible }.keys) }
 
-    /// Whether the latest advertisement is being looked up: what is known may be outdated.
+    /// Whether the latest advertisement is being looked up: known rows may be outdated.
     func isLookingUp(_ registrant: PublicKey) -> Bool { book.lookUps[registrant] == .underWay }
 
-    /// Begins a run with look-ups of these registrants, who may have advertised since the last one.
+    /// Begins a run with look-ups of these registrants: they may have advertised since the last one.
     mutating func beginRun(lookingUp registrants: [PublicKey], at now: Timestamp) {
         book.lookUps = Dictionary(uniqueKeysWithValues: registrants.map { ($0, .underWay) })
         book.queries = [:]
@@ -184,7 +184,7 @@ extension DeviceDirectory {
         Set(validRows(of: registrant).map(\.place))
     }
 
-    /// What is known about the registrant's devices.
+    /// The registrant's known devices.
     ///
     /// - Parameter own: This client's device, which is left out.
     func devices(of registrant: PublicKey, besides own: InstallationID? = nil, at now: Timestamp) -> KnownInstallations {

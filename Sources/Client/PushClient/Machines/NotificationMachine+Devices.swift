@@ -59,7 +59,7 @@ extension NotificationMachine {
         record.recipients[index].search = .init(round: search.round + 1, restsUntil: StoredTime(now + pause))
     }
 
-    /// The search found devices: those that were most recently active are notified, those that are for others only are reported.
+    /// The search found devices: the most recently active ones are notified, and devices that are for others only are reported.
     private func choose(_ known: KnownInstallations, _ record: inout MessageRecord, _ index: Int) {
         let registrant = record.recipients[index].registrant
         record.recipients[index].search = nil

@@ -182,7 +182,7 @@ struct RegistrationMachine: RegistrationStates {
 
     // MARK: Advertised rows
 
-    /// The rows to advertise: those of servers that accepted the current content, also of those that are left once another one has accepted it.
+    /// The rows to advertise: those of servers that accepted the current content, also of servers to leave, until another one has accepted it.
     func advertisedRows(_ own: OwnRecord) -> [PushNotificationQueryInfo] {
         guard own.isReceiving, let content = own.content, let profile = own.profile else { return [] }
         let owner = KeyHash(of: cryptography.publicKey).bytes

@@ -18,7 +18,7 @@ struct P2PProgress {
         var seen: Moment?
     }
 
-    /// What a change of the attachment means for messages.
+    /// The effect of a change of the attachment on messages.
     struct Losses: Hashable {
         /// Topics on which messages may have been lost during this run.
         var gapCount = 0

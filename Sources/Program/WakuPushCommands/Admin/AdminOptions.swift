@@ -105,7 +105,7 @@ struct RegistrantArgument: ExpressibleByArgument {
         }
     }
 
-    /// - Throws: `ValidationError` that says what a value is.
+    /// - Throws: `ValidationError` that describes a valid value.
     static func parse(_ text: String) throws -> Self {
         guard let argument = Self(argument: text) else {
             throw ValidationError("give a key hash, its beginning, or a public key, in hexadecimal digits")

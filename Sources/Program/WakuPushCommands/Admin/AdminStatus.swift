@@ -34,7 +34,7 @@ extension Admin {
                 obstacle = try store.read(StoreTransfer.obstacle())
             } catch {
                 guard live != nil else { throw error }
-                // The daemon's part is what an operator needs while the database is away.
+                // An operator needs the daemon's part while the database is away.
                 overview.databaseProblem = CommandFailure(explaining: error)?.message ?? "\(error)"
             }
             if admin.json { try Output.json(overview) } else { overview.print() }

@@ -23,7 +23,7 @@ struct ServerArgument: ExpressibleByArgument {
         vapidKey = Base64URL.encode(vapid.key.bytes)
     }
 
-    /// - Throws: `ValidationError` that says what a value is.
+    /// - Throws: `ValidationError` that describes a valid value.
     static func parse(_ text: String) throws -> Self {
         if let argument = Self(argument: text) { return argument }
         _ = try PublicKeyArgument.parse(String(text.prefix { $0 != "," }))

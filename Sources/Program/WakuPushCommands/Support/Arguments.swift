@@ -112,7 +112,7 @@ struct PublicKeyArgument: ExpressibleByArgument {
         self.key = key
     }
 
-    /// - Throws: `ValidationError` that says what a value is: users give files of keys.
+    /// - Throws: `ValidationError` that describes a valid value: users give files of keys.
     static func parse(_ text: String) throws -> Self {
         guard let argument = Self(argument: text) else {
             throw ValidationError("give a public key in hexadecimal digits, as identity show --public-key prints it")

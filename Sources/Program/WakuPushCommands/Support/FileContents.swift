@@ -9,7 +9,7 @@ struct FileContents: Sendable {
     /// By option, or by key of `gorush-endpoints`: path and hash of each file.
     private var files: [String: [String: Int]] = [:]
 
-    /// Reads the files. Those that can't be read have no content: whoever uses them reports the error.
+    /// Reads the files. A file that can't be read has no content: its user reports the error.
     init(values: [ServeOption.Value], gorush: [GorushSettings]) {
         for value in values where Self.options.contains(value.option) {
             for path in value.values { add(path, of: value.option) }

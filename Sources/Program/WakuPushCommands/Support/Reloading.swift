@@ -65,7 +65,7 @@ struct ReloadDecision: Equatable {
         "payload-profile",
     ]
 
-    /// Options that apply now, and whose values, or the contents of whose files, differ from those of the last reload.
+    /// Options that apply now, if their values, or the contents of their files, differ from the last reload.
     private(set) var applied: [String]
     /// Options that need a restart, and whose values differ from those that the node was started with.
     private(set) var waiting: Set<String>
