@@ -313,7 +313,7 @@ import WakuCrypto
         }
     }
 
-    @Test("A second live node with the same name is refused, and one that was killed is not waited for")
+    @Test("A second live node with the same name is refused, and one that was killed is neither waited for nor another node")
     func sameName() async throws {
         let fixture = try await ClusterFixture()
         try await fixture.withNodes(["a"]) { members in
@@ -333,8 +333,9 @@ import WakuCrypto
             """
         _ = try connection.run(Statement(insert, isPrepared: false))
         try await fixture.withNodes(["a"]) { members in
-            try await members[0].fed.wait { members[0].fed.node.obstacles.isEmpty }
-            try await members[0].fed.wait { members[0].fed.node.findings.contains { $0.check == "nodes" && $0.verdict == .warn } }
+            try await members.waitUntilShared()
+            #expect(members[0].fed.node.obstacles.isEmpty)
+            #expect(!members[0].fed.node.findings.contains { $0.check == "nodes" && $0.verdict == .warn })
         }
     }
 
