@@ -333,8 +333,7 @@ import WakuCrypto
             """
         _ = try connection.run(Statement(insert, isPrepared: false))
         try await fixture.withNodes(["a"]) { members in
-            try await members.waitUntilShared()
-            #expect(members[0].fed.node.obstacles.isEmpty)
+            try await members[0].fed.wait { members[0].fed.node.obstacles.isEmpty }
             #expect(!members[0].fed.node.findings.contains { $0.check == "nodes" && $0.verdict == .warn })
         }
     }
