@@ -88,6 +88,20 @@ struct ClientTests {
             let ended = try await client(server, "unregister", "--state", state("bob"))
             #expect(ended.status == 0 && ended.rows.last == [server.key.hex, "unregistered", "-"], "\(ended.errors)")
             #expect(try await status("bob").receiving == false)
+            // The command that unregisters advertises no device.
+            let rowCounts = try advertisedRowCounts(on: server, of: PublicKey(hex: bob.publicKey))
+            #expect(rowCounts.first == 1 && rowCounts.count > 1 && rowCounts.dropFirst().allSatisfy { $0 == 0 }, "\(rowCounts)")
+        }
+    }
+
+    /// The number of devices in each advertisement, the oldest first.
+    private func advertisedRowCounts(on server: LoopbackPushServer, of owner: PublicKey) throws -> [Int] {
+        let topic = StatusTopics.contactCode(owner)
+        var query = LoopbackQuery.all
+        query.contentTopics = [ContentTopic(TopicTag(of: topic))]
+        return try server.network.withState { $0.query(query).messages }.map { received in
+            let payload = try EnvelopeSealing.open(received.message, identity: nil, topicKeys: [KeyDerivation.topicKey(topic)])
+            return try SignedAdvertisement(parsing: payload.data).advertisement.pushNotificationInfo.count
         }
     }
 

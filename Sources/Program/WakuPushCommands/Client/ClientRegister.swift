@@ -107,11 +107,13 @@ extension RunningClient {
     /// - Parameters:
     ///   - runCommand: The command that retries servers that don't answer in time.
     ///   - mayBeRefused: Whether a refusal is no failure.
+    ///   - prepare: Called before the client runs.
     static func changeRegistrations(
         of folder: ClientFolder, _ options: ClientOptions, runCommand: String, mayBeRefused: Bool = false,
+        prepare: @Sendable (Client) -> Void = { _ in },
         by change: @Sendable @escaping (Client, _ timeout: Duration) async throws -> [PublicKey: RegistrationStatus]
     ) async throws {
-        let (states, left, obstacle) = try await run(folder, options) { session in
+        let (states, left, obstacle) = try await run(folder, options, prepare: prepare) { session in
             let end = options.end
             let states = try await change(session.client, options.timeout.duration)
             await session.client.waitUntilAdvertised(timeout: end.remaining)

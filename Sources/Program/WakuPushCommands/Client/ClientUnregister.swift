@@ -47,7 +47,10 @@ extension Client {
         }
 
         func execute() async throws {
-            if let folder = state.folder { return try await ClientSession.unregister(folder, client, runCommand: "client run") }
+            if let folder = state.folder {
+                // Without this the client would advertise its devices once more at its start.
+                return try await ClientSession.unregister(folder, client, runCommand: "client run") { $0.setReceiving(false) }
+            }
             guard let installation = oneShot.installation, let version = oneShot.version else { return }
             let id = InstallationID(installation)
             let server = try servers.single().key
@@ -62,9 +65,13 @@ extension Client {
 
 extension RunningClient {
     /// Ends the registrations of the client of a folder.
-    static func unregister(_ folder: ClientFolder, _ options: ClientOptions, runCommand: String) async throws {
+    ///
+    /// - Parameter prepare: called before the client runs.
+    static func unregister(
+        _ folder: ClientFolder, _ options: ClientOptions, runCommand: String, prepare: @Sendable (Client) -> Void = { _ in }
+    ) async throws {
         try folder.expectClient()
-        try await changeRegistrations(of: folder, options, runCommand: runCommand, mayBeRefused: true) {
+        try await changeRegistrations(of: folder, options, runCommand: runCommand, mayBeRefused: true, prepare: prepare) {
             try await $0.unregister(timeout: $1)
         }
     }

@@ -82,14 +82,17 @@ struct RunningClient<Client: RunnableClient>: Sendable {
     /// Why nothing was published; nil when the relays work.
     var obstacle: String? { relays.obstacle ?? failure.reason.withLock(\.self) }
 
-    /// Opens the client of a folder, and runs it during `body`. Changes made by `body` are stored when this returns.
+    /// Opens the client of a folder, and runs it during `body`. Changes made by `prepare` and `body` are stored when this returns.
     ///
+    /// - Parameter prepare: called before the client runs, and so before it advertises its devices.
     /// - Throws: ``CommandFailure``, and errors of `body`.
     static func run<R: Sendable>(
-        _ folder: ClientFolder, _ options: ClientOptions, body: @Sendable @escaping (RunningClient) async throws -> R
+        _ folder: ClientFolder, _ options: ClientOptions, prepare: @Sendable (Client) -> Void = { _ in },
+        body: @Sendable @escaping (RunningClient) async throws -> R
     ) async throws -> R {
         let relays = try options.makeRelays()
         let client = try await folder.open(as: Client.self, relays.all, topic: options.topic)
+        prepare(client)
         return try await RunningClient(client: client, relays: relays).run(options, body)
     }
 
