@@ -12,7 +12,8 @@ public struct V01DeviceProfile: Hashable, Sendable {
     public var isEnabled = true
     /// Only ``contacts`` receive the access token.
     public var contactsOnly = false
-    /// The keys that receive the access token if ``contactsOnly`` is set. Removing one changes the access token.
+    /// The keys that receive the access token if ``contactsOnly`` is set. Removing one changes the access token, unless another device of the
+    /// account is known to give it to contacts of its own.
     public var contacts: Set<PublicKey> = []
     /// Ids of chats that never cause notifications.
     public var blockedChats: Set<String> = []
