@@ -25,6 +25,14 @@ package struct ClusterOverview: Hashable, Sendable {
     package let unownedPartitionCount: Int
     /// Whether a node runs maintenance.
     package let hasMaintainer: Bool
+
+    /// The nodes without former processes: of those of one name that ended, only the latest, and none while the name has a lease.
+    package var latestNodes: [Node] {
+        let running = Set(nodes.lazy.filter { $0.state != .ended }.map(\.name))
+        let ended = nodes.filter { $0.state == .ended && !running.contains($0.name) }
+        let latest = Dictionary(grouping: ended, by: \.name).mapValues { $0.min { $0.secondsSinceRenewal < $1.secondsSinceRenewal } }
+        return nodes.filter { $0.state != .ended || latest[$0.name] == $0 }
+    }
 }
 
 extension ClusterDatabase {

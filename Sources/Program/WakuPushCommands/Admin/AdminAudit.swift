@@ -40,16 +40,19 @@ extension Admin {
 extension AdminCommand {
     /// Runs an operation that opens the store itself. The audit log of the data folder has a record of it before it starts.
     ///
-    /// - Parameter isRecordRequired: false for an operation that reveals no secret and changes nothing, or saves data: it is carried out, with a
-    ///   warning, when the record can't be written.
+    /// - Parameters:
+    ///   - isRecordRequired: false for an operation that reveals no secret and changes nothing, or saves data: it is carried out, with a
+    ///     warning, when the record can't be written.
+    ///   - hasChanged: whether the operation did something, so that a missing data folder is worth a warning.
     /// - Throws: ``CommandFailure`` when a required record can't be written, and the operation's own errors.
     func audited<Outcome>(
-        _ action: AuditedAction, isRecordRequired: Bool = true, _ operation: () async throws -> Outcome
+        _ action: AuditedAction, isRecordRequired: Bool = true, hasChanged: (Outcome) -> Bool = { _ in true },
+        _ operation: () async throws -> Outcome
     ) async throws -> Outcome {
         guard access(folder, F_OK) == 0 else {
             // Without a folder there is nothing to read, unless the store is PostgreSQL.
             let outcome = try await operation()
-            if try admin.location() != .dataFolder {
+            if hasChanged(outcome), try admin.location() != .dataFolder {
                 CommandFailure.report("there is no data folder \(folder): \(action.rawValue) is not in an audit log")
             }
             return outcome

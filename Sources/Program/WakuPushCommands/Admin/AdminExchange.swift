@@ -132,7 +132,8 @@ extension Admin.Registrations {
             abstract: "Imports registrations from a file that was exported with the same node's key.",
             discussion: """
                 Stored registrations with the same or a higher version are kept. A running daemon uses imported registrations at once. The \
-                database is created if there is none.
+                database is created if there is none. A new database does not know which notifications were posted: when its daemon starts, it \
+                catches up on the last ten minutes, and may post their notifications again, with the same ids.
 
                 EXAMPLE
                   waku-push admin registrations import /backup/registrations \\

@@ -54,14 +54,17 @@ extension Admin {
         }
 
         func execute() async throws {
-            try await audited(.migrate) {
-                if let to { try await move(to: to) } else { try finishMigrations() }
+            _ = try await audited(.migrate, hasChanged: { $0 }) {
+                guard let to else { return try finishMigrations() }
+                try await move(to: to)
+                return true
             }
         }
 
         // MARK: Upgrades
 
-        private func finishMigrations() throws {
+        /// - Returns: Whether there was anything to finish.
+        private func finishMigrations() throws -> Bool {
             guard case .postgreSQL(let address) = try admin.location() else {
                 throw CommandFailure(.usage, "a database in a data folder needs no --finish: its node does that when it starts")
             }
@@ -76,8 +79,12 @@ extension Admin {
             }
             let finished = try PostgreSQLStore.finishMigrations(at: address, parts: NodeAssembly.parts)
             let place = Place(.postgreSQL(address), folder: "").description
-            if admin.json { return try Output.json(FinishReport(store: place, finished: finished)) }
-            Output.line(finished.isEmpty ? "\(place): nothing to finish" : "\(place): finished \(finished.joined(separator: ", "))")
+            if admin.json {
+                try Output.json(FinishReport(store: place, finished: finished))
+            } else {
+                Output.line(finished.isEmpty ? "\(place): nothing to finish" : "\(place): finished \(finished.joined(separator: ", "))")
+            }
+            return !finished.isEmpty
         }
 
         private func nodes(sharing address: PostgreSQLAddress) throws(StoreError) -> [ClusterOverview.Node] {

@@ -10,7 +10,7 @@ extension Admin {
             abstract: "Lists the nodes that share a PostgreSQL database: see serve's --cluster.",
             discussion: """
                 A node that has not renewed its lease for 5 s is down; its devices are reassigned. Each device belongs to one of 256 partitions, and \
-                each partition to one node. One of the nodes does maintenance for all.
+                each partition to one node. One of the nodes does maintenance for all. A node that has stopped is listed for an hour.
 
                 EXAMPLES
                   waku-push admin nodes --store postgresql://waku@db/waku
@@ -29,7 +29,7 @@ extension Admin {
             let database = ClusterDatabase(address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox)
             defer { database.close() }
             let overview = try database.overview()
-            let nodes = overview.nodes.map(NodeLine.init)
+            let nodes = overview.latestNodes.map(NodeLine.init)
             if admin.json { return try Output.json(Overview(nodes: nodes, partitionsWithoutOwner: overview.unownedPartitionCount)) }
             Output.table(
                 ["NAME", "ID", "STATE", "LAST RENEWAL", "PARTITIONS", "MAINTENANCE", "VERSION"],

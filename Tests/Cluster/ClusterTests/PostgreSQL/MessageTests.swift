@@ -174,6 +174,25 @@ struct MessageTests {
         #expect(!overview.hasMaintainer)
     }
 
+    @Test("Of the former processes of a name, the latest is listed, and none while the name has a lease")
+    func formerProcesses() throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        for node in 1...6 as ClosedRange<UInt64> {
+            let lease = LeaseRow(node: NodeID(rawValue: node))
+            _ = try database.heartbeat(Heartbeat(lease: lease, isFirst: true, ends: [], releases: [], takes: []))
+        }
+        // Ids are random, so the latest of push2 has neither the first nor the last one.
+        try fixture.run(
+            "UPDATE cluster_node SET name = 'push1' WHERE node <= 3", "UPDATE cluster_node SET name = 'push2' WHERE node > 3",
+            "UPDATE cluster_node SET state = 'ended' WHERE node <> 2",
+            "UPDATE cluster_node SET renewed_at = now() - interval '1 minute' * CASE node WHEN 5 THEN 3 ELSE 9 END WHERE node > 3",
+            "UPDATE cluster_node SET renewed_at = now() - interval '20 minutes' WHERE node = 2")
+        let overview = try database.overview()
+        #expect(overview.nodes.count == 6)
+        #expect(overview.latestNodes.map(\.id.rawValue) == [2, 5])
+    }
+
     @Test("Nodes with another number of partitions are refused, and preparing again changes nothing")
     func otherPartitions() throws {
         let fixture = try ClusterFixture()
