@@ -71,12 +71,12 @@ struct MessagePath: Sendable {
                 topics.reduce(into: []) { $0 += $1.contentTopics(limit: max(0, limit - $0.count)) }
             },
             learnedTopics: LearnedTopicsOfAll(topics.compactMap(\.learned)),
-            report: { [counters = base.counters, alarms = base.alarms, refusedPeers = base.refusedPeers] event in
-                counters.add(event)
+            report: { event in
+                base.counters.add(event)
                 switch event {
-                case .gap: alarms.raise(.gap, "missed messages are looked up in the relay's store")
-                case .catchUpFailed(let reason): alarms.raise(.gap, "missed messages can't be looked up in a store: \(reason)")
-                case .connectionRefused(let block): refusedPeers.refused(block)
+                case .gap: base.alarms.raise(.gap, "missed messages are looked up in the relay's store")
+                case .catchUpFailed(let reason): base.catchUpFailures.add(reason, at: base.now())
+                case .connectionRefused(let block): base.refusedPeers.refused(block)
                 case .foreign, .recovered: break
                 }
             })

@@ -22,6 +22,7 @@ struct NodeFoundation: Sendable {
     let cluster: any ClusterMembership
     let drain = Drain()
     let refusedPeers = RefusedPeers()
+    let catchUpFailures = CatchUpFailures()
 
     /// Locks the data folder, opens the store, and creates the membership. For the parameters see ``NodeService``.
     init(
