@@ -89,10 +89,6 @@ struct V01Service: RateLimitedService {
             by: { Records.expire($0, unchangedSince: cutoff, at: now) })
     }
 
-    func reload() async throws(StoreError) {
-        await recount()
-    }
-
     // MARK: Figures
 
     var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [(.work, receiver.load.depth, receiver.load.limit)] }

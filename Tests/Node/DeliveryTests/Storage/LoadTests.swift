@@ -2,23 +2,48 @@ import Core
 import Logging
 import NodeMetrics
 import Storage
+import TestSupport
 import Testing
 
 @testable import Delivery
 
-@Suite("A start with deliveries in the outbox")
+@Suite("Deliveries in the outbox that are in no queue")
 struct LoadTests {
-    @Test("The deliveries that an earlier run left are in the queue again")
-    func loaded() async throws {
-        let fixture = try DeliveryStoreFixture()
-        let waiting = try await fixture.store.enqueue(DeliveryStoreFixture.delivery(1))
+    private let fixture: DeliveryStoreFixture
+    private let service: DeliveryService
+
+    init() throws {
+        fixture = try DeliveryStoreFixture()
         let counters = Counters([.delivery])
         let now = Timestamp(rawValue: 10)
-        let service = DeliveryService(
+        service = DeliveryService(
             DeliveryService.Configuration(), store: fixture.store, sources: DeliverySources([]), gorush: [.none], counters: counters,
             alarms: Alarms(registry: counters.registry, now: { now }), logger: Logger(label: "test"), now: { now })
+    }
+
+    @Test("The deliveries that an earlier run left are in the queue again")
+    func loaded() async throws {
+        let waiting = try await fixture.store.enqueue(DeliveryStoreFixture.delivery(1))
         #expect(service.unknown(among: [waiting.id]) == [waiting.id])
         try service.load()
         #expect(service.unknown(among: [waiting.id]).isEmpty)
+    }
+
+    @Test("A delivery that another process left is enqueued when a request waits for it, and the request goes on waiting")
+    func lookedUp() async throws {
+        let waiting = try await fixture.store.enqueue(DeliveryStoreFixture.delivery(1))
+        service.await(AwaitedDeliveries([waiting.delivery]) { _ in })
+        try await eventually { service.unknown(among: [waiting.id]).isEmpty }
+        #expect(service.awaitingCount == 1)
+    }
+
+    @Test("A request for deliveries that have ended gets their stored outcomes")
+    func ended() async throws {
+        let (accepted, dropped) = (DeliveryStoreFixture.delivery(2), DeliveryStoreFixture.delivery(3))
+        try await fixture.store.accept(accepted)
+        let outcomes = await withCheckedContinuation { continuation in
+            service.await(AwaitedDeliveries([accepted, dropped]) { continuation.resume(returning: $0.outcomes) })
+        }
+        #expect(outcomes == [accepted: .accepted, dropped: .failed])
     }
 }
