@@ -12,8 +12,6 @@ final class ConnectionPool: Sendable {
     private struct State {
         var idle: [Idle] = []
         var isClosed = false
-        /// The timeline of the writer's server. A server with an older timeline, which may still run, is not read.
-        var timeline = ""
         /// The time until which reads fail without another attempt to connect, and the reason.
         var suspension: (end: ContinuousClock.Instant, reason: StoreError)?
     }
@@ -56,12 +54,9 @@ final class ConnectionPool: Sendable {
 
     /// After a failure, does not try to connect for a while: otherwise each waiting read would wait for the full timeout.
     private func connect() throws(StoreError) -> PostgreSQLConnection {
-        let (timeline, suspension) = state.withLock { ($0.timeline, $0.suspension) }
-        if let suspension, suspension.end > .now { throw suspension.reason }
-        do throws(StoreError) {
-            let connection = try PostgreSQLConnection.open(address, name: "waku-push reader") { made throws(StoreError) in
-                try made.requireTimeline(timeline)
-            }
+        if let suspension = state.withLock({ $0.suspension }), suspension.end > .now { throw suspension.reason }
+        do {
+            let connection = try PostgreSQLConnection.open(address, name: "waku-push reader")
             state.withLock { $0.suspension = nil }
             return connection
         } catch {
@@ -70,30 +65,22 @@ final class ConnectionPool: Sendable {
         }
     }
 
-    /// Called when the writer is connected to a server: connections to others are closed.
-    func follow(_ timeline: String) {
-        // Closed outside the lock, since closing sends a message.
-        let former = state.withLock { state in
-            (state.timeline, state.suspension) = (timeline, nil)
-            defer { state.idle.removeAll { $0.connection.timeline != timeline } }
-            return state.idle.filter { $0.connection.timeline != timeline }
-        }
-        withExtendedLifetime(former) {}
-    }
-
     func close() {
         state.withLock { $0 = State(isClosed: true) }
     }
 
     private func idle() -> PostgreSQLConnection? {
-        state.withLock { $0.idle.popLast() }?.connection
+        while let idle = state.withLock({ $0.idle.popLast() }) {
+            if !idle.connection.isLost { return idle.connection }
+        }
+        return nil
     }
 
     private func put(_ connection: PostgreSQLConnection) {
         guard !connection.isLost else { return }
-        let (idle, timeline) = (Idle(connection: connection), connection.timeline)
+        let idle = Idle(connection: connection)
         state.withLock { state in
-            if !state.isClosed, state.idle.count < Self.idleLimit, timeline >= state.timeline { state.idle.append(idle) }
+            if !state.isClosed, state.idle.count < Self.idleLimit { state.idle.append(idle) }
         }
     }
 }

@@ -13,6 +13,8 @@ package final class PostgreSQLConnection {
     ]
     /// Settings that the address may not override.
     private static let fixed: [(name: String, value: String)] = [("client_encoding", "UTF8")]
+    /// How often a connection that waits for an answer looks whether its server is a former primary.
+    private static let lookout = Duration.seconds(1)
 
     package let library: PostgreSQLLibrary
     /// The address with only the host of this connection.
@@ -25,10 +27,10 @@ package final class PostgreSQLConnection {
     /// Names of the server's prepared statements, by SQL text.
     private var prepared: [String: String] = [:]
     private var preparedCount = 0
-    /// The timeline of the server's write-ahead log, 8 hexadecimal digits: a promoted standby starts the next one.
-    package internal(set) var timeline = ""
-    /// The connection is unusable.
-    package private(set) var isLost = false
+    /// The timeline of the server's write-ahead log: a promoted standby starts the next one. 0 before it was read.
+    package internal(set) var timeline: UInt32 = 0
+    private let known: KnownPrimary
+    private var isBroken = false
     /// Statements to send before the next ones.
     private var preceding: [Statement] = []
     /// Exchanges whose results have not been read, and the number of messages sent in them.
@@ -47,6 +49,7 @@ package final class PostgreSQLConnection {
         self.address = address
         library = try PostgreSQLAddress.library()
         silenceLimit = address.silenceLimit
+        known = .of(address.connectionString)
         connection = try library.startConnecting(Self.parameters(of: address))
         // Without a notice receiver, libpq writes to standard error.
         warnings.listen(on: connection, library)
@@ -99,6 +102,12 @@ package final class PostgreSQLConnection {
 
     var serverVersion: Int32 { table.PQserverVersion(connection) }
     package var backendID: Int32 { table.PQbackendPID(connection) }
+
+    /// Whether no server of a higher timeline is known, which has taken this one's place.
+    var isNewest: Bool { timeline == 0 || timeline >= known.timeline }
+
+    /// The connection is unusable: it broke, or its server is a former primary.
+    package var isLost: Bool { isBroken || !isNewest }
 
     /// The number of warnings from the server since the connection was opened.
     package var warningCount: Int { warnings.count }
@@ -202,7 +211,7 @@ package final class PostgreSQLConnection {
     }
 
     func lost() -> PostgreSQLError {
-        isLost = true
+        isBroken = true
         return .connectionLost
     }
 
@@ -273,7 +282,15 @@ package final class PostgreSQLConnection {
     }
 
     private func pollOnce(_ events: Int32) throws(PostgreSQLError) {
-        guard wait(for: Int16(events), until: silenceLimit.map { .now + $0 }), table.PQconsumeInput(connection) == 1 else { throw lost() }
+        let deadline = silenceLimit.map { ContinuousClock.now + $0 }
+        while true {
+            let end = ContinuousClock.now + Self.lookout
+            let isLast = deadline.map { $0 <= end } ?? false
+            if wait(for: Int16(events), until: isLast ? deadline : end) { break }
+            // Before its end, the wait has failed.
+            guard !isLast, isNewest, .now >= end else { throw lost() }
+        }
+        guard table.PQconsumeInput(connection) == 1 else { throw lost() }
     }
 
     /// Returns false when the deadline has passed or there is no socket.

@@ -1,6 +1,5 @@
 import Foundation
 import Storage
-import Synchronization
 
 /// A host of an address: a server, or one of several that take each other's place. Empty texts stand for libpq's defaults.
 struct PostgreSQLHost: Hashable, Sendable, CustomStringConvertible {
@@ -92,17 +91,6 @@ extension [PostgreSQLHost] {
     func beginning(with last: PostgreSQLHost?) -> [PostgreSQLHost] {
         guard let last else { return self }
         return filter { $0.includes(last) } + filter { !$0.includes(last) }
-    }
-}
-
-extension PostgreSQLAddress {
-    /// The hosts that this process used last, by connection string: after a failover, new connections need not wait for the former primary.
-    private static let lastHosts = Mutex<[String: PostgreSQLHost]>([:])
-
-    var lastHost: PostgreSQLHost? { Self.lastHosts.withLock { $0[connectionString] } }
-
-    func remember(_ host: PostgreSQLHost) {
-        Self.lastHosts.withLock { $0[connectionString] = host }
     }
 }
 

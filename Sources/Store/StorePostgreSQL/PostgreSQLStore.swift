@@ -25,6 +25,7 @@ package final class PostgreSQLStore: Store {
     let monitor: StoreMonitor
     let readers = ReaderThreads()
     private let size = Mutex(0)
+    let promotions: PromotionWatch?
 
     /// Opens the database, after creating and migrating its tables if necessary.
     ///
@@ -56,17 +57,12 @@ package final class PostgreSQLStore: Store {
         self.address = address
         self.schema = schema
         self.monitor = monitor
-        let pool = ConnectionPool(address)
-        self.pool = pool
+        pool = ConnectionPool(address)
         queue = CommitQueue { closing in
-            Writer(address, access, closing: closing) {
-                pool.follow($0)
-            } note: {
-                monitor.note($0)
-            }
+            Writer(address, access, closing: closing) { monitor.note($0) }
         }
         do {
-            sealer = try queue.runAndWait { writer in
+            (sealer, promotions) = try queue.runAndWait { writer in
                 let connection = try writer.connected()
                 try connection.withoutTimeLimit {
                     if mustExist { return try schema.require(connection, at: address) }
@@ -76,7 +72,7 @@ package final class PostgreSQLStore: Store {
                 let sealer = try Sealer(storageKey: storageKey ?? SymmetricKey.random(), in: connection)
                 if storageKey != nil { try sealer.checkKey(in: connection, at: address, mayWrite: !mustExist) }
                 if access != .beside { try writer.begin() }
-                return sealer
+                return (sealer, access == .beside ? nil : PromotionWatch(address, connection))
             }
         } catch {
             throw StoreError(explaining: error, at: address)

@@ -4,7 +4,7 @@ extension PostgreSQLConnection {
     private static let minimumVersion: Int32 = 15_00_00
 
     /// Opens and configures a session with a server that commits durably: the first of the address's hosts that can be used. The host that was used
-    /// last is tried first. Each host, and each IP address of a host name, has its own time limit.
+    /// last is tried first. Each host, and each IP address of a host name, has its own time limit. A former primary is passed over.
     ///
     /// - Parameters:
     ///   - name: the name of the session in `pg_stat_activity`.
@@ -15,7 +15,8 @@ extension PostgreSQLConnection {
     ) throws(StoreError) -> PostgreSQLConnection {
         let parameters = try PostgreSQLAddress.library().completed(parameters(of: address))
         let hosts = try PostgreSQLHost.list(parameters)
-        let last = address.lastHost
+        let known = KnownPrimary.of(address.connectionString)
+        let last = known.host
         var failures: [StoreError] = []
         for named in hosts.beginning(with: last) {
             do {
@@ -28,9 +29,10 @@ extension PostgreSQLConnection {
                         // A server may also stop responding once it has accepted the connection.
                         if !isOnly { connection.silenceLimit = min(limit, address.silenceLimit) }
                         try connection.configure(name)
+                        try connection.requireNewest()
                         try accept(connection)
                         connection.silenceLimit = address.silenceLimit
-                        address.remember(host)
+                        known.note(host, timeline: connection.timeline)
                         return connection
                     } catch {
                         failures.append(error)
@@ -41,6 +43,17 @@ extension PostgreSQLConnection {
             }
         }
         throw StoreError(ofHosts: failures)
+    }
+
+    /// A session with one of several hosts, for a short use.
+    ///
+    /// - Throws: as ``open(_:name:accept:)``
+    static func configured(_ address: PostgreSQLAddress, at host: PostgreSQLHost, name: String) throws(StoreError) -> PostgreSQLConnection {
+        let limit = PostgreSQLHost.connectLimit(address.parameters["connect_timeout"], isOnly: false)
+        let connection = try PostgreSQLConnection(to: address.at(host), within: limit)
+        connection.silenceLimit = min(limit, address.silenceLimit)
+        try connection.configure(name)
+        return connection
     }
 
     /// - Throws: `StoreError` if the server is a standby, or does not commit durably.
@@ -94,14 +107,12 @@ extension PostgreSQLConnection {
             if hasForbiddenSchema { throw StoreError(forbiddenAt: address) }
             throw refusal("no schema of search_path exists: create one, or correct search_path")
         }
-        self.timeline = timeline
+        self.timeline = UInt32(timeline, radix: 16) ?? 0
     }
 
     /// Refuses a former primary, which may still run.
-    ///
-    /// - Parameter known: a timeline that exists.
-    func requireTimeline(_ known: String) throws(StoreError) {
-        guard timeline >= known else {
+    private func requireNewest() throws(StoreError) {
+        guard isNewest else {
             throw StoreError(
                 code: .unavailable, message: "PostgreSQL (\(address)) is a former primary, whose place another one has taken: end it")
         }

@@ -29,10 +29,7 @@ final class Writer {
     let session = "waku-push \(randomBytes(4).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())"
     private let closing: DispatchSemaphore
     private let note: @Sendable (CommitEvent) -> Void
-    private let follow: @Sendable (String) -> Void
     private var connection: PostgreSQLConnection?
-    /// The timeline of the last server.
-    private var timeline = ""
     /// The batch in its row of `store_writer`; nil before the row exists.
     private var batch: [UInt8]?
     private var isClosing = false
@@ -44,15 +41,12 @@ final class Writer {
     ///   - address: the address of the server.
     ///   - access: the nodes that it excludes.
     ///   - closing: signalled when the writer must not wait any longer.
-    ///   - follow: called with the timeline of each server it connects to: see ``PostgreSQLConnection/timeline``.
     ///   - note: called with each event, in order, before the batches concerned are told.
     init(
         _ address: PostgreSQLAddress, _ access: PostgreSQLStore.Access, closing: DispatchSemaphore,
-        follow: @escaping @Sendable (String) -> Void,
         note: @escaping @Sendable (CommitEvent) -> Void
     ) {
         self.address = address
-        self.follow = follow
         self.access = access
         self.closing = closing
         self.note = note
@@ -209,12 +203,9 @@ final class Writer {
         connection = nil
         if let suspension, suspension.end > .now { throw suspension.reason }
         do {
-            let made = try PostgreSQLConnection.open(address, name: session) { [timeline] made throws(StoreError) in
-                try made.requireTimeline(timeline)
-            }
+            let made = try PostgreSQLConnection.open(address, name: session)
             try prepare(made)
-            (connection, timeline, suspension, failedAttempts) = (made, made.timeline, nil, 0)
-            follow(made.timeline)
+            (connection, suspension, failedAttempts) = (made, nil, 0)
             return made
         } catch {
             let reason = StoreError(explaining: error, at: address)

@@ -74,8 +74,7 @@ struct ExchangeTests {
     func probe() throws {
         let fixture = try StoreFixture()
         let events = Mutex<[String]>([])
-        let writer = try Writer(fixture.address(), .beside, closing: DispatchSemaphore(value: 0)) { _ in
-        } note: { event in
+        let writer = try Writer(fixture.address(), .beside, closing: DispatchSemaphore(value: 0)) { event in
             events.withLock { events in
                 switch event {
                 case .committing: events.append("committing")

@@ -42,6 +42,64 @@ struct FailoverTests {
         try store.close()
     }
 
+    @Test(
+        "A former primary that goes on answering is left once a connection, or the watch, has found the promoted standby",
+        arguments: [false, true])
+    func splitBrain(isWatched: Bool) async throws {
+        let primary = try PostgreSQLServer()
+        let standby = try PostgreSQLServer(standbyOf: primary)
+        try await primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        let address = try PostgreSQLAddress("host=\(primary.folder),\(standby.folder) dbname=postgres user=postgres")
+        let store = try PostgreSQLStore(address, storageKey: .random(), parts: [Counters.part], access: .shared)
+        try await store.commit(Counters.add(1))
+        #expect(try store.read(Counters.value(1)) == 0)
+        let former = try PostgreSQLConnection.open(address, name: "test")
+        try standby.promote()
+        // As with another standby, which still follows: the former primary acknowledges commits.
+        try await primary.run("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+        #expect(!former.isLost)
+        if isWatched {
+            let watch = try #require(store.promotions)
+            watch.look()
+        } else {
+            _ = try PostgreSQLConnection.open(address, name: "test") { made throws(StoreError) in
+                if made.timeline == 1 { throw StoreError(code: .unavailable, message: "suspended at that moment") }
+            }
+        }
+        #expect(former.isLost)
+        try await store.commit(Counters.increment(1))
+        #expect(try store.read(Counters.value(1)) == 1)
+        let counts = try [primary, standby].map { server in
+            let connection = try PostgreSQLConnection(to: PostgreSQLAddress(server.address))
+            return try connection.run(Statement("SELECT count FROM \(Counters.table.name)")).rows
+        }
+        #expect(counts == [[Row([.integer(0)])], [Row([.integer(1)])]])
+        try store.close()
+    }
+
+    @Test("A commit that a former primary does not acknowledge is made at the promoted standby once that is known")
+    func hangingCommit() async throws {
+        let primary = try PostgreSQLServer()
+        let standby = try PostgreSQLServer(standbyOf: primary)
+        try await primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        let address = try PostgreSQLAddress("host=\(primary.folder),\(standby.folder) dbname=postgres user=postgres")
+        let store = try PostgreSQLStore(address, storageKey: .random(), parts: [Counters.part], access: .shared)
+        try await store.commit(Counters.add(1))
+        try standby.promote()
+        // It waits for the standby, which has left, for 30 s if nothing else ends the wait.
+        async let count = store.commit(Counters.increment(1))
+        let observer = try PostgreSQLConnection(to: PostgreSQLAddress(primary.address))
+        let waiting = Statement("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        try await eventually { try observer.run(waiting).rows == [Row([.integer(1)])] }
+        let watch = try #require(store.promotions)
+        let began = ContinuousClock.now
+        watch.look()
+        #expect(try await count == 0)
+        #expect(ContinuousClock.now - began < store.address.silenceLimit / 2)
+        #expect(try store.read(Counters.value(1)) == 1)
+        try store.close()
+    }
+
     @Test("Any session attributes find the primary, whichever host is first")
     func standbyFirst() throws {
         let primary = try PostgreSQLServer()

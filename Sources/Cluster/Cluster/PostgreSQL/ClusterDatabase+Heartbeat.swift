@@ -26,7 +26,7 @@ extension ClusterDatabase {
             guard let time = found[0].first else { throw UnexpectedValue() }
             var view = try view(partitions: found[1], leases: found[2])
             view.clock = ClusterView.Clock(time: .microseconds(try time.integer(0)), askedAt: asked, receivedAt: .now)
-            view.timeline = connection.timelineNumber
+            view.timeline = connection.timeline
             return view
         }
     }
@@ -121,7 +121,7 @@ extension ClusterDatabase {
 
     /// Stores the highest timeline to which a node was connected: see ``PrimaryGuard``.
     private func storeTimeline(of connection: PostgreSQLConnection) -> Statement {
-        Statement("UPDATE cluster SET timeline = $1 WHERE timeline < $1", [.integer(Int64(connection.timelineNumber))])
+        Statement("UPDATE cluster SET timeline = $1 WHERE timeline < $1", [.integer(Int64(connection.timeline))])
     }
 
     private func view(partitions: [Row], leases: [Row]) throws -> ClusterView {

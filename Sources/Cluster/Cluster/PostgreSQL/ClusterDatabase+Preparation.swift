@@ -75,7 +75,7 @@ extension ClusterDatabase {
         var window = ClaimWindow(firstHour: .min)
         let insert = Statement(
             "INSERT INTO cluster (first_hour, timeline) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-            [.integer(window.maintain(now: try now.integer(0)).dropBefore), .integer(Int64(connection.timelineNumber))])
+            [.integer(window.maintain(now: try now.integer(0)).dropBefore), .integer(Int64(connection.timeline))])
         let partitions = Statement(
             """
             INSERT INTO cluster_partition (partition, epoch) SELECT number, 0 FROM generate_series(0, $1 - 1) AS number \

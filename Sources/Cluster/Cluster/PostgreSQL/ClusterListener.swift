@@ -47,7 +47,7 @@ package final class ClusterListener: Sendable {
             return try session.withLock { session in
                 let deadline = ContinuousClock.now + timeout
                 while !isClosed.load(ordering: .sequentiallyConsistent) {
-                    guard let current = session, primary.isCurrent(current.connection) else {
+                    guard let current = session, !current.connection.isLost else {
                         session = try listen()
                         return .reconnected
                     }

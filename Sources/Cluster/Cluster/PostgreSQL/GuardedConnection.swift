@@ -104,7 +104,7 @@ final class GuardedConnection: Sendable {
         guard !isClosed.load(ordering: .sequentiallyConsistent) else {
             throw StoreError(code: .unavailable, message: "the connection to PostgreSQL (\(address)) was closed")
         }
-        if let connection, !connection.isLost, primary.isCurrent(connection) { return connection }
+        if let connection, !connection.isLost { return connection }
         connection = nil
         let made = try PostgreSQLConnection.open(address, name: name, accept: primary.accept)
         connection = made

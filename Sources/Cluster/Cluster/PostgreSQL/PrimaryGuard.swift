@@ -6,11 +6,6 @@ import Synchronization
 final class PrimaryGuard: Sendable {
     private let check = Mutex(PrimaryCheck())
 
-    /// Whether an accepted connection may still be used: another connection may have found a newer primary.
-    func isCurrent(_ connection: PostgreSQLConnection) -> Bool {
-        check.withLock { $0.timeline } == connection.timelineNumber
-    }
-
     /// Checks the server of a new connection, before any other use. `PostgreSQLConnection.open` has already checked that the server is not a standby,
     /// and that it syncs commits.
     func accept(_ connection: PostgreSQLConnection) throws(StoreError) {
@@ -26,7 +21,7 @@ final class PrimaryGuard: Sendable {
         let refusal = check.withLock { check in
             // Stored by a node that was connected to this timeline.
             if stored > check.timeline { _ = check.check(systemIdentifier: identifier, timeline: stored) }
-            return check.check(systemIdentifier: identifier, timeline: connection.timelineNumber)
+            return check.check(systemIdentifier: identifier, timeline: connection.timeline)
         }
         guard let refusal else { return }
         throw StoreError(code: .unavailable, message: "PostgreSQL (\(connection.address)) can't be used: \(refusal)")
@@ -41,10 +36,6 @@ final class PrimaryGuard: Sendable {
             return 0
         }
     }
-}
-
-extension PostgreSQLConnection {
-    var timelineNumber: UInt32 { UInt32(timeline, radix: 16) ?? 0 }
 }
 
 extension SQLState {

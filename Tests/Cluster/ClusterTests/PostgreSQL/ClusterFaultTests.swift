@@ -148,7 +148,7 @@ struct ClusterFaultTests {
         #expect(try database.heartbeat(beat()).isMember)
         try standby.stop()
         let refusal = #expect(throws: StoreError.self) { try database.now() }
-        #expect(refusal?.message.contains("on \(primary.folder)) can't be used: the server is on timeline 1") == true)
+        #expect(refusal?.message.contains("on \(primary.folder)) is a former primary") == true)
         #expect(refusal?.message.contains("on \(standby.folder)) can't be reached") == true)
     }
 }
