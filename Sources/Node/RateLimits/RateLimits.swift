@@ -87,11 +87,9 @@ package final class RateLimits: Sendable {
             return (ask(&admission), admission.drainUsage())
         }
         if !taken.isEmpty { exchange.withLock(\.self)?.publish(taken) }
-        if refusal != nil || charge != .unattributed {
-            log.withLock { log in
-                log.worked(for: charge)
-                if let refusal { log.refused(refusal, charge.standing) }
-            }
+        log.withLock { log in
+            log.worked(for: charge)
+            if let refusal { log.refused(refusal, charge.standing) }
         }
         guard let refusal else { return false }
         report.withLock(\.self)?(refusal, charge.standing)

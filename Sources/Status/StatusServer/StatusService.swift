@@ -15,8 +15,6 @@ struct StatusService: RateLimitedService {
     /// Accepted notifications from which the standing of device tokens is read at the start, and devices read at once.
     private static let standingLimit = 200_000
     private static let standingChunk = 500
-    /// How long tombstones of installations that were never registered are kept.
-    private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
     private static let unfoundedChunk = 2_000
     /// Tombstones of registrations that no one had asked for, if `registration-count` does not say how many are kept.
     private static let neverAskedLimit = 10_000_000
@@ -150,9 +148,8 @@ struct StatusService: RateLimitedService {
     func prune(_ retention: Retention) async {
         do throws(StoreError) {
             try await node.store.commit(AnswerStorage.prune(before: retention.cutoff, keeping: retention.rowLimit))
-            let unfounded = retention.now - Self.unfoundedLifetime
             while !Task.isCancelled,
-                try await node.store.commit(Registrations.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
+                try await node.store.commit(Registrations.forgetUnfounded(at: retention.now, limit: Self.unfoundedChunk))
                     == Self.unfoundedChunk
             {}
             let kept = limits.limiter.limits.registrationCount ?? Self.neverAskedLimit

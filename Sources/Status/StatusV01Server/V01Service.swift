@@ -12,8 +12,6 @@ import WakuCrypto
 
 /// The running version 0.1 protocol: see ``StatusPushV01``.
 struct V01Service: RateLimitedService {
-    /// How long tombstones of accounts that were never registered are kept.
-    private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
     private static let unfoundedChunk = 2_000
 
     let node: NodeServices
@@ -63,9 +61,8 @@ struct V01Service: RateLimitedService {
     func prune(_ retention: Retention) async {
         do throws(StoreError) {
             try await node.store.commit(V01Answers.prune(before: retention.cutoff, keeping: retention.rowLimit))
-            let unfounded = retention.now - Self.unfoundedLifetime
             while !Task.isCancelled,
-                try await node.store.commit(Records.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
+                try await node.store.commit(Records.forgetUnfounded(at: retention.now, limit: Self.unfoundedChunk))
                     == Self.unfoundedChunk
             {}
         } catch {

@@ -226,6 +226,15 @@ struct LazyGossipTests {
         #expect(router.gossip.cache.count == 0)
     }
 
+    @Test("A message of this node is served to a peer that requests it")
+    func servingOwn() throws {
+        var router = try Router.subscribed(peerCount: 1)
+        #expect(router.gossip.publish([1], on: topic, at: router.now) == .sent(peerCount: 1))
+        _ = router.gossip.takeActions()
+        try router.send([.iwant([GossipMessage(topic: topic, data: [1]).id])], from: peer(0))
+        #expect(router.words(to: peer(0)) == ["reply"])
+    }
+
     @Test("Unknown messages are requested from at most two peers, within limits")
     func asking() throws {
         var configuration = GossipConfiguration()

@@ -138,6 +138,16 @@ struct FailureGuardTests {
         #expect(judge(failures(15, new), at: late).allSatisfy { $0 })
     }
 
+    @Test func topicsBeyondTheLimitShareTheirPosts() {
+        var configuration = FailureGuard.Configuration()
+        configuration.scopeLimit = 1
+        var failureGuard = FailureGuard(configuration: configuration)
+        failureGuard.posted([app: 1], at: start)
+        failureGuard.posted([CredentialScope(platform: .apn, topic: "second"): 100], at: start)
+        let counted = failureGuard.judge(failures(15, CredentialScope(platform: .apn, topic: "third")), at: start)
+        #expect(counted == Array(repeating: true, count: 15))
+    }
+
     @Test mutating func aClockThatIsSetBack() {
         failureGuard.posted([app: 100], at: start)
         failureGuard.posted([app: 100], at: start - .seconds(86_400))

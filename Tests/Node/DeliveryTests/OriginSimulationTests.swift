@@ -202,6 +202,8 @@ struct OriginSimulationTests {
         _ = table.sent(first.batch, count: 1, by: first.place, now: now)
         try add(2)
         #expect(posts().isEmpty)
+        let figures = table.webPushFigures(now: now)
+        #expect(figures.postingCount == 1 && figures.otherCount == 1 && figures.unavailableCount == 0)
         // Given up while it waits for the place of the first.
         _ = table.end(2, as: .failed)
         #expect(posts().isEmpty)
@@ -229,6 +231,17 @@ struct OriginSimulationTests {
         #expect((50...57).contains(result.refused))
         #expect(result.posts.values.reduce(0, +) == result.refused)
         #expect(table.webPushFigures(now: Self.start + .seconds(300)).unavailableCount == 1)
+    }
+
+    @Test("The 50th refused subscription pauses a service, unless it accepted one lately")
+    func lastRefusal() {
+        var standing = OriginStanding(OriginStanding.Configuration())
+        let pauses = (1...50).filter { standing.refused(endpoint: $0, at: Self.start) }
+        #expect(pauses == [50])
+        var proven = OriginStanding(OriginStanding.Configuration())
+        proven.accepted(at: Self.start)
+        let pausesOfProven = (1...50).filter { proven.refused(endpoint: $0, at: Self.start) }
+        #expect(pausesOfProven.isEmpty)
     }
 
     @Test("A service gets its burst at once, and then its rate")

@@ -101,6 +101,12 @@ struct WebPushClientTests {
         #expect(service.requests.map(\.path) == answers.map(\.0))
     }
 
+    @Test("A push service can ask for a pause of an hour at most", arguments: [(120, 120), (99_999, 3600)])
+    func longPauses(seconds: Int, expected: Int) {
+        let result = WebPushAnswer.later(retryAfter: .seconds(seconds)).result(id: "a", status: 503, reason: nil)
+        #expect(result.outcome == .unclear(retryAfter: .seconds(expected)))
+    }
+
     @Test("The status decides about an answer beyond 16 KiB or without an end; none at all ends the post")
     func longAnswers() async throws {
         let service = try await PushServiceStandIn()

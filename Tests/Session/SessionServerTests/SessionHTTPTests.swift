@@ -553,6 +553,10 @@ struct SessionHTTPTests {
             #expect(try await ask(inner("GET", "/subscribe", "")).contains(#""code":405"#))
             #expect(try await ask(inner("POST", "/oxen/v4/lsrpc", "")).contains(#""code":404"#))
             #expect(try await ask(Array("i5e".utf8)).contains(#""code":400"#))
+            // The others were not registrations.
+            let times = node.node.counters.registry.histogram(
+                .sinceReceipt, ProtocolLabel.session, StageLabel.answered, KindLabel.registration)
+            #expect(times.cumulativeCounts.last == 1)
         }
     }
 

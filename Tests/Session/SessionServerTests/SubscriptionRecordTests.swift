@@ -46,6 +46,7 @@ import WakuCrypto
             #expect(throws: (any Error).self) { try SubscriptionRecord(parsing: Array(bytes.prefix(count))) }
         }
         #expect(throws: UnexpectedValue.self) { try SubscriptionRecord.account(in: Array(bytes.prefix(33))) }
+        #expect(try SubscriptionRecord.account(in: Array(bytes.prefix(34))) == record.authority.account)
         #expect(throws: UnexpectedValue.self) { try SubscriptionRecord(parsing: [2] + bytes.dropFirst()) }
     }
 }

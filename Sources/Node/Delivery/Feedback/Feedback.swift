@@ -115,7 +115,7 @@ package final class Feedback: Sendable {
         }
     }
 
-    private func handle(_ failures: [GorushFailure]) async {
+    func handle(_ failures: [GorushFailure]) async {
         let time = now()
         do throws(StoreError) {
             // With retries, gorush reports each attempt: the guard must count a token once, or it would ignore the failures of other tokens too.

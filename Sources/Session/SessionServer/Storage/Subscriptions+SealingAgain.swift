@@ -30,7 +30,6 @@ extension Subscriptions {
         guard let sodium, !renewals.isEmpty else { return .done([]) }
         return DeliveryStorage.sealed(of: renewals.map { Self.device($0.row) }, limit: Self.sealedAgainLimit).then { waiting in
             let concerned = zip(renewals, waiting).filter { !$1.isEmpty }
-            guard !concerned.isEmpty else { return .done([]) }
             return .read(concerned.map { Self.findSealed(.integer($0.0.row)) }) { found in
                 .done(
                     zip(concerned, found).flatMap { concerned, rows in

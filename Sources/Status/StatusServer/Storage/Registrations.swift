@@ -174,7 +174,7 @@ package struct Registrations: Sendable {
 
     /// Turns a row into a tombstone: only key hash, installation and version remain. Deletes the device's pending notifications and token doubts,
     /// and with a registrant's last installation its topic keys. A tombstone of an installation that was never registered is marked as
-    /// unfounded: ``forgetUnfounded(before:limit:)`` removes it.
+    /// unfounded: ``forgetUnfounded(at:limit:)`` removes it.
     ///
     /// - Parameters:
     ///   - message: the mark of its message, if the message may be delivered again.
@@ -318,16 +318,18 @@ package struct Registrations: Sendable {
 
     // MARK: Ends
 
+    /// How long tombstones of installations that were never registered are kept.
+    private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
     private static let findUnfounded = Query(
         StatusStorage.registration, [.id], where: [.equal(StatusStorage.unfounded), .less(StatusStorage.changedAt)],
         order: [.ascending(StatusStorage.changedAt)])
     private static let remove = Mutation(StatusStorage.registration, .delete(where: [.idAmong, .equal(StatusStorage.unfounded)]))
 
-    /// Deletes tombstones of installations that were never registered, oldest first.
+    /// Deletes tombstones of installations that were never registered, after 30 days, oldest first.
     ///
     /// - Returns: The number of deleted rows; if it equals `limit`, there may be more.
-    static func forgetUnfounded(before cutoff: Timestamp, limit: Int) -> StoreCommand<Int> {
-        .find(findUnfounded(.integer(1), .integer(cutoff.rawValue), limit: limit)) { rows in
+    static func forgetUnfounded(at now: Timestamp, limit: Int) -> StoreCommand<Int> {
+        .find(findUnfounded(.integer(1), .integer((now - unfoundedLifetime).rawValue), limit: limit)) { rows in
             let ids = try rows.map { try $0.integer(0) }
             return .change(ids.isEmpty ? [] : [remove(.integer(1), ids: ids)], ids.count)
         }

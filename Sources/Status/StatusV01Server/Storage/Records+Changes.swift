@@ -73,7 +73,7 @@ extension Records {
     }
 
     /// Turns a row into a tombstone: only key hash and version remain. Deletes the devices' pending notifications. A tombstone of an account that
-    /// was never registered is marked as unfounded: ``forgetUnfounded(before:limit:)`` removes it.
+    /// was never registered is marked as unfounded: ``forgetUnfounded(at:limit:)`` removes it.
     static func end(
         _ keyHash: V01.KeyHash, version: UInt64, mark: V01.RegisterMark?, replacing row: Row?, devices: [InstallationID: Int64],
         wasRegistered: Bool = false, at now: Timestamp
@@ -145,16 +145,18 @@ extension Records {
         }
     }
 
+    /// How long tombstones of accounts that were never registered are kept.
+    private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
     private static let findUnfounded = Query(
         V01Storage.record, [.id], where: [.equal(V01Storage.unfounded), .less(V01Storage.changedAt)],
         order: [.ascending(V01Storage.changedAt)])
     private static let removeUnfounded = Mutation(V01Storage.record, .delete(where: [.idAmong, .equal(V01Storage.unfounded)]))
 
-    /// Deletes tombstones of accounts that were never registered, oldest first.
+    /// Deletes tombstones of accounts that were never registered, after 30 days, oldest first.
     ///
     /// - Returns: The number of deleted rows; if it equals `limit`, there may be more.
-    static func forgetUnfounded(before cutoff: Timestamp, limit: Int) -> StoreCommand<Int> {
-        .find(findUnfounded(.integer(1), .integer(cutoff.rawValue), limit: limit)) { rows in
+    static func forgetUnfounded(at now: Timestamp, limit: Int) -> StoreCommand<Int> {
+        .find(findUnfounded(.integer(1), .integer((now - unfoundedLifetime).rawValue), limit: limit)) { rows in
             let ids = try rows.map { try $0.integer(0) }
             return .change(ids.isEmpty ? [] : [removeUnfounded(.integer(1), ids: ids)], ids.count)
         }

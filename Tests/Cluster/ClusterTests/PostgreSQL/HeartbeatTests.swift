@@ -73,6 +73,17 @@ struct HeartbeatTests {
         #expect(after.leases.first { $0.node == Self.first }?.renewals == 1)
     }
 
+    @Test("Nodes of versions with different numbers of partitions don't share them")
+    func otherPartitions() throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        _ = try database.heartbeat(heartbeat(Self.first, isFirst: true))
+        try fixture.run("DELETE FROM cluster_partition WHERE partition = 0")
+        let error = #expect(throws: StoreError.self) { try database.heartbeat(heartbeat(Self.first)) }
+        #expect(error?.code == .unsuitable)
+        #expect(error?.message.contains("has the partitions of another version of waku-push") == true)
+    }
+
     @Test("A lease is ended only with the renewals that were observed, and a node without a row is no member")
     func conditions() throws {
         let database = try ClusterFixture().prepared()

@@ -141,8 +141,9 @@ struct RegistrationStorageTests {
         // Registered later and unregistered again: now the tombstone stays.
         try await store.register(anew, version: 3)
         try await store.unregister(anew, version: 4, at: Timestamp(rawValue: 11))
-        #expect(try await store.commit(Registrations.forgetUnfounded(before: Timestamp(rawValue: 10), limit: 10)) == 0)
-        #expect(try await store.commit(Registrations.forgetUnfounded(before: Timestamp(rawValue: 1_000), limit: 10)) == 1)
+        let month = Duration.seconds(30 * 24 * 3600)
+        #expect(try await store.commit(Registrations.forgetUnfounded(at: Timestamp(rawValue: 10) + month, limit: 10)) == 0)
+        #expect(try await store.commit(Registrations.forgetUnfounded(at: Timestamp(rawValue: 1_000) + month, limit: 10)) == 1)
         #expect(try store.state(of: never) == nil)
         #expect(try store.state(of: registered)?.version == 2)
         #expect(try store.state(of: anew)?.version == 4)
@@ -150,7 +151,7 @@ struct RegistrationStorageTests {
         let imported = StatusStoreFixture.key()
         let record = RegistrationRecord(key: imported, version: 7, changedAt: Timestamp(rawValue: 1), registration: nil)
         #expect(try await store.commit(fixture.registrations.merge(record)))
-        #expect(try await store.commit(Registrations.forgetUnfounded(before: Timestamp(rawValue: 1_000), limit: 10)) == 0)
+        #expect(try await store.commit(Registrations.forgetUnfounded(at: Timestamp(rawValue: 1_000) + month, limit: 10)) == 0)
     }
 
     @Test("Unregistering deletes token doubts, and with the last installation the registrant's topic keys")

@@ -119,7 +119,10 @@ struct V01RecordStorageTests {
         try await fixture.take(account.register(version: 1), of: account)
         try await fixture.take(account.unregister(version: 2), of: account)
         #expect(try await fixture.take(stranger.register(version: 7), of: stranger) == .versionMismatch)
-        #expect(try await fixture.store.commit(Records.forgetUnfounded(before: Timestamp(rawValue: 11), limit: 10)) == 1)
+        for (time, count) in [(10, 0), (11, 1)] as [(Int64, Int)] {
+            let later = Timestamp(rawValue: time) + .seconds(30 * 24 * 3600)
+            #expect(try await fixture.store.commit(Records.forgetUnfounded(at: later, limit: 10)) == count)
+        }
         #expect(try fixture.store.read(Records.head(of: stranger.keyHash)) == nil)
         #expect(try fixture.store.read(Records.head(of: account.keyHash))?.head.version == 2)
     }
