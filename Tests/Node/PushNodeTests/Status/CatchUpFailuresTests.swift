@@ -1,6 +1,5 @@
 import Core
 import NodeMetrics
-import NodeAPI
 import Synchronization
 import TestSupport
 import Testing
