@@ -133,7 +133,7 @@ public struct OutboundQueue: Sendable {
         return LengthFraming.framed(frame.bytes)
     }
 
-    private static let itemsPerFrame = 1000
+    static let itemsPerFrame = 1000
 }
 
 extension Outgoing {

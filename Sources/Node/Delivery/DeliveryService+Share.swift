@@ -53,7 +53,6 @@ extension DeliveryService {
         guard let share else { return await markUnmarked(deliveries) ? deliveries : nil }
         let unknown = table.withLock { $0.heldUntil(deliveries.lazy.map(\.waiting.id)) }
         let marked = await share.mark(deliveries.map { ($0.waiting, hasUnknownOutcome: unknown[$0.waiting.id] != nil) })
-        guard marked.count < deliveries.count else { return deliveries }
         table.withLock { table in
             for delivery in deliveries where !marked.contains(delivery.waiting.id) { table.forget(delivery.waiting.id) }
         }

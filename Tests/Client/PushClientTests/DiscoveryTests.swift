@@ -129,9 +129,12 @@ import WakuCrypto
         relay.setConfirming(false)
         try await client(relay: relay).whileRunning { [bob] client in
             let call = Task { try await client.query(bob.publicKey, at: bob.publicKey, timeout: .seconds(240)) }
+            try await eventually { relay.confirmingCount == 1 }
             call.cancel()
             let error = await #expect(throws: PushClientError.self) { try await call.value }
             #expect(error?.code == .cancelled)
+            // The relay is left alone too.
+            try await eventually { relay.confirmingCount == 0 }
         }
     }
 

@@ -169,6 +169,10 @@ struct MeshTests {
         #expect(router.mesh.isEmpty)
         router.heartbeat(2)
         #expect(router.mesh == [peer(0)])
+        // Nothing of it is left.
+        router.heartbeat()
+        router.gossip.disconnected(peer(0), at: router.now)
+        #expect(!router.gossip.remembers(peer(0)))
     }
 
     @Test("The backoff of a prune defaults to a minute and is limited to an hour")
@@ -220,6 +224,16 @@ struct MeshTests {
         router.heartbeat()
         #expect(router.mesh.count == 4)
         #expect(!router.mesh.contains(first) && !router.mesh.contains(second) && !router.mesh.contains(third))
+    }
+
+    @Test("The topics of a peer that is gone are forgotten")
+    func forgottenTopics() throws {
+        var router = Router()
+        router.gossip.connected(peer(1), version: .v11, isOutbound: false)
+        try router.send([.subscription(topic: "/other", isOn: true)], from: peer(1))
+        #expect(router.gossip.topics.keys.contains("/other"))
+        router.gossip.disconnected(peer(1), at: router.now)
+        #expect(router.gossip.topics.isEmpty)
     }
 
     @Test("Peers with a negative score are pruned at the heartbeat")

@@ -56,6 +56,28 @@ struct OutboundQueueTests {
         #expect(try frames(&queue).map { $0.publications.map(\.data.count) } == [[400, 400], [400], [5000], [10]])
     }
 
+    @Test("Control messages count towards the limit of a frame")
+    func sizeOfControl() throws {
+        var limits = OutboundQueue.Limits()
+        limits.frameByteCount = 1000
+        var queue = OutboundQueue(limits: limits)
+        for number in 10..<40 { #expect(queue.append(.graft(topic: "/topic/of/this/number/\(number)")) == .kept) }
+        #expect(queue.append(.message(message(400))) == .kept)
+        let frames = try frames(&queue)
+        #expect(frames.map(\.graft.count) == [30, 0])
+        #expect(frames.map(\.publications.count) == [0, 1])
+    }
+
+    @Test("Unwanted messages are announced as long as a frame takes them")
+    func unwanted() throws {
+        var queue = OutboundQueue()
+        let ids = (0..<OutboundQueue.itemsPerFrame).map { MessageID(of: [UInt8($0 & 255), UInt8($0 >> 8)][...]) }
+        #expect(queue.append(.idontwant(ids)) == .kept)
+        #expect(queue.append(.idontwant([id(1)])) == .dropped)
+        #expect(try frames(&queue).map(\.idontwant) == [ids])
+        #expect(queue.append(.idontwant([id(1)])) == .kept)
+    }
+
     @Test("When full, gossip and replies are dropped first, then messages; control overflows")
     func priorities() throws {
         var limits = OutboundQueue.Limits()

@@ -214,6 +214,22 @@ struct OriginSimulationTests {
         #expect(posts().map(\.batch.deliveries) == [[3]])
     }
 
+    @Test("A delivery expires at its time, although its service never has a place")
+    func expiry() throws {
+        var configuration = DeliveryTable.Origins.Configuration()
+        configuration.openLimit = 0
+        var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
+        let end = Self.start + .seconds(600)
+        let device = DeviceID(ProtocolNumber(rawValue: 1), row: 1)
+        let waiting = WaitingDelivery(id: 1, delivery: DeliveryID(hashing: [1]), device: device, expires: end)
+        let arrival = DeliveryTable.Arrival(waiting: waiting, destination: .webPush(try Self.origin(1)))
+        table.add([arrival], isAwaited: false, clock: Self.start, now: Self.start)
+        let atOnce = table.step(now: Self.start).actions
+        #expect(atOnce.isEmpty)
+        let last = table.step(now: end).actions
+        #expect(last.map(\.action) == [.expire([1])])
+    }
+
     @Test("Services without deliveries leave nothing behind, and their places are used again")
     func idle() throws {
         let arrivals = (0..<500).map { (at: Duration.seconds($0), origin: $0) }

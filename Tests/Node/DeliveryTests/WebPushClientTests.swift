@@ -13,18 +13,20 @@ struct WebPushClientTests {
 
     private func client(
         _ trust: CurlConfiguration.Trust, allowed: [String] = ["127.0.0.0/8"], timeout: Duration = .seconds(60),
-        key: VAPIDKey = VAPIDKey(.generate())
+        key: VAPIDKey = VAPIDKey(.generate()), formerKeys: [VAPIDKey] = []
     ) -> WebPushClient {
         let configuration = WebPushClient.configuration(trust: trust, allowed: allowed.compactMap { AddressRange($0) })
         return WebPushClient(
-            client: CurlClient(configuration: configuration), key: key, contact: "mailto:operator@example.org", timeout: timeout)
+            client: CurlClient(configuration: configuration), key: key, formerKeys: formerKeys, contact: "mailto:operator@example.org",
+            timeout: timeout)
     }
 
     private func message(
-        _ endpoint: String, whole: [UInt8] = Array("{}".utf8), collapseKey: [UInt8]? = nil
+        _ endpoint: String, whole: [UInt8] = Array("{}".utf8), collapseKey: [UInt8]? = nil, vapidKey: P256PublicKey? = nil
     ) throws -> WebPushMessage {
-        WebPushMessage(
-            id: "1", subscription: try #require(Self.receiver.subscription(endpoint)),
+        let keys = try #require(Self.receiver.subscription(endpoint)).keys
+        return WebPushMessage(
+            id: "1", subscription: try #require(PushSubscription(endpoint: endpoint, keys: keys, vapidKey: vapidKey)),
             content: WebPushContent(whole: whole, truncated: Array("{\"truncated\":true}".utf8), urgency: .high),
             expires: .now() + .seconds(300), collapseKey: collapseKey)
     }
@@ -50,6 +52,20 @@ struct WebPushClientTests {
         let authorization = try #require(first.headers["authorization"])
         #expect(authorization.hasPrefix("vapid t=") && authorization.hasSuffix(", k=\(key.publicKey)"))
         #expect(authorization == requests[1].headers["authorization"])
+    }
+
+    @Test("A message is signed by the key that its subscription names; without one, by the current key")
+    func namedKeys() async throws {
+        let service = try await PushServiceStandIn()
+        let keys = (0..<3).map { _ in VAPIDKey(.generate()) }
+        let client = client(.file(path: service.authority), key: keys[0], formerKeys: [keys[1], keys[2]])
+        for named in [keys[2], keys[1], keys[0], nil] {
+            let reply = await client.post(try message(service.endpoint("/"), vapidKey: named?.key.publicKey))
+            #expect(reply.answer == .accepted)
+        }
+        let headers = service.requests.map { $0.headers["authorization"] ?? "" }
+        try #require(headers.count == 4)
+        #expect(zip(headers, [2, 1, 0, 0]).allSatisfy { $0.hasSuffix(", k=\(keys[$1].publicKey)") })
     }
 
     @Test("Messages that replace each other have the same topic, at one device and from each node with the key")
@@ -99,6 +115,16 @@ struct WebPushClientTests {
             #expect(reply.answer == answer, "\(path)")
         }
         #expect(service.requests.map(\.path) == answers.map(\.0))
+    }
+
+    @Test(
+        "Refusals of the key or of the notification count against a push service, nothing else",
+        arguments: [
+            (.accepted, false), (.gone, false), (.keyRefused, true), (.later(retryAfter: nil), false), (.unanswered, false),
+            (.refused, true),
+        ] as [(WebPushAnswer, Bool)])
+    func refusals(answer: WebPushAnswer, isRefusal: Bool) {
+        #expect(answer.isRefusal == isRefusal)
     }
 
     @Test("A push service can ask for a pause of an hour at most", arguments: [(120, 120), (99_999, 3600)])

@@ -394,6 +394,19 @@ struct SessionHTTPTests {
         }
     }
 
+    /// Every turn comes too late.
+    @Test func requestsThatWaitedTooLongForATurnAreRefusals() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode(configure: { $0.storeTimeout = .zero }) { node async throws in
+            let form = account.json(account.subscription(SessionDevice()))
+            #expect(try await node.post("/subscribe", Array(form.utf8)).status == 503)
+            let (request, _) = try onion(inner("POST", "/subscribe", form), .xChaCha20)
+            #expect(try await node.post("/oxen/v4/lsrpc", request).status == 503)
+            let totals = try #require(node.service).limits.limiter.refusals.totals
+            #expect(totals.map(\.key.limit) == [.httpRequests] && totals.map(\.value) == [2])
+        }
+    }
+
     @Test func bodiesAreCountedUntilTheStoreHasThem() {
         var pending = PendingBodies(byteLimit: 100)
         #expect(pending.add(byteCount: 60) && !pending.add(byteCount: 41) && pending.add(byteCount: 40) && !pending.add(byteCount: 1))

@@ -1,5 +1,6 @@
 import Core
 import NodeAPI
+import NodeMetrics
 import SessionProtocol
 import Storage
 import TestSupport
@@ -23,6 +24,7 @@ import Testing
             let later = Timestamp(seconds: now + 15 * .day)
             await service.prune(Retention(cutoff: later, rowLimit: 1_000, now: later))
             #expect(try await store.commit(Subscriptions.expire(at: later.seconds, limit: 10)).isEmpty)
+            #expect(service.node.counters.count(.registrationExpired) == 501)
         }
     }
 }

@@ -9,19 +9,6 @@ import WakuCrypto
 
 @Suite("Failover of PostgreSQL", .timeLimit(.minutes(5)))
 struct FailoverTests {
-    @Test("Readers keep their connections to the writer's server, and close those to another one")
-    func readers() throws {
-        let pool = ConnectionPool(try PostgreSQLAddress(PostgreSQLServer.shared().address))
-        func process() throws -> Int64? {
-            try pool.read { try $0.run(Statement("SELECT pg_backend_pid()::bigint")).rows.first?.integer(0) }
-        }
-        let first = try #require(try process())
-        pool.follow(try pool.read { $0.timeline })
-        #expect(try process() == first)
-        pool.follow("")
-        #expect(try process() != first)
-    }
-
     @Test("A promoted synchronous standby has every acknowledged change once; the store reconnects to it")
     func promotion() async throws {
         let primary = try PostgreSQLServer()

@@ -1,4 +1,5 @@
 import Storage
+import Synchronization
 import TestSupport
 import Testing
 
@@ -39,6 +40,21 @@ struct StatementGroupsTests {
         for statement in statements {
             #expect(StatementGroups([statement, statement], isGrouping: true, smallest: 2).members == [[0], [1]], "\(statement.sql)")
         }
+    }
+
+    @Test("A change that the server refuses fails its command alone, and nothing is decided twice")
+    func refused() async throws {
+        let store = try StoreFixture().open()
+        let decisions = Mutex<Int>.Box()
+        let commands = (0..<10 as Range<Int64>).map { number in
+            StoreCommand<Void>.find(Counters.find(.integer(number))) { _ in
+                _ = decisions.increment()
+                return .change([Counters.insert(number == 5 ? .null : .integer(number), .integer(0), .null)])
+            }
+        }
+        let results = await store.commitEach(commands)
+        #expect(results.map { (try? $0.get()) != nil } == (0..<10).map { $0 != 5 })
+        #expect(decisions.value == 10)
     }
 
     @Test("Few statements stay single")

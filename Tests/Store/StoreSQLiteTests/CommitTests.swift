@@ -15,6 +15,14 @@ struct CommitTests {
         fixture = try StoreFixture()
     }
 
+    @Test("Closing leaves no log")
+    func emptyLog() async throws {
+        try await store.put("a")
+        #expect(FileManager.default.contents(atPath: fixture.path + "-wal")?.isEmpty == false)
+        try store.close()
+        #expect(FileManager.default.contents(atPath: fixture.path + "-wal")?.isEmpty ?? true)
+    }
+
     @Test("Every commit is synced: WAL with synchronous=FULL")
     func durability() async throws {
         let mode = try store.pragmas()

@@ -100,6 +100,15 @@ package struct ClusterView: Hashable, Sendable {
         package init(time: Duration, askedAt: Instant, receivedAt: Instant) {
             (self.time, self.askedAt, self.receivedAt) = (time, askedAt, receivedAt)
         }
+
+        /// The certain part of a node's lead over the database, negative when the node's clock is behind: see `ClockWatch`.
+        ///
+        /// - Parameters:
+        ///   - wall: the node's clock, since 1970.
+        ///   - instant: when it was read.
+        func certainLead(of wall: Duration, at instant: Instant) -> Duration {
+            ClockWatch.certainDifference(to: time, from: wall - (instant - askedAt), until: wall - (instant - receivedAt))
+        }
     }
 }
 

@@ -53,10 +53,7 @@ struct LeaseRenewal: Sendable {
 
     private func compareClocks(_ view: ClusterView) {
         guard let reading = view.clock else { return }
-        let (wall, instant) = (Duration.nanoseconds(node.now().rawValue), Instant.now)
-        let ahead = ClockWatch.certainDifference(
-            to: reading.time, from: wall - (instant - reading.askedAt), until: wall - (instant - reading.receivedAt))
-        let isWrong = node.clockCompared(ahead)
+        let isWrong = node.clockCompared(reading.certainLead(of: .nanoseconds(node.now().rawValue), at: .now))
         node.state.withLock { state in
             state.isClockWrong = isWrong
             state.updateDraining()

@@ -72,6 +72,8 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
 
     package var count: Int { holdings.count }
     package var cost: Int { levels.reduce(0) { $0 + $1.cost } }
+    /// The number of ordered entries, stale ones included: at most a constant and twice the number of things per class.
+    var entryCount: Int { levels.flatMap(\.classes.values).reduce(0) { $0 + $1.order.count } }
 
     // MARK: Changes
 

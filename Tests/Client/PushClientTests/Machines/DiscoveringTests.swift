@@ -26,6 +26,12 @@ import WakuCrypto
         bench.machine.directory.rows(of: friend.key).map(\.installationID.string)
     }
 
+    @Test func queriesUnderWayAreLimited() {
+        var table = QueryTable()
+        let tickets = (1...1001).map { _ in table.begin(newKey(), servers: [], at: Timestamp(rawValue: 0)) }
+        #expect(tickets.map { $0 == nil } == Array(repeating: false, count: 1000) + [true])
+    }
+
     @Test func firstUseWatchesTheTopicAndLooksTheLatestUp() {
         var bench = watching()
         #expect(bench.actions.contains(.watch([friend.key])) && bench.actions.lookUps == [[friend.key]])
@@ -118,6 +124,14 @@ import WakuCrypto
         #expect(installations(bench) == ["a"])
         hear(&bench, [friend.row(at: server, "d"), friend.row(at: server, "e", grant: [1]), friend.row(at: server, "f")])
         #expect(installations(bench) == ["a", "d"])
+    }
+
+    @Test func rowWithoutATokenIsNotTaken() {
+        var bench = watching()
+        var row = friend.row(at: server)
+        row.accessToken = AccessToken("")
+        hear(&bench, [row])
+        #expect(installations(bench).isEmpty)
     }
 
     @Test func grantForAnotherServerDoesNotCount() {

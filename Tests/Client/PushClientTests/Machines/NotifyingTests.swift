@@ -194,6 +194,20 @@ import WakuCrypto
         #expect(outcome(bench).count == 1 && bench.machine.nextWakeUp == nil)
     }
 
+    /// The relay may report a failure of a request that arrived.
+    @Test func failedPublicationDoesNotChangeAnAnsweredDevice() throws {
+        var bench = knowing(1, ["a", "b"])
+        notify(&bench)
+        let sent = try #require(bench.takeActions().requests.first)
+        let report = PushNotificationReport(
+            error: nil, publicKey: sent.request.requests[0].publicKey, installationID: InstallationID("a"))
+        let response = PushNotificationResponse(messageID: sent.request.messageID, reports: [report])
+        bench.take(bench.machine.requestAnswered(sent.ticket, by: sent.server, response, at: bench.now))
+        bench.take(bench.machine.requestPublished(sent.ticket, isPublished: false, at: bench.now))
+        let devices = bench.machine.notifications.messages[messageID]?.devices ?? []
+        #expect(devices.filter(\.isDone).map(\.installationID.string) == ["a"] && devices.count == 2)
+    }
+
     @Test func lateAnswerOfTheFirstServerEndsIt() throws {
         var bench = knowing(2)
         notify(&bench)

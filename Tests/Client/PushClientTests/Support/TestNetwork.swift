@@ -130,6 +130,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
         /// Messages received before the first ``run(deliver:)``.
         var early: [ReceivedMessage] = []
         var isConfirming = true
+        var confirmingCount = 0
         var topicLimit = Int.max
         var mostWatched = 0
     }
@@ -170,7 +171,12 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
         }
     }
 
+    /// The number of calls of ``confirmWatching(_:)`` in progress.
+    var confirmingCount: Int { inner.withLock(\.confirmingCount) }
+
     func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
+        inner.withLock { $0.confirmingCount += 1 }
+        defer { inner.withLock { $0.confirmingCount -= 1 } }
         // A subscription takes a moment.
         await Task.yield()
         while !inner.withLock(\.isConfirming) {

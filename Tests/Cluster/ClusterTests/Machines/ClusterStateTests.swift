@@ -34,6 +34,12 @@ import Testing
         }
     }
 
+    /// Read 5 to 6 s before it is compared.
+    @Test(arguments: [(107, 1), (106, 0), (105, 0), (103, -2)]) func clocksAreComparedAtTheTimeOfTheReading(wall: Int, lead: Int) {
+        let reading = ClusterView.Clock(time: .seconds(100), askedAt: .at(0), receivedAt: .at(1000))
+        #expect(reading.certainLead(of: .seconds(wall), at: .at(6000)) == .seconds(lead))
+    }
+
     @Test func messageIsOpenUntilEveryProtocolHasHandledIt() {
         var state = state(handling: key, protocolCount: 2)
         state.settle(key, at: .at(1), clock: sentAt) { _ in }

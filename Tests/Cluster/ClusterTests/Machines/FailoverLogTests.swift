@@ -57,6 +57,9 @@ struct FailoverLogTests {
         observer.observed(lease(2), at: .at(4000))
         #expect(observer.silence(of: .number(1), at: .at(4500)) == .milliseconds(500))
         #expect(observer.silence(of: .number(2), at: .at(4500)) == nil)
+        // A lease lasts 5 s.
+        #expect(observer.silent(at: .at(8999), except: .number(2)).isEmpty)
+        #expect(observer.silent(at: .at(9000), except: .number(2)).map(\.node) == [.number(1)])
     }
 
     @Test func aLeaseIsSeenToBeRenewedWhenItsCountChanges() {

@@ -45,6 +45,26 @@ import TestSupport
         #expect(held.isEmpty)
     }
 
+    @Test func removedThingsTakeNoRoom() {
+        var space = FairSpace<Int>(capacity: 10)
+        // Behind one that stays.
+        for number in 0..<1_000 {
+            let displaced = space.add(number, cost: 1, by: Self.payer(1), .stranger)
+            #expect(displaced.isEmpty)
+            if number > 0 { space.remove(number) }
+        }
+        #expect(space.count == 1 && space.entryCount < 100)
+    }
+
+    @Test func additionsDoNotChangeTurns() {
+        var space = FairSpace<Int>(capacity: 100)
+        for (id, number) in [(0, 1), (1, 1), (2, 2), (3, 2)] { _ = space.add(id, cost: 1, by: Self.payer(number), .stranger) }
+        let first = space.next()
+        _ = space.add(4, cost: 1, by: Self.payer(3), .stranger)
+        let second = space.next()
+        #expect([first, second] == [0, 2])
+    }
+
     @Test func floodOfStrangersDisplacesOnlyStrangers() {
         var space = FairSpace<Int>(capacity: 1_000)
         var strangers: Set<Int> = []
