@@ -274,7 +274,7 @@ public final class NwakuRESTRelay: Relay {
             guard !Task.isCancelled else { return }
             let (isFirst, isToReport) = progress.withLock { progress in
                 let isFirst = progress.catchUps[index].failed(isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1))
-                return (isFirst, progress.catchUps[index].isFailureToReport)
+                return (isFirst, progress.catchUps[index].isFailureToReport())
             }
             if isToReport { report(.catchUpFailed("\(error)")) }
             if isFirst {

@@ -1,3 +1,4 @@
+import LibP2P
 import TestSupport
 import Testing
 import Core
@@ -15,8 +16,7 @@ struct P2PProgressTests {
     private func progress(lastSeen: [PubsubTopic: Timestamp] = [:]) -> P2PProgress {
         P2PProgress(
             pubsubTopics: [topic], catchUp: .init(contentTopics: [ContentTopic(TopicTag(rawValue: 1))], settling: .zero),
-            lastSeen: lastSeen,
-            at: moment(0))
+            stores: StoreChoice(configured: [NodeKey.generate().peerID], findsPeers: false), lastSeen: lastSeen, at: moment(0))
     }
 
     @Test("seenUntil is unknown before the first attachment, then current")

@@ -271,6 +271,23 @@ struct P2PRelayTests {
         await one.stop()
     }
 
+    /// A store that was restarted, or has just joined, lacks what another one has.
+    @Test func missedMessagesAreFetchedFromTheStoreOfEachConfiguredPeer() async throws {
+        let relays = [try listening(), try listening()]
+        let kept = (0..<3 as Range<UInt8>).map { ReceivedMessage(message: message($0), pubsubTopic: Self.topic) }
+        serveStore(on: relays[0].relay.host, Array(kept[..<2]))
+        serveStore(on: relays[1].relay.host, Array(kept[1...]))
+        let two = dialing(try await relays[0].address(), try await relays[1].address()) {
+            $0.catchUpTopics = [Self.contentTopic]
+            $0.lastSeen = [Self.topic: .now() - .seconds(100)]
+        }
+        try await eventually { two.received.count == 3 }
+        #expect(Set(two.received) == Set(kept))
+        let recovered = two.reported.reduce(0) { sum, event in if case .recovered(let count) = event { sum + count } else { sum } }
+        #expect(recovered == 3)
+        for node in relays + [two] { await node.stop() }
+    }
+
     @Test("The stores of inbound peers are not queried")
     func inboundStore() async throws {
         let relay = try listening()

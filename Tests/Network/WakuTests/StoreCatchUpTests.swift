@@ -82,11 +82,11 @@ struct StoreCatchUpTests {
         _ = try query(catchUp.next(at: moment(.zero)))
         let reported = (1...5).filter { failure in
             _ = catchUp.failed(at: moment(.seconds(failure * 60)), jitter: 1)
-            return catchUp.isFailureToReport
+            return catchUp.isFailureToReport()
         }
         #expect(reported == [3])
         catchUp.noteReconnection()
-        #expect(!catchUp.isFailureToReport)
+        #expect(!catchUp.isFailureToReport())
     }
 
     @Test func asksForTenTopicsAtOnce() throws {

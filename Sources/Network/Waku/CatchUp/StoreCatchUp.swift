@@ -1,19 +1,11 @@
 package import Core
 
-/// Decides which queries to send to a store after messages may have been lost on a pubsub topic. Gaps, pages and time come in, queries go
-/// out.
+/// Decides which queries to send to one or several stores after messages may have been lost on a pubsub topic. Gaps, pages and time come in,
+/// queries go out.
 ///
-///     idle ──(gap)──▶ due ──(period passed)──▶ walking ──(page)──▶ walking ──(last page)──▶ idle, or due again
-///                                                │  ▲
-///                                       (failure)▼  │(backoff passed)
-///                                               paused
-///
-/// A walk reads all pages of all queries for one gap. There is one walk at a time; gaps noted meanwhile are merged into one for the next
-/// walk. A walk that fails is resumed where it was. Walks start at least ``Configuration/shortestPeriod`` apart. A gap is walked at once,
-/// and again after ``Configuration/settling``, since a store takes a moment to store the last of the lost messages.
-///
-/// Time windows start early, because stores order messages by the senders' clocks, and have no end, because the local clock may be behind.
-/// When the local clock turns out to have been ahead, so that windows started too late, the walks of that time are repeated.
+/// Stores may differ in what they have, so each is walked on its own (`StoreWalker`), at the same time as the others; a store is named by its
+/// place, from 0. Messages that one of them returned are left out of the others' pages. A store that fails does not keep others from closing a
+/// gap.
 package struct StoreCatchUp {
     package struct Configuration: Sendable {
         package var pubsubTopic = PubsubTopic.statusDefault
@@ -21,6 +13,8 @@ package struct StoreCatchUp {
         package var contentTopics: [ContentTopic]
         /// Further content topics, read when a walk begins.
         package var learned: (any LearnedContentTopics)?
+        /// The number of stores, at least 1.
+        package var storeCount = 1
         /// The assumed maximum difference of clocks: windows start earlier by this.
         package var overlap = Duration.seconds(60)
         /// A gap is closed by a walk that starts this long after it was noted: the time a store takes to store a message.
@@ -33,12 +27,13 @@ package struct StoreCatchUp {
         package var backoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
 
         package init(
-            contentTopics: [ContentTopic], learned: (any LearnedContentTopics)? = nil, settling: Duration = .seconds(1),
-            shortestPeriod: Duration = .seconds(5), pageLimit: Int = 1000,
+            contentTopics: [ContentTopic], learned: (any LearnedContentTopics)? = nil, storeCount: Int = 1,
+            settling: Duration = .seconds(1), shortestPeriod: Duration = .seconds(5), pageLimit: Int = 1000,
             rememberedHashCount: Int = 20_000, backoff: ExponentialBackoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
         ) {
             self.contentTopics = contentTopics
             self.learned = learned
+            self.storeCount = storeCount
             self.settling = settling
             self.shortestPeriod = shortestPeriod
             self.pageLimit = pageLimit
@@ -63,59 +58,34 @@ package struct StoreCatchUp {
         package var isCutShort = false
     }
 
-    private struct Gap {
-        var from: Moment
-        var notedAt: Instant
-    }
-
-    private struct Walk {
-        let from: Moment
-        /// Never empty. The first is in progress, at its cursor.
-        var queries: ArraySlice<StoreQuery>
-        /// The sum of the page sizes that were requested for the first query.
-        var requestedCount = 0
-        /// The timestamp of the last message that the first query returned.
-        var lastTimestamp: Timestamp?
-        var summary = Summary()
-    }
-
     /// How far back to look when the stored time of the previous run is unusable because it is in the future.
     package static let clockLookBack = Duration.seconds(3600)
     /// This many failures in a row are reported as an alarm: a store that is found or answers within seconds is none.
     private static let reportedFailures = 3
-    /// A wall clock that is set back by more than this starts a repeated walk. Smaller than the overlap, which covers the senders' clocks too.
-    private static let clockTolerance = Duration.seconds(10)
     /// The maximum number of learned topics that queries name. With more, one query reads all messages of the pubsub topic, which is fewer
     /// pages than a query for every ``StoreQuery/maximumTopicCount`` topics.
     package static let learnedTopicLimit = 100
 
     private let configuration: Configuration
     private let contentTopics: Set<ContentTopic>
-    /// At most two: one that is due, and all later ones merged.
-    private var gaps: [Gap] = []
-    private var walk: Walk?
+    private var stores: [StoreWalker]
     private var recent: GenerationalCache<MessageHash, Void>
-    private var lastStart: Instant?
-    private var pageSize = StorePageSize()
-    private var failures = 0
-    private var pausedUntil: Instant?
-    /// The walks since the wall clock was last set back: the earliest start of their windows, and the latest position of the clock.
-    private var walked: (from: Instant, wallClockAtEpoch: Timestamp)?
 
     package init(configuration: Configuration) {
         self.configuration = configuration
         contentTopics = Set(configuration.contentTopics)
+        stores = Array(repeating: StoreWalker(configuration: configuration), count: configuration.storeCount)
         recent = GenerationalCache(capacity: configuration.rememberedHashCount)
     }
 
-    /// Whether the latest failure is the one in a row to report as an alarm.
-    package var isFailureToReport: Bool { failures == Self.reportedFailures }
-
     package var pubsubTopic: PubsubTopic { configuration.pubsubTopic }
 
-    /// The wall clock time since which messages may still be missing; nil when none are.
+    /// The wall clock time since which messages may still be missing; nil when none are. Stores that fail are waited for only while all do.
     package func missingFrom(at now: Moment) -> Timestamp? {
-        (gaps.map(\.from) + [walk?.from].compactMap { $0 }).map { $0.earliestWallClock(at: now) }.min()
+        let working = stores.filter { $0.failures == 0 }
+        guard working.isEmpty else { return working.compactMap { $0.missingFrom(at: now) }.min() }
+        // A store with a later gap looked up what was missing before.
+        return stores.compactMap { $0.missingFrom(at: now) }.max()
     }
 
     /// Records that messages since `start` may be lost.
@@ -123,11 +93,7 @@ package struct StoreCatchUp {
     @discardableResult
     package mutating func noteGap(from start: Moment, at now: Moment) -> Bool {
         guard !contentTopics.isEmpty || configuration.learned != nil else { return false }
-        if gaps.count < 2 {
-            gaps.append(Gap(from: start, notedAt: now.instant))
-        } else {
-            gaps[1] = Gap(from: .earliest(gaps[1].from, start), notedAt: now.instant)
-        }
+        for store in stores.indices { stores[store].noteGap(from: start, at: now) }
         return true
     }
 
@@ -135,16 +101,12 @@ package struct StoreCatchUp {
     /// - Returns: Whether a gap was noted.
     @discardableResult
     package mutating func noteClock(at now: Moment) -> Bool {
-        guard let walked, walked.wallClockAtEpoch.since(now.wallClockAtEpoch) > Self.clockTolerance else { return false }
-        self.walked = nil
-        // Bounded, so that a clock that is set back and forth repeatedly does not make windows grow without limit.
-        return noteGap(from: now - min(now.instant - walked.from, Self.clockLookBack), at: now)
+        stores.indices.reduce(false) { isGap, store in stores[store].noteClock(at: now) || isGap }
     }
 
-    /// The node reconnected: ends a pause, and resets the number of consecutive failures.
+    /// The node reconnected: ends pauses, and resets the numbers of consecutive failures.
     package mutating func noteReconnection() {
-        failures = 0
-        pausedUntil = nil
+        for store in stores.indices { stores[store].noteReconnection() }
     }
 
     /// Records messages that were received live, so that ``fresh(_:)`` leaves them out.
@@ -159,80 +121,23 @@ package struct StoreCatchUp {
         return contentTopics.contains(topic) || configuration.learned?.contains(topic) ?? false
     }
 
-    /// The next action. Returns the same query until ``answered(_:)`` or ``failed(isTooMuch:at:jitter:)`` is called.
-    package mutating func next(at now: Moment) -> Action {
-        noteClock(at: now)
-        if let pausedUntil, now.instant < pausedUntil, walk != nil || !gaps.isEmpty { return .wait(until: pausedUntil) }
-        if let query = walk?.queries.first { return .query(sized(query)) }
-        guard let first = gaps.first else { return .idle }
-        if let lastStart, now.instant < lastStart + configuration.shortestPeriod {
-            return .wait(until: lastStart + configuration.shortestPeriod)
-        }
-        return begin(at: now, from: gaps.map(\.from).reduce(first.from, Moment.earliest)).map(Action.query) ?? .idle
+    /// The next action for a store. Returns the same query until ``answered(_:store:)`` or ``failed(isTooMuch:store:at:jitter:)`` is called.
+    package mutating func next(at now: Moment, store: Int = 0) -> Action {
+        stores[store].next(at: now)
     }
 
-    /// Returns nil, and drops the gaps, if there is no topic to query: nothing was learned yet.
-    private mutating func begin(at now: Moment, from: Moment) -> StoreQuery? {
-        let settling = configuration.settling
-        gaps.removeAll { now.instant >= $0.notedAt + settling }
-        let queries = self.queries(from: from.earliestWallClock(at: now) - configuration.overlap)
-        guard let first = queries.first else {
-            gaps = []
-            return nil
-        }
-        lastStart = now.instant
-        walked = (
-            min(walked?.from ?? from.instant, from.instant), max(walked?.wallClockAtEpoch ?? now.wallClockAtEpoch, now.wallClockAtEpoch)
-        )
-        walk = Walk(from: from, queries: queries[...])
-        return sized(first)
-    }
-
-    private func queries(from start: Timestamp) -> [StoreQuery] {
-        let own = StoreQuery.queries(pubsubTopics: [pubsubTopic], contentTopics: configuration.contentTopics, from: start)
-        guard let learned = configuration.learned else { return own }
-        guard let topics = learned.topics(limit: Self.learnedTopicLimit) else {
-            return own + [StoreQuery(pubsubTopic: pubsubTopic, startTime: start)]
-        }
-        return own + StoreQuery.queries(pubsubTopics: [pubsubTopic], contentTopics: topics, from: start)
-    }
-
-    private func sized(_ query: StoreQuery) -> StoreQuery {
-        var query = query
-        query.pageSize = pageSize.value
-        return query
-    }
-
-    /// The messages of a page that were received neither live nor by an earlier walk.
-    package mutating func fresh(_ messages: [ReceivedMessage]) -> [ReceivedMessage] {
-        let isForAllTopics = walk?.queries.first?.contentTopics.isEmpty ?? false
+    /// The messages of a page that were received neither live nor from a store before.
+    package mutating func fresh(_ messages: [ReceivedMessage], store: Int = 0) -> [ReceivedMessage] {
+        let isForAllTopics = stores[store].isForAllTopics
         let fresh = messages.filter { (!isForAllTopics || isNeeded($0)) && recent.insert($0.hash) }
-        walk?.summary.messageCount += fresh.count
+        stores[store].noteFresh(fresh.count)
         return fresh
     }
 
     /// A page was received and its messages were delivered.
     /// - Returns: The walk's result if this was its last page; nil otherwise.
-    package mutating func answered(_ page: StorePage) -> Summary? {
-        guard var current = walk, var query = current.queries.first else { return nil }
-        failures = 0
-        current.requestedCount += pageSize.value
-        pageSize.noteSuccess()
-        current.summary.pageCount += 1
-        current.lastTimestamp = page.messages.last?.message.timestamp ?? current.lastTimestamp
-        // A store that repeats the cursor would never end.
-        let hasMore = page.cursor != nil && page.cursor != query.cursor
-        if hasMore, current.requestedCount < configuration.pageLimit * StoreQuery.maximumPageSize {
-            query.cursor = page.cursor
-            current.queries[current.queries.startIndex] = query
-        } else {
-            current.summary.isCutShort = current.summary.isCutShort || hasMore
-            current.queries.removeFirst()
-            current.requestedCount = 0
-            current.lastTimestamp = nil
-        }
-        walk = current.queries.isEmpty ? nil : current
-        return walk == nil ? current.summary : nil
+    package mutating func answered(_ page: StorePage, store: Int = 0) -> Summary? {
+        stores[store].answered(page)
     }
 
     /// The query failed; it is repeated after a backoff.
@@ -240,16 +145,26 @@ package struct StoreCatchUp {
     /// - Parameters:
     ///   - isTooMuch: Whether the response was too large or too slow, so that a smaller page may succeed.
     ///   - jitter: A random number from 0 to 1.
-    /// - Returns: Whether this is the first failure in a row, to be logged.
-    package mutating func failed(isTooMuch: Bool = false, at now: Moment, jitter: Double) -> Bool {
-        if isTooMuch { pageSize.noteTooLarge() }
-        failures += 1
-        pausedUntil = now.instant + configuration.backoff.delay(afterFailures: failures, jitter: jitter)
-        // The store may have deleted the message that the cursor names: continue from the last page's timestamp instead.
-        if failures > 1, let index = walk?.queries.startIndex, walk?.queries[index].cursor != nil {
-            walk?.queries[index].cursor = nil
-            if let lastTimestamp = walk?.lastTimestamp { walk?.queries[index].startTime = lastTimestamp }
-        }
-        return failures == 1
+    /// - Returns: Whether every store fails since this failure, to be logged.
+    package mutating func failed(isTooMuch: Bool = false, store: Int = 0, at now: Moment, jitter: Double) -> Bool {
+        stores[store].failed(isTooMuch: isTooMuch, at: now, jitter: jitter)
+        return haveAllFailed(1, latest: store)
+    }
+
+    /// Whether the latest failure, of this store, is to be reported as an alarm: none has answered for some failures in a row.
+    package func isFailureToReport(store: Int = 0) -> Bool {
+        haveAllFailed(Self.reportedFailures, latest: store)
+    }
+
+    private func haveAllFailed(_ count: Int, latest: Int) -> Bool {
+        stores[latest].failures == count && stores.allSatisfy { $0.failures >= count }
+    }
+
+    /// There is no store at this place, nor is one expected: its gaps are dropped once another store has looked everything up.
+    /// - Returns: Whether another one has.
+    package mutating func dropGaps(ofMissing store: Int, at now: Moment) -> Bool {
+        guard stores.contains(where: { $0.missingFrom(at: now) == nil }) else { return false }
+        stores[store].dropGaps()
+        return true
     }
 }

@@ -10,6 +10,8 @@ import Waku
 struct P2PProgress {
     struct Topic {
         var catchUp: StoreCatchUp
+        /// Names the stores of ``catchUp``.
+        var stores: StoreChoice
         var isAttached = false
         /// Whether it was attached in this run.
         var wasAttached = false
@@ -31,14 +33,18 @@ struct P2PProgress {
     var topics: [Topic]
 
     /// - Parameter lastSeen: The time up to which each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
-    init(pubsubTopics: [PubsubTopic], catchUp: StoreCatchUp.Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment) {
+    init(
+        pubsubTopics: [PubsubTopic], catchUp: StoreCatchUp.Configuration, stores: StoreChoice, lastSeen: [PubsubTopic: Timestamp],
+        at now: Moment
+    ) {
         self.pubsubTopics = pubsubTopics
         topics = pubsubTopics.map { topic in
             var configuration = catchUp
             configuration.pubsubTopic = topic
+            configuration.storeCount = stores.count
             let seen = lastSeen[topic].map { seen in now - (seen <= now.wallClock ? now.wallClock.since(seen) : StoreCatchUp.clockLookBack)
             }
-            return Topic(catchUp: StoreCatchUp(configuration: configuration), seen: seen)
+            return Topic(catchUp: StoreCatchUp(configuration: configuration), stores: stores, seen: seen)
         }
     }
 

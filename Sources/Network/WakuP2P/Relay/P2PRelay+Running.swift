@@ -20,7 +20,9 @@ extension P2PRelay {
                 }
             }
             for index in configuration.pubsubTopics.indices {
-                group.addTask { await self.catchUp(on: index, deliver: deliver) }
+                for (store, gaps) in gapNoted[index].enumerated() {
+                    group.addTask { await self.catchUp(on: index, from: store, gaps: gaps, deliver: deliver) }
+                }
             }
             group.addTask { await self.lookBack(deliver: deliver) }
         }
@@ -77,7 +79,7 @@ extension P2PRelay {
         // The filter peers' standing is taken under the same lock, so that concurrent updates are recorded in order.
         let update = lockedState.withLock { $0.updateAttachment(hasPeers: hasPeers, isInboxEmpty: inbox.isEmpty, at: .now()) }
         for _ in 0..<update.losses.gapCount { configuration.report(.gap) }
-        if update.losses.needsCatchUp { for gap in gapNoted { gap.signal() } }
+        if update.losses.needsCatchUp { for gap in gapNoted.joined() { gap.signal() } }
         if update.needsLookBack { lookBackAdded.signal() }
         switch (update.wasAttached, update.isAttached) {
         case (false, true): logger.info("relay attached", metadata: ["peers": .stringConvertible(workingPeers.count)])

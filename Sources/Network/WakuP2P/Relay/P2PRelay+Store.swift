@@ -23,6 +23,10 @@ extension P2PRelay {
             if case .failed(_, isTooMuch: true) = self { true } else { false }
         }
 
+        var isNoStore: Bool {
+            if case .noStore = self { true } else { false }
+        }
+
         var description: String {
             switch self {
             case .noStore: "no peer has a store"
@@ -46,23 +50,28 @@ extension P2PRelay {
 
     /// Queries the peers with a store one after the other until one answers.
     func query(_ query: StoreQuery) async throws(StoreError) -> StorePage {
+        try await self.query(query, of: stores).page
+    }
+
+    private func query(_ query: StoreQuery, of peers: [PeerID]) async throws(StoreError) -> (page: StorePage, peer: PeerID) {
         var failure = StoreError.noStore
-        for peer in stores where !Task.isCancelled {
+        for peer in peers where !Task.isCancelled {
             do {
                 let response = try await request(
                     query.encoded(requestID: RequestID.next()), of: peer, WakuProtocol.store,
                     limit: WakuProtocol.maximumStoreFrameByteCount, within: .seconds(30), StoreResponse.init(parsing:))
                 guard response.status.isSuccess else {
-                    failure = .failed("\(response.status)", isTooMuch: false)
+                    failure = .failed("\(peer): \(response.status)", isTooMuch: false)
                     continue
                 }
-                return StorePage(
+                let page = StorePage(
                     messages: response.entries.compactMap(\.message).filter { $0.message.flaw == nil && query.covers($0) },
                     hashes: response.entries.map(\.hash),
                     cursor: response.cursor.map { hexString($0) })
+                return (page, peer)
             } catch {
                 let isTooMuch = [.messageTooLarge, .timedOut].contains(error as? ConnectionError)
-                failure = .failed("\(error)", isTooMuch: isTooMuch)
+                failure = .failed("\(peer): \(error)", isTooMuch: isTooMuch)
             }
         }
         throw failure
@@ -107,49 +116,70 @@ extension P2PRelay {
 
     // MARK: Catching up
 
-    func catchUp(on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
-        var gaps = gapNoted[index].makeAsyncIterator()
+    /// Catches up on a pubsub topic from one of the stores of ``StoreChoice``.
+    func catchUp(
+        on index: Int, from store: Int, gaps: WakeUpSignal, deliver: @Sendable ([ReceivedMessage]) async -> Void
+    ) async {
+        var gaps = gaps.makeAsyncIterator()
         while !Task.isCancelled {
-            switch lockedState.withLock({ $0.progress.topics[index].catchUp.next(at: .now()) }) {
+            switch lockedState.withLock({ $0.progress.topics[index].catchUp.next(at: .now(), store: store) }) {
             case .idle: _ = await gaps.next()
             // In steps, because a reconnection ends the pause early.
             case .wait(let until): try? await min(until, Instant.now + .seconds(1)).sleep()
-            case .query(let query): await walk(query, on: index, deliver: deliver)
+            case .query(let query): await walk(query, on: index, from: store, deliver: deliver)
             }
         }
     }
 
-    private func walk(_ query: StoreQuery, on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
+    private func walk(
+        _ query: StoreQuery, on index: Int, from store: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void
+    ) async {
+        let stores = stores
+        let candidates = lockedState.withLock { $0.progress.topics[index].stores.candidates(at: store, among: stores) }
         do throws(StoreError) {
-            let page = try await self.query(query)
-            let fresh = lockedState.withLock { $0.progress.topics[index].catchUp.fresh(page.messages) }
+            let (page, peer) = try await self.query(query, of: candidates)
+            let fresh = lockedState.withLock { state in
+                state.progress.topics[index].stores.answered(peer, at: store)
+                return state.progress.topics[index].catchUp.fresh(page.messages, store: store)
+            }
             if !fresh.isEmpty {
                 configuration.report(.recovered(fresh.count))
                 await deliver(fresh)
             }
-            guard !Task.isCancelled, let summary = lockedState.withLock({ $0.progress.topics[index].catchUp.answered(page) }) else {
-                return
+            guard !Task.isCancelled else { return }
+            let summary = lockedState.withLock { state in
+                let summary = state.progress.topics[index].catchUp.answered(page, store: store)
+                if summary != nil { state.progress.topics[index].stores.ended(at: store) }
+                return summary
             }
+            guard let summary else { return }
             logger.info(
                 "caught up from the store",
                 metadata: [
-                    "topic": "\(configuration.pubsubTopics[index])", "messages": .stringConvertible(summary.messageCount),
+                    "topic": "\(configuration.pubsubTopics[index])", "peer": "\(peer)",
+                    "messages": .stringConvertible(summary.messageCount),
                     "pages": .stringConvertible(summary.pageCount),
                     "cut-short": .stringConvertible(summary.isCutShort),
                 ])
         } catch {
             guard !Task.isCancelled else { return }
-            let (isFirst, isToReport) = lockedState.withLock { state in
-                let isFirst = state.progress.topics[index].catchUp.failed(
-                    isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1))
-                return (isFirst, state.progress.topics[index].catchUp.isFailureToReport)
-            }
-            if isToReport { configuration.report(.catchUpFailed("\(error)")) }
-            guard isFirst else { return }
-            logger.warning(
-                "no store node available; messages may be missing",
-                metadata: ["topic": "\(configuration.pubsubTopics[index])", "reason": "\(error)"])
+            catchUpFailed(error, on: index, from: store)
         }
+    }
+
+    private func catchUpFailed(_ error: StoreError, on index: Int, from store: Int) {
+        let identified = Set(host.peers.lazy.filter { $0.info != nil }.map(\.connection.peer))
+        let (isFirst, isToReport) = lockedState.withLock { state in
+            let isMissing = error.isNoStore && !state.progress.topics[index].stores.isExpected(at: store, identified: identified)
+            if isMissing, state.progress.topics[index].catchUp.dropGaps(ofMissing: store, at: .now()) { return (false, false) }
+            let isFirst = state.progress.topics[index].catchUp.failed(
+                isTooMuch: error.isTooMuch, store: store, at: .now(), jitter: .random(in: 0...1))
+            return (isFirst, state.progress.topics[index].catchUp.isFailureToReport(store: store))
+        }
+        if isToReport { configuration.report(.catchUpFailed("\(error)")) }
+        logger.log(
+            level: isFirst ? .warning : .debug, isFirst ? "no store node available; messages may be missing" : "store query failed",
+            metadata: ["topic": "\(configuration.pubsubTopics[index])", "reason": "\(error)"])
     }
 }
 

@@ -86,6 +86,9 @@ public final class P2PRelay: Relay {
             self.wants = wants
             self.report = report
         }
+
+        /// The stores to catch up from.
+        var stores: StoreChoice { StoreChoice(configured: peers.compactMap(\.peerID), findsPeers: !nodeLists.isEmpty) }
     }
 
     /// The libp2p node of the relay: to serve further protocols, or to inspect connections. The relay closes it.
@@ -95,8 +98,8 @@ public final class P2PRelay: Relay {
     let driver: GossipDriver
     let inbox = Inbox(limit: 8 << 20)
     let lockedState: Mutex<P2PRelayState>
-    /// For each pubsub topic: a gap was noted, catching up has something to do.
-    let gapNoted: [WakeUpSignal]
+    /// For each pubsub topic and store: a gap was noted, catching up has something to do.
+    let gapNoted: [[WakeUpSignal]]
     /// Queries were added to ``P2PRelayState/lookBack``.
     let lookBackAdded = WakeUpSignal()
 
@@ -111,7 +114,8 @@ public final class P2PRelay: Relay {
             configuration: configuration.gossip, topics: configuration.pubsubTopics,
             validator: MessageValidator(window: configuration.forwardingWindow, wants: configuration.wants),
             seed: .random(in: .min ... .max))
-        gapNoted = configuration.pubsubTopics.map { _ in WakeUpSignal() }
+        let storeCount = configuration.stores.count
+        gapNoted = configuration.pubsubTopics.map { _ in (0..<storeCount).map { _ in WakeUpSignal() } }
         lockedState = Mutex(P2PRelayState(configuration: configuration, own: host.peerID, at: .now()))
         serveProtocols()
     }

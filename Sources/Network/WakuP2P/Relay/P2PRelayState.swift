@@ -45,6 +45,7 @@ struct P2PRelayState {
             catchUp: .init(
                 contentTopics: configuration.catchUpTopics, learned: configuration.learnedTopics,
                 settling: configuration.catchUpSettling, shortestPeriod: configuration.catchUpPeriod),
+            stores: configuration.stores,
             lastSeen: configuration.lastSeen, at: now)
         var limits = PeerFinder.Limits()
         limits.target = configuration.peerTarget

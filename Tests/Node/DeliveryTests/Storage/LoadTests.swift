@@ -30,7 +30,6 @@ struct LoadTests {
 
     @Test("A request does not look up its delivery that another node posts")
     func remote() async throws {
-        let fixture = try DeliveryStoreFixture()
         let waiting = try await fixture.store.enqueue(DeliveryStoreFixture.delivery(1))
         let counters = Counters([.delivery])
         let now = Timestamp(rawValue: 10)
