@@ -381,7 +381,7 @@ package.targets += tests(
     [
         tests("CurlClient", ["Core"]),
         tests("GossipSub", ["Core", "WakuCrypto"]),
-        tests("HTTPService", [httpTypes, hummingbird, logging, nio, nioEmbedded, nioHTTP1, nioHTTPTypes]),
+        tests("HTTPService", ["Core", httpTypes, hummingbird, logging, nio, nioEmbedded, nioHTTP1, nioHTTPTypes]),
         tests("LibP2P", ["Core", "WakuCrypto", nio, nioEmbedded, nioSockets]),
         tests("LoopbackRelay", ["Core", "Waku"]),
         tests("NIOSupport", [logging, nio, nioEmbedded]),

@@ -18,8 +18,15 @@ package enum DescriptorLimit {
         return current
     }
 
-    /// The lowest limit with which the node starts: for its event loops, database and listeners, and a few connections.
-    package static var minimum: Int { 64 + 4 * ProcessInfo.processInfo.activeProcessorCount }
+    /// The descriptors of a limit that listeners may use, for connections from outside. The reserve, a quarter and at least ``leastReserve``, is for
+    /// the event loops, the database, gorush, the relay, and libdispatch, which ends the process when it gets no descriptor.
+    package static func forListeners(of limit: Int = current) -> Int { max(limit - max(limit / 4, leastReserve), leastForListeners) }
+
+    private static var leastReserve: Int { 64 + 4 * ProcessInfo.processInfo.activeProcessorCount }
+    private static let leastForListeners = 64
+
+    /// The lowest limit with which the node starts.
+    package static var minimum: Int { leastReserve + leastForListeners }
 
     private static var limits: rlimit? {
         var limits = rlimit()

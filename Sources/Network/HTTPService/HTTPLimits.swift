@@ -25,8 +25,7 @@ package struct HTTPLimits: Hashable, Sendable {
         self.init(connections: listener.connections(descriptors: descriptors))
     }
 
-    /// The listeners, which share the process's file descriptors. Together they get at most five eighths, with their reserves less than three
-    /// quarters: the rest is for the relay, gorush, the store and other nodes.
+    /// The listeners. Together they get at most half of `DescriptorLimit.forListeners(of:)`; the other half is for libp2p.
     package enum Listener: CaseIterable, Sendable {
         /// Status page, metrics, health, feedback.
         case status
@@ -36,12 +35,16 @@ package struct HTTPLimits: Hashable, Sendable {
         /// Session's clients and onion routers.
         case session
 
+        /// The connections that fit into the listener's share with their ``HTTPLimits/reserve``.
         func connections(descriptors: Int) -> Int {
-            switch self {
-            case .status, .loopbackRelay: min(max(descriptors / 4, 4), 1024)
-            case .admin: min(max(descriptors / 32, 4), 64)
-            case .session: min(max(descriptors / 16, 4), 1024)
-            }
+            let (divisor, maximum) =
+                switch self {
+                case .status, .loopbackRelay: (8, 1024)
+                case .admin: (32, 64)
+                case .session: (16, 1024)
+                }
+            let share = max(DescriptorLimit.forListeners(of: descriptors) / divisor, 8)
+            return min(share * 8 / 9, share - 4, maximum)
         }
     }
 }

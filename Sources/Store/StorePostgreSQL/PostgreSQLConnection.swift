@@ -54,7 +54,7 @@ package final class PostgreSQLConnection {
         // Without a notice receiver, libpq writes to standard error.
         warnings.listen(on: connection, library)
         guard connect(until: .now + limit) else {
-            let reason = Self.reason(text(table.PQerrorMessage(connection)))
+            let reason = Self.reason(text(table.PQerrorMessage(connection)), at: address.description)
             throw StoreError(code: .unavailable, message: "PostgreSQL (\(address)) can't be reached: \(reason)")
         }
         guard table.PQsetnonblocking(connection, 1) == 0, table.PQenterPipelineMode(connection) == 1 else {
@@ -89,8 +89,11 @@ package final class PostgreSQLConnection {
 
     /// The reason of a failed attempt to connect. libpq's message names hosts, users and databases, but no rows and no passwords. It ends with
     /// `failed:` while libpq waits for the host that it names.
-    static func reason(_ message: String) -> String {
-        let lines = message.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+    ///
+    /// - Parameter address: the host as the error names it, so that the reason need not repeat it.
+    static func reason(_ message: String, at address: String) -> String {
+        let lines = message.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+            .filter { !$0.isEmpty && !$0.hasPrefix("Is the server running") }.map { withoutHost($0, address) }
         let reason = lines.joined(separator: "; ")
         if reason.isEmpty { return "it does not answer" }
         // Of a single host libpq does not say why.
@@ -98,6 +101,17 @@ package final class PostgreSQLConnection {
             return reason + " (a standby, or transactions of this role are read-only): give the primary"
         }
         return reason.hasSuffix(":") ? reason + " it does not answer" : reason
+    }
+
+    /// Removes `connection to server at "HOST", port PORT failed:`, except for an IP address that the host name was resolved to.
+    private static func withoutHost(_ line: String, _ address: String) -> String {
+        let parts = line.split(separator: "\"", maxSplits: 2)
+        guard parts.count == 3, parts[0] == "connection to server at ", address.contains(parts[1]),
+            let end = parts[2].firstRange(of: " failed:")
+        else { return line }
+        let resolved = parts[2].hasPrefix(" (") ? "\(parts[2].dropFirst(2).prefix { $0 != ")" }): " : ""
+        let reason = parts[2][end.upperBound...].trimmingCharacters(in: .whitespaces)
+        return resolved + (reason.isEmpty ? "it does not answer" : reason)
     }
 
     var serverVersion: Int32 { table.PQserverVersion(connection) }

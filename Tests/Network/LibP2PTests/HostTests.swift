@@ -560,13 +560,13 @@ import WakuCrypto
         await listener.host.close()
     }
 
-    @Test func connectionLimitsUseHalfOfTheDescriptors() {
+    @Test func connectionLimitsUseHalfOfTheDescriptorsOfListeners() {
         let configuration = HostConfiguration()
-        #expect(configuration.fitted(toDescriptors: 1_024).inboundLimit == 200)
-        #expect(configuration.fitted(toDescriptors: 1_024).handshakeLimit == 64)
-        for count in [64, 100, 256, 500] {
+        #expect(configuration.fitted(toDescriptors: 4_096).inboundLimit == 200)
+        #expect(configuration.fitted(toDescriptors: 4_096).handshakeLimit == 64)
+        for count in [64, DescriptorLimit.minimum, DescriptorLimit.minimum + 100, 500] {
             let fitted = configuration.fitted(toDescriptors: count)
-            #expect(fitted.inboundLimit + fitted.handshakeLimit <= count / 2)
+            #expect(fitted.inboundLimit + fitted.handshakeLimit <= DescriptorLimit.forListeners(of: count) / 2)
             #expect(fitted.inboundLimit > 0 && fitted.handshakeLimit > 0)
         }
         #expect(configuration.fitted(toDescriptors: 0).inboundLimit > 0)

@@ -45,8 +45,20 @@ struct AddressTests {
             ("connection to server at db failed: ", "connection to server at db failed: it does not answer"),
             ("connection to a failed: refused\n\tIs it running?\n", "connection to a failed: refused; Is it running?"),
             ("a failed: refused\nb failed: \n", "a failed: refused; b failed: it does not answer"),
+            (#"connection to server at "z", port 1 failed: refused"#, #"connection to server at "z", port 1 failed: refused"#),
         ])
     func connectionReason(message: String, reason: String) {
-        #expect(PostgreSQLConnection.reason(message) == reason)
+        #expect(PostgreSQLConnection.reason(message, at: "database push on db.example:5432") == reason)
+    }
+
+    @Test(
+        "The reason does not repeat the host that the error names",
+        arguments: [
+            (#"connection to server at "db.example", port 5432 failed: "#, "it does not answer"),
+            ("connection to server at \"db.example\", port 5432 failed: refused\n\tIs the server running on that host?\n", "refused"),
+            (#"connection to server at "db.example" (10.0.0.5), port 5432 failed: refused"#, "10.0.0.5: refused"),
+        ])
+    func connectionReasonWithoutHost(message: String, reason: String) {
+        #expect(PostgreSQLConnection.reason(message, at: "database push on db.example:5432") == reason)
     }
 }

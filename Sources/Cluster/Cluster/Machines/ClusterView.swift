@@ -27,6 +27,8 @@ package struct LeaseRow: Hashable, Sendable {
     package var offersKeys: Bool = false
     /// Options that must be the same at all nodes, by their names; nil: written by a release without this column. See ``ClusterConflicts``.
     package var settings: [String: String]?
+    /// Whether it was not renewed for a whole lease by the database's clock, for messages to operators only: see ``LeftoverLeases``.
+    package var isOverdue = false
 }
 
 extension LeaseRow {

@@ -31,6 +31,7 @@ struct ClusterState: Sendable {
     /// See `ClusterConflicts`.
     var conflicts: [String] = []
     var disputedSettings: Set<String> = []
+    var leftovers = LeftoverLeases()
     var failovers = FailoverLog()
     var lastFailover: ClusterStatus.Failover?
     /// nil before they were read, and when that failed.

@@ -39,7 +39,7 @@ struct LeaseRenewal: Sendable {
                 }
                 if case .success(let view) = result {
                     compareClocks(view)
-                    let others = node.state.withLock { $0.member.withoutFormerLeases(view) }
+                    let others = node.state.withLock { $0.leftovers.removed(from: $0.member.withoutFormerLeases(view)) }
                     noteConflicts(others)
                     node.noteFailovers(others)
                 }

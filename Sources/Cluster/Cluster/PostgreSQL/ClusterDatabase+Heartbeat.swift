@@ -19,7 +19,9 @@ extension ClusterDatabase {
             // Read after the partitions, so that an owner without a lease has ended.
             let leases = Statement(
                 "SELECT node, renewals, state, name, hashing_version, gorush_timeout, "
-                    + "coalesce(monitors_accounts, false)::integer::bigint, settings FROM cluster_node ORDER BY node")
+                    + "coalesce(monitors_accounts, false)::integer::bigint, settings, "
+                    + "(renewed_at < clock_timestamp() - interval '\(Int64(configuration.lease / .milliseconds(1))) milliseconds')::integer::bigint "
+                    + "FROM cluster_node ORDER BY node")
             let asked = Instant.now
             let found = try connection.run(changes + [storeTimeline(of: connection), Self.preciseClock, partitions, leases]).suffix(3).map(
                 \.rows)
@@ -147,7 +149,8 @@ extension LeaseRow {
         self.init(
             node: NodeID(stored: try row.integer(0)), renewals: try row.unsigned(1), state: state, name: try row.text(3),
             hashingVersion: Int(try row.integer(4)), gorushTimeout: .milliseconds(try row.integer(5)),
-            offersKeys: try row.integer(6) == 1, settings: try row.optionalText(7).flatMap(LeaseRow.settings(parsing:)))
+            offersKeys: try row.integer(6) == 1, settings: try row.optionalText(7).flatMap(LeaseRow.settings(parsing:)),
+            isOverdue: try row.integer(8) == 1)
     }
 }
 

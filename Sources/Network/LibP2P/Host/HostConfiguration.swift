@@ -54,12 +54,13 @@ public struct HostConfiguration: Sendable {
     /// The settings of a relay node. Limits allow 200 inbound connections and 128 MiB of memory for them.
     public init() {}
 
-    /// The configuration with lower limits for inbound connections, so that these use at most half of the file descriptors.
+    /// The configuration with lower limits for inbound connections, so that these use at most half of the file descriptors
+    /// that listeners may use, see `DescriptorLimit`.
     ///
     /// - Parameter count: The process's file descriptor limit.
     public func fitted(toDescriptors count: Int) -> HostConfiguration {
         var fitted = self
-        let share = max(count / 2, 16)
+        let share = DescriptorLimit.forListeners(of: count) / 2
         fitted.inboundLimit = min(inboundLimit, share * 3 / 4)
         fitted.handshakeLimit = min(handshakeLimit, share / 4)
         return fitted

@@ -57,6 +57,18 @@ struct HeartbeatTests {
         #expect(leases.filter { $0.state == .ended }.map(\.node) == [Self.first])
     }
 
+    @Test("The view says which leases were not renewed for a whole lease")
+    func overdueLeases() throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        defer { database.close() }
+        for node in [Self.first, Self.second] { _ = try database.heartbeat(heartbeat(node, isFirst: true)) }
+        #expect(try database.heartbeat(heartbeat(Self.second)).leases.map(\.isOverdue) == [false, false])
+        try fixture.run("UPDATE cluster_node SET renewed_at = now() - interval '6 seconds'")
+        let leases = try database.heartbeat(heartbeat(Self.second)).leases
+        #expect(leases.filter(\.isOverdue).map(\.node) == [Self.first])
+    }
+
     @Test("A heartbeat of a node that was ended changes nothing")
     func ended() throws {
         let database = try ClusterFixture().prepared()
