@@ -251,6 +251,34 @@ struct OriginSimulationTests {
         #expect(table.longestWait(of: .responsive, at: Self.start + .seconds(120)) == .zero)
     }
 
+    @Test("A notification that finds no connection to a crowded address is posted later, and its service has not failed")
+    func crowdedAddress() throws {
+        var table = DeliveryTable([DeliveryQueue()])
+        var now = Self.start
+        let device = DeviceID(ProtocolNumber(rawValue: 1), row: 1)
+        let waiting = WaitingDelivery(id: 1, delivery: DeliveryID(hashing: [1]), device: device, expires: now + .seconds(600))
+        table.add(
+            [DeliveryTable.Arrival(waiting: waiting, destination: .webPush(try Self.origin(0)))], isAwaited: true, clock: now, now: now)
+        func posts() -> [(place: Int, batch: DeliveryQueue.Batch)] {
+            table.step(now: now).actions.compactMap { if case (let place, .post(let batch)) = $0 { (place, batch) } else { nil } }
+        }
+        let answer = WebPushAnswer.addressBusy
+        let outcome = answer.result(id: "", status: nil, reason: nil).outcome
+        for _ in 0..<10 {
+            let (place, batch) = try #require(posts().first)
+            _ = table.sent(batch, count: 1, by: place, now: now)
+            table.postpone([1: now + .seconds(5)], of: batch, at: place)
+            _ = table.noteAnswer(answer, endpointHash: 1, from: nil, after: .zero, at: place, now: now)
+            _ = table.answered(batch, outcome, by: place, now: now)
+            let finished = table.finished(batch, outcome, by: place, now: now)
+            #expect(finished.breakerChange == nil && finished.refused.isEmpty && finished.completed.isEmpty)
+            now = now + .milliseconds(4_999)
+            #expect(posts().isEmpty)
+            now = now + .milliseconds(1)
+        }
+        #expect(table.webPushFigures(now: now).unavailableCount == 0)
+    }
+
     @Test("A service that answers in time again has a place among those that do")
     func late() throws {
         var standing = OriginStanding(OriginStanding.Configuration())
