@@ -109,7 +109,7 @@ final class CurlTransfer {
             hasRefusedAddress = true
             return waku_curl_socket_bad
         }
-        guard connections.admits(task.request.origin, to: ip, at: .now) else {
+        guard connections.admits(task.request.origin, to: ip, hasAnswered: task.request.hasAnswered, at: .now) else {
             hasBusyAddress = true
             return waku_curl_socket_bad
         }

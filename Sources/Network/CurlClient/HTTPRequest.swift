@@ -19,6 +19,9 @@ package struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable
     /// Whether a body that is longer, breaks off, or does not end within ``timeout`` is cut, for requests whose status matters more than the body;
     /// otherwise it is an error such as ``HTTPError/Code/tooLarge``.
     package var cutsLongResponses: Bool
+    /// Whether the origin is known to have answered before, maybe another process. Its new connections then have an allowance of their own: see
+    /// ``ConnectionPace``.
+    package var hasAnswered = false
 
     package init(
         method: String = "GET", url: String, headers: [(name: String, value: String)] = [], body: [UInt8]? = nil,

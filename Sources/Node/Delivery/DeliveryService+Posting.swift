@@ -17,7 +17,7 @@ extension DeliveryService {
         let trace = table.withLock { $0.sent(batch, count: deliveries.count, by: endpoint, now: sent) }
         // The request has left, so the run loop must watch for slowness.
         wakeUp.signal()
-        let result = await TraceContext.$current.withValue(trace) { await post(deliveries, to: endpoint) }
+        let result = await TraceContext.$current.withValue(trace) { await post(deliveries, of: batch, to: endpoint) }
         let answered = steadyNow
         // The answer may let other posts go out before its result is stored.
         if table.withLock({ $0.answered(batch, result.outcome, by: endpoint, now: answered) }) { wakeUp.signal() }
@@ -31,8 +31,8 @@ extension DeliveryService {
     }
 
     /// Posts to a gorush or a push service, and counts the result.
-    private func post(_ deliveries: [QueuedDelivery], to endpoint: Int) async -> PostResult {
-        guard endpoint < gorush.count else { return await postWebPush(deliveries[0], at: endpoint) }
+    private func post(_ deliveries: [QueuedDelivery], of batch: DeliveryQueue.Batch, to endpoint: Int) async -> PostResult {
+        guard endpoint < gorush.count else { return await postWebPush(deliveries[0], of: batch, at: endpoint) }
         let start = ContinuousClock.now
         let sandbox = routing.rules[endpoint].sandboxTopics
         let result = await gorush[endpoint].posting.post(deliveries.compactMap { $0.notification(sandbox: sandbox) })

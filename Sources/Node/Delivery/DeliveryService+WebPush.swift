@@ -10,19 +10,44 @@ extension DeliveryService {
         webPushSettings.withLock { $0 = settings }
     }
 
-    func postWebPush(_ delivery: QueuedDelivery, at place: Int) async -> PostResult {
+    /// The pause of a notification while the allowance of new connections to an address is used up.
+    private static let busyAddressPause = Duration.seconds(5)
+
+    /// Reports when push services wait long for a place, and when none waits any more.
+    func noteLongWait(at now: Timestamp) {
+        let change = table.withLock { table -> (isLong: Bool, figures: WebPushFigures)? in
+            table.longWaitChange(now: now).map { ($0, table.webPushFigures(now: now)) }
+        }
+        guard let (isLong, figures) = change else { return }
+        guard isLong else {
+            feedback.alarms.clear(.webPushPlaces)
+            return logger.info("push services no longer wait for a place")
+        }
+        let isResponsive = figures.responsiveWait > .zero
+        feedback.alarms.raise(.webPushPlaces, isResponsive ? "services that answer wait, too" : "services that have not answered wait")
+        logger.warning("push services wait for a place", metadata: ["others_only": .stringConvertible(!isResponsive)])
+    }
+
+    func postWebPush(_ delivery: QueuedDelivery, of batch: DeliveryQueue.Batch, at place: Int) async -> PostResult {
         guard let webPush, let message = delivery.webPushMessage(webPushSettings.withLock(\.self)) else {
             return PostResult(outcome: .refused, reason: "the protocol has no Web Push", postedTokenCount: 1)
         }
+        let sent = steadyNow
+        let isProven = table.withLock { $0.endpoints[place].origin?.standing.isProven(at: sent) ?? false }
         let start = ContinuousClock.now
-        let reply = await webPush.posting.post(message)
-        counters.record(start.duration(to: .now), in: .webPushPostTime)
+        let reply = await webPush.posting.post(message, hasAnswered: isProven)
+        let time = start.duration(to: .now)
+        counters.record(time, in: .webPushPostTime)
         counters.add(.webPush(reply.answer.label))
         let origin = message.subscription.origin
         let now = steadyNow
-        let isPaused = table.withLock {
-            $0.noteAnswer(
-                reply.answer, endpointHash: message.subscription.endpoint.hashValue, from: reply.address, at: place, now: now)
+        let isPaused = table.withLock { table in
+            // The push service has not failed: it, and the notification, count as if nothing had happened.
+            if reply.answer == .addressBusy {
+                table.postpone([delivery.waiting.id: now + Self.busyAddressPause], of: batch, at: place)
+            }
+            return table.noteAnswer(
+                reply.answer, endpointHash: message.subscription.endpoint.hashValue, from: reply.address, after: time, at: place, now: now)
         }
         if isPaused {
             counters.add(.webPushOriginPaused)

@@ -194,19 +194,23 @@ package final class DeliveryService: Sendable {
     /// With several nodes, others post for devices that this node may own later.
     private static let knownInterval = Duration.seconds(600)
 
-    /// Reads for which recipients gorush accepted notifications, under the registration that a device has now.
+    /// Reads for which recipients gorush accepted notifications, and which push services did, under the registration that a device has now.
     private func readKnown() async {
         while true {
             do throws(StoreError) {
                 let accepted = Array(try await store.fetch(DeliveryStorage.recentlyAccepted(limit: Self.knownLimit)))
                 for chunk in accepted.chunks(of: Self.addressChunk) {
                     let addresses = try await store.fetch(addresses(of: chunk.lazy.map(\.key)))
-                    let known = chunk.compactMap { device, version -> PushRecipient? in
-                        // Anyone can run a push service that accepts: a Web Push subscription earns no standing.
-                        guard let address = addresses[device], address.gorushDevice != nil, address.version == version else { return nil }
-                        return PushRecipient(address)
+                    let current = chunk.compactMap { device, version in addresses[device].flatMap { $0.version == version ? $0 : nil } }
+                    // Anyone can run a push service that accepts: a Web Push subscription earns no standing, only its service a place.
+                    let known = current.filter { $0.gorushDevice != nil }.map { PushRecipient($0) }
+                    let services = Set(current.compactMap(\.pushService))
+                    let now = steadyNow
+                    table.withLock { table in
+                        table.becameKnown(known)
+                        table.acceptedBefore(services, now: now)
                     }
-                    table.withLock { $0.becameKnown(known) }
+                    if !services.isEmpty { wakeUp.signal() }
                 }
             } catch {
                 errors.log("failed to read accepted notifications", reason: error.message)
@@ -258,6 +262,7 @@ package final class DeliveryService: Sendable {
                 let step = table.withLock { $0.step(now: now) }
                 notifyWaiters(step.completed)
                 noteSlowness(at: now)
+                noteLongWait(at: now)
                 for (endpoint, action) in step.actions { carryOut(action, at: endpoint, in: &group) }
                 // There is one timer; it is replaced only when work is due before it fires.
                 if let end = timerEnd, end <= now { timerEnd = nil }

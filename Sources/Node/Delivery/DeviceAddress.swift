@@ -22,6 +22,9 @@ public struct DeviceAddress: Sendable {
     /// nil for a device that gorush does not reach.
     package var gorushDevice: GorushDevice? { if case .gorush(let device) = target { device } else { nil } }
 
+    /// nil for a device that gorush reaches.
+    var pushService: WebPushOrigin? { if case .webPush(let subscription) = target { subscription.origin } else { nil } }
+
     public init(
         version: UInt64, platform: Platform, deviceToken: DeviceToken, apnTopic: String, service: PushService? = nil,
         endsAt: Timestamp? = nil

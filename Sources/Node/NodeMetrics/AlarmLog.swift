@@ -21,6 +21,8 @@ package enum AlarmKind: String, MetricLabel {
     case pushServiceCredentials = "push_service_credentials"
     /// A Web Push service does not accept this node's VAPID key.
     case webPushKeyRefused = "web_push_key_refused"
+    /// Push services wait for seconds until something can be posted to them, because too many have posts in flight.
+    case webPushPlaces = "web_push_places"
     /// Too many tokens fail with the same error, so none is removed.
     case tokensHeldOff = "tokens_held_off"
     case storeFails = "store_fails"
@@ -43,6 +45,7 @@ package enum AlarmKind: String, MetricLabel {
         case .gorushMisconfigured: "gorush can't be used as configured"
         case .pushServiceCredentials: "gorush's certificate, key or account is not accepted"
         case .webPushKeyRefused: "A push service does not accept the VAPID key"
+        case .webPushPlaces: "Push services wait for others"
         case .tokensHeldOff: "Too many tokens fail alike"
         case .storeFails: "Database can't be written or read"
         case .clock: "This machine's clock differs"
@@ -56,8 +59,8 @@ package enum AlarmKind: String, MetricLabel {
         switch self {
         case .silence, .relayDetached: .messages
         case .gap, .answersUnconfirmed: .missed
-        case .gorushGivenUp, .gorushSlow, .gorushMisconfigured, .pushServiceCredentials, .webPushKeyRefused, .tokensHeldOff, .underAttack,
-            .registrationsDisplaced:
+        case .gorushGivenUp, .gorushSlow, .gorushMisconfigured, .pushServiceCredentials, .webPushKeyRefused, .webPushPlaces, .tokensHeldOff,
+            .underAttack, .registrationsDisplaced:
             .notifications
         case .storeFails, .clock: .machine
         }
@@ -67,7 +70,7 @@ package enum AlarmKind: String, MetricLabel {
     var expiry: Duration? {
         switch self {
         case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails, .clock, .underAttack,
-            .registrationsDisplaced:
+            .registrationsDisplaced, .webPushPlaces:
             nil
         case .gap, .gorushMisconfigured, .pushServiceCredentials, .webPushKeyRefused: .seconds(600)
         case .tokensHeldOff: .seconds(3600)

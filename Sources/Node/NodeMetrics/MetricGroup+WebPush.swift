@@ -1,7 +1,9 @@
 extension MetricGroup {
     /// Posts to Web Push services. No label names a push service.
     package static let webPush = MetricGroup(
-        metrics: [.webPushPosts, .webPushPostTime, .webPushOrigins, .webPushWaiting, .webPushPaused, .webPushSubscriptions],
+        metrics: [
+            .webPushPosts, .webPushPostTime, .webPushOrigins, .webPushPlaceWait, .webPushWaiting, .webPushPaused, .webPushSubscriptions,
+        ],
         counters: [
             .webPushAccepted, .webPushGone, .webPushRefused, .webPushKeyRefused, .webPushLater, .webPushUnanswered, .webPushOriginPaused,
         ])
@@ -15,6 +17,9 @@ extension Metric {
     package static let webPushOrigins = Metric(
         "waku_push_web_push_origins", WebPushOriginLabel.self,
         help: "Push services with notifications that wait or are being posted, by state.")
+    package static let webPushPlaceWait = Metric(
+        "waku_push_web_push_place_wait_seconds", WebPushPlaceLabel.self,
+        help: "How long the push service has waited that waits longest until something can be posted to it, because of others.")
     package static let webPushWaiting = Metric("waku_push_web_push_waiting", help: "Notifications that wait for Web Push services.")
     package static let webPushPaused = Metric(
         "waku_push_web_push_paused_total", help: "How often a push service was paused because it refused too many subscriptions in a row.")
@@ -57,6 +62,13 @@ package enum WebPushOriginLabel: String, MetricLabel {
     /// With notifications that wait, and a circuit breaker that is not closed, or a pause.
     case unavailable
     case waiting
+}
+
+package enum WebPushPlaceLabel: String, MetricLabel {
+    package static let labelName = "services"
+    /// Those that accepted a message within 24 hours, and the last one within 10 s.
+    case answering
+    case others
 }
 
 package enum WebPushKeyLabel: String, MetricLabel {

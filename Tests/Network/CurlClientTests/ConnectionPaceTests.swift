@@ -21,6 +21,9 @@ struct ConnectionPaceTests {
         // Having answered from one address says nothing of another.
         for _ in 0..<Int(ConnectionPace.burst) { _ = pace.admits("https://x.example", to: other, at: start) }
         #expect(!pace.admits("https://honest.example", to: other, at: start))
+        // An origin that answered elsewhere shares another allowance than those that never did.
+        let elsewhere = (0..<1000).count { _ in pace.admits("https://honest.example", to: other, hasAnswered: true, at: start) }
+        #expect(elsewhere == Int(ConnectionPace.burst))
         let later = (0..<1000).count { pace.admits("https://name\($0).example", to: one, at: start + .seconds(2)) }
         #expect(later == Int(2 * ConnectionPace.rate))
     }

@@ -13,6 +13,10 @@ struct OriginSimulationTests {
         case slow
         /// Never answers: posts time out after 15 s.
         case dead
+        /// Its name can't be resolved: posts fail after 5 s.
+        case unresolved
+        /// Accepts its first message, and never answers again.
+        case turning
         /// Accepts and takes 1.9 s.
         case lying
         /// Answers 400.
@@ -27,7 +31,10 @@ struct OriginSimulationTests {
         var evicted: [Int: Int] = [:]
         /// From arrival to acceptance, of honest services.
         var honestDelays: [Duration] = []
+        var delays: [Int64: Duration] = [:]
         var maximumOpenCount = 0
+        /// Of the services that have not answered.
+        var maximumOthersCount = 0
         var maximumPlaceCount = 0
         var maximumInFlightOfOne = 0
         var maximumInFlight = 0
@@ -42,19 +49,25 @@ struct OriginSimulationTests {
 
     /// Runs deliveries at given times to their ends, or until `until`.
     ///
-    /// - Parameter address: the number of the address of an origin.
+    /// - Parameters:
+    ///   - known: services that accepted messages before the start.
+    ///   - address: the number of the address of an origin.
+    ///   - host: the host name of an origin.
     private static func run(
         _ manners: [Manner], arrivals: [(at: Duration, origin: Int)], openLimit: Int = 1000, waitingLimit: Int = 100_000,
-        until: Duration = .seconds(600), address: (Int) -> Int = { $0 }
+        until: Duration = .seconds(600), known: [Int] = [], address: (Int) -> Int = { $0 },
+        host: (Int) -> String = { "push\($0).example" }
     ) throws -> (Result, DeliveryTable) {
         var configuration = DeliveryTable.Origins.Configuration()
         configuration.openLimit = openLimit
         configuration.waitingLimit = waitingLimit
         var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
-        let origins = try manners.indices.map(origin)
+        let origins = try manners.indices.map { try #require(WebPushOrigin(endpoint: "https://\(host($0))/x")) }
+        table.acceptedBefore(known.map { origins[$0] }, now: start)
         let numbers = Dictionary(uniqueKeysWithValues: origins.enumerated().map { ($1, $0) })
         var result = Result()
-        var answers: [(at: Timestamp, place: Int, batch: DeliveryQueue.Batch)] = []
+        var answers: [(at: Timestamp, sent: Timestamp, place: Int, batch: DeliveryQueue.Batch)] = []
+        var hasAccepted = Set<Int>()
         var arrived: [Int64: Timestamp] = [:]
         var owner: [Int64: Int] = [:]
         var inFlight: [WebPushOrigin: Int] = [:]
@@ -88,7 +101,8 @@ struct OriginSimulationTests {
                 let answer: WebPushAnswer =
                     switch manners[number] {
                     case .honest, .slow, .lying: .accepted
-                    case .dead: .unanswered
+                    case .dead, .unresolved: .unanswered
+                    case .turning: hasAccepted.insert(number).inserted ? .accepted : .unanswered
                     case .refusing: .refused
                     case .busy: .later(retryAfter: .seconds(3600))
                     }
@@ -97,10 +111,11 @@ struct OriginSimulationTests {
                 // Dead ones were never heard of.
                 _ = table.noteAnswer(
                     answer, endpointHash: Int(last.batch.deliveries[0]), from: answer == .unanswered ? nil : Self.address(address(number)),
-                    at: last.place, now: now)
+                    after: now.since(last.sent), at: last.place, now: now)
                 let finished = table.finished(last.batch, outcome, by: last.place, except: [], now: now)
                 for id in last.batch.deliveries where answer == .accepted {
                     result.accepted.append(id)
+                    if let time = arrived[id] { result.delays[id] = now.since(time) }
                     if manners[number] == .honest, let time = arrived[id] { result.honestDelays.append(now.since(time)) }
                 }
                 result.refused += finished.refused.count
@@ -123,8 +138,10 @@ struct OriginSimulationTests {
                         case .lying: .milliseconds(1900)
                         case .slow: .seconds(9)
                         case .dead: .seconds(15)
+                        case .unresolved: .seconds(5)
+                        case .turning: hasAccepted.contains(number) ? .seconds(15) : .milliseconds(50)
                         }
-                    answers.append((now + time, place, batch))
+                    answers.append((now + time, now, place, batch))
                 case .expire(let ids):
                     for id in ids { _ = table.end(id, as: .failed) }
                 case .evict(let ids):
@@ -135,6 +152,7 @@ struct OriginSimulationTests {
                 }
             }
             result.maximumInFlight = max(result.maximumInFlight, inFlight.values.reduce(0, +))
+            result.maximumOthersCount = max(result.maximumOthersCount, table.origins.others.openCount)
             result.maximumOpenCount = max(result.maximumOpenCount, table.origins.openCount)
             result.maximumPlaceCount = max(result.maximumPlaceCount, table.endpoints.count)
             let times = [answers.map(\.at).min(), step.next, next < arrivals.count ? start + arrivals[next].at : nil].compactMap(\.self)
@@ -158,7 +176,9 @@ struct OriginSimulationTests {
         let arrivals = (0..<20_000).map { number in
             (at: Duration.milliseconds(number * 3), origin: Int.random(in: 0..<2000, using: &generator))
         }
-        let (mixed, table) = try Self.run(manners, arrivals: arrivals, until: .seconds(200))
+        // Before their first answer they share few places with the bad ones: see `silentDomains`.
+        let known = manners.indices.filter { manners[$0] == .honest }
+        let (mixed, table) = try Self.run(manners, arrivals: arrivals, until: .seconds(200), known: known)
         let (alone, _) = try Self.run(manners, arrivals: arrivals.filter { manners[$0.origin] == .honest }, until: .seconds(200))
         let honestCount = arrivals.count { manners[$0.origin] == .honest }
         #expect(mixed.honestDelays.count == honestCount && alone.honestDelays.count == honestCount)
@@ -176,9 +196,117 @@ struct OriginSimulationTests {
     func turns() throws {
         let manners: [Manner] = (0..<60).map { $0 < 20 ? .dead : .honest }
         let arrivals = (0..<600).map { (at: Duration.milliseconds($0 * 10), origin: $0 % 60) }
-        let (result, _) = try Self.run(manners, arrivals: arrivals, openLimit: 10)
-        #expect(result.maximumOpenCount <= 10)
+        let (result, _) = try Self.run(manners, arrivals: arrivals, openLimit: 50)
+        #expect(result.maximumOpenCount <= 50 && result.maximumOthersCount <= 10)
         #expect(result.honestDelays.count == 400)
+    }
+
+    /// Services of a stranger, each with a notification every 20 s from 1 s on, beside two that are honest: one accepted messages before, the other
+    /// never did. Both have a notification each second from 2 s on.
+    private static func attack(
+        _ manner: Manner, count: Int, until: Duration, host: (Int) -> String
+    ) throws -> (result: Result, table: DeliveryTable, known: [Duration], unknown: [Duration], honestCount: Int) {
+        let manners = [.honest, .honest] + Array(repeating: manner, count: count)
+        let seconds = Int(until / .seconds(1))
+        var arrivals = (0..<seconds / 20).flatMap { round in
+            (0..<count).map { (at: Duration.seconds(1 + 20 * round), origin: 2 + $0) }
+        }
+        for second in 2..<seconds - 1 { arrivals += [0, 1].map { (at: .seconds(second), origin: $0) } }
+        arrivals.sort { $0.at < $1.at }
+        let (result, table) = try run(
+            manners, arrivals: arrivals, until: until, known: [0], host: { $0 < 2 ? "push.honest\($0).example" : host($0) })
+        func delays(of origin: Int) -> [Duration] {
+            result.delays.compactMap { id, delay in arrivals[Int(id) - 1].origin == origin ? delay : nil }
+        }
+        return (result, table, delays(of: 0), delays(of: 1), seconds - 3)
+    }
+
+    @Test(
+        "Names of one domain that nobody answers for hold no other service up, however many they are",
+        arguments: [Manner.unresolved, .dead, .turning, .slow])
+    func silentNames(manner: Manner) throws {
+        let (result, _, known, unknown, count) = try Self.attack(manner, count: 2500, until: .seconds(60)) { "a\($0).evil.test" }
+        #expect(known.count == count && unknown.count == count)
+        #expect(known.allSatisfy { $0 < .seconds(1) } && unknown.allSatisfy { $0 < .seconds(1) })
+        #expect(result.maximumOthersCount <= 20 + 2)
+    }
+
+    @Test("Addresses that nobody answers at count as one domain")
+    func silentAddresses() throws {
+        let (_, _, known, unknown, count) = try Self.attack(.unresolved, count: 2500, until: .seconds(60)) { "9.8.\($0 / 250).\($0 % 250)" }
+        #expect(known.count == count && unknown.count == count)
+        #expect((known + unknown).allSatisfy { $0 < .seconds(1) })
+    }
+
+    @Test("Of many domains that nobody answers for, each waits its turn once, and a service that answered before does not wait")
+    func silentDomains() throws {
+        // Each domain has one of 200 places for 15 s at most: 800 of them have had their turn after 60 s, and the honest service after them.
+        let (result, table, known, unknown, count) = try Self.attack(.dead, count: 800, until: .seconds(120)) { "push.evil\($0).test" }
+        #expect(known.count == count && known.allSatisfy { $0 < .seconds(1) })
+        #expect(unknown.count == count && unknown.allSatisfy { $0 <= .seconds(75) })
+        // From then on it does not wait.
+        #expect(unknown.count { $0 > .seconds(1) } <= 75)
+        #expect(result.maximumOthersCount == 200)
+        #expect(table.longestWait(of: .others, at: Self.start + .seconds(120)) > .seconds(3))
+        #expect(table.longestWait(of: .responsive, at: Self.start + .seconds(120)) == .zero)
+    }
+
+    @Test("A notification that finds no connection to a crowded address is posted later, and its service has not failed")
+    func crowdedAddress() throws {
+        var table = DeliveryTable([DeliveryQueue()])
+        var now = Self.start
+        let device = DeviceID(ProtocolNumber(rawValue: 1), row: 1)
+        let waiting = WaitingDelivery(id: 1, delivery: DeliveryID(hashing: [1]), device: device, expires: now + .seconds(600))
+        table.add(
+            [DeliveryTable.Arrival(waiting: waiting, destination: .webPush(try Self.origin(0)))], isAwaited: true, clock: now, now: now)
+        func posts() -> [(place: Int, batch: DeliveryQueue.Batch)] {
+            table.step(now: now).actions.compactMap { if case (let place, .post(let batch)) = $0 { (place, batch) } else { nil } }
+        }
+        let answer = WebPushAnswer.addressBusy
+        let outcome = answer.result(id: "", status: nil, reason: nil).outcome
+        for _ in 0..<10 {
+            let (place, batch) = try #require(posts().first)
+            _ = table.sent(batch, count: 1, by: place, now: now)
+            table.postpone([1: now + .seconds(5)], of: batch, at: place)
+            _ = table.noteAnswer(answer, endpointHash: 1, from: nil, after: .zero, at: place, now: now)
+            _ = table.answered(batch, outcome, by: place, now: now)
+            let finished = table.finished(batch, outcome, by: place, now: now)
+            #expect(finished.breakerChange == nil && finished.refused.isEmpty && finished.completed.isEmpty)
+            now = now + .milliseconds(4_999)
+            #expect(posts().isEmpty)
+            now = now + .milliseconds(1)
+        }
+        #expect(table.webPushFigures(now: now).unavailableCount == 0)
+    }
+
+    @Test("A service that answers in time again has a place among those that do")
+    func late() throws {
+        var standing = OriginStanding(OriginStanding.Configuration())
+        let now = Self.start
+        #expect(!standing.isResponsive(at: now))
+        standing.accepted(at: now)
+        standing.answered(after: .seconds(10), isAccepted: true)
+        #expect(standing.isResponsive(at: now))
+        standing.answered(after: .seconds(11), isAccepted: true)
+        #expect(!standing.isResponsive(at: now))
+        // Neither an error nor what other nodes know makes up for it.
+        standing.answered(after: .seconds(1), isAccepted: false)
+        let isNews = standing.acceptedBefore(at: now)
+        #expect(!isNews && !standing.isResponsive(at: now))
+        standing.answered(after: .seconds(1), isAccepted: true)
+        #expect(standing.isResponsive(at: now))
+        standing.answered(after: nil, isAccepted: false)
+        #expect(!standing.isResponsive(at: now) && standing.isProven(at: now))
+    }
+
+    @Test(
+        "The domain of a service is the end of its host name, and all addresses have the same",
+        arguments: [
+            ("https://a.b.example/x", "b.example"), ("https://example:8443/x", "example"), ("https://b.example:8443/x", "b.example"),
+            ("https://9.9.9.9/x", ""), ("https://9.9.9.8:8443/x", ""), ("https://[2a00::1]:8443/x", ""),
+        ])
+    func domain(endpoint: String, domain: String) throws {
+        #expect(try #require(WebPushOrigin(endpoint: endpoint)).domain == domain)
     }
 
     @Test("A service that leaves the line for a place takes none")

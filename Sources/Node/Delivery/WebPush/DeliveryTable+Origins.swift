@@ -1,6 +1,5 @@
 import Core
 import CurlClient
-import DequeModule
 
 /// The queues of push services. Each service has a queue, a pace, a breaker and limits of its own, so that none holds up another.
 ///
@@ -10,16 +9,19 @@ import DequeModule
 ///
 /// Services at one address share a pace too: see ``AddressPace``. Until a service's address is known, one post to it is in flight at a time.
 ///
-/// At most ``Origins/Configuration/openLimit`` are open at once. A service without deliveries costs nothing: its breaker and its standing are
-/// remembered while there is room. Only the queues that changed, or whose time has come, are looked at.
+/// At most ``Origins/Configuration/openLimit`` are open at once, of which services that do not answer have a small part: see ``OriginPlaces``. A
+/// service without deliveries costs nothing: its breaker and its standing are remembered while there is room. Only the queues that changed, or whose
+/// time has come, are looked at.
 extension DeliveryTable {
     struct Origin {
         let origin: WebPushOrigin
+        /// See `WebPushOrigin.domain`.
+        let domain: String
         var standing: OriginStanding
-        /// When it became open; nil when it is not.
-        var openSince: Timestamp?
-        /// Whether it is in the line for a place.
-        var isInLine = false
+        /// When it became open, and where; nil when it is not.
+        var open: (since: Timestamp, part: OriginPlaces.Part)?
+        /// Where it waits for a place; nil when it does not.
+        var line: OriginPlaces.Part?
         /// Whether it is in ``Origins/changed``.
         var isChanged = false
         /// The count of its queue that ``Origins/waitingCount`` includes.
@@ -40,6 +42,8 @@ extension DeliveryTable {
             var openLimit = 1000
             /// While others wait for a place, a service gives its place up after this time.
             var turn = Duration.seconds(10)
+            /// Services that wait longer for a place are reported.
+            var longWait = Duration.seconds(3)
             /// The maximum number of deliveries in all queues. Beyond it, some are evicted: see ``OriginRoom``.
             var waitingLimit = 100_000
             var standing = OriginStanding.Configuration()
@@ -60,15 +64,6 @@ extension DeliveryTable {
             }
         }
 
-        struct Memory {
-            let standing: OriginStanding
-            let breaker: CircuitBreaker
-            let lastNumber: UInt64
-            let address: IPAddress?
-        }
-
-        private static let memoryCapacity = 10_000
-
         let configuration: Configuration
         var places: [WebPushOrigin: Int] = [:]
         var addresses = AddressPaces()
@@ -78,13 +73,24 @@ extension DeliveryTable {
         var wakes = IndexedHeap<Timestamp>()
         var room = OriginRoom()
         var waitingCount = 0
-        var openCount = 0
-        var line: Deque<Int> = []
-        var memory = GenerationalCache<WebPushOrigin, Memory>(capacity: memoryCapacity)
+        var responsive: OriginPlaces
+        var others: OriginPlaces
+        var memory = OriginMemory()
+        /// Whether a long wait was reported that has not ended: see ``longWaitChange(now:)``.
+        var isWaitLong = false
 
         init(_ configuration: Configuration) {
             self.configuration = configuration
+            responsive = OriginPlaces(.responsive, of: configuration.openLimit)
+            others = OriginPlaces(.others, of: configuration.openLimit)
         }
+
+        subscript(part: OriginPlaces.Part) -> OriginPlaces {
+            get { part == .responsive ? responsive : others }
+            _modify { if part == .responsive { yield &responsive } else { yield &others } }
+        }
+
+        var openCount: Int { responsive.openCount + others.openCount }
 
         var nextWake: Timestamp? { wakes.first?.key }
     }
@@ -97,9 +103,10 @@ extension DeliveryTable {
         case .gorush(let index): return index
         case .webPush(let origin):
             if let place = origins.places[origin] { return place }
-            let memory = origins.memory.value(of: origin)
+            let memory = origins.memory.entry(of: origin)
             var endpoint = Endpoint(queue: makeQueue())
-            endpoint.origin = Origin(origin: origin, standing: memory?.standing ?? OriginStanding(origins.configuration.standing))
+            endpoint.origin = Origin(
+                origin: origin, domain: origin.domain, standing: memory?.standing ?? OriginStanding(origins.configuration.standing))
             if let memory {
                 endpoint.queue.breaker = memory.breaker
                 endpoint.queue.lastNumber = memory.lastNumber
@@ -162,13 +169,14 @@ extension DeliveryTable {
 
     private mutating func release(_ place: Int, now: Timestamp) {
         guard var origin = endpoints[place].origin else { return }
+        leaveLine(place)
         let queue = endpoints[place].queue
         if queue.breaker.isClosed, origin.standing.isForgettable(at: now), origin.address == nil {
             origins.memory.remove(origin.origin)
         } else {
-            let memory = Origins.Memory(
+            let memory = OriginMemory.Entry(
                 standing: origin.standing, breaker: queue.breaker, lastNumber: queue.lastNumber, address: origin.address)
-            origins.memory.set(memory, of: origin.origin)
+            origins.memory.set(memory, of: origin.origin, now: now)
         }
         move(place, to: nil, now: now)
         origins.places[origin.origin] = nil
@@ -197,9 +205,11 @@ extension DeliveryTable {
 
     private mutating func actions(at place: Int, now: Timestamp) -> [DeliveryQueue.Action] {
         endpoints[place].origin?.isChanged = false
-        let isTurnOver = !origins.line.isEmpty && endpoints[place].origin?.openSince.map { $0 + origins.configuration.turn <= now } ?? false
-        let hasPlace =
-            endpoints[place].origin?.openSince != nil || origins.openCount < origins.configuration.openLimit && origins.line.isEmpty
+        guard let origin = endpoints[place].origin else { return [] }
+        let part: OriginPlaces.Part = origin.standing.isResponsive(at: now) ? .responsive : .others
+        if let line = origin.line, line != part { leaveLine(place) }
+        let isTurnOver = isTurnOver(origin, part, now: now)
+        let hasPlace = origin.open != nil || origins[part].hasRoom(for: origin.domain)
         let allowance = allowance(of: place, now: now)
         endpoints[place].queue.allowance = hasPlace && !isTurnOver ? allowance : DeliveryQueue.Allowance(count: 0)
         let actions = endpoints[place].queue.actions(now: now)
@@ -211,12 +221,16 @@ extension DeliveryTable {
                 origins.addresses.posted(postCount, to: address, turn: &turn, at: now)
                 endpoints[place].origin?.turn = turn
             }
-            if endpoints[place].origin?.openSince == nil { open(place, now: now) }
+            if endpoints[place].origin?.open == nil {
+                leaveLine(place)
+                origins[part].open(origin.domain)
+                endpoints[place].origin?.open = (now, part)
+            }
         }
         changed(place, isChanged: false)
         let isIdle = endpoints[place].queue.batchesInFlight == 0
-        if isIdle, endpoints[place].origin?.openSince != nil { close(place, now: now) }
-        if !hasPlace || isIdle && isTurnOver { joinLine(place, allowance, now: now) }
+        if isIdle, endpoints[place].origin?.open != nil { close(place, now: now) }
+        if !hasPlace || isIdle && isTurnOver { joinLine(place, part, allowance, now: now) }
         origins.wakes.remove(Int64(place))
         if endpoints[place].queue.count == 0, endpoints[place].referenceCount == 0, isIdle {
             release(place, now: now)
@@ -249,29 +263,27 @@ extension DeliveryTable {
         endpoints[place].origin?.isChanged = isChanged
     }
 
-    private mutating func open(_ place: Int, now: Timestamp) {
-        endpoints[place].origin?.openSince = now
-        origins.openCount += 1
+    /// Whether an open service gives its place up as soon as its posts have ended: others wait for it, or it belongs to the other part.
+    private func isTurnOver(_ origin: Origin, _ part: OriginPlaces.Part, now: Timestamp) -> Bool {
+        guard let open = origin.open else { return false }
+        if open.part != part { return part == .others || origins[part].hasRoom(for: origin.domain) }
+        return open.since + origins.configuration.turn <= now && origins[part].isWanted(origin.domain)
     }
 
-    /// Gives the place to the first in the line.
     private mutating func close(_ place: Int, now: Timestamp) {
-        endpoints[place].origin?.openSince = nil
-        origins.openCount -= 1
-        while let next = origins.line.popFirst() {
-            guard endpoints[next].origin?.isInLine == true else { continue }
-            endpoints[next].origin?.isInLine = false
-            open(next, now: now)
+        guard let origin = endpoints[place].origin, let open = origin.open else { return }
+        endpoints[place].origin?.open = nil
+        origins[open.part].close(origin.domain)
+        while let next = origins[open.part].next() {
+            endpoints[next].origin?.line = nil
+            endpoints[next].origin?.open = (now, open.part)
             changed(next)
-            return
         }
     }
 
-    private mutating func joinLine(_ place: Int, _ allowance: DeliveryQueue.Allowance, now: Timestamp) {
-        guard let origin = endpoints[place].origin, origin.openSince == nil, !origin.isInLine, endpoints[place].queue.count > 0 else {
-            return
-        }
-        guard !origins.line.isEmpty || origins.openCount >= origins.configuration.openLimit else {
+    private mutating func joinLine(_ place: Int, _ part: OriginPlaces.Part, _ allowance: DeliveryQueue.Allowance, now: Timestamp) {
+        guard let origin = endpoints[place].origin, origin.open == nil, origin.line == nil, endpoints[place].queue.count > 0 else { return }
+        guard !origins[part].hasRoom(for: origin.domain) else {
             // A place became free meanwhile.
             changed(place)
             return
@@ -281,8 +293,14 @@ extension DeliveryTable {
             endpoints[place].queue.allowance = DeliveryQueue.Allowance(count: 0, resumes: allowance.count > 0 ? now : allowance.resumes)
             return
         }
-        endpoints[place].origin?.isInLine = true
-        origins.line.append(place)
+        endpoints[place].origin?.line = part
+        origins[part].join(place, of: origin.domain, at: now)
+    }
+
+    private mutating func leaveLine(_ place: Int) {
+        guard let origin = endpoints[place].origin, let line = origin.line else { return }
+        endpoints[place].origin?.line = nil
+        origins[line].leave(place, of: origin.domain)
     }
 
     // MARK: Answers
@@ -292,23 +310,58 @@ extension DeliveryTable {
     /// - Parameters:
     ///   - endpointHash: of the subscription's endpoint.
     ///   - address: where the answer came from; nil without one.
+    ///   - time: the duration of the post.
     mutating func noteAnswer(
-        _ answer: WebPushAnswer, endpointHash: Int, from address: IPAddress?, at place: Int, now: Timestamp
+        _ answer: WebPushAnswer, endpointHash: Int, from address: IPAddress?, after time: Duration, at place: Int, now: Timestamp
     ) -> Bool {
         if let address { move(place, to: address.site, now: now) }
         if answer == .accepted { endpoints[place].origin?.standing.accepted(at: now) }
+        endpoints[place].origin?.standing.answered(after: answer == .unanswered ? nil : time, isAccepted: answer == .accepted)
         guard answer.isRefusal else { return false }
         return endpoints[place].origin?.standing.refused(endpoint: endpointHash, at: now) ?? false
     }
 
+    /// Records push services that accepted messages before this process started, or messages of other nodes.
+    mutating func acceptedBefore(_ services: some Sequence<WebPushOrigin>, now: Timestamp) {
+        for service in services {
+            if let place = origins.places[service] {
+                if endpoints[place].origin?.standing.acceptedBefore(at: now) == true { changed(place) }
+                continue
+            }
+            let memory = origins.memory.entry(of: service)
+            var standing = memory?.standing ?? OriginStanding(origins.configuration.standing)
+            guard standing.acceptedBefore(at: now) else { continue }
+            origins.memory.set(
+                OriginMemory.Entry(
+                    standing: standing, breaker: memory?.breaker ?? makeQueue().breaker, lastNumber: memory?.lastNumber ?? 0,
+                    address: memory?.address), of: service, now: now)
+        }
+    }
+
     // MARK: Figures
+
+    /// How long the service of a part has waited that waits longest for a place.
+    func longestWait(of part: OriginPlaces.Part, at now: Timestamp) -> Duration {
+        origins[part].waitingSince.map { max(.zero, now.since($0)) } ?? .zero
+    }
+
+    /// Whether services began to wait for places for long, or no longer wait, since the last call; nil for no change.
+    mutating func longWaitChange(now: Timestamp) -> Bool? {
+        let longest = max(longestWait(of: .responsive, at: now), longestWait(of: .others, at: now))
+        let isLong = longest > (origins.isWaitLong ? .zero : origins.configuration.longWait)
+        guard isLong != origins.isWaitLong else { return nil }
+        origins.isWaitLong = isLong
+        return isLong
+    }
 
     func webPushFigures(now: Timestamp) -> WebPushFigures {
         var figures = WebPushFigures(waitingCount: origins.waitingCount)
+        figures.responsiveWait = longestWait(of: .responsive, at: now)
+        figures.othersWait = longestWait(of: .others, at: now)
         for place in origins.places.values {
             if endpoints[place].isUnavailable(at: now) {
                 figures.unavailableCount += 1
-            } else if endpoints[place].origin?.openSince != nil {
+            } else if endpoints[place].origin?.open != nil {
                 figures.postingCount += 1
             } else {
                 figures.otherCount += 1
@@ -337,4 +390,7 @@ package struct WebPushFigures: Hashable, Sendable {
     /// With a breaker that is open, or paused.
     package var unavailableCount = 0
     package var otherCount = 0
+    /// How long the service has waited that waits longest for a place, of those that answer and of the others.
+    package var responsiveWait = Duration.zero
+    package var othersWait = Duration.zero
 }

@@ -18,6 +18,8 @@ struct OriginStanding: Sendable {
         var longestPause = Duration.seconds(24 * 3600)
         /// How long an acceptance proves that it is a push service.
         var proof = Duration.seconds(24 * 3600)
+        /// A later answer is as none for ``isResponsive(at:)``.
+        var answerLimit = Duration.seconds(10)
         /// Posts a second.
         var rate = 100.0
         var burst = 1000.0
@@ -29,6 +31,8 @@ struct OriginStanding: Sendable {
     private var pauseCount = 0
     private var pausedUntil: Timestamp?
     private var provenUntil: Timestamp?
+    /// Whether its last post had no answer in time.
+    private var isLate = false
     /// The allowance at `refilled`.
     private var tokens: Double
     private var refilled: Timestamp?
@@ -40,12 +44,31 @@ struct OriginStanding: Sendable {
 
     func isPaused(at now: Timestamp) -> Bool { pausedUntil.map { now < $0 } ?? false }
 
-    private func isProven(at now: Timestamp) -> Bool { provenUntil.map { now < $0 } ?? false }
+    func isProven(at now: Timestamp) -> Bool { provenUntil.map { now < $0 } ?? false }
+
+    /// Whether it is proven and answers in time, so that its posts hold a place for a short time only: see ``OriginPlaces``.
+    func isResponsive(at now: Timestamp) -> Bool { isProven(at: now) && !isLate }
 
     mutating func accepted(at now: Timestamp) {
         refused = []
         pauseCount = 0
         provenUntil = now + configuration.proof
+    }
+
+    /// Records the end of a post.
+    ///
+    /// - Parameter time: how long the answer took; nil without an answer.
+    mutating func answered(after time: Duration?, isAccepted: Bool) {
+        guard let time, time <= configuration.answerLimit else { return isLate = true }
+        // An error, as of a subscription that a stranger made, says little of other posts.
+        if isAccepted { isLate = false }
+    }
+
+    /// Records that it accepted a message before this process started, or one of another node. Returns whether that was unknown.
+    mutating func acceptedBefore(at now: Timestamp) -> Bool {
+        guard !isProven(at: now), !isLate else { return false }
+        accepted(at: now)
+        return true
     }
 
     /// - Parameter endpoint: a hash of the endpoint.

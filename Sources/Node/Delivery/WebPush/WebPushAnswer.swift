@@ -18,6 +18,8 @@ package enum WebPushAnswer: Hashable, Sendable {
     case later(retryAfter: Duration?)
     /// No answer: no connection, time-out, or an address that must not be connected to.
     case unanswered
+    /// Nothing was posted, as names of others took the new connections to its address.
+    case addressBusy
     case refused
 
     /// - Parameter retryAfter: the header; ignored unless the status asks to try later.
@@ -55,6 +57,7 @@ package enum WebPushAnswer: Hashable, Sendable {
             PostResult(
                 outcome: .unclear(retryAfter: retryAfter.map { min($0, Self.longestRetryAfter) }), status: status, reason: reason,
                 postedTokenCount: 1)
+        case .addressBusy: PostResult(outcome: .notPosted, reason: reason, postedTokenCount: 1)
         case .unanswered: PostResult(outcome: .failed(retryAfter: nil), status: status, reason: reason, postedTokenCount: 1)
         }
     }
@@ -64,7 +67,7 @@ package enum WebPushAnswer: Hashable, Sendable {
         case .accepted: .accepted
         case .gone: .gone
         case .keyRefused: .keyRefused
-        case .later: .later
+        case .later, .addressBusy: .later
         case .unanswered: .unanswered
         case .refused: .refused
         }

@@ -12,8 +12,6 @@ package final class WebPushClient: Sendable {
     private static let connectTimeout = Duration.seconds(5)
     /// Push services answer with a few bytes; the rest of a longer body is not read.
     package static let maximumReplyByteCount = 16 << 10
-    /// The pause of a push service that has to wait because of others at its address.
-    private static let busyAddressPause = Duration.seconds(5)
     private static let tokenLifetime: Int64 = 12 * 3600
     /// A token is replaced this long before its end.
     private static let tokenMargin: Int64 = 3600
@@ -70,21 +68,22 @@ package final class WebPushClient: Sendable {
     /// The VAPID keys that it signs with, the current one first, then those that subscriptions may still be bound to. At least one.
     package var publicKeys: [P256PublicKey] { keys.map(\.key.publicKey) }
 
-    package func post(_ message: WebPushMessage) async -> WebPushReply {
+    /// - Parameter hasAnswered: whether the push service accepted a message before.
+    package func post(_ message: WebPushMessage, hasAnswered: Bool = false) async -> WebPushReply {
         let endpointHash = message.subscription.endpoint.hashValue
         if let named = message.subscription.vapidKey, let place = keys.firstIndex(where: { $0.key.publicKey == named }) {
-            return await post(message, signedBy: place)
+            return await post(message, signedBy: place, hasAnswered: hasAnswered)
         }
         let first = accepted.withLock { $0.value(of: endpointHash) } ?? 0
-        var reply = await post(message, signedBy: first)
+        var reply = await post(message, signedBy: first, hasAnswered: hasAnswered)
         for place in keys.indices where reply.answer == .keyRefused && place != first {
-            reply = await post(message, signedBy: place)
+            reply = await post(message, signedBy: place, hasAnswered: hasAnswered)
             if reply.answer == .accepted { accepted.withLock { $0.set(place, of: endpointHash) } }
         }
         return reply
     }
 
-    private func post(_ message: WebPushMessage, signedBy place: Int) async -> WebPushReply {
+    private func post(_ message: WebPushMessage, signedBy place: Int, hasAnswered: Bool) async -> WebPushReply {
         let content = message.content
         let keys = message.subscription.keys
         guard let body = WebPushEncryption.seal(content.whole, to: keys) ?? WebPushEncryption.seal(content.truncated, to: keys) else {
@@ -98,10 +97,11 @@ package final class WebPushClient: Sendable {
             ("Authorization", authorization(for: message.subscription.origin, by: place, at: time.rawValue / 1_000_000_000)),
         ]
         if let topic = topic(of: message) { headers.append(("Topic", topic)) }
-        let request = HTTPRequest(
+        var request = HTTPRequest(
             method: "POST", url: message.subscription.endpoint, headers: headers, body: body, connectTimeout: Self.connectTimeout,
             timeout: timeout,
             maximumResponseByteCount: Self.maximumReplyByteCount, cutsLongResponses: true)
+        request.hasAnswered = hasAnswered
         do throws(HTTPError) {
             let response = try await client.send(request)
             let answer = WebPushAnswer(status: response.status, retryAfter: response.header("Retry-After"), now: now())
@@ -110,7 +110,7 @@ package final class WebPushClient: Sendable {
             let answer: WebPushAnswer =
                 switch error.code {
                 case .tooLarge: .refused
-                case .busyAddress: .later(retryAfter: Self.busyAddressPause)
+                case .busyAddress: .addressBusy
                 default: .unanswered
                 }
             // libcurl's texts may name the host.

@@ -66,6 +66,8 @@ struct NodeGauges: Sendable {
             registry.set(.webPushOrigins, WebPushOriginLabel.posting, to: Double(figures.postingCount))
             registry.set(.webPushOrigins, WebPushOriginLabel.unavailable, to: Double(figures.unavailableCount))
             registry.set(.webPushOrigins, WebPushOriginLabel.waiting, to: Double(figures.otherCount))
+            registry.set(.webPushPlaceWait, WebPushPlaceLabel.answering, to: figures.responsiveWait.seconds)
+            registry.set(.webPushPlaceWait, WebPushPlaceLabel.others, to: figures.othersWait.seconds)
             registry.set(.webPushWaiting, to: Double(figures.waitingCount))
         }
         registry.set(.outbox, to: Double(path.delivery.waitingCount))

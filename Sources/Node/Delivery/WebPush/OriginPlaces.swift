@@ -1,0 +1,145 @@
+import Core
+import DequeModule
+
+/// The places of push services with posts in flight, in two parts: one for services that answer, one for all others.
+///
+///     waiting ──(a place of its part is free, and it is the turn of its domain)──▶ open ──(posts ended)──▶ gone
+///
+/// So strangers' names that nobody answers for take no place of a service that answers, and open few connections and look-ups at once. Services of
+/// one domain have at most a tenth of a part, and a place that becomes free goes to the domains in turns: names cost nothing, domains do.
+struct OriginPlaces {
+    enum Part {
+        /// For services that accepted a message lately and answer in time: see ``OriginStanding/isResponsive(at:)``.
+        case responsive
+        case others
+    }
+
+    private struct Domain {
+        var openCount = 0
+        /// The waiting services, by ``lastNumber``.
+        var line = IndexedHeap<UInt64>()
+        /// Whether it is in ``turns``.
+        var hasTurn = false
+    }
+
+    private let limit: Int
+    private let domainLimit: Int
+    private(set) var openCount = 0
+    /// Those with open or waiting services.
+    private var domains: [String: Domain] = [:]
+    /// The domains that had waiting services and were below their limit when they were added, in order.
+    private var turns: Deque<String> = []
+    private var lastNumber: UInt64 = 0
+    /// The waiting services of all domains, by the time since when they wait.
+    private var waiting = IndexedHeap<Timestamp>()
+
+    /// - Parameter count: the places of both parts. A fifth is for services that have not answered, or not in time.
+    init(_ part: Part, of count: Int) {
+        let othersCount = max(1, count / 5)
+        limit = part == .others ? othersCount : max(1, count - othersCount)
+        domainLimit = max(1, limit / 10)
+    }
+
+    /// Since when the service waits that has waited longest; nil when none waits.
+    var waitingSince: Timestamp? { waiting.first?.key }
+
+    func hasRoom(for domain: String) -> Bool { openCount < limit && (domains[domain]?.openCount ?? 0) < domainLimit }
+
+    /// Whether a service waits for a place that the end of a service of this domain would free.
+    func isWanted(_ domain: String) -> Bool { !turns.isEmpty || domains[domain]?.line.isEmpty == false }
+
+    mutating func open(_ domain: String) {
+        openCount += 1
+        domains[domain, default: Domain()].openCount += 1
+    }
+
+    mutating func close(_ domain: String) {
+        openCount -= 1
+        domains[domain]?.openCount -= 1
+        update(domain)
+    }
+
+    /// Adds a service to the line.
+    mutating func join(_ place: Int, of domain: String, at now: Timestamp) {
+        lastNumber += 1
+        domains[domain, default: Domain()].line.insert(Int64(place), key: lastNumber)
+        waiting.insert(Int64(place), key: now)
+        update(domain)
+    }
+
+    /// Removes a service from the line.
+    mutating func leave(_ place: Int, of domain: String) {
+        domains[domain]?.line.remove(Int64(place))
+        waiting.remove(Int64(place))
+        update(domain)
+    }
+
+    /// Opens the service whose turn it is, if a place is free. Call it until it returns nil after each ``close(_:)``.
+    mutating func next() -> Int? {
+        while openCount < limit, let name = turns.popFirst() {
+            domains[name]?.hasTurn = false
+            guard (domains[name]?.openCount ?? 0) < domainLimit, let place = domains[name]?.line.popFirst() else {
+                update(name)
+                continue
+            }
+            waiting.remove(place)
+            open(name)
+            update(name)
+            return Int(place)
+        }
+        return nil
+    }
+
+    /// Gives a domain a turn if a service of it may be opened, and forgets it if it has none.
+    private mutating func update(_ name: String) {
+        guard let domain = domains[name], !domain.hasTurn else { return }
+        if domain.line.isEmpty {
+            if domain.openCount == 0 { domains[name] = nil }
+        } else if domain.openCount < domainLimit {
+            domains[name]?.hasTurn = true
+            turns.append(name)
+        }
+    }
+}
+
+extension WebPushOrigin {
+    /// The last two labels of the host name: mostly the domain that somebody paid for, else the parent of several. All hosts that are IP addresses count
+    /// as one domain, `""`: nobody needs to own an address that does not answer.
+    var domain: String {
+        let host = description.dropFirst("https://".count)
+        guard host.first != "[" else { return "" }
+        let labels = host.prefix { $0 != ":" }.split(separator: ".", omittingEmptySubsequences: false)
+        // A host that ends in a number is an IPv4 address.
+        guard let last = labels.last, !last.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return "" }
+        return labels.suffix(2).joined(separator: ".")
+    }
+}
+
+/// Push services without deliveries, as they are remembered. Those that answer have a part of their own, which names that do not answer can't fill.
+struct OriginMemory {
+    struct Entry {
+        let standing: OriginStanding
+        let breaker: CircuitBreaker
+        let lastNumber: UInt64
+        let address: IPAddress?
+    }
+
+    private static let capacity = 10_000
+
+    private var responsive = GenerationalCache<WebPushOrigin, Entry>(capacity: capacity)
+    private var others = GenerationalCache<WebPushOrigin, Entry>(capacity: capacity)
+
+    var count: Int { responsive.count + others.count }
+
+    func entry(of origin: WebPushOrigin) -> Entry? { responsive.value(of: origin) ?? others.value(of: origin) }
+
+    mutating func set(_ entry: Entry, of origin: WebPushOrigin, now: Timestamp) {
+        remove(origin)
+        if entry.standing.isResponsive(at: now) { responsive.set(entry, of: origin) } else { others.set(entry, of: origin) }
+    }
+
+    mutating func remove(_ origin: WebPushOrigin) {
+        responsive.remove(origin)
+        others.remove(origin)
+    }
+}
