@@ -12,7 +12,8 @@ public struct WakuMessage: Hashable, Sendable {
     public var payload: [UInt8]
     /// The topic by which receivers select the message.
     public var contentTopic: ContentTopic
-    /// The payload's encryption version, 26/WAKU2-PAYLOAD: 1 for all messages that this package reads or writes, see ``PayloadFrame``.
+    /// The payload's encryption version, 26/WAKU2-PAYLOAD: 1 for all messages that this package writes, see ``PayloadFrame``. Not covered by
+    /// the message hash, so that everyone who forwards a message can change it; receivers here do not look at it.
     public var version: UInt32
     /// The time of sending by the sender's clock.
     public var timestamp: Timestamp

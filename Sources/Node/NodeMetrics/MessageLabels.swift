@@ -22,7 +22,6 @@ package enum LossStageLabel: String, MetricLabel {
 package enum LossReasonLabel: String, MetricLabel {
     package static let labelName = "reason"
     case oversized
-    case version
     case undecryptable
     case malformedPayload = "malformed_payload"
     case unsigned

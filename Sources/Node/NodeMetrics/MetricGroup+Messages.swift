@@ -10,8 +10,7 @@ extension MetricGroup {
         counters: [
             .droppedMalformedEnvelope, .droppedOtherKind, .droppedEmpty, .droppedBadSignature, .droppedUnsealable, .droppedMalformedMessage,
             .droppedTooMany, .droppedOldRequest, .droppedNoMessageID, .droppedLimited, .segment,
-            .received, .foreign, .ours, .duplicate, .droppedOversized, .droppedVersion, .droppedUndecryptable, .droppedMalformedPayload,
-            .droppedUnsigned,
+            .received, .foreign, .ours, .duplicate, .droppedOversized, .droppedUndecryptable, .droppedMalformedPayload, .droppedUnsigned,
         ])
 }
 
@@ -62,7 +61,6 @@ extension Counter {
     package static let ours = Counter("ours", .ours)
     package static let duplicate = Counter("duplicate", .duplicates)
     package static let droppedOversized = dropped("dropped: over 1 MiB", .opening, .oversized)
-    package static let droppedVersion = dropped("dropped: not version 1", .opening, .version)
     package static let droppedUndecryptable = dropped("dropped: undecryptable", .opening, .undecryptable)
     package static let droppedMalformedEnvelope = dropped("dropped: malformed envelope", .reading, .malformedEnvelope)
     package static let droppedOtherKind = dropped("dropped: other kind", .reading, .otherKind)

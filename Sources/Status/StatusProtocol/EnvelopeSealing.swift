@@ -65,6 +65,9 @@ public enum EnvelopeSealing {
     }
 
     /// Decrypts a Waku message with `identity` or one of the topic keys.
+    ///
+    /// The message's version does not matter: the message hash does not cover it, so a copy with another version counts as the message itself for
+    /// relays, stores, and everything that leaves out repetitions, and is often all that arrives.
     public static func open(
         _ message: WakuMessage, identity: PrivateKey?, topicKeys: [SymmetricKey] = []
     ) throws(OpeningError) -> OpenedPayload {
@@ -83,7 +86,6 @@ public enum EnvelopeSealing {
     public static func openFrame(
         _ message: WakuMessage, identity: PrivateKey?, topicKeys: [SymmetricKey] = []
     ) throws(OpeningError) -> PayloadFrame {
-        guard message.version == 1 else { throw .version }
         guard let plain = decrypt(message.payload, identity: identity, topicKeys: topicKeys) else { throw .undecryptable }
         do { return try PayloadFrame(parsing: plain) } catch { throw .malformed }
     }
@@ -107,8 +109,6 @@ public struct OpenedPayload: Sendable {
 
 /// Why a Waku message can't be opened. All of these are dropped and counted.
 public enum OpeningError: Error, Hashable, Sendable, CaseIterable {
-    /// Not version 1 encryption.
-    case version
     /// None of the keys decrypts it.
     case undecryptable
     /// No Waku payload, or a malformed signature.

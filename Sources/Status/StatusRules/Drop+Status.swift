@@ -7,7 +7,6 @@ package import StatusProtocol
 extension Drop {
     package init(_ error: OpeningError) {
         switch error {
-        case .version: self.init(.droppedVersion)
         case .undecryptable: self.init(.droppedUndecryptable)
         case .malformed: self.init(.droppedMalformedPayload)
         case .unsigned: self.init(.droppedUnsigned)

@@ -19,7 +19,7 @@ struct HTTPVersionTests {
     func connections(version: String, header: String, expected: String?) throws {
         let channel = EmbeddedChannel()
         try channel.pipeline.syncOperations.configureHTTPServerPipeline(withPipeliningAssistance: false, withErrorHandling: false)
-        try HTTP10Handler.add(to: channel.pipeline.syncOperations)
+        try RequestHeadHandler.add(to: channel.pipeline.syncOperations)
         try channel.writeInbound(
             ByteBuffer(string: "GET / HTTP/\(version)\r\nHost: localhost\r\nExpect: 100-continue\r\n\(header)\r\n"))
         guard case .head(let head)? = try channel.readInbound(as: HTTPServerRequestPart.self) else {
@@ -29,6 +29,30 @@ struct HTTPVersionTests {
         #expect(head.headers["connection"].first == expected)
         #expect(head.headers.contains(name: "expect") == (version == "1.1"))
         _ = try channel.finish()
+    }
+
+    @Test(
+        "Two Host headers, and a Transfer-Encoding in HTTP/1.0, are refused, and nothing behind them is read",
+        arguments: [
+            ("1.1", "Host: a\r\nhost: b\r\n", true), ("1.1", "Host: a\r\nTransfer-Encoding: chunked\r\n", false),
+            ("1.0", "Host: a\r\nHost: a\r\n", true), ("1.0", "transfer-encoding: chunked\r\n", true), ("1.0", "", false),
+        ] as [(String, String, Bool)])
+    func refusedHeads(version: String, headers: String, isRefused: Bool) throws {
+        let channel = EmbeddedChannel()
+        try channel.pipeline.syncOperations.configureHTTPServerPipeline(withPipeliningAssistance: false, withErrorHandling: false)
+        try RequestHeadHandler.add(to: channel.pipeline.syncOperations)
+        let bytes = ByteBuffer(string: "GET / HTTP/\(version)\r\n\(headers)\r\n0\r\n\r\n")
+        if isRefused {
+            #expect(throws: HTTPParserError.self) { try channel.writeInbound(bytes) }
+            #expect(try channel.readInbound(as: HTTPServerRequestPart.self) == nil)
+        } else {
+            _ = try? channel.writeInbound(bytes)
+            guard case .head? = try channel.readInbound(as: HTTPServerRequestPart.self) else {
+                Issue.record("no head")
+                return
+            }
+        }
+        _ = try? channel.finish()
     }
 
     @Test("A client that waits for 100 gets it once, when its body is read") func continues() async throws {

@@ -26,6 +26,8 @@ import Waku
     @Test func attachmentFollowsTheMesh() {
         var state = state(isFilterClient: false)
         #expect(state.relayState == .detached("no peer was reached yet"))
+        state.reachedPeer()
+        #expect(state.relayState == .detached("no peer gossips on a topic of this node"))
         #expect(
             state.updateAttachment(hasPeers: [true], isInboxEmpty: true, at: moment(1))
                 == .init(wasAttached: false, isAttached: true))

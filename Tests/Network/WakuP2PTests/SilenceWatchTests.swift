@@ -40,6 +40,27 @@ struct SilenceWatchTests {
         #expect(inbound == [10: [.probe(peer)], 20: [.probe(peer)], 30: [.probe(peer)], 40: [.probe(peer)]])
     }
 
+    @Test("A configured peer without subscriptions is reported once until it subscribes, and left after twice as long, over and over")
+    func unsubscribed() {
+        var limits = limits
+        limits.probe = .seconds(100)
+        limits.unsubscribed = .seconds(10)
+        var watch = SilenceWatch(limits: limits)
+        func actions(_ second: Int, connectedAt start: Int, lacksSubscription: Bool = true) -> [SilenceWatch.Action] {
+            let heard = SilenceWatch.Heard(
+                peer: peer, at: .seconds(start), isOutbound: false, lacksSubscription: lacksSubscription)
+            return watch.look(at: [heard], now: .seconds(second))
+        }
+        #expect(actions(9, connectedAt: 0).isEmpty)
+        #expect(actions(10, connectedAt: 0) == [.report(peer)])
+        #expect(actions(19, connectedAt: 0).isEmpty)
+        #expect(actions(20, connectedAt: 0) == [.leave(peer)])
+        #expect(actions(31, connectedAt: 21).isEmpty)
+        #expect(actions(41, connectedAt: 21) == [.leave(peer)])
+        #expect(actions(60, connectedAt: 42, lacksSubscription: false).isEmpty)
+        #expect(actions(75, connectedAt: 65) == [.report(peer)])
+    }
+
     @Test("A message after a ping restarts the timeout")
     func speaksAgain() {
         #expect(actions(heardAt: { $0 < 15 ? 0 : 15 }, isOutbound: true).keys.sorted() == [10, 25, 35])

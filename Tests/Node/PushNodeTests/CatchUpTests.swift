@@ -59,6 +59,15 @@ struct CatchUpTests {
         for message in messages { fixture.network.publish(message, on: .statusDefault) }
     }
 
+    /// Each message after a copy of it with this version.
+    private func withCopies(_ messages: [WakuMessage], version: UInt32) -> [WakuMessage] {
+        messages.flatMap { message in
+            var copy = message
+            copy.version = version
+            return [copy, message]
+        }
+    }
+
     private func expectEachOnce(_ count: Int) {
         #expect(fixture.gorush.accepted.count == count)
         #expect(Set(fixture.gorush.accepted.map(\.id)).count == count)
@@ -101,6 +110,30 @@ struct CatchUpTests {
                     fixture.network.faults.storeDelay = .zero
                 }
                 expectEachOnce(34)
+            }
+        }
+    }
+
+    /// Relays and stores keep one message for each hash, which does not cover the version.
+    @Test("A copy with another version that arrives first, live or at the store, does not suppress the message")
+    func copiesWithAnotherVersion() async throws {
+        try await ServedNetwork.run(fixture.network) { served in
+            let port = await served.port
+            let attach: @Sendable (RelayNeeds, LoopbackParticipant) throws -> NwakuRESTRelay = { needs, _ in
+                try served.relay(port: port, needs)
+            }
+            try await fixture.withNode(makeRelay: attach) { [self] node async throws in
+                try await node.wait { served.isAttached }
+                publishRegistration(of: bob)
+                try await node.wait { node.count(.registrationStored) == 1 }
+                publish(withCopies(requests(3), version: 0))
+                try await node.wait { node.gorush.accepted.count == 3 }
+            }
+            fixture.network.restart()
+            publish(withCopies(requests(3), version: 2))
+            try await fixture.withNode(makeRelay: attach) { [self] node async throws in
+                try await node.wait { node.gorush.accepted.count == 6 }
+                expectEachOnce(6)
             }
         }
     }

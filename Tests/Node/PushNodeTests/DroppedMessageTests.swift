@@ -30,19 +30,14 @@ struct DroppedMessageTests {
         try #require(EnvelopeSealing.seal(envelope, to: .partitioned(server), wakuSigner: .generate(), at: timestamp).first)
     }
 
-    private func message(_ frame: [UInt8], version: UInt32 = 1) -> WakuMessage {
+    private func message(_ frame: [UInt8]) -> WakuMessage {
         let topic = ContentTopic(TopicTag(of: StatusTopics.personal(server)))
-        return WakuMessage(payload: ECIES.seal(frame, to: server), contentTopic: topic, version: version, timestamp: .now())
+        return WakuMessage(payload: ECIES.seal(frame, to: server), contentTopic: topic, timestamp: .now())
     }
 
     @Test("Other topics", arguments: ["/waku/1/0x00000000/rfc26", "/waku/1/0x0/rfc26", "", "/toy-chat/2/huilong/proto"])
     func foreign(topic: String) async throws {
         try await expect(.foreign, WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: topic), timestamp: .now()))
-    }
-
-    @Test("Other versions of encryption")
-    func version() async throws {
-        try await expect(.droppedVersion, message(PayloadFrame.encode([1], signedBy: bob.identity), version: 0))
     }
 
     @Test("Messages that none of the node's keys decrypts")

@@ -97,6 +97,7 @@ extension P2PRelay {
         let (framesQueued, outcome) = driver.connected(peer, over: id, version: version, isOutbound: !connection.isInbound) {
             isCurrent(connection)
         }
+        lockedState.withLock { $0.reachedPeer() }
         await carryOut(outcome)
         try await withThrowingTaskGroup { group in
             group.addTask(executorPreference: connection.executor) {

@@ -120,9 +120,14 @@ extension P2PRelay {
         var watch = SilenceWatch(limits: configuration.silence)
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
-                let heard = driver.statuses.map { SilenceWatch.Heard(peer: $0.peer, at: $0.heardAt, isOutbound: $0.status.isOutbound) }
+                let heard = driver.statuses.map {
+                    SilenceWatch.Heard(
+                        peer: $0.peer, at: $0.heardAt, isOutbound: $0.status.isOutbound,
+                        lacksSubscription: $0.status.topics.isEmpty && isConfigured($0.peer))
+                }
                 for action in watch.look(at: heard, now: .now) {
                     switch action {
+                    case .report(let peer): logger.warning("peer sent no gossip subscription", metadata: ["peer": "\(peer)"])
                     case .probe(let peer): group.addTask { await self.probe(peer) }
                     case .leave(let peer):
                         logger.info("peer disconnected: no valid messages", metadata: ["peer": "\(peer)"])

@@ -98,10 +98,13 @@ struct P2PRelayState {
             }
         }
         update.isAttached = progress.isAttached
-        if update.wasAttached, !update.isAttached {
-            detachedReason = isFilterClient ? "no filter node has accepted this node's topics" : "no peer gossips on a topic of this node"
-        }
+        if update.wasAttached, !update.isAttached { reachedPeer() }
         return update
+    }
+
+    /// Records that a peer was reached, which need not mean that it sends messages.
+    mutating func reachedPeer() {
+        detachedReason = isFilterClient ? "no filter node has accepted this node's topics" : "no peer gossips on a topic of this node"
     }
 
     /// Records messages that peers sent, so that stores do not deliver them again.

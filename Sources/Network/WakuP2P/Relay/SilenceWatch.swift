@@ -8,6 +8,9 @@ public struct SilenceLimits: Hashable, Sendable {
     /// A peer that was silent for this long is disconnected and dialed again even if it responds, since it may have lost this node's subscriptions.
     /// Only for peers that this node dialed.
     public var leave = Duration.seconds(600)
+    /// A configured peer that was silent for this long and has subscribed to no topic is reported, and disconnected and dialed again after twice as
+    /// long: peers send their subscriptions when they connect, and messages only to peers with subscriptions.
+    package var unsubscribed = Duration.seconds(30)
 
     /// A ping after a minute, and disconnection after ten.
     public init() {}
@@ -18,21 +21,28 @@ public struct SilenceLimits: Hashable, Sendable {
 ///     heard ──(silent for `probe`)──▶ probed ──(again)──▶ probed … ──(silent for `leave`)──▶ left
 ///       ▲                               │
 ///       └────────────(heard)────────────┘
+///
+/// Configured peers without subscriptions are reported once until they subscribe, and left, over and over.
 struct SilenceWatch {
     struct Heard {
         let peer: PeerID
         let at: Instant
         /// Whether this node dialed the peer.
         let isOutbound: Bool
+        /// Whether this is a configured peer that has subscribed to no topic since it connected.
+        var lacksSubscription = false
     }
 
     enum Action: Hashable {
+        case report(PeerID)
         case probe(PeerID)
         case leave(PeerID)
     }
 
     let limits: SilenceLimits
     private var probed: [PeerID: Instant] = [:]
+    /// Bounded by the configured peers.
+    private var reported: Set<PeerID> = []
 
     init(limits: SilenceLimits) {
         self.limits = limits
@@ -43,7 +53,13 @@ struct SilenceWatch {
         var stillProbed: [PeerID: Instant] = [:]
         for heard in peers {
             let last = max(heard.at, probed[heard.peer] ?? heard.at)
-            if heard.isOutbound, now - heard.at >= limits.leave {
+            if !heard.lacksSubscription {
+                reported.remove(heard.peer)
+            } else if now - heard.at >= limits.unsubscribed, reported.insert(heard.peer).inserted {
+                actions.append(.report(heard.peer))
+            }
+            let isLeft = heard.lacksSubscription && now - heard.at >= limits.unsubscribed * 2
+            if isLeft || heard.isOutbound && now - heard.at >= limits.leave {
                 actions.append(.leave(heard.peer))
             } else if now - last >= limits.probe {
                 actions.append(.probe(heard.peer))

@@ -1,0 +1,42 @@
+import NIOCore
+import NIOHTTP1
+
+/// Refuses heads that proxies may read differently, and makes requests of HTTP/1.0 mean what they mean there, before their version is lost.
+///
+/// - More than one `Host` (RFC 9112 section 3.2), and `Transfer-Encoding` in HTTP/1.0 (section 6.1), are errors as those of the decoder are: the answer is
+///   400, nothing more is read, and the connection closes.
+/// - With HTTP/1.0 the connection closes after the response unless the client asks to keep it (RFC 9112 section 9.3), and the client expects no 100
+///   (RFC 9110 section 10.1.1).
+final class RequestHeadHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+
+    private var isRefused = false
+
+    /// Adds the handler behind the decoder of a server's pipeline.
+    static func add(to pipeline: ChannelPipeline.SynchronousOperations) throws {
+        let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+        try pipeline.addHandler(RequestHeadHandler(), position: .after(decoder))
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isRefused else { return }
+        guard case .head(var head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
+        if Self.isAmbiguous(head) {
+            isRefused = true
+            return context.fireErrorCaught(HTTPParserError.strictModeAssertion)
+        }
+        guard head.version == .http1_0 else { return context.fireChannelRead(data) }
+        // Hummingbird closes by this header.
+        if !head.isKeepAlive { head.headers.replaceOrAdd(name: "connection", value: "close") }
+        head.headers.remove(name: "expect")
+        context.fireChannelRead(wrapInboundOut(.head(head)))
+    }
+
+    private static func isAmbiguous(_ head: HTTPRequestHead) -> Bool {
+        head.headers["host"].count > 1 || head.version == .http1_0 && head.headers.contains(name: "transfer-encoding")
+    }
+}
+
+@available(*, unavailable)
+extension RequestHeadHandler: Sendable {}
