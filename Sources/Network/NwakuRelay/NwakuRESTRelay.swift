@@ -262,14 +262,20 @@ public final class NwakuRESTRelay: Relay {
                 report(.recovered(fresh.count))
                 await deliver(fresh)
             }
-            guard !Task.isCancelled, let summary = progress.withLock({ $0.catchUps[index].answered(page) }) else { return }
-            logger.info(
-                "caught up from the store",
-                metadata: [
-                    "topic": "\(topics[index])", "messages": .stringConvertible(summary.messageCount),
-                    "pages": .stringConvertible(summary.pageCount),
-                    "cut-short": .stringConvertible(summary.isCutShort),
-                ])
+            guard !Task.isCancelled else { return }
+            let (summary, event) = progress.withLock { progress in
+                let summary = progress.catchUps[index].answered(page)
+                return (summary, summary.flatMap { progress.catchUps[index].event(after: $0, at: .now()) })
+            }
+            if let event { report(event) }
+            guard let summary else { return }
+            var metadata: Logger.Metadata = [
+                "topic": "\(topics[index])", "messages": .stringConvertible(summary.messageCount),
+                "pages": .stringConvertible(summary.pageCount),
+            ]
+            guard let reason = summary.cutShort else { return logger.info("caught up from the store", metadata: metadata) }
+            metadata["reason"] = "\(reason)"
+            logger.warning("store not read to the end; messages may be missing", metadata: metadata)
         } catch {
             guard !Task.isCancelled else { return }
             let (isFirst, isToReport) = progress.withLock { progress in

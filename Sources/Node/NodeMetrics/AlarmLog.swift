@@ -91,7 +91,7 @@ package enum TroubleshootingSection: String, CaseIterable, Sendable {
 
 package struct Alarm: Hashable, Sendable {
     package let kind: AlarmKind
-    /// The reason given when it was last raised, as logged.
+    /// The latest reason, as logged.
     package fileprivate(set) var reason: String
     package let since: Timestamp
     package fileprivate(set) var last: Timestamp
@@ -122,6 +122,12 @@ package struct AlarmLog {
         alarms.insert(Alarm(kind: kind, reason: reason, since: now, last: now), at: 0)
         if alarms.count > Self.limit { alarms.removeLast() }
         return true
+    }
+
+    /// Replaces the reason of the alarm if it is active, which does not extend it.
+    package mutating func explain(_ kind: AlarmKind, _ reason: String, at now: Timestamp) {
+        guard let index = alarms.firstIndex(where: { $0.kind == kind }), alarms[index].isActive(at: now) else { return }
+        alarms[index].reason = reason
     }
 
     /// Ends the alarm if it is active.

@@ -21,6 +21,12 @@ package final class Alarms: Sendable {
         if log.withLock({ $0.raise(kind, reason, at: time) }) { registry.counter(.alarms, kind).increment(by: 1) }
     }
 
+    /// Replaces the reason of the alarm if it is active.
+    package func explain(_ kind: AlarmKind, _ reason: String) {
+        let time = now()
+        log.withLock { $0.explain(kind, reason, at: time) }
+    }
+
     package func clear(_ kind: AlarmKind) {
         let time = now()
         log.withLock { $0.clear(kind, at: time) }

@@ -92,6 +92,25 @@ struct SeveralStoresTests {
         #expect(logged == [4] && reported == [6])
     }
 
+    @Test func anEndlessStoreIsNoFailureBesidesOneThatWasRead() {
+        let endless = StorePage(messages: [], hashes: [], cursor: "0x01")
+        for isEndlessFirst in [true, false] {
+            var catchUp = catchUp()
+            catchUp.noteGap(from: moment(0), at: moment(10))
+            var events: [RelayEvent?] = []
+            for store in isEndlessFirst ? [0, 1] : [1, 0] {
+                _ = catchUp.next(at: moment(10), store: store)
+                if store == 0 {
+                    _ = catchUp.answered(endless, store: store)
+                    _ = catchUp.next(at: moment(10), store: store)
+                }
+                let summary = catchUp.answered(store == 0 ? endless : end, store: store)
+                events.append(summary.flatMap { catchUp.event(after: $0, at: moment(10)) })
+            }
+            #expect(events == (isEndlessFirst ? [.catchUpCutShort("the store repeats a page"), .caughtUp] : [nil, .caughtUp]))
+        }
+    }
+
     @Test func gapsOfAMissingStoreAreDroppedOnceAnotherWasRead() {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(0), at: moment(10))

@@ -175,4 +175,38 @@ struct DNSTests {
         #expect(await unreachable.texts(of: "list.example").isEmpty)
         withExtendedLifetime(port) {}
     }
+
+    /// What an operator does about them differs.
+    @Test func failuresAreToldApart() async throws {
+        let zone: Zone = ["list.example": ["one"]]
+        let truncated = try await DNSServer(zone) { answer in [Self.changed(answer, at: 2) { $0 | 0x02 }] }
+        let refused = try await DNSServer(zone) { answer in [Self.changed(answer, at: 3) { $0 & 0xF0 | 5 }] }
+        let malformed = try await DNSServer(zone) { answer in [Array(answer.dropLast(2))] }
+        let silent = try await DNSServer(zone) { _ in [] }
+        var waiting = silent.client
+        waiting.timeout = .milliseconds(50)
+        let failures: [(DNSClient, DNSClient.Failure)] = [
+            (truncated.client, .truncated), (refused.client, .refused(code: 5)), (malformed.client, .malformed), (waiting, .timedOut),
+            (DNSClient(servers: []), .noServer),
+        ]
+        for (client, failure) in failures {
+            await #expect(throws: failure) { try await client.lookUp("list.example") }
+        }
+        // Each server is asked twice.
+        #expect(refused.asked == ["list.example", "list.example"])
+    }
+
+    private static func changed(_ bytes: [UInt8], at index: Int, _ change: (UInt8) -> UInt8) -> [UInt8] {
+        var bytes = bytes
+        bytes[index] = change(bytes[index])
+        return bytes
+    }
+
+    @Test func theProblemNamesItsRemedy() {
+        #expect(NodeListProblem.text(dns: .truncated, list: [.malformed]).contains("set --dns to one that passes them over UDP"))
+        #expect(NodeListProblem.text(dns: .timedOut, list: [.malformed]).hasPrefix("the DNS server does not answer"))
+        #expect(NodeListProblem.text(dns: .refused(code: 2), list: [.malformed]).contains("error 2"))
+        #expect(NodeListProblem.text(dns: nil, list: [.badSignature, .malformed]).contains("not signed"))
+        #expect(NodeListProblem.text(dns: nil, list: [.malformed]).hasPrefix("there is no list"))
+    }
 }

@@ -12,11 +12,14 @@ struct StoreCatchUpTests {
         Moment(instant: Instant(sinceEpoch: uptime), wallClock: Self.day + uptime)
     }
 
-    private func catchUp(topicCount: Int = 1, pageLimit: Int = 1000, remembered: Int = 100) -> StoreCatchUp {
+    private func catchUp(
+        topicCount: Int = 1, messageLimit: Int = 100_000, pageLimit: Int = 1000, remembered: Int = 100
+    ) -> StoreCatchUp {
         let topics = (1...topicCount).map { ContentTopic(TopicTag(rawValue: UInt32($0))) }
         return StoreCatchUp(
             configuration: StoreCatchUp.Configuration(
-                contentTopics: topics, settling: .zero, pageLimit: pageLimit, rememberedHashCount: remembered))
+                contentTopics: topics, settling: .zero, messageLimit: messageLimit, pageLimit: pageLimit,
+                rememberedHashCount: remembered))
     }
 
     private func query(_ action: StoreCatchUp.Action) throws -> StoreQuery {
@@ -135,7 +138,7 @@ struct StoreCatchUpTests {
 
     /// Other participants' large messages must not block progress.
     @Test func pageSizeShrinksAfterOversizedResponsesAndGrowsAgain() throws {
-        var catchUp = catchUp(pageLimit: 2)
+        var catchUp = catchUp(messageLimit: 200)
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         func size(_ second: Int) throws -> Int { try query(catchUp.next(at: moment(.seconds(second)))).pageSize }
         #expect(try size(0) == 100)
@@ -145,11 +148,13 @@ struct StoreCatchUpTests {
             _ = catchUp.failed(isTooMuch: true, at: moment(.seconds(10)), jitter: 0)
             #expect(try size(100) == expected)
         }
-        // Ten messages, then a hundred: then whole pages, after as many messages as two of these contain.
+        // Ten messages, then a hundred, then a whole page: more than the limit.
         var sizes: [Int] = []
         while case .query(let query) = catchUp.next(at: moment(.seconds(1000))) {
             sizes.append(query.pageSize)
-            _ = catchUp.answered(page(cursor: "0x0\(sizes.count)"))
+            let hashes = Array(repeating: message(1).hash, count: query.pageSize)
+            let summary = catchUp.answered(StorePage(messages: [], hashes: hashes, cursor: "0x0\(sizes.count)"))
+            #expect(summary?.cutShort == (sizes.count == 21 ? .messageLimit : nil))
         }
         #expect(sizes == [Int](repeating: 1, count: 10) + [Int](repeating: 10, count: 10) + [100])
     }
@@ -184,17 +189,34 @@ struct StoreCatchUpTests {
             _ = try query(catchUp.next(at: moment(.zero)))
             summary = catchUp.answered(page(cursor: "0x0\(number)"))
         }
-        #expect(summary == StoreCatchUp.Summary(messageCount: 0, pageCount: 3, isCutShort: true))
+        #expect(summary == StoreCatchUp.Summary(messageCount: 0, pageCount: 3, cutShort: .pageLimit))
+        let event = catchUp.event(after: try #require(summary), at: moment(.zero))
+        #expect(event == .catchUpCutShort("the store returns page after page without an end"))
     }
 
-    @Test func aRepeatedCursorIsTheEnd() throws {
+    /// Ten messages a page are no endless store.
+    @Test func smallPagesAreReadToTheEnd() throws {
+        var catchUp = catchUp(messageLimit: 1000)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        var summary: StoreCatchUp.Summary?
+        for number in 1...90 {
+            _ = try query(catchUp.next(at: moment(.zero)))
+            let hashes = Array(repeating: message(1).hash, count: 10)
+            summary = catchUp.answered(StorePage(messages: [], hashes: hashes, cursor: number < 90 ? "0x\(number)" : nil))
+        }
+        #expect(summary == StoreCatchUp.Summary(messageCount: 0, pageCount: 90))
+        let event = catchUp.event(after: try #require(summary), at: moment(.zero))
+        #expect(event == .caughtUp)
+    }
+
+    @Test func aRepeatedCursorIsNoRegularEnd() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))
         _ = catchUp.answered(page(cursor: "0x01"))
         _ = try query(catchUp.next(at: moment(.zero)))
         let summary = catchUp.answered(page(cursor: "0x01"))
-        #expect(summary != nil)
+        #expect(summary?.cutShort == .repeatedCursor)
     }
 
     @Test func aGapIsWalkedAtOnceAndAgainAfterSettling() throws {

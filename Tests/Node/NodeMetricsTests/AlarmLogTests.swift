@@ -33,6 +33,16 @@ struct AlarmLogTests {
         #expect(log.alarms.count == 2)
     }
 
+    @Test("An active alarm gets another reason, which does not extend it; one that has ended keeps its own")
+    func explained() {
+        let log = Book()
+        _ = log.raise(.gap, "failing", at: start)
+        log.explain(.gap, "mended", at: start + .seconds(599))
+        log.explain(.gap, "too late", at: start + .seconds(600))
+        #expect(log.alarms.map(\.reason) == ["mended"] && log.alarms.map(\.count) == [1])
+        #expect(!log.isActive(.gap, at: start + .seconds(600)))
+    }
+
     @Test("Kinds are independent, clearing an inactive alarm changes nothing, and only the latest are kept")
     func kinds() {
         let log = Book()
@@ -57,6 +67,7 @@ private final class Book {
     var alarms: [Alarm] { log.alarms }
 
     func raise(_ kind: AlarmKind, _ reason: String, at now: Timestamp) -> Bool { log.raise(kind, reason, at: now) }
+    func explain(_ kind: AlarmKind, _ reason: String, at now: Timestamp) { log.explain(kind, reason, at: now) }
     func clear(_ kind: AlarmKind, at now: Timestamp) { log.clear(kind, at: now) }
     func isActive(_ kind: AlarmKind, at now: Timestamp) -> Bool { log.isActive(kind, at: now) }
 }

@@ -82,7 +82,7 @@ public final class Connection: Sendable {
 }
 
 /// Why a connection or a stream ended.
-public enum ConnectionError: Error, Hashable, Sendable {
+public enum ConnectionError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The peer ended it.
     case closedByPeer
     /// This node ended it.
@@ -105,4 +105,21 @@ public enum ConnectionError: Error, Hashable, Sendable {
     case evicted
     /// It used too much memory while the limit for all peers was exceeded.
     case tooMuchMemory
+
+    /// The reason, one phrase for an operator.
+    public var description: String {
+        switch self {
+        case .closedByPeer: "the peer closed the connection or the stream"
+        case .closed: "this node closed the connection"
+        case .timedOut: "the peer did not respond in time"
+        case .protocolViolation(let text): "the peer violates the protocol: \(text)"
+        case .tooManyStreams: "too many streams are open"
+        case .replaced: "another connection to the peer was kept"
+        case .refused: "a limit of connections is reached"
+        case .notConnected: "the peer is not connected"
+        case .messageTooLarge: "the message is too large"
+        case .evicted: "closed in favor of another peer"
+        case .tooMuchMemory: "closed since the connections use too much memory"
+        }
+    }
 }

@@ -117,7 +117,7 @@ struct MultistreamNegotiation {
 }
 
 /// Why the negotiation failed.
-public enum MultistreamError: Error, Hashable, Sendable {
+public enum MultistreamError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The peer did not start with `/multistream/1.0.0`.
     case notMultistream
     /// A line is too long, empty, unterminated, or not UTF-8.
@@ -128,4 +128,15 @@ public enum MultistreamError: Error, Hashable, Sendable {
     case refused
     /// The peer made too many proposals.
     case tooManyProposals
+
+    /// The reason, one phrase for an operator.
+    public var description: String {
+        switch self {
+        case .notMultistream: "the peer does not speak multistream"
+        case .malformedLine: "the peer sent a malformed line of multistream"
+        case .unexpectedAnswer: "the peer answered another protocol than the proposed one"
+        case .refused: "the peer does not support the protocol"
+        case .tooManyProposals: "the peer proposed too many protocols"
+        }
+    }
 }

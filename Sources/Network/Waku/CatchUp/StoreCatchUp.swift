@@ -21,14 +21,16 @@ package struct StoreCatchUp {
         package var settling = Duration.seconds(1)
         /// The minimum time between the starts of two walks.
         package var shortestPeriod = Duration.seconds(5)
-        /// The maximum number of pages read for one query, counted in full pages. It ends queries to a store that returns pages forever.
-        package var pageLimit = 1000
+        /// The maximum number of messages read for one query, and of pages, which ends queries to a store that returns empty ones forever.
+        package var messageLimit = 100_000
+        package var pageLimit = 10_000
         package var rememberedHashCount = 20_000
         package var backoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
 
         package init(
             contentTopics: [ContentTopic], learned: (any LearnedContentTopics)? = nil, storeCount: Int = 1,
-            settling: Duration = .seconds(1), shortestPeriod: Duration = .seconds(5), pageLimit: Int = 1000,
+            settling: Duration = .seconds(1), shortestPeriod: Duration = .seconds(5), messageLimit: Int = 100_000,
+            pageLimit: Int = 10_000,
             rememberedHashCount: Int = 20_000, backoff: ExponentialBackoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
         ) {
             self.contentTopics = contentTopics
@@ -36,6 +38,7 @@ package struct StoreCatchUp {
             self.storeCount = storeCount
             self.settling = settling
             self.shortestPeriod = shortestPeriod
+            self.messageLimit = messageLimit
             self.pageLimit = pageLimit
             self.rememberedHashCount = rememberedHashCount
             self.backoff = backoff
@@ -49,13 +52,23 @@ package struct StoreCatchUp {
         case idle
     }
 
+    /// Why a walk did not read everything that a store has.
+    package enum CutShort: String, CustomStringConvertible {
+        case messageLimit = "there are too many messages to read them all"
+        case pageLimit = "the store returns page after page without an end"
+        /// It would repeat it forever.
+        case repeatedCursor = "the store repeats a page"
+
+        package var description: String { rawValue }
+    }
+
     /// The result of a walk.
     package struct Summary: Hashable {
         /// Messages that were received neither live nor by an earlier walk.
         package var messageCount = 0
         package var pageCount = 0
-        /// Whether the page limit ended a query before the store did.
-        package var isCutShort = false
+        /// Why a query ended before the store did; nil when none did.
+        package var cutShort: CutShort?
     }
 
     /// How far back to look when the stored time of the previous run is unusable because it is in the future.
@@ -140,6 +153,12 @@ package struct StoreCatchUp {
         stores[store].answered(page)
     }
 
+    /// The event to report after a walk: whether a store was read to its end, or why none was. nil while more is to be looked up.
+    package func event(after summary: Summary, at now: Moment) -> RelayEvent? {
+        guard stores.contains(where: \.isRead) else { return summary.cutShort.map { .catchUpCutShort("\($0)") } }
+        return missingFrom(at: now) == nil ? .caughtUp : nil
+    }
+
     /// The query failed; it is repeated after a backoff.
     ///
     /// - Parameters:
@@ -151,7 +170,7 @@ package struct StoreCatchUp {
         return haveAllFailed(1, latest: store)
     }
 
-    /// Whether the latest failure, of this store, is to be reported as an alarm: none has answered for some failures in a row.
+    /// Whether to report the latest failure, of this store, as an alarm: every store has failed some times in a row.
     package func isFailureToReport(store: Int = 0) -> Bool {
         haveAllFailed(Self.reportedFailures, latest: store)
     }

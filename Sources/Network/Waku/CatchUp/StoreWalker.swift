@@ -24,8 +24,9 @@ struct StoreWalker {
         let from: Moment
         /// Never empty. The first is in progress, at its cursor.
         var queries: ArraySlice<StoreQuery>
-        /// The sum of the page sizes that were requested for the first query.
-        var requestedCount = 0
+        /// The messages and pages of the first query.
+        var messageCount = 0
+        var pageCount = 0
         /// The timestamp of the last message that the first query returned.
         var lastTimestamp: Timestamp?
         var summary = StoreCatchUp.Summary()
@@ -43,6 +44,8 @@ struct StoreWalker {
     /// Failures in a row.
     private(set) var failures = 0
     private var pausedUntil: Instant?
+    /// Whether everything that was missing has been read.
+    private(set) var isRead = false
     /// The walks since the wall clock was last set back: the earliest start of their windows, and the latest position of the clock.
     private var walked: (from: Instant, wallClockAtEpoch: Timestamp)?
 
@@ -59,6 +62,7 @@ struct StoreWalker {
     }
 
     mutating func noteGap(from start: Moment, at now: Moment) {
+        isRead = false
         if gaps.count < 2 {
             gaps.append(Gap(from: start, notedAt: now.instant))
         } else {
@@ -143,23 +147,31 @@ struct StoreWalker {
     mutating func answered(_ page: StorePage) -> StoreCatchUp.Summary? {
         guard var current = walk, var query = current.queries.first else { return nil }
         failures = 0
-        current.requestedCount += pageSize.value
         pageSize.noteSuccess()
         current.summary.pageCount += 1
+        current.pageCount += 1
+        current.messageCount += max(page.messages.count, page.hashes.count)
         current.lastTimestamp = page.messages.last?.message.timestamp ?? current.lastTimestamp
-        // A store that repeats the cursor would never end.
-        let hasMore = page.cursor != nil && page.cursor != query.cursor
-        if hasMore, current.requestedCount < configuration.pageLimit * StoreQuery.maximumPageSize {
-            query.cursor = page.cursor
+        let cutShort = self.cutShort(current, at: page.cursor)
+        if cutShort == nil, let cursor = page.cursor {
+            query.cursor = cursor
             current.queries[current.queries.startIndex] = query
         } else {
-            current.summary.isCutShort = current.summary.isCutShort || hasMore
+            current.summary.cutShort = current.summary.cutShort ?? cutShort
             current.queries.removeFirst()
-            current.requestedCount = 0
-            current.lastTimestamp = nil
+            (current.messageCount, current.pageCount, current.lastTimestamp) = (0, 0, nil)
         }
         walk = current.queries.isEmpty ? nil : current
-        return walk == nil ? current.summary : nil
+        guard walk == nil else { return nil }
+        isRead = gaps.isEmpty && current.summary.cutShort == nil
+        return current.summary
+    }
+
+    private func cutShort(_ walk: Walk, at cursor: String?) -> StoreCatchUp.CutShort? {
+        guard let cursor else { return nil }
+        if cursor == walk.queries.first?.cursor { return .repeatedCursor }
+        if walk.messageCount >= configuration.messageLimit { return .messageLimit }
+        return walk.pageCount >= configuration.pageLimit ? .pageLimit : nil
     }
 
     /// The query failed; it is repeated after a backoff.

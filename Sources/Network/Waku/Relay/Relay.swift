@@ -55,6 +55,10 @@ public enum RelayEvent: Hashable, Sendable {
     case gap
     /// Missed messages could not be looked up in a store, for this reason: one phrase for an operator. Attempts continue.
     case catchUpFailed(String)
+    /// Missed messages were not all looked up, for this reason: one phrase for an operator. There are no further attempts.
+    case catchUpCutShort(String)
+    /// Everything that was missed on a pubsub topic, as far as stores have it, was looked up.
+    case caughtUp
     /// Messages that were not received live, but fetched from a store.
     case recovered(Int)
     /// A peer's connection was refused or closed in favor of another: the peer's /24 or /64, nil if it has no address.

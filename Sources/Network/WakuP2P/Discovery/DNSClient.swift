@@ -37,6 +37,25 @@ public struct DNSClient: Sendable {
 
     /// The TXT records of a name, the parts of each concatenated. Empty when there are none, or no server responds: errors are not reported.
     public func texts(of name: String) async -> [String] {
+        (try? await lookUp(name)) ?? []
+    }
+
+    /// Why no server has answered.
+    enum Failure: Error, Hashable {
+        /// There are no servers, or the look-up was cancelled.
+        case noServer
+        case timedOut
+        /// Nothing listens there, or the network is not reachable.
+        case unreachable
+        case truncated
+        /// The response code is one of errors.
+        case refused(code: UInt8)
+        case malformed
+    }
+
+    /// The same, but throws if no server answers. A name that does not exist has no records.
+    func lookUp(_ name: String) async throws(Failure) -> [String] {
+        var failure = Failure.noServer
         for _ in 0..<2 {
             for server in servers where !Task.isCancelled {
                 do {
@@ -44,11 +63,11 @@ public struct DNSClient: Sendable {
                 } catch DNSMessage.Failure.refused(code: 3) {
                     return []
                 } catch {
-                    continue
+                    failure = Failure(error)
                 }
             }
         }
-        return []
+        throw failure
     }
 
     private func query(_ server: SocketAddress, _ name: String) async throws -> [String] {
@@ -103,5 +122,17 @@ public struct DNSClient: Sendable {
         /// The port is closed.
         func errorCaught(context: ChannelHandlerContext, error: any Error) { answer.fail(error) }
         func channelInactive(context: ChannelHandlerContext) { answer.fail(ChannelError.eof) }
+    }
+}
+
+extension DNSClient.Failure {
+    fileprivate init(_ error: any Error) {
+        switch error {
+        case DNSMessage.Failure.truncated: self = .truncated
+        case DNSMessage.Failure.refused(let code): self = .refused(code: code)
+        case is DNSMessage.Failure: self = .malformed
+        case ChannelError.connectTimeout: self = .timedOut
+        default: self = .unreachable
+        }
     }
 }

@@ -28,13 +28,21 @@ extension P2PRelay {
 
     private func readLists(_ sequences: inout [String: UInt64]) async {
         var walk = NodeTreeWalk(configuration.nodeLists, minimumSequences: sequences)
-        await walk.run { await configuration.dns.texts(of: $0) }
+        var failure: DNSClient.Failure?
+        await walk.run { name in
+            do throws(DNSClient.Failure) {
+                return try await configuration.dns.lookUp(name)
+            } catch {
+                failure = error
+                return []
+            }
+        }
         sequences.merge(walk.sequences) { max($0, $1) }
         let shards = configuration.pubsubTopics.compactMap(\.relayShard).map { UInt32($0.shard) }
         let metadata: Logger.Metadata = [
             "nodes": .stringConvertible(walk.nodes.count), "unusable": .stringConvertible(walk.failures.count),
         ]
-        let problem = "the lists of nodes can't be read: does the DNS work here?"
+        let problem = NodeListProblem.text(dns: failure, list: walk.failures.values)
         lockedState.withLock { state in
             state.finder.found(walk.nodes, clusterID: configuration.clusterID, shards: shards)
             if walk.nodes.isEmpty { state.detachedReason = problem }

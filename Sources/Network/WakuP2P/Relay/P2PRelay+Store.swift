@@ -69,6 +69,8 @@ extension P2PRelay {
                     hashes: response.entries.map(\.hash),
                     cursor: response.cursor.map { hexString($0) })
                 return (page, peer)
+            } catch is ProtobufError {
+                failure = .failed("\(peer): the response is malformed", isTooMuch: false)
             } catch {
                 let isTooMuch = [.messageTooLarge, .timedOut].contains(error as? ConnectionError)
                 failure = .failed("\(peer): \(error)", isTooMuch: isTooMuch)
@@ -147,20 +149,20 @@ extension P2PRelay {
                 await deliver(fresh)
             }
             guard !Task.isCancelled else { return }
-            let summary = lockedState.withLock { state in
+            let (summary, event) = lockedState.withLock { state in
                 let summary = state.progress.topics[index].catchUp.answered(page, store: store)
                 if summary != nil { state.progress.topics[index].stores.ended(at: store) }
-                return summary
+                return (summary, summary.flatMap { state.progress.topics[index].catchUp.event(after: $0, at: .now()) })
             }
+            if let event { configuration.report(event) }
             guard let summary else { return }
-            logger.info(
-                "caught up from the store",
-                metadata: [
-                    "topic": "\(configuration.pubsubTopics[index])", "peer": "\(peer)",
-                    "messages": .stringConvertible(summary.messageCount),
-                    "pages": .stringConvertible(summary.pageCount),
-                    "cut-short": .stringConvertible(summary.isCutShort),
-                ])
+            var metadata: Logger.Metadata = [
+                "topic": "\(configuration.pubsubTopics[index])", "peer": "\(peer)",
+                "messages": .stringConvertible(summary.messageCount), "pages": .stringConvertible(summary.pageCount),
+            ]
+            guard let reason = summary.cutShort else { return logger.info("caught up from the store", metadata: metadata) }
+            metadata["reason"] = "\(reason)"
+            logger.warning("store not read to the end; messages may be missing", metadata: metadata)
         } catch {
             guard !Task.isCancelled else { return }
             catchUpFailed(error, on: index, from: store)
@@ -178,7 +180,7 @@ extension P2PRelay {
         }
         if isToReport { configuration.report(.catchUpFailed("\(error)")) }
         logger.log(
-            level: isFirst ? .warning : .debug, isFirst ? "no store node available; messages may be missing" : "store query failed",
+            level: isFirst ? .warning : .debug, isFirst ? "store node unavailable; messages may be missing" : "store query failed",
             metadata: ["topic": "\(configuration.pubsubTopics[index])", "reason": "\(error)"])
     }
 }

@@ -15,6 +15,14 @@ package enum NodeChecks {
         obstacle.map { Finding("silence", .fail, $0, remedy: "check the cluster, shard and peers of the Waku node") }
     }
 
+    /// The check of ``catchUp(_:)``.
+    package static let catchUpCheck = "cache"
+
+    /// - Parameter obstacle: why missed messages are not looked up.
+    package static func catchUp(_ obstacle: String) -> Finding {
+        Finding(catchUpCheck, .warn, obstacle, remedy: "check that a node of --relay or --fleet has a store that answers")
+    }
+
     /// - Parameter failure: why the database can't be written or read; nil if it can.
     package static func store(failure: String?) -> Finding {
         failure.map { Finding("store", .fail, $0) } ?? Finding("store", .ok, "readable and writable")

@@ -71,12 +71,14 @@ struct MessagePath: Sendable {
                 topics.reduce(into: []) { $0 += $1.contentTopics(limit: max(0, limit - $0.count)) }
             },
             learnedTopics: LearnedTopicsOfAll(topics.compactMap(\.learned)),
-            report: { event in
-                base.counters.add(event)
+            report: { [counters = base.counters, catchUp = base.catchUp, refusedPeers = base.refusedPeers] event in
+                counters.add(event)
                 switch event {
-                case .gap: base.alarms.raise(.gap, "missed messages are looked up in the relay's store")
-                case .catchUpFailed(let reason): base.catchUpFailures.add(reason, at: base.now())
-                case .connectionRefused(let block): base.refusedPeers.refused(block)
+                case .gap: catchUp.gapFound()
+                case .catchUpFailed(let reason): catchUp.failed(reason)
+                case .catchUpCutShort(let reason): catchUp.cutShort(reason)
+                case .caughtUp: catchUp.caughtUp()
+                case .connectionRefused(let block): refusedPeers.refused(block)
                 case .foreign, .recovered: break
                 }
             })
@@ -92,7 +94,7 @@ extension Counters {
         case .gap: add(.gapFound)
         case .recovered(let count): add(.messageRecovered, count)
         case .connectionRefused: add(.connectionRefused)
-        case .catchUpFailed: break
+        case .catchUpFailed, .catchUpCutShort, .caughtUp: break
         }
     }
 }

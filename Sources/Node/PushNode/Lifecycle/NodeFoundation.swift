@@ -19,10 +19,10 @@ struct NodeFoundation: Sendable {
     let store: any Store
     let alarms: Alarms
     let clock: ClockMonitor
+    let catchUp: CatchUpMonitor
     let cluster: any ClusterMembership
     let drain = Drain()
     let refusedPeers = RefusedPeers()
-    let catchUpFailures = CatchUpFailures()
 
     /// Locks the data folder, opens the store, and creates the membership. For the parameters see ``NodeService``.
     init(
@@ -42,6 +42,7 @@ struct NodeFoundation: Sendable {
         store = try openStore(NodeService.parts + Self.parts(of: protocols, and: knownParts))
         alarms = Alarms(registry: counters.registry, now: now)
         clock = ClockMonitor(alarms: alarms, logger: logger)
+        catchUp = CatchUpMonitor(alarms: alarms)
         cluster = try makeCluster(
             ClusterNeeds(
                 store: store, gorushTimeout: gorush.map(\.timeout).max() ?? .seconds(60), waitingLimit: configuration.workLimit,

@@ -47,9 +47,7 @@ final class NodeWatch: Sendable {
         // With several nodes, the database's clock is the reference.
         if !base.cluster.isShared, let ahead = path.relay.clockAhead { base.clock.compared(ahead: .zero - ahead, of: "the Waku node's") }
         checkRelayRanks()
-        if let reason = base.catchUpFailures.alarm(at: base.now(), seenUntil: { path.relay.seenUntil.values.min() }) {
-            base.alarms.raise(.gap, "missed messages can't be looked up in a store: \(reason)")
-        }
+        base.catchUp.check(seenUntil: path.relay.seenUntil.values.min(), at: base.now())
         let duration = base.counters.silence
         switch silence.withLock({ $0.update(duration) }) {
         case .becameSilent:

@@ -80,7 +80,7 @@ extension NodeChecks {
         }
         let failing = status.findings.filter { $0.verdict == .fail }
         // The doctor checks disk and files itself, and lists the others.
-        let listed = ["disk", "files", devicesCheck] + clusterChecks
+        let listed = ["disk", "files", catchUpCheck, devicesCheck] + clusterChecks
         let warnings = status.findings.filter { $0.verdict == .warn && !listed.contains($0.check) }
         let reasons = (failing + warnings).map { "\($0.check): \($0.text)" }.joined(separator: "; ")
         guard failing.isEmpty else {

@@ -117,20 +117,22 @@ extension NodeChecks {
         }
     }
 
-    /// The REST API does not expose the capacity of the message cache; gaps show that it is too small.
+    /// What the daemon could not look up, or else the gaps: the REST API does not expose the capacity of the message cache; gaps show that it
+    /// is too small.
     static func gaps(_ facts: DoctorFacts) -> [Finding] {
+        if let failure = facts.daemon?.findings.first(where: { $0.check == catchUpCheck }) { return [failure] }
         guard let count = facts.daemon?.counters[Counter.gapFound.name], count > 0 else { return [] }
         let text = "\(count) \(count == 1 ? "gap" : "gaps") since the start: messages may have been lost "
         if facts.isGossipOnly {
             return [
                 Finding(
-                    "cache", .warn, text + "while no peer delivered messages; they are looked up in peers' stores",
+                    catchUpCheck, .warn, text + "while no peer delivered messages; they are looked up in peers' stores",
                     remedy: "connect the node to several peers, one of them with a store")
             ]
         }
         return [
             Finding(
-                "cache", .warn, text + "between two polls",
+                catchUpCheck, .warn, text + "between two polls",
                 remedy: "run the Waku node with --rest-relay-cache-capacity=10000, and let no other program poll it")
         ]
     }

@@ -152,6 +152,12 @@ struct NodeChecksTests {
         try expect("cache", .warn, "7 gaps") {
             $0.daemon = Self.status(counters: ["gap: messages may have been lost on a pubsub topic": 7])
         }
+        // The daemon's finding takes the place of the number.
+        try expect("cache", .warn, "missed messages can't be looked up: no peer has a store") {
+            $0.daemon = Self.status(
+                findings: [NodeChecks.catchUp("missed messages can't be looked up: no peer has a store")],
+                counters: ["gap: messages may have been lost on a pubsub topic": 7])
+        }
         try expect("cache", .warn, "1 gap since the start: messages may have been lost while no peer delivered messages") {
             $0.relays = [.peer(address: "/ip4/10.0.0.5/tcp/60000/p2p/16Uiu2HA", .connected(meshCount: 1))]
             $0.daemon = Self.status(counters: ["gap: messages may have been lost on a pubsub topic": 1])
