@@ -104,7 +104,7 @@ struct Serve: ReportingCommand {
     /// The validated configuration. Reading it opens no port, database or connection.
     struct Plan: Sendable {
         var configuration: ServerConfiguration
-        let gorush: [GorushSettings]
+        var gorush: [GorushSettings]
         /// Settings for all gorush servers.
         let notifications: NotificationSettings
         let level: Logger.Level

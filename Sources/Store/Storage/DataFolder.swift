@@ -24,6 +24,9 @@ package final class DataFolder: Sendable {
         try Self.check(path)
         lock = open(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard lock >= 0 else {
+            guard errno != ENOSPC else {
+                throw StoreError(code: .unavailable, message: "no disk space or inode for data folder \(path): free some (df -i)")
+            }
             throw StoreError(code: .permission, message: "data folder \(path) can't be written to: give this user access to it")
         }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {

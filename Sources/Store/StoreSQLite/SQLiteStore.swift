@@ -180,7 +180,8 @@ package final class SQLiteStore: Store {
             // SQLite gives its other files the mode of this one.
             let file = Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
             guard file >= 0 else {
-                throw StoreError(code: .permission, message: "database \(path) can't be made: give this user access to the folder")
+                let reason = DiskSpace.creationFailure(errno, remedy: "give this user access to the folder")
+                throw StoreError(code: .permission, message: "database \(path) \(reason)")
             }
             Foundation.close(file)
         }

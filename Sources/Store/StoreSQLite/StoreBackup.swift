@@ -29,9 +29,7 @@ package enum StoreBackup {
         }
         // The final name never refers to an incomplete copy, and no existing file is replaced.
         guard link(partial, path) == 0 else {
-            let reason =
-                errno == EEXIST ? "exists already: choose another name" : "can't be made: choose a folder that this user may write to"
-            throw StoreError(code: .cannotCreate, message: "backup \(path) \(reason)")
+            throw StoreError(code: .cannotCreate, message: "backup \(path) \(DiskSpace.creationFailure(errno))")
         }
         syncFolder(of: path)
         return inspection
@@ -114,7 +112,7 @@ package enum StoreBackup {
     private static func create(_ path: String) throws(StoreError) -> Int32 {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else {
-            throw StoreError(code: .cannotCreate, message: "\(path) can't be made: choose a folder that this user may write to")
+            throw StoreError(code: .cannotCreate, message: "\(path) \(DiskSpace.creationFailure(errno))")
         }
         return file
     }

@@ -9,7 +9,9 @@ extension StoreError {
         case let error as StoreError:
             self = error
         case let error as DatabaseError:
-            self.init(error, "the database in \(place)", isOnReadOnlyDisk: DataFolder.isReadOnly(place))
+            self.init(
+                error, "the database in \(place)", isOnReadOnlyDisk: DataFolder.isReadOnly(place),
+                hasInodes: DiskSpace(at: place)?.inodes != 0)
         case is CryptoError, is RowDecodingError, is UnexpectedValue:
             self.init(
                 code: .damaged,
@@ -35,7 +37,7 @@ extension StoreError {
             message: "the database in \(place) belongs to another identity: use that one's key file, or another data folder")
     }
 
-    private init(_ error: DatabaseError, _ database: String, isOnReadOnlyDisk: Bool) {
+    private init(_ error: DatabaseError, _ database: String, isOnReadOnlyDisk: Bool, hasInodes: Bool) {
         let code = error.extendedResultCode.rawValue
         switch error.resultCode {
         case _ where error.isDamage:
@@ -44,6 +46,8 @@ extension StoreError {
             self.init(
                 code: .permission,
                 message: "\(database) is on a read-only file system: mount it for writing, or copy the folder and give the copy by --data")
+        case .SQLITE_CANTOPEN where !hasInodes:
+            self.init(code: .unavailable, message: "no free inode for \(database): free some (df -i)")
         case .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH:
             self.init(code: .permission, message: "\(database) can't be written to: give this user access to it")
         case .SQLITE_CANTOPEN:

@@ -100,6 +100,17 @@ struct FeedbackTests {
         }
     }
 
+    @Test("A replaced secret is in force at once, and the former one is refused")
+    func replacedSecret() async throws {
+        try await withServed { served async throws in
+            let other = "another-secret-of-feedback"
+            served.node.node.replaceFeedbackSecret(FeedbackSecret(other))
+            let body = Self.body("00000000000000000000000000000000", "Unregistered")
+            #expect(try await served.post(body) == 403)
+            #expect(try await served.post(body, headers: [("X-Waku-Push-Secret", other)]) == 204)
+        }
+    }
+
     @Test("Invalid and oversized bodies are refused; failures of unknown notifications change nothing")
     func strangeBodies() async throws {
         try await withServed { [bob] served async throws in

@@ -78,8 +78,10 @@ struct ReloadDecisionTests {
     }
 
     private func write(_ text: String, to name: String) throws -> String {
-        try text.write(toFile: "\(folder.path)/\(name)", atomically: true, encoding: .utf8)
-        return "\(folder.path)/\(name)"
+        let path = "\(folder.path)/\(name)"
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        return path
     }
 
     /// A replaced token or list applies although the configuration file is the same.
@@ -98,6 +100,39 @@ struct ReloadDecisionTests {
         let other = try write("third secret", to: "other")
         let moved = try plan("deny-keys: \(denied)\ngorush-token-file: \(other)\n")
         #expect(ReloadDecision(started: started, last: banned, new: moved, added: []).applied == ["gorush-token-file"])
+    }
+
+    /// The node runs with the former content until a restart, so each reload warns.
+    @Test func changedContentsOfFilesThatNeedARestartAreNamedUntilTheyAreThoseOfTheStart() throws {
+        let header = try write("Authorization: Bearer a", to: "header")
+        let text = "otlp: http://127.0.0.1:1\notlp-header-file: \(header)\n"
+        let started = try plan(text)
+        _ = try write("Authorization: Bearer b", to: "header")
+        var last = started
+        for _ in 0..<2 {
+            let new = try plan(text)
+            let decision = ReloadDecision(started: started, last: last, new: new, added: [])
+            #expect(decision.applied == [] && decision.waiting == ["otlp-header-file (content)"])
+            last = new
+        }
+        _ = try write("Authorization: Bearer a", to: "header")
+        #expect(ReloadDecision(started: started, last: last, new: try plan(text), added: []).waiting == [])
+    }
+
+    @Test func aReplacedFeedbackSecretAppliesUnlessItWasDisabled() throws {
+        func secret(_ text: String) throws -> String {
+            "feedback-secret-file: \(try write(text, to: "secret"))\n"
+        }
+        let text = try secret("0123456789abcdef")
+        let started = try plan(text)
+        _ = try secret("fedcba9876543210")
+        let decision = ReloadDecision(started: started, last: started, new: try plan(text), added: [])
+        #expect(decision.applied == ["feedback-secret-file (content)"] && decision.waiting == [])
+
+        let disabled = try plan("")
+        let enabled = ReloadDecision(started: disabled, last: disabled, new: try plan(text), added: [])
+        #expect(enabled.applied == [] && enabled.waiting == ["feedback-secret-file"])
+        #expect(ReloadDecision(started: started, last: started, new: disabled, added: []).waiting == ["feedback-secret-file"])
     }
 
     @Test func changedContentsOfAnEndpointsFilesAreNamedUnlessTheyWait() throws {

@@ -27,6 +27,14 @@ struct ServeOptionTests {
         #expect(Set(shown.map(String.init)) == ServeOption.names)
     }
 
+    /// SIGHUP compares the contents of these files.
+    @Test func optionsThatNameAFileAreDeclaredAsSuch() {
+        for option in ServeOption.all where option.name != "identity" {
+            #expect(option.isFile == option.help.hasPrefix("File with"), "\(option.name)")
+        }
+        #expect(ServeOption.all.first { $0.name == "identity" }?.isFile == true)
+    }
+
     /// Built-in defaults, regardless of the environment at their first use.
     @Test func kinds() throws {
         #expect(try option("poll-interval").standard == "300ms")

@@ -1,3 +1,4 @@
+package import Storage
 package import Waku
 
 /// The checks of a running node, as pure functions of facts. Readiness, `admin status` and `doctor` share them.
@@ -103,16 +104,24 @@ package enum NodeChecks {
     private static let leastFreeBytes: Int64 = 128 << 10
     private static let fewFreeBytes: Int64 = 1 << 30
 
+    /// Few are needed, for temporary files, backups and the database's log at the start.
+    private static let fewFreeInodes: Int64 = 1000
+
     /// - Parameters:
-    ///   - bytes: free bytes for this user on the data folder's file system; nil if unknown.
+    ///   - space: the free space on the data folder's file system; nil if unknown.
     ///   - hasDatabase: whether the database is in the data folder. Without it nothing that the node needs is written there.
-    package static func freeDisk(bytes: Int64?, hasDatabase: Bool = true) -> Finding {
-        guard let bytes else { return Finding("disk", .warn, "free space is unknown") }
-        let text = "\(bytes >> 20) MiB free"
+    package static func freeDisk(_ space: DiskSpace?, hasDatabase: Bool = true) -> Finding {
+        guard let space else { return Finding("disk", .warn, "free space is unknown") }
+        let text = "\(space.bytes >> 20) MiB free"
         let loss = hasDatabase ? "commits fail" : "the audit log can't be written"
         let remedy = "free space on the data folder's file system: \(loss) when it is full"
-        if bytes < leastFreeBytes, hasDatabase { return Finding("disk", .fail, text, remedy: remedy) }
-        if bytes < fewFreeBytes { return Finding("disk", .warn, text, remedy: remedy) }
+        if space.bytes < leastFreeBytes, hasDatabase { return Finding("disk", .fail, text, remedy: remedy) }
+        if let inodes = space.inodes, inodes < fewFreeInodes {
+            return Finding(
+                "disk", .warn, "\(text), \(inodes) inodes free",
+                remedy: "remove files from the data folder's file system (df -i): without an inode no file can be made")
+        }
+        if space.bytes < fewFreeBytes { return Finding("disk", .warn, text, remedy: remedy) }
         return Finding("disk", .ok, text)
     }
 

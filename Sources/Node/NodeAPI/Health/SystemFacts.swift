@@ -14,12 +14,3 @@ package struct OpenFiles: Hashable, Sendable {
         return OpenFiles(used: open.count, limit: Int(clamping: limits.rlim_cur))
     }
 }
-
-package enum Disk {
-    /// Free bytes for this user on the file system of a file or folder; nil if that does not exist.
-    package static func freeBytes(at path: String) -> Int64? {
-        var status = statvfs()
-        guard statvfs(path, &status) == 0 else { return nil }
-        return Int64(clamping: status.f_bavail).multipliedReportingOverflow(by: Int64(clamping: status.f_frsize)).partialValue
-    }
-}

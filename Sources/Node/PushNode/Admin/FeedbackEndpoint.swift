@@ -22,7 +22,8 @@ import WakuCrypto
 struct FeedbackEndpoint: Sendable {
     static let byteLimit = 64 << 10
 
-    let secret: FeedbackSecret
+    /// The secret in force; nil refuses all posts.
+    let secret: @Sendable () -> FeedbackSecret?
     let feedback: Feedback
     let counters: Counters
 
@@ -60,6 +61,7 @@ struct FeedbackEndpoint: Sendable {
 
     /// Compares hashes, so that timing does not disclose the length of the secret.
     private func matches(_ presented: FeedbackSecret) -> Bool {
-        constantTimeEqual(SHA256.hash(presented.bytes), SHA256.hash(secret.bytes))
+        guard let secret = secret() else { return false }
+        return constantTimeEqual(SHA256.hash(presented.bytes), SHA256.hash(secret.bytes))
     }
 }

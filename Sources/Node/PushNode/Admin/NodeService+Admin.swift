@@ -27,8 +27,7 @@ extension NodeService {
                         unavailable: delivery.webPushFigures?.unavailableCount ?? 0, hasGorush: delivery.hasGorush)
                 },
                 NodeChecks.unroutable(delivery.unroutableCount),
-                NodeChecks.freeDisk(
-                    bytes: Disk.freeBytes(at: configuration.dataPath), hasDatabase: configuration.hasDatabaseInDataFolder),
+                NodeChecks.freeDisk(DiskSpace(at: configuration.dataPath), hasDatabase: configuration.hasDatabaseInDataFolder),
                 NodeChecks.openFiles(OpenFiles.now()),
                 NodeChecks.drain(isOn: base.drain.isOn),
             ].compactMap(\.self) + services.flatMap(\.findings)

@@ -10,8 +10,9 @@ import Synchronization
 extension NodeService {
     func serveHealth() async throws {
         guard let address = configuration.httpAddress else { return }
-        let endpoint = configuration.feedbackSecret.map {
-            FeedbackEndpoint(secret: $0, feedback: delivery.feedback, counters: base.counters)
+        let endpoint = configuration.feedbackSecret.map { _ in
+            FeedbackEndpoint(
+                secret: { self.feedbackSecret.withLock(\.self) }, feedback: delivery.feedback, counters: base.counters)
         }
         let lookup = StatusSearch(
             store: store, protocols: base.protocols, ids: NotificationIDCipher(identity: configuration.identity))

@@ -20,6 +20,7 @@ package final class NodeService: Service {
     let probe: SelfProbe
     let started = Date()
     let boundPort = Mutex<Int?>(nil)
+    let feedbackSecret: Mutex<FeedbackSecret?>
     var configuration: NodeConfiguration { base.configuration }
     var store: any Store { base.store }
     package var counters: Counters { base.counters }
@@ -47,6 +48,11 @@ package final class NodeService: Service {
     /// Replaces the operator's settings for Web Push messages.
     package func replaceWebPushSettings(_ settings: NotificationSettings) {
         delivery.replaceWebPushSettings(settings)
+    }
+
+    /// Replaces the secret that posts to `/feedback` must carry. Without one at the start, the endpoint stays disabled.
+    package func replaceFeedbackSecret(_ secret: FeedbackSecret) {
+        feedbackSecret.withLock { $0 = secret }
     }
 
     package func replaceGorushTimeouts(_ timeouts: [Duration]) {
@@ -85,6 +91,7 @@ package final class NodeService: Service {
         base = try NodeFoundation(
             configuration, protocols: protocols, knownParts: knownParts, gorush: gorush, logger: logger, now: now, openStore: openStore,
             makeCluster: makeCluster)
+        feedbackSecret = Mutex(configuration.feedbackSecret)
         path = try MessagePath(base, limits: limits, gorush: gorush, makeRelay: makeRelay)
         observation = NodeObservation(base, path)
         maintenance = Maintenance(base: base, path: path)

@@ -71,9 +71,7 @@ struct RegistrationsFileWriter {
         key = RegistrationsFile.key(of: identity)
         descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            let reason =
-                errno == EEXIST ? "exists already: choose another name" : "can't be made: choose a folder that this user may write to"
-            throw CommandFailure(.cannotCreate, "\(path) \(reason)")
+            throw CommandFailure(.cannotCreate, "\(path) \(DiskSpace.creationFailure(errno))")
         }
         let header = RegistrationsFile.Header(format: RegistrationsFile.Header.format, file: file)
         do throws(CommandFailure) {

@@ -12,6 +12,8 @@ struct ServeOption {
     var valueName: String?
     var isFlag = false
     var isList = false
+    /// Whether its values are paths of files that are read.
+    var isFile = false
     /// The allowed values; nil if any text is one, or it is a flag.
     var form: ValueForm?
 
@@ -144,6 +146,16 @@ extension Setting {
     /// An option that repeats.
     init(_ name: String, _ help: String, valueName: String? = nil) where Value == [String] {
         self.init(option: ServeOption(name: name, help: help, standard: nil, valueName: valueName, isList: true), standard: [])
+    }
+
+    /// An option that names a file.
+    init(file name: String, _ help: String) where Value == String? {
+        self.init(option: ServeOption(name: name, help: help, standard: nil, isFile: true, form: ValueForm(String.self)), standard: nil)
+    }
+
+    /// An option that names a file, and repeats.
+    init(file name: String, _ help: String) where Value == [String] {
+        self.init(option: ServeOption(name: name, help: help, standard: nil, isList: true, isFile: true), standard: [])
     }
 
     /// A flag.

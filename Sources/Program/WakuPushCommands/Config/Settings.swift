@@ -8,7 +8,7 @@ import Waku
 /// The options of serve, each declared once: for the command line, the environment and the configuration file.
 enum Settings {
     static let identity = Setting<[String]>(
-        "identity",
+        file: "identity",
         "The node's key file, made by waku-push identity new; repeat it for identities that are served beside it while clients move, at most 4. The database belongs to the first."
     )
     static let data = Setting<String>("data", "data", "The data folder, with the database. Created if missing.")
@@ -35,7 +35,7 @@ enum Settings {
         "A multiaddr to listen on for other nodes; repeat it for several. By default only the loopback relay listens, on \(PeerOptions.loopback). off: don't listen."
     )
     static let nodeKey = Setting<String?>(
-        "node-key",
+        file: "node-key",
         "File with the libp2p key, the node's identity towards peers. Created if missing. [default: node.key in the data folder]")
     static let exemptNetwork = Setting<[String]>(
         "exempt-network",
@@ -74,13 +74,13 @@ enum Settings {
         "gorush-timeout", DurationArgument("60s", GorushClient.standardTimeout),
         "Timeout of a post, from 5s to 10m. After a timeout the notifications are posted again and may arrive twice: set it longer than the slowest post takes."
     )
-    static let gorushCa = Setting<String?>("gorush-ca", "File with CA certificates (PEM) to trust instead of the system's.")
+    static let gorushCa = Setting<String?>(file: "gorush-ca", "File with CA certificates (PEM) to trust instead of the system's.")
     static let gorushUser = Setting<String?>("gorush-user", "User name for HTTP basic authentication.")
-    static let gorushPasswordFile = Setting<String?>("gorush-password-file", "File with the password of --gorush-user.")
-    static let gorushTokenFile = Setting<String?>("gorush-token-file", "File with a bearer token.")
+    static let gorushPasswordFile = Setting<String?>(file: "gorush-password-file", "File with the password of --gorush-user.")
+    static let gorushTokenFile = Setting<String?>(file: "gorush-token-file", "File with a bearer token.")
     static let gorushHeader = Setting<[String]>("gorush-header", "An additional HTTP header, \"Name: value\"; repeat it for several.")
     static let feedbackSecretFile = Setting<String?>(
-        "feedback-secret-file",
+        file: "feedback-secret-file",
         "File with the shared secret that gorush's feedback hook sends, 16 to 256 characters. Without it /feedback is disabled.")
 
     // MARK: Web Push
@@ -88,11 +88,11 @@ enum Settings {
     static let webPush = Setting<Bool>(
         "web-push", "Accept Web Push subscriptions as devices, and post to their push services directly, without gorush.")
     static let webPushKey = Setting<String?>(
-        "web-push-key",
+        file: "web-push-key",
         "File with the VAPID key by which push services know this node: PEM, or 32 bytes in base64url. Made by waku-push identity new-vapid."
     )
     static let webPushFormerKey = Setting<[String]>(
-        "web-push-former-key",
+        file: "web-push-former-key",
         "File with a VAPID key that subscriptions may still be bound to, after a change of --web-push-key; repeat it for several, at most 3."
     )
     static let webPushContact = Setting<String?>(
@@ -102,7 +102,7 @@ enum Settings {
         "A network that Web Push may connect to although it is not public, such as 192.168.7.0/24, for a distributor in the operator's own network; repeat it for several."
     )
     static let webPushCa = Setting<String?>(
-        "web-push-ca", "File with CA certificates (PEM) to trust instead of the system's for Web Push.")
+        file: "web-push-ca", "File with CA certificates (PEM) to trust instead of the system's for Web Push.")
 
     static let webPushByOrigin = Setting<String>(
         "web-push-by-origin", "100/s burst 1000",
@@ -151,14 +151,14 @@ enum Settings {
         "A reverse proxy before --session-http, whose X-Forwarded-For names the client: an address, loopback, private, or a range such as 10.0.0.0/8; repeat it for several."
     )
     static let sessionNodes = Setting<String?>(
-        "session-nodes",
+        file: "session-nodes",
         "File with the storage servers: a JSON array of objects with pubkey_x25519, ip, port and swarm_id. Reloaded on SIGHUP. The alternative is --session-oxend."
     )
     static let sessionOxend = Setting<String?>(
         "session-oxend",
         "An oxend that knows the storage servers: ipc:///path, tcp://host:port or curve://host:port/<64 hex digits of its key>.")
     static let sessionOnionKey = Setting<String?>(
-        "session-onion-key", "File with the key for onion requests, made by waku-push session key new.")
+        file: "session-onion-key", "File with the key for onion requests, made by waku-push session key new.")
     static let sessionApnsTopic = Setting<String?>(
         "session-apns-topic",
         "The topic of Session's notifications for APNs: the app's bundle id. Without it devices of apns and apns-sandbox are refused.")
@@ -195,7 +195,7 @@ enum Settings {
         "Traces of messages that took longer than this are exported in any case, as are those of failed ones. The reply delay does not count. off: failed ones only."
     )
     static let otlpHeaderFile = Setting<String?>(
-        "otlp-header-file", "File with an HTTP header for the collector, \"Name: value\", such as a token.")
+        file: "otlp-header-file", "File with an HTTP header for the collector, \"Name: value\", such as a token.")
 
     // MARK: Limits
 
@@ -204,9 +204,9 @@ enum Settings {
         "A limit such as requests-by-sender=20/s or installations-by-key=100; off for none. Repeat it for several. Limits: \(LimitOptions.standard.map(\.name).joined(separator: ", ")).",
         valueName: "name=value")
     static let allowKeys = Setting<String?>(
-        "allow-keys", "File with the only keys that may register: a public key or its hash per line, # begins a comment.")
+        file: "allow-keys", "File with the only keys that may register: a public key or its hash per line, # begins a comment.")
     static let denyKeys = Setting<String?>(
-        "deny-keys", "File with keys that may not register, in the same format. Takes precedence over --allow-keys.")
+        file: "deny-keys", "File with keys that may not register, in the same format. Takes precedence over --allow-keys.")
     static let registrationLifetime = Setting<OptionalDurationArgument>(
         "registration-lifetime", OptionalDurationArgument(nil),
         "Registrations that are not renewed with a higher version within this time are removed. off: never.")

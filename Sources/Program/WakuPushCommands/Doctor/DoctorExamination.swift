@@ -47,7 +47,7 @@ struct DoctorExamination {
         if relayNames.contains("loopback") || relays.isEmpty { relays.append(hasRelay ? .loopback : .none) }
         let takesFeedback = try options.gorush.feedbackSecret() != nil
         var facts = DoctorFacts(
-            keyProblem: keyProblem, folder: folder(), freeBytes: Disk.freeBytes(at: nearestFolder),
+            keyProblem: keyProblem, folder: folder(), space: DiskSpace(at: nearestFolder),
             files: daemon == nil ? OpenFiles.now() : nil,
             database: try database(identity, setup), daemon: daemon, pubsubTopics: topics, relays: relays,
             selfTest: await selfTest(daemon, identity: identity, nodes: nodes, topics: topics), gorushes: try await gorushes(setup),

@@ -57,7 +57,8 @@ struct DoctorFacts: Sendable {
     /// The problem with the key file; nil if there is none.
     var keyProblem: String?
     var folder: Folder
-    var freeBytes: Int64?
+    /// On the data folder's file system; nil if unknown.
+    var space: DiskSpace?
     var hasDatabaseInDataFolder = true
     /// What serve would refuse; empty if a daemon runs. Other findings may say the same.
     var obstacles: [Finding] = []

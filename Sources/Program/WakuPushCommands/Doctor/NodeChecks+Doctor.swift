@@ -10,7 +10,7 @@ import Storage
 extension NodeChecks {
     /// All findings, ordered from causes to consequences.
     static func doctor(_ facts: DoctorFacts) -> [Finding] {
-        let disk = freeDisk(bytes: facts.freeBytes, hasDatabase: facts.hasDatabaseInDataFolder)
+        let disk = freeDisk(facts.space, hasDatabase: facts.hasDatabaseInDataFolder)
         let machine = [key(problem: facts.keyProblem), folder(facts.folder), disk, files(facts)]
         let known = (machine + facts.protocols + facts.webPush).filter { $0.verdict == .fail }.map(\.text)
         // Failures of options may name file and line first.

@@ -1,9 +1,7 @@
 import Foundation
 
-/// Which contents the files have that options name and SIGHUP reads again, to tell whether they changed although their paths did not.
+/// Which contents the files have that options name, to tell whether they changed although their paths did not.
 struct FileContents: Sendable {
-    /// Options whose values are paths of such files.
-    private static let options = ["allow-keys", "deny-keys", "gorush-ca", "gorush-password-file", "gorush-token-file", "session-nodes"]
     private static let endpointKeys = ["ca", "password-file", "token-file"]
 
     /// By option, or by key of `gorush-endpoints`: path and hash of each file.
@@ -11,7 +9,8 @@ struct FileContents: Sendable {
 
     /// Reads the files. A file that can't be read has no content: its user reports the error.
     init(values: [ServeOption.Value], gorush: [GorushSettings]) {
-        for value in values where Self.options.contains(value.option) {
+        let options = Set(ServeOption.all.filter(\.isFile).map(\.name))
+        for value in values where options.contains(value.option) {
             for path in value.values { add(path, of: value.option) }
         }
         for entry in gorush.compactMap(\.entry) {
@@ -22,6 +21,9 @@ struct FileContents: Sendable {
     }
 
     private mutating func add(_ path: String, of name: String) {
+        // A pipe has been read by now, and opening a named one would block.
+        let file = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        guard (try? FileManager.default.attributesOfItem(atPath: file))?[.type] as? FileAttributeType == .typeRegular else { return }
         files[name, default: [:]][path] = FileManager.default.contents(atPath: path).map { Array($0).hashValue }
     }
 

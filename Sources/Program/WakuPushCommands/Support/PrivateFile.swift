@@ -1,6 +1,7 @@
 // Declares `stat` in a compilation that reads a file with `import Dispatch` before this one.
 import CDispatch
 import Foundation
+import Storage
 
 /// A file with a secret, accessible to its owner only.
 struct PrivateFile {
@@ -63,9 +64,7 @@ struct PrivateFile {
     func create(_ line: String) throws(CommandFailure) {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else {
-            let reason =
-                errno == EEXIST
-                ? "exists already: choose another name" : "can't be made: is the folder there, and may this user write to it?"
+            let reason = DiskSpace.creationFailure(errno, remedy: "is the folder there, and may this user write to it?")
             throw CommandFailure(.cannotCreate, "\(name) \(reason)")
         }
         defer { close(file) }

@@ -67,7 +67,7 @@ struct ReloadDecision: Equatable {
 
     /// Options that apply now, if their values, or the contents of their files, differ from the last reload.
     private(set) var applied: [String]
-    /// Options that need a restart, and whose values differ from those that the node was started with.
+    /// Options that need a restart, and whose values, or the contents of their files, differ from those that the node was started with.
     private(set) var waiting: Set<String>
     /// Whether addresses and credentials of gorush servers are replaced. If rules of endpoints changed, they are not: the node selects a server by
     /// the rules of its start.
@@ -84,6 +84,9 @@ struct ReloadDecision: Equatable {
         replacesGorush = new.gorush.map(\.rule) == started.gorush.map(\.rule)
         var reloadable = Self.reloadable.union(added)
         if !replacesGorush { reloadable.subtract(Self.ofGorush) }
+        // Without a secret at the start there is no endpoint for feedback.
+        let secrets = [started, new].compactMap(\.configuration.feedbackSecret)
+        if secrets.count == 2 { reloadable.insert("feedback-secret-file") }
         applied = changed(since: last).filter(reloadable.contains)
         waiting = Set(changed(since: started)).subtracting(reloadable)
 
@@ -96,9 +99,14 @@ struct ReloadDecision: Equatable {
         } else if (started.gorush + new.gorush).contains(where: { $0.entry != nil }) {
             waiting.insert(ConfigurationFile.endpointsKey)
         }
-        for name in new.contents.changes(since: last.contents) where !waiting.contains(name) && !applied.contains(name) {
-            if Self.ofGorush.contains(name) || name.hasPrefix(ConfigurationFile.endpointsKey), !replacesGorush { continue }
+        func isOfGorush(_ name: String) -> Bool { Self.ofGorush.contains(name) || name.hasPrefix(ConfigurationFile.endpointsKey) }
+        func appliesContent(_ name: String) -> Bool { reloadable.contains(name) || isOfGorush(name) || name == "session-nodes" }
+        for name in new.contents.changes(since: last.contents)
+        where appliesContent(name) && !waiting.contains(name) && !applied.contains(name) && (replacesGorush || !isOfGorush(name)) {
             applied.append("\(name) (content)")
+        }
+        for name in new.contents.changes(since: started.contents) where !appliesContent(name) && !waiting.contains(name) {
+            waiting.insert("\(name) (content)")
         }
         if new.notifications != last.notifications { applied.append(ConfigurationFile.notificationsKey) }
     }
@@ -111,7 +119,7 @@ struct ReloadDecision: Equatable {
 
 /// Reloads the configuration on SIGHUP and applies the options that can change while the node runs: see ``ReloadDecision``.
 ///
-/// Files that options name are reloaded too: key lists and gorush's credentials. If anything is invalid, nothing changes.
+/// Files that options name are reloaded too: key lists, gorush's credentials and the feedback secret. If anything is invalid, nothing changes.
 final class ReloadService: Service {
     private let server: Server
     private let gorush: [ReplaceableGorush]
@@ -150,7 +158,10 @@ final class ReloadService: Service {
         dispatchPrecondition(condition: .onQueue(queue))
         let file = Environment.file
         do {
-            let new = try Serve.reloadedPlan()
+            var new = try Serve.reloadedPlan()
+            // Feedback is matched with the identity of the start: another one needs a restart.
+            let ids = NotificationIDCipher(identity: started.configuration.identity)
+            for index in new.gorush.indices { new.gorush[index].ids = ids }
             let last = last.withLock(\.self)
             let decision = ReloadDecision(
                 started: started, last: last, new: new, added: Set(NodeAssembly.addedOptions.filter(\.isReloadable).map(\.name)))
@@ -185,6 +196,7 @@ final class ReloadService: Service {
             new.configuration.limits, gorushTimeouts: clients.isEmpty ? [] : new.gorush.map(\.timeout),
             addedOptions: new.configuration.addedOptions)
         server.node.replaceWebPushSettings(new.notifications)
+        if let secret = new.configuration.feedbackSecret { server.node.replaceFeedbackSecret(secret) }
         server.node.reloadFiles()
     }
 }

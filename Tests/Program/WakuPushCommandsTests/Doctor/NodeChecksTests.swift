@@ -30,7 +30,7 @@ struct NodeChecksTests {
         statistics.apn = 3
         var facts = DoctorFacts(
             keyProblem: nil, folder: DoctorFacts.Folder(exists: true, isOwned: true, isWritable: true, mode: 0o700),
-            freeBytes: 50 << 30, files: OpenFiles(used: 30, limit: 20_000),
+            space: DiskSpace(bytes: 50 << 30, inodes: 1 << 20), files: OpenFiles(used: 30, limit: 20_000),
             database: .inspected(StoreInspection(rows: ["registrations": StoreInspection.Rows(count: 3)]), statistics),
             daemon: Self.status(),
             pubsubTopics: ["/waku/2/rs/16/32"], relays: [.node(address: Self.address, node)],
@@ -84,15 +84,17 @@ struct NodeChecksTests {
         }
         try expect("data", .warn, "mode 0755") { $0.folder = .init(exists: true, isOwned: true, isWritable: true, mode: 0o755) }
         try expect("data", .warn, "another user") { $0.folder = .init(exists: true, isOwned: false, isWritable: true, mode: 0o700) }
-        try expect("disk", .warn, "512 MiB free") { $0.freeBytes = 512 << 20 }
-        try expect("disk", .warn, "1 MiB free") { $0.freeBytes = 1 << 20 }
-        try expect("disk", .fail, "0 MiB free") { $0.freeBytes = 4096 }
+        try expect("disk", .warn, "512 MiB free") { $0.space = DiskSpace(bytes: 512 << 20) }
+        try expect("disk", .warn, "1 MiB free") { $0.space = DiskSpace(bytes: 1 << 20) }
+        try expect("disk", .fail, "0 MiB free") { $0.space = DiskSpace(bytes: 4096) }
         // With PostgreSQL no commit needs this disk: the node stays ready.
         try expect("disk", .warn, "0 MiB free") {
-            $0.freeBytes = 4096
+            $0.space = DiskSpace(bytes: 4096)
             $0.hasDatabaseInDataFolder = false
         }
-        try expect("disk", .warn, "unknown") { $0.freeBytes = nil }
+        try expect("disk", .warn, "51200 MiB free, 999 inodes free") { $0.space?.inodes = 999 }
+        try expect("disk", .ok, "51200 MiB free") { $0.space?.inodes = nil }
+        try expect("disk", .warn, "unknown") { $0.space = nil }
         try expect("files", .warn, "10 of 256") { $0.files = OpenFiles(used: 10, limit: 256) }
         try expect("files", .warn, "900 of 1024") { $0.files = OpenFiles(used: 900, limit: 1024) }
         try expect("files", .fail, "1000 of 1024") { $0.files = OpenFiles(used: 1000, limit: 1024) }
