@@ -140,9 +140,9 @@ package final class RateLimits: Sendable {
     /// Whether a new device finds room only if another one is removed.
     package var isFull: Bool { exhausted() != nil }
 
-    /// Counts the end of a registration.
-    package func removedRegistration() {
-        registrationCount.subtract(1, ordering: .relaxed)
+    /// Counts the end of registrations.
+    package func removedRegistration(count: Int = 1) {
+        registrationCount.subtract(count, ordering: .relaxed)
     }
 
     /// Whether limits refuse devices that are not registered now. If not, they are counted.

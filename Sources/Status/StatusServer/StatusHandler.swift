@@ -152,7 +152,9 @@ struct StatusHandler: WakuHandler {
             let queryTopics = QueryTopics(of: registrant)
             topicKeys.forget(queryTopics)
             topics.insert(queryTopics)
-        case .perhapsRemoved(let registrant): topicKeys.forget(QueryTopics(of: registrant))
+        case .perhapsRemoved(let registrant):
+            limits.limiter.removedRegistration()
+            topicKeys.forget(QueryTopics(of: registrant))
         case nil: break
         }
         if let displaced = outcome.displaced {

@@ -93,6 +93,7 @@ struct V01Handler: WakuHandler {
     func finish(_ message: Decoded<V01AddressedCommand>, _ result: Result<Outcome, StoreError>) {
         switch (message.command.command, result) {
         case (.register(let claim), .success(.register(let outcome))):
+            limits.limiter.removedRegistration(count: outcome.endedDevices)
             let answer = V01.RegistrationResponse(
                 error: outcome.error, requestID: claim.requestID, preferences: outcome.preferences
             ).encoded()

@@ -166,6 +166,18 @@ struct NodeLimitsTests {
             #expect(try await node.register(device("tablet", of: stranger)) == .internalError)
             #expect(node.count(.limit(.registrationCount)) == 1)
             #expect(node.count(.registrationLimited) == 2)
+
+            // One that ends makes room at once, and only once.
+            for version in 2...3 as ClosedRange<UInt64> {
+                let ended = try await node.withClient(stranger) {
+                    try await $0.unregister(InstallationID("phone"), version: version, with: node.server, timeout: .seconds(60))
+                }
+                #expect(ended == nil)
+            }
+            let next = device("phone", of: .generate())
+            #expect(try await node.register(next) == nil)
+            #expect(try await node.notify(next) == nil)
+            #expect(try await node.register(device("tablet", of: stranger)) == .internalError)
         }
     }
 

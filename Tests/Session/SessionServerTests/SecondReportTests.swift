@@ -82,6 +82,32 @@ struct SecondReportTests {
         try fixture.store.close()
     }
 
+    @Test("is not suppressed by one with an end that is near, whatever became of that one's notification", arguments: Engine.allCases)
+    func nearEnd(engine: Engine) async throws {
+        let fixture = try SessionStoreFixture(at: try await engine.location())
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.subscribe(account, device, at: .now - 10)
+        let now = Timestamp.now()
+        let honest = message(for: account)
+        let near = NotifyMessage(
+            account: honest.account, hash: honest.hash, namespace: honest.namespace, storedAt: honest.storedAt,
+            expiresAt: now.milliseconds + 300, data: honest.data.map { Array($0) })
+        func prepare(_ report: NotifyMessage) throws -> PreparedMessage {
+            let expires = MessageRules.expiry(of: report, receivedAt: now.milliseconds, ageLimit: 600_000)
+            let preparation = fixture.subscriptions.prepare(
+                report, expires: Timestamp(milliseconds: expires), by: fixture.source, fixture.sodium, at: now)
+            return try fixture.store.read(preparation)
+        }
+        #expect(try await fixture.notify(try prepare(near)).queued.count == 1)
+        try await end(.givenUp, account, device, in: fixture)
+        let queued = try await fixture.notify(try prepare(honest)).queued
+        #expect(queued.map(\.waiting.expires) == [Timestamp(milliseconds: now.milliseconds + 600_000)])
+        // Each is known from then on.
+        for report in [near, honest] { #expect(try await fixture.notify(try prepare(report)).duplicates == 1) }
+        #expect(try fixture.waiting.count == 1)
+        try fixture.store.close()
+    }
+
     @Test("for several devices is recognized for each of them", arguments: Engine.allCases)
     func eachDevice(engine: Engine) async throws {
         let fixture = try SessionStoreFixture(at: try await engine.location())

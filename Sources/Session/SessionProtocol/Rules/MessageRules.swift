@@ -23,10 +23,16 @@ package enum MessageRules {
         return isOverflow ? message.expiresAt : min(limit, message.expiresAt)
     }
 
-    /// The name of a delivery: SHA-256(name of the subscription's row ‖ hash of the message). Equal for a second report of the same message.
+    /// The name of a delivery. Equal for a second report of the same message.
     ///
+    ///     SHA-256(name of the subscription's row ‖ hash of the message ‖ end(8, big-endian), if there is one)
+    ///
+    /// The hash does not cover `z`. A report whose `z` ends the delivery before the age limit does has a name of its own: otherwise one server of
+    /// the swarm, with a `z` that is near, would suppress the reports of all others.
+    ///
+    /// - Parameter end: `z`, if it is not after ``expiry(of:receivedAt:ageLimit:)``.
     /// - Returns: 32 bytes.
-    package static func deliveryName(rowName: [UInt8], hash: String) -> [UInt8] {
-        SHA256.hash(rowName, Array(hash.utf8))
+    package static func deliveryName(rowName: [UInt8], hash: String, end: Int64? = nil) -> [UInt8] {
+        SHA256.hash(rowName, Array(hash.utf8) + (end.map { withUnsafeBytes(of: $0.bigEndian, Array.init) } ?? []))
     }
 }

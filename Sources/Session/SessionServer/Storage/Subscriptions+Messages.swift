@@ -101,12 +101,13 @@ extension Subscriptions {
     ) -> StoreCommand<PreparedMessage> {
         let read = Self.findOfAccount(
             .bytes(accountHash(message.account)), .integer(Self.oldestSignature(at: now.seconds)), limit: Self.deviceBound)
+        let end = message.expiresAt <= expires.milliseconds ? message.expiresAt : nil
         return .find(read) { rows in
             var (notifications, duplicates, refused): ([PreparedMessage.Notification], Int, Int) = ([], 0, 0)
             for row in rows {
                 // A row that cannot be read or decrypted does not affect the others; `admin check` lists it.
                 guard let name = try? row.bytes(1),
-                    let delivery = DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: message.hash))
+                    let delivery = DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: message.hash, end: end))
                 else { continue }
                 if isKnown(delivery) {
                     duplicates += 1

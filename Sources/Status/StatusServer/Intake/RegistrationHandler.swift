@@ -12,6 +12,7 @@ struct RegistrationOutcome: Sendable {
     /// The change of a registrant's topics.
     enum TopicChange: Sendable {
         case added(KeyHash)
+        /// A registration ended, perhaps the registrant's last.
         case perhapsRemoved(KeyHash)
     }
 
@@ -91,8 +92,9 @@ struct RegistrationHandler: Sendable {
         case .unregister(let key, let version):
             let end = {
                 @Sendable in
-                Registrations.unregister(key, version: version, message: mark, replacing: head, at: now).map {
-                    RegistrationOutcome(nil, counter: .registrationEnded, topicChange: .perhapsRemoved(key.keyHash))
+                let topicChange = head?.isRegistered == true ? RegistrationOutcome.TopicChange.perhapsRemoved(key.keyHash) : nil
+                return Registrations.unregister(key, version: version, message: mark, replacing: head, at: now).map {
+                    RegistrationOutcome(nil, counter: .registrationEnded, topicChange: topicChange)
                 }
             }
             // An installation that was never registered needs a new row, like a registration, so the same limits apply.

@@ -13,6 +13,8 @@ struct V01RegisterHandler: Sendable {
         let counter: Counter
         /// The stored record, with VERSION_MISMATCH.
         var preferences: V01.Preferences?
+        /// The number of devices that are no longer registered.
+        var endedDevices = 0
     }
 
     let rules: V01.RegisterRules
@@ -40,6 +42,7 @@ struct V01RegisterHandler: Sendable {
         if case .keep = decision { return .done(Outcome(error: nil, counter: .v01Repeated)) }
         if drain.isOn { return .done(Outcome(error: .internalError, counter: .v01Refused)) }
         let isRegistered = row?.isRegistered ?? false
+        let registeredDevices = isRegistered ? devices.count : 0
         switch decision {
         case .keep: return .done(Outcome(error: nil, counter: .v01Repeated))
         case .store(let preferences, let payload):
@@ -48,13 +51,13 @@ struct V01RegisterHandler: Sendable {
             return .change(
                 records.store(
                     preferences, payload: payload, as: claim.keyHash, mark: claim.mark, replacing: row, devices: devices, at: now),
-                Outcome(error: nil, counter: .v01Stored))
+                Outcome(error: nil, counter: .v01Stored, endedDevices: max(0, registeredDevices - preferences.devices.count)))
         case .end(let version):
             // An account that was never registered needs a new row, like a registration, so the same limits apply.
             if row == nil, limits.refusesRecord(claim, devices: 1, stored: nil, at: now) { return overLimit }
             return .change(
                 Records.end(claim.keyHash, version: version, mark: claim.mark, replacing: row, devices: devices, at: now),
-                Outcome(error: nil, counter: .v01Ended))
+                Outcome(error: nil, counter: .v01Ended, endedDevices: registeredDevices))
         case .refuse(.versionMismatch) where isRegistered:
             return records.preferences(of: claim.keyHash).map {
                 Outcome(error: .versionMismatch, counter: .v01Outdated, preferences: $0)

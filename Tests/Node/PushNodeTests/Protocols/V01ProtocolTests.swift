@@ -326,6 +326,30 @@ struct V01ProtocolTests {
         }
     }
 
+    @Test("Devices that are no longer registered make room at once, and only once")
+    func endedDevicesMakeRoom() async throws {
+        let (large, others) = (account(V01Account.device("a"), V01Account.device("b")), [account(), account(), account()])
+        var small = large
+        small.devices.removeLast()
+        try await withNode {
+            $0.limits.registrationCount = 2
+        } _: { [small] node, relay in
+            func error(_ message: WakuMessage, by account: V01Account) async throws -> V01.RegistrationResponse.ErrorType? {
+                try V01.RegistrationResponse(parsing: try await ask(message, node, relay, by: account.identity).payload).error
+            }
+            try await register(large, node, relay)
+            #expect(try await error(others[0].message(others[0].register(version: 1)), by: others[0]) == .internalError)
+            try await register(small, version: 2, node, relay)
+            try await register(others[0], node, relay)
+            #expect(try await error(others[1].message(others[1].register(version: 1)), by: others[1]) == .internalError)
+            for version in 3...4 as ClosedRange<UInt64> {
+                #expect(try await error(small.message(small.unregister(version: version)), by: small) == nil)
+            }
+            try await register(others[1], node, relay)
+            #expect(try await error(others[2].message(others[2].register(version: 1)), by: others[2]) == .internalError)
+        }
+    }
+
     @Test("The record in the answer to an outdated Register counts as an answer to a query")
     func outdatedRegistersDoNotAmplify() async throws {
         let account = account(V01Account.device(blocked: (0..<3_000).map { _ in randomBytes(32) }))

@@ -38,6 +38,8 @@ import WakuCrypto
         #expect(name == SHA256.hash([1, 2] + Array("hash".utf8)))
         #expect(name != MessageRules.deliveryName(rowName: [1, 3], hash: "hash"))
         #expect(name != MessageRules.deliveryName(rowName: [1, 2], hash: "hasH"))
+        let ends = [0, 1, Self.now].map { MessageRules.deliveryName(rowName: [1, 2], hash: "hash", end: $0) }
+        #expect(Set(ends + [name]).count == 4)
     }
 
     private func message(storedAt: Int64 = now, expiresAt: Int64 = now + 1) throws -> NotifyMessage {
