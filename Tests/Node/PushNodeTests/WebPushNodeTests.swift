@@ -1,6 +1,5 @@
 import Core
 import CurlClient
-import Delivery
 import Foundation
 import NodeAPI
 import NodeAssembly
@@ -9,11 +8,13 @@ import PushClient
 import RateLimits
 import StatusProtocol
 import StatusServer
+import Synchronization
 import TestSupport
 import Testing
 import Waku
 import WakuCrypto
 
+@testable import Delivery
 @testable import PushNode
 
 @Suite("Web Push, from the relay to the push service")
@@ -70,6 +71,25 @@ struct WebPushNodeTests {
             #expect(node.count(.tokenRemoved) == 1)
             let finding = try #require(node.node.findings.first { $0.check == "web push" })
             #expect(finding.text.contains(key.publicKey) && finding.text.contains("no gorush"))
+        }
+    }
+
+    @Test("A push service that accepted a message before a restart counts as one that answers")
+    func knownServiceAfterARestart() async throws {
+        let service = try await PushServiceStandIn()
+        let subscription = try #require(receiver.subscription(service.endpoint("/a")))
+        try await fixture.withNode(configure: { $0.node.webPush = endpoint(service) }, endpoints: [.none]) { node async throws in
+            #expect(try await register(node, token: subscription.json) == nil)
+            #expect(try await node.notify(bob) == nil)
+        }
+        try await fixture.withNode(configure: { $0.node.webPush = endpoint(service) }, endpoints: [.none]) { node async throws in
+            let delivery = node.node.delivery
+            try await node.wait {
+                let now = delivery.steadyNow
+                return delivery.table.withLock {
+                    $0.origins.memory.entry(of: subscription.origin)?.standing.isResponsive(at: now) == true
+                }
+            }
         }
     }
 
