@@ -6,7 +6,7 @@ import Core
 /// An origin that has answered from the address lately is not limited, so that the names of others do not hold it up. Origins that answered before,
 /// from an address that is not known any more, have an allowance of their own: others may be led to an address by their owners. Used by one thread.
 final class ConnectionPace {
-    /// Connections a second, by ``IPAddress/site``, for all origins that have not answered, and as many for those that did elsewhere or earlier.
+    /// Connections a second to an ``IPAddress/site``: for all origins that never answered together, and for all that answered elsewhere or earlier.
     static let rate = 20.0
     static let burst = 100.0
     private static let capacity = 10_000

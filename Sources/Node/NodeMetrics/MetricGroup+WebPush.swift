@@ -66,7 +66,7 @@ package enum WebPushOriginLabel: String, MetricLabel {
 
 package enum WebPushPlaceLabel: String, MetricLabel {
     package static let labelName = "services"
-    /// Those that accepted a message within 24 hours, and the last one within 10 s.
+    /// Accepted a message within 24 hours, and answered the last one within 10 s.
     case answering
     case others
 }

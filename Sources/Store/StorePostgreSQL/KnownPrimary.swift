@@ -1,7 +1,7 @@
 import Synchronization
 
-/// What this process knows of the servers of one address. All its connections share it, so that a connection to a former primary, which may go on
-/// answering, is left as soon as another one has reached the promoted server.
+/// The servers of one address, shared by all connections of this process: a connection to a former primary, which may go on answering, is left as
+/// soon as another connection has reached the promoted server.
 final class KnownPrimary: Sendable {
     private static let all = Mutex<[String: KnownPrimary]>([:])
 

@@ -3,9 +3,8 @@ package import Core
 /// Decides which queries to send to one or several stores after messages may have been lost on a pubsub topic. Gaps, pages and time come in,
 /// queries go out.
 ///
-/// Stores may differ in what they have, so each is walked on its own (`StoreWalker`), at the same time as the others; a store is named by its
-/// place, from 0. Messages that one of them returned are left out of the others' pages. A store that fails does not keep others from closing a
-/// gap.
+/// Stores may have different messages, so a `StoreWalker` walks each of them, all at the same time; a store is named by its place, from 0. Messages
+/// that one store returned are left out of the pages of the others. A store that fails does not keep the others from closing a gap.
 package struct StoreCatchUp {
     package struct Configuration: Sendable {
         package var pubsubTopic = PubsubTopic.statusDefault

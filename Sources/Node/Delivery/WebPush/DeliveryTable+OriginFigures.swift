@@ -40,7 +40,7 @@ package struct WebPushFigures: Hashable, Sendable {
     /// With a breaker that is open, or paused.
     package var unavailableCount = 0
     package var otherCount = 0
-    /// How long the service has waited that waits longest for a place, of those that answer and of the others.
+    /// The longest wait for a place at present: among services that answer, and among the others.
     package var responsiveWait = Duration.zero
     package var othersWait = Duration.zero
 }

@@ -10,8 +10,8 @@ import CurlClient
 /// Services at one address share a pace too: see ``AddressPace``. Until a service's address is known, one post to it is in flight at a time.
 ///
 /// At most ``Origins/Configuration/openLimit`` are open at once, of which services that do not answer have a small part: see ``OriginPlaces``. A
-/// service without deliveries costs nothing: its breaker and its standing are remembered while there is room. Only the queues that changed, or whose
-/// time has come, are looked at.
+/// service without deliveries has no queue: `OriginMemory` keeps its breaker and its standing while there is room. A turn looks only at queues that
+/// changed or are due.
 extension DeliveryTable {
     struct Origin {
         let origin: WebPushOrigin

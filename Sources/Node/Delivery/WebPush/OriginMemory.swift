@@ -1,6 +1,6 @@
 import Core
 
-/// Push services without deliveries, as they are remembered. Those that answer have a part of their own, which names that do not answer can't fill.
+/// Remembers push services without deliveries. Services that answer have a part of their own, which silent names can't fill.
 struct OriginMemory {
     struct Entry {
         let standing: OriginStanding

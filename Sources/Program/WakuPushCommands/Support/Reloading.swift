@@ -67,7 +67,7 @@ struct ReloadDecision: Equatable {
 
     /// Options that apply now, if their values, or the contents of their files, differ from the last reload.
     private(set) var applied: [String]
-    /// Options that need a restart, and whose values, or the contents of their files, differ from those that the node was started with.
+    /// Options that need a restart: their values or the contents of their files have changed since the start.
     private(set) var waiting: Set<String>
     /// Whether addresses and credentials of gorush servers are replaced. If rules of endpoints changed, they are not: the node selects a server by
     /// the rules of its start.
