@@ -108,7 +108,7 @@ import WakuCrypto
         victim.channel.embeddedEventLoop.advanceTime(by: .seconds(9))
         #expect(victim.owner.end == nil && victim.channel.isActive)
         victim.channel.embeddedEventLoop.advanceTime(by: .seconds(1))
-        #expect(victim.owner.end == "timedOut" && !victim.channel.isActive)
+        #expect(victim.owner.end == "the peer did not respond in time" && !victim.channel.isActive)
         #expect(throws: ConnectionError.timedOut) { try victim.opened.wait() }
     }
 
@@ -128,7 +128,7 @@ import WakuCrypto
         victim.channel.embeddedEventLoop.advanceTime(by: .seconds(9))
         try victim.send(ByteBuffer(bytes: [0, 32] + X25519PrivateKey.generate().publicKey))
         victim.channel.embeddedEventLoop.advanceTime(by: .seconds(1))
-        #expect(victim.owner.end == "timedOut")
+        #expect(victim.owner.end == "the peer did not respond in time")
     }
 
     @Test(

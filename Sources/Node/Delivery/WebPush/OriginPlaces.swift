@@ -35,8 +35,7 @@ struct OriginPlaces {
 
     /// - Parameter count: the places of both parts. A fifth is for services that have not answered, or not in time.
     init(_ part: Part, of count: Int) {
-        let othersCount = max(1, count / 5)
-        limit = part == .others ? othersCount : max(1, count - othersCount)
+        limit = min(count, max(1, part == .others ? count / 5 : count - count / 5))
         domainLimit = max(1, limit / 10)
     }
 
