@@ -12,7 +12,7 @@ struct WriteAheadLogTests {
 
     private func rowCount(_ path: String, isEncrypted: Bool = false) throws -> (rows: Int, frames: Int?) {
         let password = isEncrypted ? SecretBytes(Array(StatusGoFixture.password.utf8)) : nil
-        let file = try DatabaseFile(path, password: password, iterations: 3_200)
+        let file = try closed(path, password: password)
         let database = try StatusGoDatabase(file.image, path: path)
         var (last, count) = (Int64?.none, 0)
         while let page = try database.rows(after: last, limit: 100) {
@@ -21,6 +21,18 @@ struct WriteAheadLogTests {
         }
         #expect(count == database.tables["push_notification_server_registrations"])
         return (count, file.logFrameCount)
+    }
+
+    /// A process that another test is starting has this one's files open until it runs its program.
+    private func closed(_ path: String, password: SecretBytes?) throws -> DatabaseFile {
+        let isOpen = StatusGoImportError("\(path) is in use by a running server: stop it first")
+        while true {
+            do throws(StatusGoImportError) {
+                return try DatabaseFile(path, password: password, iterations: 3_200)
+            } catch {
+                guard error == isOpen else { throw error }
+            }
+        }
     }
 
     private func rows(_ numbers: ClosedRange<Int>) -> String {
