@@ -12,8 +12,8 @@ final class ConnectionPool: Sendable {
     private struct State {
         var idle: [Idle] = []
         var isClosed = false
-        /// The time until which reads fail without another attempt to connect, and the reason.
-        var suspension: (end: ContinuousClock.Instant, reason: StoreError)?
+        /// The time until which reads fail without another attempt to connect, unless another connection is made meanwhile, and the reason.
+        var suspension: (end: ContinuousClock.Instant, connectionCount: Int, reason: StoreError)?
     }
 
     private static let idleLimit = 5
@@ -54,13 +54,16 @@ final class ConnectionPool: Sendable {
 
     /// After a failure, does not try to connect for a while: otherwise each waiting read would wait for the full timeout.
     private func connect() throws(StoreError) -> PostgreSQLConnection {
-        if let suspension = state.withLock({ $0.suspension }), suspension.end > .now { throw suspension.reason }
+        let count = KnownPrimary.of(address.connectionString).connectionCount
+        if let suspension = state.withLock({ $0.suspension }), suspension.end > .now, suspension.connectionCount == count {
+            throw suspension.reason
+        }
         do {
             let connection = try PostgreSQLConnection.open(address, name: "waku-push reader")
             state.withLock { $0.suspension = nil }
             return connection
         } catch {
-            state.withLock { $0.suspension = (.now + Self.retryPause, error) }
+            state.withLock { $0.suspension = (.now + Self.retryPause, count, error) }
             throw error
         }
     }

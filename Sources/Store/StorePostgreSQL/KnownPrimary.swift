@@ -6,6 +6,7 @@ final class KnownPrimary: Sendable {
     private static let all = Mutex<[String: KnownPrimary]>([:])
 
     private let newest = Atomic<UInt32>(0)
+    private let connections = Atomic<Int>(0)
     private let last = Mutex<PostgreSQLHost?>(nil)
 
     /// - Parameter connectionString: ``PostgreSQLAddress/connectionString``.
@@ -24,8 +25,12 @@ final class KnownPrimary: Sendable {
     /// The host that was used last: after a failover, new connections need not wait for the former primary.
     var host: PostgreSQLHost? { last.withLock { $0 } }
 
+    /// The number of connections made so far. One more shows that a server can be reached.
+    var connectionCount: Int { connections.load(ordering: .acquiring) }
+
     func note(_ host: PostgreSQLHost, timeline: UInt32) {
         newest.max(timeline, ordering: .acquiringAndReleasing)
         last.withLock { $0 = host }
+        connections.add(1, ordering: .acquiringAndReleasing)
     }
 }
