@@ -35,10 +35,16 @@ class Skipped(Exception):
     """This machine lacks something that the journey needs."""
 
 
+reserved = []
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """For a server that sets SO_REUSEADDR. The port stays bound, so that the system gives it to no other socket before the server starts."""
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("127.0.0.1", 0))
+    reserved.append(one)
+    return one.getsockname()[1]
 
 
 def until(what, condition, seconds=60):
