@@ -152,8 +152,7 @@ package struct NodesBench: Sendable {
             }
         }
         let wanted = before + load.questions.count
-        let deadline = ContinuousClock.now + BenchRelay.timeout
-        while answers() < wanted, .now < deadline { try await Task.sleep(for: .milliseconds(5)) }
+        _ = try await waitForCount(wanted) { answers() }
         // The nodes' exchange about the last messages is part of the cost.
         try await Task.sleep(for: ClusterConfiguration().finishedInterval)
         let count = Double(max(1, load.questions.count))
