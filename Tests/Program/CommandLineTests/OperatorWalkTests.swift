@@ -83,7 +83,8 @@ struct OperatorWalkTests {
         #expect(try await node.admin("restore", backup, identified: true).status == 0)
         let again = try await node.start()
         #expect(try await node.query(again).output.contains("bobs-phone"))
-        #expect(try await notify(again).status == 0)
+        let notified = try await notify(again)
+        #expect(notified.status == 0, "\(notified.output)\(notified.errors)")
         #expect(try await node.admin("check", identified: true).status == 0)
         for path in ["/", "/status.json", "/metrics"] { _ = try await text(again, path) }
         node.record(await again.stop())
