@@ -133,10 +133,14 @@ package struct NodesBench: Sendable {
 
     // MARK: Messages
 
-    /// Feeds all messages to all nodes, each batch when it is due.
+    /// Feeds all messages to all nodes, each batch when it is due. All nodes get the same copies: they divide messages by the hash, of which the time is a
+    /// part.
     private func feed(_ load: Load, to nodes: [BenchNode], _ server: SessionProcesses) async throws -> Spent {
         let size = max(1, Int(load.rate * (Self.batchInterval / .seconds(1))))
-        let batches = load.questions.chunks(of: size).map { $0.map(\.message) }
+        let sentFrom = Timestamp.now()
+        let batches = load.questions.chunks(of: size).enumerated().map { index, batch in
+            batch.map { $0.message.sent(at: sentFrom + Self.batchInterval * index) }
+        }
         func answers() -> Int { nodes.reduce(0) { $0 + $1.relay.answers } }
         let before = answers()
         let (cpu, serverTime) = (Clock.process(), try await onThread { try server.time() })
@@ -146,7 +150,7 @@ package struct NodesBench: Sendable {
                 group.addTask {
                     for (index, batch) in batches.enumerated() {
                         guard (try? await (start + Self.batchInterval * index).sleep()) != nil else { return }
-                        await node.relay.feed([batch])
+                        await node.relay.deliver(batch)
                     }
                 }
             }

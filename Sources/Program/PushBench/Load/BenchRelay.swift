@@ -47,6 +47,11 @@ final class BenchRelay: Relay {
 
     // MARK: Feeding
 
+    /// Delivers a batch as it is.
+    func deliver(_ batch: [ReceivedMessage]) async {
+        await attached()?(batch)
+    }
+
     /// Delivers batches as fast as the node accepts them, as if sent at that moment.
     func feed(_ batches: [[ReceivedMessage]]) async {
         guard let deliver = await attached() else { return }
@@ -100,9 +105,11 @@ final class BenchRelay: Relay {
 extension ReceivedMessage {
     /// The message as if sent now. Messages are made ahead; with the time at which they were made, those at the end of a run of 10 minutes would be too
     /// old for the node, which drops such requests without an answer.
-    func sentNow() -> ReceivedMessage {
+    func sentNow() -> ReceivedMessage { sent(at: .now()) }
+
+    func sent(at time: Timestamp) -> ReceivedMessage {
         var message = message
-        message.timestamp = .now()
+        message.timestamp = time
         return ReceivedMessage(message: message, pubsubTopic: pubsubTopic)
     }
 }
