@@ -165,9 +165,11 @@ struct SessionLedger {
     private mutating func check(
         _ received: ReceivedNotification, _ key: NoticeKey, sealedAt signedAt: Int64, by daemon: Int
     ) {
-        guard var notice = notices[key], let message = messages[key.hash], message.account == received.account else {
+        guard let message = messages[key.hash], message.account == received.account else {
             return breaks("\(name(key)): posted, but nobody reported it")
         }
+        // A report may still be on its way when a device is added to its account.
+        var notice = notices[key] ?? Notice(firstFloor: 0, firstEnd: 0)
         // Notifications that wait while their device subscribes again are sealed for the new key, with the content for the former subscription.
         let since = min(notice.firstFloor, signedAt)
         let asked = devices[key.device].attempts.filter { (since...signedAt).contains($0.key) }.compactMap(\.value)
