@@ -22,6 +22,7 @@ struct P2PRelayState {
     var finder: PeerFinder
     var filterPeers: FilterPeers
     var lookBack: QueryLookBack
+    var lightpush = LightpushPeers()
     /// Why no messages are received, as far as that is known: one phrase for an operator.
     var detachedReason = "no peer was reached yet"
 
