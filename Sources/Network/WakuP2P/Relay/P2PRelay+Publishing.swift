@@ -33,7 +33,7 @@ extension P2PRelay {
         // In a task of its own: publishing must not wait for a peer that does not answer.
         Task { await push(message, on: pubsubTopic, by: order, speakingOld: Set(old), outcome) }
         var publication: Publication?
-        var refusal: RelayError?
+        var failure: RelayError?
         for await result in outcomes {
             switch result {
             case .success(.confirmed): return .confirmed
@@ -45,11 +45,11 @@ extension P2PRelay {
                     }
                 }
                 publication = publication ?? other
-            case .failure(let error): refusal = error.code == .refused ? error : refusal
+            case .failure(let error): if failure?.code != .refused { failure = error }
             }
         }
         if let publication { return publication }
-        throw refusal ?? RelayError(code: .unavailable, message: "no peer is on \(pubsubTopic)")
+        throw failure ?? RelayError(code: .unavailable, message: "no peer is on \(pubsubTopic)")
     }
 
     private static let pushCount = 2
@@ -104,7 +104,7 @@ extension P2PRelay {
         let response = await requestPush(push.encoded(), of: peer, WakuProtocol.lightpush, StatusResponse.init(parsing:))
         guard let response, response.status.isSuccess else {
             let code: RelayError.Code = response?.status.code == 413 ? .refused : .unavailable
-            throw RelayError(code: code, message: response.map { "\($0.status)" } ?? "no answer")
+            throw RelayError(code: code, message: "lightpush at a peer failed: " + (response.map { "\($0.status)" } ?? "no answer"))
         }
         return response.relayPeerCount ?? 0 >= 1 ? .confirmed : .unconfirmed(canBeLookedUp: hasStore)
     }
@@ -113,7 +113,7 @@ extension P2PRelay {
         let push = OldLightpushRequest(requestID: RequestID.next(), pubsubTopic: pubsubTopic, message: message)
         let response = await requestPush(push.encoded(), of: peer, WakuProtocol.lightpushOld, OldLightpushResponse.init(parsing:))
         guard response?.isSuccess == true else {
-            throw RelayError(code: .unavailable, message: "not accepted by lightpush")
+            throw RelayError(code: .unavailable, message: "lightpush at a peer failed: " + (response?.text ?? "no answer"))
         }
         return .unconfirmed(canBeLookedUp: hasStore)
     }
