@@ -29,6 +29,7 @@ struct FilterTests {
         let kinds = Log<FilterSubscribeRequest.Kind>()
         let subscribed = Log<ContentTopic>()
         let pushed = Log<WakuMessage>()
+        let stall = Stall()
         let client = Mutex<PeerID?>(nil)
         /// The subscribed topics. Like real nodes, it refuses more than 1,000.
         let topics = Mutex<Set<ContentTopic>>([])
@@ -60,15 +61,12 @@ struct FilterTests {
                 let response = StatusResponse(requestID: request.requestID, status: status)
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }
-            host.serve(WakuProtocol.lightpush) { [pushed, pushCode] stream in
+            host.serve(WakuProtocol.lightpush) { [pushed, pushCode, stall] stream in
                 var reader = MessageReader(stream, limit: 1 << 18)
                 guard let bytes = try await reader.next() else { return }
                 let request = try LightpushRequest(parsing: Array(bytes.readableBytesView))
                 pushed.add([request.message])
-                guard let pushCode else {
-                    while try await stream.read() != nil {}
-                    return
-                }
+                guard let pushCode else { return await stall.wait() }
                 let response = StatusResponse(
                     requestID: request.requestID, status: WakuStatus(code: pushCode), relayPeerCount: pushCode == 200 ? 1 : nil)
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
@@ -314,6 +312,7 @@ struct FilterTests {
         // Each request to the silent node ends after 2.5 s.
         #expect(start.duration(to: .now) < .seconds(10))
         #expect(willing.pushed.all == answers)
+        silent.stall.end()
         await relay.stop()
         for node in [willing, silent] { await node.host.close() }
     }

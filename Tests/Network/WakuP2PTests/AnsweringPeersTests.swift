@@ -3,9 +3,9 @@ import Testing
 import WakuCrypto
 @testable import WakuP2P
 
-struct LightpushPeersTests {
+struct AnsweringPeersTests {
     private let peers = (0..<3).map { _ in NodeKey(PrivateKey.generate()).peerID }
-    private var choice = LightpushPeers()
+    private var choice = AnsweringPeers()
 
     @Test("A peer that did not answer comes last, with one request at a time, until it answers")
     mutating func silentPeer() {

@@ -1,14 +1,14 @@
 import LibP2P
 
-/// Which peers to ask to publish a message by lightpush. Peers that left their last request without an answer come last; beside peers that answer,
-/// they get one request at a time, by which they can show that they answer again.
-struct LightpushPeers {
+/// Which of the peers with a service to ask, lightpush or a store. Peers that left their last request without an answer come last; beside peers that
+/// answer, they get one request at a time, by which they can show that they answer again.
+struct AnsweringPeers {
     /// Whether a request is under way, for each peer that did not answer.
     private var silent: [PeerID: Bool] = [:]
 
     /// The peers to ask, one after the other.
     ///
-    /// - Parameter peers: All connected peers with lightpush, in random order.
+    /// - Parameter peers: All connected peers with the service, in random order.
     mutating func order(_ peers: [PeerID]) -> [PeerID] {
         if !silent.isEmpty {
             let connected = Set(peers)
