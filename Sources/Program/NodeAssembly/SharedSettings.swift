@@ -1,8 +1,9 @@
 import RateLimits
 import Cluster
 import Core
-import Delivery
+package import Delivery
 import PushNode
+import SessionServer
 import StatusProtocol
 import StatusRules
 import StatusServer
@@ -26,12 +27,15 @@ enum SharedSettings {
 
 extension ServerConfiguration {
     /// The options that decide which notifications a node can post. A difference delays notifications: a node that has no endpoint for a device of
-    /// its partitions keeps them.
-    func sharedEndpoints(_ gorush: [EndpointRule]) -> [String: String] {
-        [
+    /// its partitions keeps them. Of Session's onion key it is the beginning of the public key: a node with another key refuses the requests that clients
+    /// encrypt.
+    package func sharedEndpoints(_ gorush: [EndpointRule]) -> [String: String] {
+        var shared = [
             "--gorush": EndpointRule.summary(gorush), "--web-push": node.webPush.map { Limits.summary(Set($0.keys.map(\.bytes))) } ?? "off",
             "--status-v0.1": statusV01 == nil ? "off" : "on", "--session-http": session == nil ? "off" : "on",
         ]
+        if let session { shared["--session-onion-key"] = String(session.onionKey.publicKeyHex.prefix(16)) }
+        return shared
     }
 }
 

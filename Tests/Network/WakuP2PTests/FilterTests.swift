@@ -24,16 +24,17 @@ struct FilterTests {
         /// More subscriptions than this are refused as too frequent.
         private let subscriptionLimit: Int
         private let hasStore: Bool
-        /// The status of its lightpush responses.
-        private let pushCode: UInt32
+        /// The status of its lightpush responses; nil for a node that reads requests and does not answer.
+        private let pushCode: UInt32?
         let kinds = Log<FilterSubscribeRequest.Kind>()
         let subscribed = Log<ContentTopic>()
         let pushed = Log<WakuMessage>()
+        let stall = Stall()
         let client = Mutex<PeerID?>(nil)
         /// The subscribed topics. Like real nodes, it refuses more than 1,000.
         let topics = Mutex<Set<ContentTopic>>([])
 
-        init(answering code: UInt32? = 200, subscriptionLimit: Int = .max, hasStore: Bool = false, pushCode: UInt32 = 200) {
+        init(answering code: UInt32? = 200, subscriptionLimit: Int = .max, hasStore: Bool = false, pushCode: UInt32? = 200) {
             host = Host(key: NodeKey(key), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             self.code = code
             self.subscriptionLimit = subscriptionLimit
@@ -60,11 +61,12 @@ struct FilterTests {
                 let response = StatusResponse(requestID: request.requestID, status: status)
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }
-            host.serve(WakuProtocol.lightpush) { [pushed, pushCode] stream in
+            host.serve(WakuProtocol.lightpush) { [pushed, pushCode, stall] stream in
                 var reader = MessageReader(stream, limit: 1 << 18)
                 guard let bytes = try await reader.next() else { return }
                 let request = try LightpushRequest(parsing: Array(bytes.readableBytesView))
                 pushed.add([request.message])
+                guard let pushCode else { return await stall.wait() }
                 let response = StatusResponse(
                     requestID: request.requestID, status: WakuStatus(code: pushCode), relayPeerCount: pushCode == 200 ? 1 : nil)
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
@@ -288,12 +290,31 @@ struct FilterTests {
         try await eventually { relay.relay.peers(speaking: WakuProtocol.lightpush).count == 4 }
         let answers = (0..<10).map { WakuMessage(payload: [1, $0], contentTopic: ContentTopic(TopicTag(of: "b")), timestamp: .now()) }
         for answer in answers { #expect(try await relay.relay.publish(answer, on: Self.topic) == .confirmed) }
-        for node in willing { #expect(node.pushed.all == answers) }
+        // The second node may get a message after the first has confirmed it, and the next one was published.
+        for node in willing { try await eventually { Set(node.pushed.all) == Set(answers) } }
         for node in willing { await node.host.close() }
         try await eventually { relay.relay.peers(speaking: WakuProtocol.lightpush).count == 2 }
         await #expect(throws: RelayError.self) { try await relay.relay.publish(answers[0], on: Self.topic) }
         await relay.stop()
         for node in refusing { await node.host.close() }
+    }
+
+    @Test("Publishing does not wait for a lightpush node that does not answer")
+    func silentPublisher() async throws {
+        let (willing, silent) = (FilterNode(), FilterNode(pushCode: nil))
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await willing.listen(), try await silent.listen()])
+        configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
+        let relay = RunningRelay(configuration)
+        try await eventually { relay.relay.peers(speaking: WakuProtocol.lightpush).count == 2 }
+        let answers = (0..<8).map { WakuMessage(payload: [1, $0], contentTopic: ContentTopic(TopicTag(of: "b")), timestamp: .now()) }
+        let start = ContinuousClock.now
+        for answer in answers { #expect(try await relay.relay.publish(answer, on: Self.topic) == .confirmed) }
+        // Each request to the silent node ends after 2.5 s.
+        #expect(start.duration(to: .now) < .seconds(10))
+        #expect(willing.pushed.all == answers)
+        silent.stall.end()
+        await relay.stop()
+        for node in [willing, silent] { await node.host.close() }
     }
 
     @Test("Nodes from a list are kept up to the target; those that are not filter nodes are disconnected")

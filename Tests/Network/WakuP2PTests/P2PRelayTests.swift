@@ -304,6 +304,35 @@ struct P2PRelayTests {
         await liar.close()
     }
 
+    @Test("A store that did not answer is not asked again while another one answers")
+    func silentStore() async throws {
+        let hosts = (0..<2).map { _ in Host(key: .generate(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }) }
+        var addresses: [Multiaddr] = []
+        for host in hosts {
+            addresses.append(try await host.listen(on: try Multiaddr(Self.loopback)))
+            host.serve(WakuProtocol.metadata) { stream in
+                try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
+            }
+        }
+        let kept = ReceivedMessage(message: message(1), pubsubTopic: Self.topic)
+        serveStore(on: hosts[0], [kept])
+        let queries = Mutex(0)
+        let stall = Stall()
+        hosts[1].serve(WakuProtocol.store) { _ in
+            queries.withLock { $0 += 1 }
+            await stall.wait()
+        }
+        let relay = dialing(addresses[0], addresses[1])
+        try await eventually { relay.relay.stores.count == 2 }
+        for _ in 0..<8 {
+            #expect(try await relay.relay.query(StoreQuery(hashes: [kept.hash]), within: .seconds(5)).messages == [kept])
+        }
+        #expect(queries.withLock { $0 } <= 1)
+        stall.end()
+        await relay.stop()
+        for host in hosts { await host.close() }
+    }
+
     @Test("Lightpush publishes when there are no gossip peers", arguments: [true, false])
     func lightpush(isOld: Bool) async throws {
         let host = Host(key: .generate(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

@@ -1,4 +1,6 @@
 import LibP2P
+import NIOCore
+import Synchronization
 import TestSupport
 import Testing
 import Core
@@ -74,20 +76,47 @@ struct PeerFinderTests {
         #expect(nobody.isEmpty)
     }
 
-    @Test("The dial address of a record is IPv4 first, then multiaddrs, then IPv6")
+    @Test("The dial addresses of a record are IPv4, then multiaddrs, then IPv6")
     func addresses() throws {
         let key = PrivateKey.generate()
         let peer = NodeKey(key).peerID
-        #expect(try record(key).dialAddress?.description == "/ip4/127.0.0.1/tcp/60000/p2p/\(peer)")
         let name: [UInt8] = [54, 1, 0x78, 6, 0x1F, 0x90]
         let websocket: [UInt8] = name + [0xDD, 0x03]
-        let listed = try NodeRecord(
-            parsing: NodeRecordTests.record([("multiaddrs", [0, 8] + websocket + [0, 6] + name)], by: key))
-        #expect(listed.dialAddress?.description == "/dns4/x/tcp/8080/p2p/\(peer)")
-        let six = try NodeRecord(
-            parsing: NodeRecordTests.record([("ip6", [UInt8](repeating: 0, count: 15) + [1]), ("tcp6", [9])], by: key))
-        #expect(six.dialAddress?.description == "/ip6/::1/tcp/9/p2p/\(peer)")
-        #expect(try NodeRecord(parsing: NodeRecordTests.record([], by: key)).dialAddress == nil)
+        let (ip4, names): ([(String, [UInt8])], [(String, [UInt8])]) = (
+            [("ip", [127, 0, 0, 1])], [("multiaddrs", [0, 8] + websocket + [0, 6] + name)]
+        )
+        let (ip6, tcp): ([(String, [UInt8])], [(String, [UInt8])]) = (
+            [("ip6", [UInt8](repeating: 0, count: 15) + [1])], [("tcp", [1]), ("tcp6", [9])]
+        )
+        func addresses(_ pairs: [(String, [UInt8])]) throws -> [String] {
+            try NodeRecord(parsing: NodeRecordTests.record(pairs, by: key)).dialAddresses.map(\.description)
+        }
+        let texts = ["/ip4/127.0.0.1/tcp/1/p2p/\(peer)", "/dns4/x/tcp/8080/p2p/\(peer)", "/ip6/::1/tcp/9/p2p/\(peer)"]
+        #expect(try addresses(ip4 + ip6 + names + tcp) == texts)
+        #expect(try addresses(names) == [texts[1]])
+        #expect(try addresses(ip6 + [("tcp6", [9])]) == [texts[2]])
+        #expect(try addresses([]).isEmpty)
+    }
+
+    @Test("After a failed dial, the next address of the node is dialed, also when the list is read again")
+    func nextAddress() throws {
+        let record = try NodeRecord(
+            parsing: NodeRecordTests.record(
+                [("ip", [127, 0, 0, 1]), ("ip6", [UInt8](repeating: 0, count: 15) + [1]), ("tcp", [1]), ("tcp6", [9])], by: .generate()))
+        let peer = try #require(record.dialAddresses.first?.peerID)
+        var finder = finder()
+        var dialed: [Multiaddr] = []
+        for second in 0..<3 {
+            finder.found([record], clusterID: 16, shards: [32])
+            // The backoff is over.
+            dialed += finder.toDial(connected: [], peerCount: 0, at: .seconds(1000 * second))
+            finder.dialed(peer, isGood: false, at: .seconds(1000 * second), jitter: 1)
+        }
+        #expect(dialed == [record.dialAddresses[0], record.dialAddresses[1], record.dialAddresses[0]])
+        finder.found([record], clusterID: 16, shards: [32])
+        #expect(finder.toDial(connected: [], peerCount: 0, at: .seconds(9000)) == [record.dialAddresses[1]])
+        finder.dialed(peer, isGood: true, at: .seconds(9000), jitter: 1)
+        #expect(finder.toDial(connected: [], peerCount: 0, at: .seconds(9001)) == [record.dialAddresses[1]])
     }
 
     /// The list entry of a node on this machine.
@@ -126,5 +155,32 @@ struct PeerFinderTests {
         try await eventually { others.allSatisfy { $0.received.map(\.message) == [message] } }
         for node in nodes + [finder] { await node.stop() }
         withExtendedLifetime(unreachable) {}
+    }
+
+    @Test("Nodes are dialed while the rest of the list is read")
+    func dialingWhileReading() async throws {
+        let key = PrivateKey.generate()
+        let node = RunningRelay(
+            P2PRelay.Configuration(key: NodeKey(key), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")]))
+        let text = Self.text(of: key, port: try #require(try await node.address().endpoint?.port))
+        let missing = (0..<20).map { Self.text(of: .generate(), port: $0 + 1) }
+        var tree = Tree(domain: "nodes.test")
+        tree.sign(nodes: missing + [text], links: [])
+        for text in missing { tree.zone["\(tree.add(text)).nodes.test"] = nil }
+        // Once it has answered with the node, it no longer answers for the missing names.
+        let hasAnswered = Mutex(false)
+        let server = try await DNSServer(tree.zone) { answer in
+            hasAnswered.withLock { hasAnswered in
+                if String(decoding: answer, as: UTF8.self).contains("enr:") { hasAnswered = true } else if hasAnswered { return [] }
+                return [answer]
+            }
+        }
+        var configuration = P2PRelay.Configuration(key: .generate())
+        configuration.nodeLists = [try NodeTreeURL(parsing: tree.url)]
+        configuration.dns = server.client
+        configuration.dns.timeout = .seconds(3)
+        let finder = RunningRelay(configuration)
+        try await eventually(within: .seconds(20)) { finder.relay.peers.contains { !$0.meshes.isEmpty } }
+        for relay in [node, finder] { await relay.stop() }
     }
 }

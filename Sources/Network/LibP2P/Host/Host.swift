@@ -130,12 +130,13 @@ public final class Host: Sendable {
     ///
     /// - Parameters:
     ///   - responseLimit: The maximum length of the response, in bytes.
-    ///   - limit: Timeout after the stream's protocol was negotiated.
+    ///   - limit: Timeout of the negotiation of the stream's protocol, and then of the response.
     /// - Throws: ``ConnectionError``, ``MultistreamError/refused``
     public func request(
         _ message: ByteBuffer, to peer: PeerID, _ protocolID: String, responseLimit: Int, within limit: TimeAmount = .seconds(10)
     ) async throws -> ByteBuffer {
-        let stream = try await openStream(to: peer, [protocolID])
+        guard let connection = connection(to: peer) else { throw ConnectionError.notConnected }
+        let stream = try await connection.openStream([protocolID], within: min(limit, configuration.negotiationTimeout))
         defer { stream.close() }
         stream.endAfter(limit)
         try await stream.writeMessage(message)

@@ -17,7 +17,8 @@ struct PeerFinder {
 
     let limits: Limits
     private let own: PeerID
-    private var candidates: [PeerID: Multiaddr] = [:]
+    /// The addresses of each node, the next one to dial first.
+    private var candidates: [PeerID: [Multiaddr]] = [:]
     private var dialing: Set<PeerID> = []
     private var backoff = DialBackoff()
     private var lastReading: Instant?
@@ -50,10 +51,12 @@ struct PeerFinder {
                     continue
                 }
             }
-            guard let address = record.dialAddress, let peer = address.peerID, peer != own else { continue }
-            // A known node may have a new address.
-            guard candidates[peer] != nil || candidates.count < limits.candidateCount else { continue }
-            candidates[peer] = address
+            let addresses = record.dialAddresses
+            guard let peer = addresses.first?.peerID, peer != own else { continue }
+            let known = candidates[peer]
+            guard known != nil || candidates.count < limits.candidateCount else { continue }
+            // A known node may have new addresses.
+            if Set(known ?? []) != Set(addresses) { candidates[peer] = addresses }
         }
     }
 
@@ -64,7 +67,7 @@ struct PeerFinder {
         let free = candidates.filter { !connected.contains($0.key) && !dialing.contains($0.key) && backoff.mayDial($0.key, at: now) }
         let chosen = free.sorted { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }.shuffled(using: &generator).prefix(room)
         for (peer, _) in chosen { dialing.insert(peer) }
-        return chosen.map(\.value)
+        return chosen.compactMap(\.value.first)
     }
 
     /// A dial ended.
@@ -74,19 +77,26 @@ struct PeerFinder {
     ///   - jitter: A random number from 0 to 1.
     mutating func dialed(_ peer: PeerID, isGood: Bool, at now: Instant, jitter: Double) {
         dialing.remove(peer)
-        if isGood { backoff.succeeded(peer) } else { backoff.failed(peer, at: now, jitter: jitter) }
+        guard !isGood else { return backoff.succeeded(peer) }
+        backoff.failed(peer, at: now, jitter: jitter)
+        // Another of its addresses may work.
+        if let addresses = candidates[peer] { candidates[peer] = Array(addresses.dropFirst() + addresses.prefix(1)) }
     }
 }
 
 extension NodeRecord {
-    /// The first TCP address, with the peer id; nil when there is none.
-    var dialAddress: Multiaddr? {
+    /// The TCP addresses, with the peer id: IPv4, then multiaddrs, then IPv6.
+    var dialAddresses: [Multiaddr] {
         let peer = PeerID(.secp256k1(publicKey))
-        if let ip4, let tcp, tcp > 0, let address = try? Multiaddr([.ip4(ip4), .tcp(tcp)]) { return address.with(peer) }
+        var addresses: [Multiaddr] = []
+        if let ip4, let tcp, tcp > 0, let address = try? Multiaddr([.ip4(ip4), .tcp(tcp)]) { addresses.append(address.with(peer)) }
         for bytes in multiaddrs {
-            if let address = try? Multiaddr(parsing: bytes), address.endpoint != nil { return address.withoutPeerID.with(peer) }
+            if let address = try? Multiaddr(parsing: bytes), address.endpoint != nil { addresses.append(address.withoutPeerID.with(peer)) }
         }
-        if let ip6, let tcp = tcp6 ?? tcp, tcp > 0, let address = try? Multiaddr([.ip6(ip6), .tcp(tcp)]) { return address.with(peer) }
-        return nil
+        if let ip6, let tcp = tcp6 ?? tcp, tcp > 0, let address = try? Multiaddr([.ip6(ip6), .tcp(tcp)]) {
+            addresses.append(address.with(peer))
+        }
+        var seen: Set<Multiaddr> = []
+        return addresses.filter { seen.insert($0).inserted }
     }
 }

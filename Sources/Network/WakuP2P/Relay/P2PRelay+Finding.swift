@@ -8,16 +8,22 @@ extension P2PRelay {
     /// Reads the node lists and dials nodes on them whenever fewer peers than the target send messages.
     func findPeers() async {
         guard !configuration.nodeLists.isEmpty else { return }
-        var sequences: [String: UInt64] = [:]
         await withDiscardingTaskGroup { group in
+            // Nodes are dialed meanwhile: a list with names that nobody answers for takes minutes to read.
+            group.addTask { await self.keepReadingLists() }
             while !Task.isCancelled {
-                let peerCount = workingPeers.count
-                if lockedState.withLock({ $0.finder.wantsReading(peerCount: peerCount, at: .now) }) {
-                    await readLists(&sequences)
-                }
                 for address in nodesToDial() { group.addTask { await self.tryNode(at: address) } }
-                try? await Task.sleep(for: .seconds(1))
+                try? await Task.sleep(for: .milliseconds(250))
             }
+        }
+    }
+
+    private func keepReadingLists() async {
+        var sequences: [String: UInt64] = [:]
+        while !Task.isCancelled {
+            let peerCount = workingPeers.count
+            if lockedState.withLock({ $0.finder.wantsReading(peerCount: peerCount, at: .now) }) { await readLists(&sequences) }
+            try? await Task.sleep(for: .seconds(1))
         }
     }
 
@@ -29,25 +35,25 @@ extension P2PRelay {
     private func readLists(_ sequences: inout [String: UInt64]) async {
         var walk = NodeTreeWalk(configuration.nodeLists, minimumSequences: sequences)
         var failure: DNSClient.Failure?
-        await walk.run { name in
+        let shards = configuration.pubsubTopics.compactMap(\.relayShard).map { UInt32($0.shard) }
+        while !Task.isCancelled, let name = walk.next() {
+            let knownCount = walk.nodes.count
             do throws(DNSClient.Failure) {
-                return try await configuration.dns.lookUp(name)
+                walk.answered(try await configuration.dns.lookUp(name))
             } catch {
                 failure = error
-                return []
+                walk.answered([])
             }
+            let new = Array(walk.nodes[knownCount...])
+            if !new.isEmpty { lockedState.withLock { $0.finder.found(new, clusterID: configuration.clusterID, shards: shards) } }
         }
         sequences.merge(walk.sequences) { max($0, $1) }
-        let shards = configuration.pubsubTopics.compactMap(\.relayShard).map { UInt32($0.shard) }
         let metadata: Logger.Metadata = [
             "nodes": .stringConvertible(walk.nodes.count), "unusable": .stringConvertible(walk.failures.count),
         ]
         let problem = NodeListProblem.text(dns: failure, list: walk.failures.values)
-        lockedState.withLock { state in
-            state.finder.found(walk.nodes, clusterID: configuration.clusterID, shards: shards)
-            if walk.nodes.isEmpty { state.detachedReason = problem }
-        }
         if walk.nodes.isEmpty {
+            lockedState.withLock { $0.detachedReason = problem }
             logger.warning("no nodes found", metadata: metadata.merging(["reason": "\(problem)"]) { first, _ in first })
         } else {
             logger.info("nodes found", metadata: metadata)

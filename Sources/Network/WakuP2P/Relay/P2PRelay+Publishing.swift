@@ -1,6 +1,7 @@
 import GossipSub
 import LibP2P
 import NIOCore
+import Synchronization
 public import Waku
 
 extension P2PRelay {
@@ -22,69 +23,97 @@ extension P2PRelay {
         }
     }
 
-    /// Publishes by lightpush at two peers concurrently, so that one peer alone cannot suppress the message. When a peer refuses, the next is
-    /// tried.
+    /// Publishes by lightpush at two peers concurrently, so that one peer alone cannot suppress the message. When a peer refuses or does not answer,
+    /// the next is tried. Returns when the first has confirmed it; the other one gets it meanwhile.
     func push(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         let current = peers(speaking: WakuProtocol.lightpush)
         let old = peers(speaking: WakuProtocol.lightpushOld).filter { !current.contains($0) }
-        var remaining = (current.map { ($0, WakuProtocol.lightpush) } + old.map { ($0, WakuProtocol.lightpushOld) })[...]
-        var publications: [Publication] = []
-        var refusal: RelayError?
-        while publications.count < Self.pushCount, !remaining.isEmpty, !Task.isCancelled {
-            let next = remaining.prefix(Self.pushCount - publications.count)
-            remaining = remaining.dropFirst(next.count)
-            for outcome in await push(message, on: pubsubTopic, by: next) {
-                switch outcome {
-                case .success(let publication): publications.append(publication)
-                case .failure(let error): refusal = error.code == .refused ? error : refusal
+        let order = lockedState.withLock { $0.lightpush.order(current + old) }
+        let (outcomes, outcome) = AsyncStream.makeStream(of: Result<Publication, RelayError>.self)
+        // In a task of its own: publishing must not wait for a peer that does not answer.
+        Task { await push(message, on: pubsubTopic, by: order, speakingOld: Set(old), outcome) }
+        var publication: Publication?
+        var failure: RelayError?
+        for await result in outcomes {
+            switch result {
+            case .success(.confirmed): return .confirmed
+            case .success(let other):
+                if publication == nil {
+                    Task {
+                        try? await Task.sleep(for: Self.confirmationPause)
+                        outcome.finish()
+                    }
                 }
+                publication = publication ?? other
+            case .failure(let error): if failure?.code != .refused { failure = error }
             }
         }
-        if let publication = publications.first { return publications.contains(.confirmed) ? .confirmed : publication }
-        throw refusal ?? RelayError(code: .unavailable, message: "no peer is on \(pubsubTopic)")
+        if let publication { return publication }
+        throw failure ?? RelayError(code: .unavailable, message: "no peer is on \(pubsubTopic)")
     }
 
     private static let pushCount = 2
     /// Clients wait three seconds for an answer.
     private static let pushTimeout = TimeAmount.milliseconds(2500)
+    /// How long another peer may take to confirm a message that one has accepted without a confirmation.
+    private static let confirmationPause = Duration.milliseconds(250)
+
+    /// Has two of these peers accept the message, if that many do. Yields the outcome of each request, and finishes.
+    private func push(
+        _ message: WakuMessage, on pubsubTopic: PubsubTopic, by peers: [PeerID], speakingOld: Set<PeerID>,
+        _ outcome: AsyncStream<Result<Publication, RelayError>>.Continuation
+    ) async {
+        await withTaskGroup(of: Result<Publication, RelayError>.self) { group in
+            var remaining = peers[...]
+            func addNext() {
+                guard let peer = remaining.popFirst() else { return }
+                group.addTask { await self.push(message, on: pubsubTopic, by: peer, isOld: speakingOld.contains(peer)) }
+            }
+            for _ in 0..<Self.pushCount { addNext() }
+            for await result in group {
+                outcome.yield(result)
+                if case .failure = result { addNext() }
+            }
+        }
+        outcome.finish()
+    }
 
     private func push(
-        _ message: WakuMessage, on pubsubTopic: PubsubTopic, by peers: ArraySlice<(PeerID, String)>
-    ) async -> [Result<Publication, RelayError>] {
-        await withTaskGroup(of: Result<Publication, RelayError>.self) { group in
-            for (peer, protocolID) in peers {
-                group.addTask {
-                    do throws(RelayError) {
-                        return .success(
-                            protocolID == WakuProtocol.lightpush
-                                ? try await self.push(message, on: pubsubTopic, by: peer)
-                                : try await self.pushOld(message, on: pubsubTopic, by: peer))
-                    } catch {
-                        return .failure(error)
-                    }
-                }
-            }
-            return await group.reduce(into: []) { $0.append($1) }
+        _ message: WakuMessage, on pubsubTopic: PubsubTopic, by peer: PeerID, isOld: Bool
+    ) async -> Result<Publication, RelayError> {
+        lockedState.withLock { $0.lightpush.asked(peer) }
+        do throws(RelayError) {
+            if isOld { return .success(try await pushOld(message, on: pubsubTopic, by: peer)) }
+            return .success(try await push(message, on: pubsubTopic, by: peer))
+        } catch {
+            return .failure(error)
         }
+    }
+
+    /// Sends a lightpush request, and records whether the peer answered.
+    private func requestPush<Response>(
+        _ push: [UInt8], of peer: PeerID, _ protocolID: String, _ parse: ([UInt8]) throws -> Response
+    ) async -> Response? {
+        let response = try? await request(push, of: peer, protocolID, within: Self.pushTimeout, parse)
+        lockedState.withLock { $0.lightpush.finished(peer, isAnswered: response != nil) }
+        return response
     }
 
     private func push(_ message: WakuMessage, on pubsubTopic: PubsubTopic, by peer: PeerID) async throws(RelayError) -> Publication {
         let push = LightpushRequest(requestID: RequestID.next(), pubsubTopic: pubsubTopic, message: message)
-        let response = try? await request(
-            push.encoded(), of: peer, WakuProtocol.lightpush, within: Self.pushTimeout, StatusResponse.init(parsing:))
+        let response = await requestPush(push.encoded(), of: peer, WakuProtocol.lightpush, StatusResponse.init(parsing:))
         guard let response, response.status.isSuccess else {
             let code: RelayError.Code = response?.status.code == 413 ? .refused : .unavailable
-            throw RelayError(code: code, message: response.map { "\($0.status)" } ?? "no answer")
+            throw RelayError(code: code, message: "lightpush at a peer failed: " + (response.map { "\($0.status)" } ?? "no answer"))
         }
         return response.relayPeerCount ?? 0 >= 1 ? .confirmed : .unconfirmed(canBeLookedUp: hasStore)
     }
 
     private func pushOld(_ message: WakuMessage, on pubsubTopic: PubsubTopic, by peer: PeerID) async throws(RelayError) -> Publication {
         let push = OldLightpushRequest(requestID: RequestID.next(), pubsubTopic: pubsubTopic, message: message)
-        let response = try? await request(
-            push.encoded(), of: peer, WakuProtocol.lightpushOld, within: Self.pushTimeout, OldLightpushResponse.init(parsing:))
+        let response = await requestPush(push.encoded(), of: peer, WakuProtocol.lightpushOld, OldLightpushResponse.init(parsing:))
         guard response?.isSuccess == true else {
-            throw RelayError(code: .unavailable, message: "not accepted by lightpush")
+            throw RelayError(code: .unavailable, message: "lightpush at a peer failed: " + (response?.text ?? "no answer"))
         }
         return .unconfirmed(canBeLookedUp: hasStore)
     }

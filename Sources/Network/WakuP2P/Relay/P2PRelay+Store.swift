@@ -48,18 +48,28 @@ extension P2PRelay {
         host.peers.filter { $0.info?.protocols.contains(protocolID) ?? false }.map(\.connection.peer).shuffled()
     }
 
-    /// Queries the peers with a store one after the other until one answers.
-    func query(_ query: StoreQuery) async throws(StoreError) -> StorePage {
-        try await self.query(query, of: stores).page
+    /// Queries the peers with a store one after the other until one answers. Those that did not answer before come last.
+    func query(_ query: StoreQuery, within limit: TimeAmount = storeTimeout) async throws(StoreError) -> StorePage {
+        let stores = stores
+        return try await self.query(query, of: lockedState.withLock { $0.storePeers.order(stores) }, within: limit).page
     }
 
-    private func query(_ query: StoreQuery, of peers: [PeerID]) async throws(StoreError) -> (page: StorePage, peer: PeerID) {
+    private static let storeTimeout = TimeAmount.seconds(30)
+    /// A message that is found later than the window is too old: see ``QueryLookBack``.
+    private static let lookBackTimeout = TimeAmount(QueryLookBack.window)
+
+    private func query(
+        _ query: StoreQuery, of peers: [PeerID], within limit: TimeAmount = storeTimeout
+    ) async throws(StoreError) -> (page: StorePage, peer: PeerID) {
         var failure = StoreError.noStore
         for peer in peers where !Task.isCancelled {
+            var isAnswered = true
+            lockedState.withLock { $0.storePeers.asked(peer) }
+            defer { lockedState.withLock { $0.storePeers.finished(peer, isAnswered: isAnswered) } }
             do {
                 let response = try await request(
                     query.encoded(requestID: RequestID.next()), of: peer, WakuProtocol.store,
-                    limit: WakuProtocol.maximumStoreFrameByteCount, within: .seconds(30), StoreResponse.init(parsing:))
+                    limit: WakuProtocol.maximumStoreFrameByteCount, within: limit, StoreResponse.init(parsing:))
                 guard response.status.isSuccess else {
                     failure = .failed("\(peer): \(response.status)", isTooMuch: false)
                     continue
@@ -74,6 +84,7 @@ extension P2PRelay {
             } catch {
                 let isTooMuch = [.messageTooLarge, .timedOut].contains(error as? ConnectionError)
                 failure = .failed("\(peer): \(error)", isTooMuch: isTooMuch)
+                isAnswered = error as? ConnectionError == .messageTooLarge
             }
         }
         throw failure
@@ -95,7 +106,7 @@ extension P2PRelay {
 
     private func lookBack(by query: StoreQuery, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
         do throws(StoreError) {
-            let page = try await self.query(query)
+            let page = try await self.query(query, within: Self.lookBackTimeout)
             let fresh = lockedState.withLock { state in
                 state.lookBack.answered(page)
                 return state.lookBack.fresh(page.messages.filter { self.isLookedBackFor($0, by: query) })

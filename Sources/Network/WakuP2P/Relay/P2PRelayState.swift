@@ -22,6 +22,8 @@ struct P2PRelayState {
     var finder: PeerFinder
     var filterPeers: FilterPeers
     var lookBack: QueryLookBack
+    var lightpush = AnsweringPeers()
+    var storePeers = AnsweringPeers()
     /// Why no messages are received, as far as that is known: one phrase for an operator.
     var detachedReason = "no peer was reached yet"
 

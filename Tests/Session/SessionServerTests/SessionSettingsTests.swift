@@ -1,0 +1,32 @@
+import Core
+import Delivery
+import NodeAssembly
+import NodeAPI
+import SessionProtocol
+import Testing
+import WakuCrypto
+
+@testable import SessionServer
+
+struct SessionSettingsTests {
+    private let identity = PrivateKey.generate()
+
+    private func settings(onionKey number: UInt8?) throws -> [String: String] {
+        var configuration = ServerConfiguration(identity: identity, dataPath: "data")
+        if let number {
+            let sodium = try Sodium.load()
+            let key = try #require(OnionKey(SecretBytes(repeatElement(number, count: 32)), sodium: sodium))
+            configuration.session = SessionPush.Configuration(
+                httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: key, sodium: sodium, makeMonitor: FakeMonitor().make)
+        }
+        return configuration.sharedEndpoints([EndpointRule()])
+    }
+
+    @Test("Nodes compare the public keys for onion requests; one without Session has none")
+    func onionKey() throws {
+        let (first, other, none) = (try settings(onionKey: 7), try settings(onionKey: 8), try settings(onionKey: nil))
+        #expect(try settings(onionKey: 7) == first)
+        #expect(Set(first.filter { other[$0.key] != $0.value }.keys) == ["--session-onion-key"])
+        #expect(none["--session-onion-key"] == nil && none["--session-http"] == "off")
+    }
+}
