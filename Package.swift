@@ -361,7 +361,8 @@ package.targets.append(
             name: "fuzz", dependencies: decoders, path: "Tests/FuzzTests",
             exclude: ["Corpora", "FuzzTests.swift", "Mutator.swift", "unreachable.txt"],
             swiftSettings: strict + [.unsafeFlags(["-parse-as-library"])] + (fuzzes == "coverage" ? [.define("COVERAGE")] : []))
-        : .testTarget(name: "FuzzTests", dependencies: decoders, exclude: ["Corpora", "Fuzzer.swift", "unreachable.txt"], swiftSettings: testing))
+        : .testTarget(
+            name: "FuzzTests", dependencies: decoders, exclude: ["Corpora", "Fuzzer.swift", "unreachable.txt"], swiftSettings: testing))
 
 // The programs of the client's tutorials. They are a package of their own for readers, which Deploy/test --all builds.
 package.targets += ["bot", "listener", "sender", "share"].map { name in
