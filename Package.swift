@@ -39,8 +39,8 @@ let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhist
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server)
 
 /// Set by Deploy/dev/fuzz: then FuzzTests is a program that libFuzzer drives, in place of tests. Its `main` is libFuzzer's, which nothing else
-/// links.
-let fuzzes = Context.environment["WAKU_PUSH_FUZZ"] != nil
+/// links. `coverage`: its counters begin after the seeds were made.
+let fuzzes = Context.environment["WAKU_PUSH_FUZZ"]
 
 /// Set by Deploy/release; empty in local builds.
 let commit = (Context.environment["WAKU_PUSH_COMMIT"] ?? "").filter(\.isHexDigit)
@@ -356,11 +356,13 @@ let decoders: [Target.Dependency] = [
     nioHTTPTypesHTTP1,
 ]
 package.targets.append(
-    fuzzes
+    fuzzes != nil
         ? .executableTarget(
-            name: "fuzz", dependencies: decoders, path: "Tests/FuzzTests", exclude: ["Corpora", "FuzzTests.swift", "Mutator.swift"],
-            swiftSettings: strict + [.unsafeFlags(["-parse-as-library"])])
-        : .testTarget(name: "FuzzTests", dependencies: decoders, exclude: ["Corpora", "Fuzzer.swift"], swiftSettings: testing))
+            name: "fuzz", dependencies: decoders, path: "Tests/FuzzTests",
+            exclude: ["Corpora", "FuzzTests.swift", "Mutator.swift", "unreachable.txt"],
+            swiftSettings: strict + [.unsafeFlags(["-parse-as-library"])] + (fuzzes == "coverage" ? [.define("COVERAGE")] : []))
+        : .testTarget(
+            name: "FuzzTests", dependencies: decoders, exclude: ["Corpora", "Fuzzer.swift", "unreachable.txt"], swiftSettings: testing))
 
 // The programs of the client's tutorials. They are a package of their own for readers, which Deploy/test --all builds.
 package.targets += ["bot", "listener", "sender", "share"].map { name in

@@ -1,6 +1,6 @@
 package import Core
 
-/// The times of a stored subscription.
+/// The times of a stored subscription. Those of a damaged row may be any numbers: sums with them must not trap.
 package struct StoredSubscription: Hashable, Sendable {
     /// `sig_ts` of the request that created or renewed it, Unix seconds.
     package let signedAt: Int64
@@ -12,10 +12,12 @@ package struct StoredSubscription: Hashable, Sendable {
     }
 
     /// The lowest `sig_ts` of a request that may replace this subscription; a request with a lower one is a replay.
-    var order: Int64 { arrivedAt.map { min($0 - SessionTimes.arrivalTolerance, signedAt) } ?? signedAt }
+    var order: Int64 {
+        arrivedAt.map { min(max($0, .min + SessionTimes.arrivalTolerance) - SessionTimes.arrivalTolerance, signedAt) } ?? signedAt
+    }
 
     /// Unix seconds.
-    package var expiresAt: Int64 { signedAt + SessionTimes.subscriptionLifetime }
+    package var expiresAt: Int64 { min(signedAt, .max - SessionTimes.subscriptionLifetime) + SessionTimes.subscriptionLifetime }
 
     /// Whether the `sig_ts` is at least 14 days old.
     package func isExpired(at now: Int64) -> Bool { now >= expiresAt }

@@ -34,7 +34,7 @@ package struct SessionDeliverySource: DeliverySource {
     /// Throws for a Web Push device without a valid subscription, which is refused on arrival.
     func address(of record: SubscriptionRecord, _ service: PushService) throws(UnexpectedValue) -> DeviceAddress {
         let version = UInt64(bitPattern: record.authority.signedAt)
-        let endsAt = Timestamp(rawValue: 0) + .seconds(record.authority.signedAt + SessionTimes.subscriptionLifetime)
+        let endsAt = Timestamp(rawValue: 0) + .seconds(StoredSubscription(signedAt: record.authority.signedAt).expiresAt)
         guard service == .webPush else {
             return DeviceAddress(
                 version: version, platform: service.platform, deviceToken: DeviceToken(record.token.value),

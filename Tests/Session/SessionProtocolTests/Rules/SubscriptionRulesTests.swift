@@ -49,6 +49,13 @@ import WakuCrypto
         #expect(refusal { try rules.admit(unsubscription(signedAt: signedAt), at: now) }?.code == .error)
     }
 
+    @Test func timesOfDamagedRowsDoNotOverflow() {
+        #expect(StoredSubscription(signedAt: .max).expiresAt == .max)
+        #expect(!StoredSubscription(signedAt: .max).isExpired(at: now))
+        #expect(StoredSubscription(signedAt: .min).isExpired(at: now))
+        #expect(StoredSubscription(signedAt: now, arrivedAt: .min).order == .min)
+    }
+
     // MARK: Subscribing
 
     @Test func newSubscriptionIsInserted() throws {
