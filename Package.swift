@@ -300,8 +300,8 @@ package.targets += [
     .target(
         name: "TestSupport",
         dependencies: [
-            "CFaultVFS", "Core", "SessionProtocol", "SessionStandIns", "StatusProtocol", "StatusRules", "Waku", "WakuCrypto", heap,
-            hummingbird,
+            "CFaultVFS", "Core", "Delivery", "NodeAPI", "NodeMetrics", "SessionProtocol", "SessionStandIns", "StatusProtocol",
+            "StatusRules", "Storage", "Waku", "WakuCrypto", heap, hummingbird, logging,
         ],
         path: "Tests/TestSupport", resources: [.copy("Vectors")], swiftSettings: strict),
     // The server's side of Waku's messages, of which a node has the client's alone.
@@ -437,7 +437,7 @@ package.targets += tests(
     of: "Status",
     [
         tests("StatusProtocol", ["Core", "Waku", "WakuCrypto"]),
-        tests("StatusRules", ["Core", "RateLimits", "StatusProtocol", "Waku", "WakuCrypto"]),
+        tests("StatusRules", ["Core", "NodeAPI", "NodeMetrics", "RateLimits", "StatusProtocol", "Waku", "WakuCrypto"]),
         tests(
             "StatusServer",
             [

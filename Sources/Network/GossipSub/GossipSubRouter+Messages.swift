@@ -53,8 +53,8 @@ extension GossipSubRouter {
             receivedMessage(publication, in: rpc, from: peer, at: now)
             if graylistIfNeeded(peer) { return }
         }
+        // What it does to the peer's score counts from its next frame, or from the next heartbeat.
         receivedControl(rpc, from: peer, at: now)
-        graylistIfNeeded(peer)
     }
 
     /// Disconnects a peer that sent a malformed frame, and lowers its score.

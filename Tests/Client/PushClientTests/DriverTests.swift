@@ -191,6 +191,21 @@ import WakuCrypto
         }
     }
 
+    @Test func cancelledNotificationDoesNotWaitForAStoreThatFails() async throws {
+        let server = network.addServer()
+        let bob = PrivateKey.generate()
+        try await network.register(.deployed, with: [server], bob)
+        let store = FailingStore()
+        try await client(store: store).whileRunning { client in
+            client.setSending(true)
+            _ = try await client.discover(bob.publicKey)
+            store.setFailing(true)
+            let notifying = Task { try await client.notify(.to(bob.publicKey)) }
+            notifying.cancel()
+            #expect(try await notifying.value.map(\.result) == [.gaveUp(.cancelled)])
+        }
+    }
+
     @Test func storeThatFailsHoldsPublicationsBack() async throws {
         let server = network.addServer()
         let store = FailingStore()

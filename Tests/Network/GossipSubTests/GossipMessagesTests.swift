@@ -1,3 +1,4 @@
+import Core
 import TestSupport
 import Testing
 
@@ -6,6 +7,16 @@ import Testing
 @Suite("Message propagation")
 struct GossipMessagesTests {
     private let topic = Router.topic
+
+    @Test("A promise is broken from the time at which it is due")
+    func duePromises() {
+        var promises = GossipPromises()
+        let (id, peer) = (message(1).id, PeerNumber(rawValue: 1))
+        promises.add(id, by: peer, due: .seconds(3))
+        let early = promises.broken(at: .milliseconds(2999))
+        let due = promises.broken(at: .seconds(3))
+        #expect(early.isEmpty && due == [peer])
+    }
 
     private func message(_ number: UInt8, byteCount: Int = 10) -> GossipMessage {
         GossipMessage(topic: topic, data: [UInt8](repeating: number, count: byteCount))

@@ -249,9 +249,11 @@ struct MeshTests {
         #expect(router.mesh.count == 4)
     }
 
-    @Test("Opportunistic grafting adds two peers when the median score is low")
-    func opportunisticGrafting() throws {
+    /// The median is 0.
+    @Test("Opportunistic grafting adds two peers when the median score is low", arguments: [(1.0, 2), (0.0, 0)])
+    func opportunisticGrafting(threshold: Double, addedCount: Int) throws {
         var configuration = GossipConfiguration()
+        configuration.score.opportunisticThreshold = threshold
         configuration.score.opportunisticHeartbeats = 1
         configuration.score.decayPeriod = .seconds(1000)
         var router = try Router.subscribed(peerCount: 12, configuration)
@@ -262,7 +264,7 @@ struct MeshTests {
             router.gossip.judged(message.id, as: .accept, at: router.now)
         }
         router.heartbeat()
-        #expect(router.mesh.count == 8)
-        #expect(router.mesh.count { outside.prefix(4).contains($0) } == 2)
+        #expect(router.mesh.count == 6 + addedCount)
+        #expect(router.mesh.count { outside.prefix(4).contains($0) } == addedCount)
     }
 }

@@ -169,7 +169,7 @@ struct NwakuAttachmentTests {
 
     @Test func aFutureTimeOfThePreviousRunIsReplaced() {
         let attachment = attachment(lastSeen: [.statusDefault: Self.day + .seconds(5)])
-        #expect(attachment.polledUntil(.statusDefault) == moment(.zero - StoreCatchUp.clockLookBack))
+        #expect(attachment.polledUntil(.statusDefault) == moment(.seconds(-3600)))
     }
 
     @Test func topicsShareACacheThatMayBeEmptiedInTwoPolls() {

@@ -15,6 +15,21 @@ import Testing
         }
     }
 
+    @Test func deniedKeysMayNotRegisterEvenIfAllowed() {
+        let keys: [[UInt8]] = [[1], [2], [3]]
+        var limits = Limits.none
+        limits.denied = [[1]]
+        #expect(keys.map { limits.allows($0) } == [false, true, true])
+        limits.allowed = [[1], [2]]
+        #expect(keys.map { limits.allows($0) } == [false, true, false])
+    }
+
+    @Test(arguments: [(4, 0), (5, 0), (6, 1)]) func aPartMayBeAsLargeAsTheWhole(part: Int, conflictCount: Int) {
+        var limits = Limits.none
+        (limits.installationsByKey, limits.registrationCount) = (part, 5)
+        #expect(limits.conflicts.count == conflictCount)
+    }
+
     /// A node's share of the burst is its part and twice the deviation: 100/4 + 2 × √25.
     @Test func shareOfABurstIncludesTwiceTheDeviation() {
         #expect(RateLimit(10, per: .second, burst: 100).share(among: 4) == RateLimit(216_000, per: .day, burst: 35))

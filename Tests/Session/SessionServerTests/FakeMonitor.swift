@@ -9,6 +9,7 @@ final class FakeMonitor: SubscriptionMonitoring {
     private struct State {
         var monitored: [SubscriptionID: MonitoredSubscription] = [:]
         var reloads = 0
+        var removals = 0
         var figures = SubscriptionMonitor.Figures()
         var entries: (any MonitorEntrySource)?
         var receiver: (any SessionMessageReceiver)?
@@ -36,7 +37,10 @@ final class FakeMonitor: SubscriptionMonitoring {
     func set(_ subscription: MonitoredSubscription) { state.withLock { $0.monitored[subscription.id] = subscription } }
     func remove(_ id: SubscriptionID) { state.withLock { $0.monitored[id] = nil } }
     func removeAccounts(where isAssignedElsewhere: @escaping @Sendable (AccountID) -> Bool) {
-        state.withLock { $0.monitored = $0.monitored.filter { !isAssignedElsewhere($0.value.account) } }
+        state.withLock { state in
+            state.removals += 1
+            state.monitored = state.monitored.filter { !isAssignedElsewhere($0.value.account) }
+        }
     }
     func run() async throws { while (try? await Task.sleep(for: .seconds(3600))) != nil {} }
     func reloadServers() { state.withLock { $0.reloads += 1 } }
@@ -49,6 +53,8 @@ final class FakeMonitor: SubscriptionMonitoring {
     var monitored: [SubscriptionID: MonitoredSubscription] { state.withLock(\.monitored) }
     var accounts: [AccountID] { monitored.values.map(\.account) }
     var reloads: Int { state.withLock(\.reloads) }
+    /// How often accounts of other nodes were removed.
+    var removals: Int { state.withLock(\.removals) }
 
     /// The entries with which storage servers would be asked for these subscriptions.
     func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {

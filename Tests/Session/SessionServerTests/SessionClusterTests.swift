@@ -88,6 +88,8 @@ struct SessionClusterTests {
                 #expect(first.monitor.accounts.count == 16)
             }
         }
+        // Neither while the time passed, nor because a node stopped.
+        #expect(first.monitor.removals == 0 && second.monitor.removals == 0)
     }
 
     @Test("A node that has no list of storage servers leaves all accounts to the other, until it has one")

@@ -30,6 +30,8 @@ struct FootprintTests {
             (Self.owner, Counters.upsert(.integer(2), .integer(0)), true),
             (Self.among, Counters.removeByID(.integer(5)), true), (Self.among, Counters.removeByID(.integer(6)), false),
             (Self.numbers, Counters.removeByNumber(.integer(5)), true), (Self.numbers, Counters.removeByNumber(.integer(6)), false),
+            // Another table.
+            (Self.number, Properties.set("name", to: [1]), false),
         ])
     func meeting(read: Read, change: Change, mayMeet: Bool) {
         #expect(Footprint(change, RowFacts()).mayMeet(Footprint(read)) == mayMeet)

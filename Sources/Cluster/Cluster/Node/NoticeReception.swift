@@ -24,9 +24,9 @@ struct NoticeReception: Sendable {
             while !Task.isCancelled {
                 switch await listener.next(timeout: Self.listenTimeout, on: node.listenerThread) {
                 case .success(.reconnected):
-                    // Notifications may have been missed without a connection: scan all partitions, and load all registrants again.
+                    // Notifications may have been missed without a connection: the next scan, within a second, is of all partitions, and all
+                    // registrants are loaded again.
                     node.state.withLock { $0.toScan = Set(0..<node.configuration.times.partitionCount) }
-                    node.deliveryWakeUp.signal()
                     while await duties.reload() == false, (try? await Task.sleep(for: Self.listenPause)) != nil {}
                 case .success(.notified(let payloads)):
                     recordLimitUsage(payloads[ClusterNode.limitsChannel] ?? [])

@@ -173,6 +173,8 @@ public protocol WakuReceiver: Sendable {
 
 /// The receiver of a protocol without topics.
 package struct NoReceiver: WakuReceiver {
+    package init() {}
+
     package func take(_ incoming: [Incoming]) async {}
     package var isIdle: Bool { true }
     package var load: (depth: Int, limit: Int) { (0, 0) }

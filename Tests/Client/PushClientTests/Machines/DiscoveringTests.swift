@@ -217,6 +217,14 @@ import WakuCrypto
         #expect(valid(bench) == [server])
     }
 
+    @Test func theLaterReadOfTwoAdvertisementsOfTheSameTimeCounts() {
+        var bench = watching()
+        for isRegistered in [true, false, true] {
+            hear(&bench, isRegistered ? [friend.row(at: server)] : [])
+            #expect(valid(bench) == (isRegistered ? [server] : []))
+        }
+    }
+
     /// The rest of the advertisement can't be read.
     @Test func rejectedRestTakesNothingBack() {
         var bench = watching()
