@@ -546,7 +546,8 @@ class Daemon:
             status, reasons = get(f"http://127.0.0.1:{self.http}/readyz")
             # Where the endpoint is away by intent, the node says so.
             return status == 200 or status == 503 and all(line.startswith("gorush") for line in reasons.decode().splitlines())
-        until(f"{self.name} is ready", ready)
+        # py-libp2p can miss that a node was restarted, and sends it no subscription then: the node dials it again after a minute.
+        until(f"{self.name} is ready", ready, 100)
 
     def stop(self):
         code = end(self.process)
