@@ -12,6 +12,11 @@ import WakuCrypto
 @testable import StatusServer
 
 @Suite struct RegistrationLimitTests {
+    @Test func limitsOfHTTPAreNotCounted() {
+        #expect(LimitCounters.status.counters(of: .httpRequests, .accountPlaces).isEmpty)
+        #expect(LimitCounters.status.counters(of: .denied, .notificationsByTarget).count == 2)
+    }
+
     @Test(arguments: [(1, true), (2, false)])
     func registrationIsDisplacedOnlyWhenThereIsNoRoom(limit: Int, isDisplaced: Bool) async throws {
         let fixture = try StatusStoreFixture()
