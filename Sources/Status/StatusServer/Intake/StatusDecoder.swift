@@ -8,8 +8,8 @@ import Core
 import Waku
 import WakuCrypto
 
-/// The command of a Status message.
-enum StatusCommand: Sendable {
+/// The command of a Status message. Indirect, since it is copied several times on its way, and a claim has many parts.
+indirect enum StatusCommand: Sendable {
     case registration(RegistrationClaim)
     case query(PushNotificationQuery, MessageOrigin)
     case request(PushNotificationRequest, MessageOrigin, expires: Timestamp)
