@@ -4,9 +4,9 @@ package import WakuCrypto
 
 /// Decides on registrations, `PROTOCOL.md` section 4.
 ///
-/// In two parts: ``claim(in:)`` does the steps that do not need stored data, on any thread; ``decide(_:storedVersion:registered:)`` compares
-/// with stored data, sequentially. Errors still have the order of the specification: a claim carries an error that takes effect only after
-/// the version check.
+/// In two parts: ``claim(in:knownVersion:isStored:)`` does the steps that do not need stored data, on any thread;
+/// ``decide(_:storedVersion:proved:registered:)`` compares with stored data, sequentially. Errors still have the order of the specification: a claim
+/// carries an error that takes effect only after the version check.
 package struct RegistrationRules: Sendable {
     private let identity: PrivateKey
     private let server: ServerMark?
@@ -41,27 +41,38 @@ package struct RegistrationRules: Sendable {
     ///
     /// - Parameter knownVersion: a version that is or was stored for a key. A registration that is not newer is refused regardless of its
     ///   content while that version is stored, so its grant is not checked here.
-    package func claim(in envelope: MetadataEnvelope, knownVersion: (RegistrationKey) -> UInt64? = { _ in nil }) -> RegistrationClaim? {
+    /// - Parameter isStored: whether a registrant seems to have a stored registration. Its grant is mostly the claim's, and was proved before: the
+    ///   claim's is left to the decision then.
+    package func claim(
+        in envelope: MetadataEnvelope, knownVersion: (RegistrationKey) -> UInt64? = { _ in nil },
+        isStored: (KeyHash) -> Bool = { _ in false }
+    ) -> RegistrationClaim? {
         let client = clients.client(envelope.sender)
         let key = client?.key ?? identity.sharedKey(with: envelope.sender)
         guard let plain = try? AESGCM.open(envelope.payload, key: key, layout: .nonceFirst) else { return nil }
         var grant = client?.grant
-        let intent = intent(of: plain, from: envelope.sender, knownVersion, &grant)
+        let intent = intent(of: plain, from: envelope.sender, knownVersion, isStored, &grant)
         clients.note(RecentClients.Client(key: key, grant: grant), of: envelope.sender)
         return RegistrationClaim(sender: envelope.sender, requestID: Shake256.hash64(envelope.payload), intent: intent)
     }
 
     private func intent(
-        of plain: [UInt8], from sender: PublicKey, _ knownVersion: (RegistrationKey) -> UInt64?, _ grant: inout Grant.Proof?
+        of plain: [UInt8], from sender: PublicKey, _ knownVersion: (RegistrationKey) -> UInt64?, _ isStored: (KeyHash) -> Bool,
+        _ grant: inout Grant.Proof?
     ) -> RegistrationClaim.Intent {
         guard let registration = try? PushNotificationRegistration(parsing: plain),
             (1...InstallationID.maximumByteCount).contains(registration.installationID.bytes.count), registration.version > 0
         else { return .malformed }
         let key = RegistrationKey(keyHash: KeyHash(of: sender), installationID: registration.installationID, server: server)
         if registration.unregister { return .unregister(key, version: registration.version) }
-        let isKnown = registration.version <= knownVersion(key) ?? 0
-        let check: RegistrationClaim.ContentCheck =
-            isKnown ? .left : flaw(in: registration, from: sender, &grant).map { .flawed($0) } ?? .passed
+        let check: RegistrationClaim.ContentCheck
+        if registration.version <= knownVersion(key) ?? 0 {
+            check = .left
+        } else if grant == nil, isStored(key.keyHash), flaw(in: registration, isGranted: { true }) == nil {
+            check = .passedButGrant
+        } else {
+            check = flaw(in: registration, from: sender, &grant).map { .flawed($0) } ?? .passed
+        }
         return .register(key, registration, bytes: plain, check: check)
     }
 
@@ -69,14 +80,23 @@ package struct RegistrationRules: Sendable {
     private func flaw(
         in registration: PushNotificationRegistration, from sender: PublicKey, _ known: inout Grant.Proof?
     ) -> PushNotificationRegistrationResponse.ErrorType? {
+        flaw(in: registration) {
+            let proof = Grant.proof(
+                of: registration.grant, client: sender, server: identity.publicKey, accessToken: registration.accessToken, known: known)
+            known = proof ?? known
+            return proof != nil
+        }
+    }
+
+    private func flaw(
+        in registration: PushNotificationRegistration, isGranted: () -> Bool
+    ) -> PushNotificationRegistrationResponse.ErrorType? {
         guard let platform = registration.platform, platform != .webPush || !webPushKeys.isEmpty else {
             return registration.platform == .webPush && isWebPushChanging() ? .internalError : .unsupportedTokenType
         }
         guard !registration.deviceToken.isEmpty, registration.accessToken.isUUID, platform != .apn || !registration.apnTopic.isEmpty,
-            let proof = Grant.proof(
-                of: registration.grant, client: sender, server: identity.publicKey, accessToken: registration.accessToken, known: known)
+            isGranted()
         else { return .malformedMessage }
-        known = proof
         if platform == .webPush {
             // A push service would refuse each message for a subscription that is bound to another server's key.
             guard let subscription = registration.subscription else { return .malformedMessage }
@@ -97,9 +117,12 @@ package struct RegistrationRules: Sendable {
     ///
     /// - Parameters:
     ///   - storedVersion: the version of the stored registration or tombstone of its key; nil if there is none.
+    ///   - proved: loads the stored registration if its grant was proved for its key and this identity: the same grant for the same token is not
+    ///     proved again. Called only for a claim whose grant was left (``RegistrationClaim/leavesGrant``).
     ///   - registered: loads the stored registration. Called only when its content matters.
     package func decide(
-        _ claim: RegistrationClaim, storedVersion: UInt64?, registered: () throws -> PushNotificationRegistration?
+        _ claim: RegistrationClaim, storedVersion: UInt64?, proved: () -> PushNotificationRegistration? = { nil },
+        registered: () throws -> PushNotificationRegistration?
     ) rethrows -> RegistrationDecision {
         switch claim.intent {
         case .malformed:
@@ -117,6 +140,9 @@ package struct RegistrationRules: Sendable {
                 switch check {
                 case .passed: nil as PushNotificationRegistrationResponse.ErrorType?
                 case .flawed(let flaw): flaw
+                case .passedButGrant:
+                    proved().map { ($0.grant, $0.accessToken) == (registration.grant, registration.accessToken) } == true
+                        ? nil : self.flaw(in: registration, from: claim.sender, &grant)
                 // The known version is not stored any more: it was a tombstone that has expired.
                 case .left: self.flaw(in: registration, from: claim.sender, &grant)
                 }
@@ -140,6 +166,8 @@ package struct RegistrationClaim: Sendable {
     package enum ContentCheck: Sendable {
         case passed
         case flawed(PushNotificationRegistrationResponse.ErrorType)
+        /// All but the grant, which is left to the decision.
+        case passedButGrant
         /// Left to the decision, which needs it only if the version is not stored.
         case left
     }
@@ -148,7 +176,12 @@ package struct RegistrationClaim: Sendable {
     package let requestID: [UInt8]
     package let intent: Intent
 
-    /// The key to look up before ``RegistrationRules/decide(_:storedVersion:registered:)``.
+    /// Whether the decision may need the stored registration, to compare its grant.
+    package var leavesGrant: Bool {
+        if case .register(_, _, _, .passedButGrant) = intent { true } else { false }
+    }
+
+    /// The key to look up before ``RegistrationRules/decide(_:storedVersion:proved:registered:)``.
     package var key: RegistrationKey? {
         switch intent {
         case .malformed: nil

@@ -81,7 +81,8 @@ struct StatusService: RateLimitedService {
             return ServedIdentity(
                 mark: mark,
                 decoder: StatusDecoder(
-                    identity: key, registrations: rules, requests: requestRules, versions: versions, limits: limits),
+                    identity: key, registrations: rules, requests: requestRules, versions: versions, limits: limits,
+                    isStored: { [topics] in topics.contains(TopicTag(of: StatusTopics.query($0))) }),
                 registration: RegistrationHandler(
                     rules: rules, registrations: registrations, limits: limits, drain: node.drain, asked: asked),
                 request: RequestHandler(rules: requestRules, registrations: registrations, limits: limits, isShared: node.cluster.isShared),

@@ -89,6 +89,64 @@ struct RecentClientsTests {
                 == nil)
     }
 
+    /// With a memory that does not know the client, as after a restart.
+    private func error(
+        _ registration: PushNotificationRegistration, of other: TestClient? = nil, proved: PushNotificationRegistration?
+    ) throws -> PushNotificationRegistrationResponse.ErrorType? {
+        let rules = RegistrationRules(identity: server)
+        let other = other ?? client
+        let envelope = try MetadataEnvelope(parsing: other.envelope(registration), wakuSigner: other.identity.publicKey)
+        let claim = try #require(rules.claim(in: envelope, isStored: { _ in true }))
+        #expect(claim.leavesGrant)
+        let decision = rules.decide(
+            claim, storedVersion: proved?.version,
+            proved: { proved },
+            registered: {
+                Issue.record("the version is newer")
+                return nil
+            })
+        if case .refuse(let error) = decision { return error }
+        return nil
+    }
+
+    @Test("A grant that was proved when it was stored is accepted for the same token, and no other")
+    func storedGrant() throws {
+        let stored = client.registration()
+        #expect(try error(client.registration(version: 2), proved: stored) == nil)
+        // The stored registration vouches for its bytes: even for a grant that would not be valid.
+        var unproved = stored
+        unproved.grant[0] ^= 1
+        #expect(try error(client.registration(version: 2) { $0.grant[0] ^= 1 }, proved: unproved) == nil)
+        #expect(try error(client.registration(version: 2) { $0.grant[0] ^= 1 }, proved: nil) == .malformedMessage)
+        for position in [0, 31, 32, 63, 64] {
+            #expect(
+                try error(client.registration(version: 2) { $0.grant[position] ^= 1 }, proved: stored) == .malformedMessage,
+                "byte \(position)")
+        }
+        #expect(try error(client.registration(version: 2) { $0.grant.append(0) }, proved: stored) == .malformedMessage)
+        #expect(try error(client.registration(version: 2) { $0.grant = [] }, proved: stored) == .malformedMessage)
+        // The same UUID in another spelling is another token, for which the grant is not valid.
+        let token = AccessToken(bytes: Array("{".utf8) + client.accessToken.bytes + Array("}".utf8))
+        #expect(token.isUUID)
+        #expect(try error(client.registration(version: 2) { $0.accessToken = token }, proved: stored) == .malformedMessage)
+        // A changed token with a grant for it is proved.
+        let renewed = TestClient(of: server.publicKey, identity: client.identity, accessToken: token)
+        #expect(try error(renewed.registration(version: 2), of: renewed, proved: stored) == nil)
+        #expect(try error(client.registration(version: 2), proved: nil) == nil)
+    }
+
+    @Test("A grant is not left to the decision when another flaw is certain, or the client's own grant is in memory")
+    func grantsThatAreNotLeft() throws {
+        func claim(_ registration: PushNotificationRegistration) throws -> RegistrationClaim {
+            let envelope = try MetadataEnvelope(parsing: client.envelope(registration), wakuSigner: client.identity.publicKey)
+            return try #require(rules.claim(in: envelope, isStored: { _ in true }))
+        }
+        #expect(try !claim(client.registration { $0.deviceToken = DeviceToken("") }).leavesGrant)
+        #expect(try claim(client.registration()).leavesGrant)
+        #expect(try isStored(client.registration()))
+        #expect(try !claim(client.registration(version: 2)).leavesGrant)
+    }
+
     @Test("The shared key is the client's, and is kept only after its registration was decrypted")
     func sharedKeys() throws {
         let plain = client.registration().encoded()

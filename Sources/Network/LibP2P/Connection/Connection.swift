@@ -22,11 +22,12 @@ public final class Connection: Sendable {
     /// Timeout for the rest of an incomplete long message.
     let partialMessageTimeout: TimeAmount
     private let handler: NIOLoopBound<ConnectionHandler>
+    private let closeFuture: EventLoopFuture<Void>
     private let traffic: Traffic
 
     init(
         peer: PeerID, remoteAddress: Multiaddr?, isInbound: Bool, openedAt: NIODeadline, handler: ConnectionHandler,
-        channelID: ObjectIdentifier, eventLoop: any EventLoop, traffic: Traffic, memory: MemoryAccount,
+        channelID: ObjectIdentifier, eventLoop: any EventLoop, closeFuture: EventLoopFuture<Void>, traffic: Traffic, memory: MemoryAccount,
         partialMessageTimeout: TimeAmount
     ) {
         self.peer = peer
@@ -36,6 +37,7 @@ public final class Connection: Sendable {
         self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
         self.eventLoop = eventLoop
         executor = EventLoopExecutor(eventLoop)
+        self.closeFuture = closeFuture
         self.traffic = traffic
         self.channelID = channelID
         self.memory = memory
@@ -46,6 +48,11 @@ public final class Connection: Sendable {
     public var bytesReceived: Int { traffic.bytesReceived }
     /// Bytes sent on this connection, as on the wire: with handshake and encryption.
     public var bytesSent: Int { traffic.bytesSent }
+
+    /// Returns when the connection was closed, which the host knows by then. Does not end early when the task is cancelled.
+    public func waitUntilClosed() async {
+        try? await closeFuture.get()
+    }
 
     /// Opens a stream with the first of these protocols that the peer supports.
     ///

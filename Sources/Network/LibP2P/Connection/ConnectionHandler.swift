@@ -155,7 +155,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         plain = upgraded.plain
         let connection = Connection(
             peer: upgraded.peer, remoteAddress: remoteAddress?.with(upgraded.peer), isInbound: role == .responder, openedAt: .now(),
-            handler: self, channelID: ObjectIdentifier(context.channel), eventLoop: context.eventLoop, traffic: traffic, memory: memory,
+            handler: self, channelID: ObjectIdentifier(context.channel), eventLoop: context.eventLoop,
+            closeFuture: context.channel.closeFuture, traffic: traffic, memory: memory,
             partialMessageTimeout: configuration.partialMessageTimeout)
         if let refusal = owner.opened(connection) { throw refusal }
         self.connection = connection

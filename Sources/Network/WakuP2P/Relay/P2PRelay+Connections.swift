@@ -15,8 +15,12 @@ extension P2PRelay {
         while !Task.isCancelled {
             do {
                 let start = Instant.now
-                let connection = try await host.connect(to: address)
-                while !Task.isCancelled, host.connection(to: connection.peer) != nil { try await Task.sleep(for: .milliseconds(250)) }
+                var connection: Connection? = try await host.connect(to: address)
+                // Another one may have replaced it.
+                while let open = connection {
+                    await open.waitUntilClosed()
+                    connection = host.connection(to: open.peer)
+                }
                 // A connection that is lost at once counts as a further failure.
                 failures = Instant.now - start > .seconds(10) ? 1 : failures + 1
             } catch {

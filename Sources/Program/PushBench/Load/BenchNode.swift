@@ -90,8 +90,10 @@ struct BenchNode: Sendable {
                 let client = clients[start + offset]
                 var registration = client.registration(version: 1, server: server)
                 change(&registration)
+                // As stored by a message, so that its grant counts as proved.
                 return RegistrationRecord(
-                    key: client.key, version: registration.version, changedAt: .now(), registration: registration.encoded())
+                    key: client.key, version: registration.version, changedAt: .now(), registration: registration.encoded(),
+                    message: MessageMark(rawValue: 0))
             }
             byteCount += records.reduce(0) { sum, record in
                 sum + (record.registration?.count ?? 0) + record.key.keyHash.bytes.count + record.key.installationID.bytes.count

@@ -40,8 +40,11 @@ struct RegistrationHandler: Sendable {
 
     func change(_ claim: RegistrationClaim, _ hash: MessageHash, at now: Timestamp) -> StoreCommand<RegistrationOutcome> {
         guard let key = claim.key else { return .done(refused(claim, storedVersion: nil)) }
-        return .find(Registrations.headRead(key)) { rows in
-            try decide(claim, key: key, mark: MessageMark(of: hash), head: try Registrations.head(rows), at: now)
+        let read = claim.leavesGrant ? Registrations.headAndContentRead(key) : Registrations.headRead(key)
+        return .find(read) { rows in
+            try decide(claim, key: key, mark: MessageMark(of: hash), head: try Registrations.head(rows), at: now) {
+                registrations.received(rows, of: key)
+            }
         }
     }
 
@@ -55,7 +58,8 @@ struct RegistrationHandler: Sendable {
     }
 
     private func decide(
-        _ claim: RegistrationClaim, key: RegistrationKey, mark: MessageMark, head: RegistrationHead?, at now: Timestamp
+        _ claim: RegistrationClaim, key: RegistrationKey, mark: MessageMark, head: RegistrationHead?, at now: Timestamp,
+        proved: () -> PushNotificationRegistration?
     ) throws -> StoreCommand<RegistrationOutcome> {
         // The relay may deliver the same message again, even after a restart, and its answer may have been lost.
         if let head, head.version == claim.version, head.message == mark {
@@ -63,7 +67,7 @@ struct RegistrationHandler: Sendable {
         }
         if drain.isOn { return .done(RegistrationOutcome(.internalError, counter: .registrationRefused)) }
         var mayBeRepeated = false
-        let decision = rules.decide(claim, storedVersion: head?.version) {
+        let decision = rules.decide(claim, storedVersion: head?.version, proved: proved) {
             mayBeRepeated = true
             return nil
         }

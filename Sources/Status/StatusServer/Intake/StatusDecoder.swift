@@ -8,8 +8,8 @@ import Core
 import Waku
 import WakuCrypto
 
-/// The command of a Status message.
-enum StatusCommand: Sendable {
+/// The command of a Status message. Indirect, since it is copied several times on its way, and a claim has many parts.
+indirect enum StatusCommand: Sendable {
     case registration(RegistrationClaim)
     case query(PushNotificationQuery, MessageOrigin)
     case request(PushNotificationRequest, MessageOrigin, expires: Timestamp)
@@ -41,18 +41,21 @@ final class StatusDecoder: Sendable {
     private let registrations: RegistrationRules
     private let requests: RequestRules
     private let versions: RecentVersions
+    private let isStored: @Sendable (KeyHash) -> Bool
     private let limits: StatusLimits
     private let assembler: Mutex<SegmentAssembler>
 
+    /// - Parameter isStored: see ``StatusRules/RegistrationRules/claim(in:knownVersion:isStored:)``.
     init(
         identity: PrivateKey, registrations: RegistrationRules, requests: RequestRules, versions: RecentVersions, limits: StatusLimits,
-        segments: SegmentAssembler.Limits = SegmentAssembler.Limits()
+        segments: SegmentAssembler.Limits = SegmentAssembler.Limits(), isStored: @escaping @Sendable (KeyHash) -> Bool = { _ in false }
     ) {
         self.identity = identity
         self.registrations = registrations
         self.requests = requests
         self.versions = versions
         self.limits = limits
+        self.isStored = isStored
         assembler = Mutex(SegmentAssembler(limits: segments))
     }
 
@@ -119,7 +122,8 @@ final class StatusDecoder: Sendable {
     private func command(in envelope: MetadataEnvelope, sentAt timestamp: Timestamp, now: Timestamp) throws(Drop) -> StatusCommand {
         switch envelope.kind {
         case .registration:
-            guard let claim = registrations.claim(in: envelope, knownVersion: versions.version) else { throw Drop(.droppedUnsealable) }
+            let claim = registrations.claim(in: envelope, knownVersion: versions.version, isStored: isStored)
+            guard let claim else { throw Drop(.droppedUnsealable) }
             return .registration(claim)
         case .query:
             let query = try Drop.parsing(envelope.payload, PushNotificationQuery.init(parsing:))

@@ -32,13 +32,19 @@ package struct RegistrationRecord: Sendable {
     package let registration: [UInt8]?
     /// Whether no one has asked for the installation.
     package let isNeverAsked: Bool
+    /// The mark of the message that stored it; nil for one that was read from a store, to be merged into another.
+    package let message: MessageMark?
 
-    package init(key: RegistrationKey, version: UInt64, changedAt: Timestamp, registration: [UInt8]?, isNeverAsked: Bool = false) {
+    package init(
+        key: RegistrationKey, version: UInt64, changedAt: Timestamp, registration: [UInt8]?, isNeverAsked: Bool = false,
+        message: MessageMark? = nil
+    ) {
         self.key = key
         self.version = version
         self.changedAt = changedAt
         self.registration = registration
         self.isNeverAsked = isNeverAsked
+        self.message = message
     }
 }
 
@@ -135,7 +141,9 @@ extension Registrations {
             guard let registration = try? PushNotificationRegistration(parsing: bytes) else { throw UnexpectedValue() }
             let wasAsked = !record.isNeverAsked
             return .change(
-                store(registration, bytes: bytes, as: record.key, replacing: head, wasAsked: wasAsked, at: record.changedAt)
+                store(
+                    registration, bytes: bytes, as: record.key, message: record.message, replacing: head, wasAsked: wasAsked,
+                    at: record.changedAt)
                     + (wasAsked ? head.map { [Self.asked($0.id)] } ?? [] : []), true)
         }
     }

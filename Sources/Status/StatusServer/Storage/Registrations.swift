@@ -18,13 +18,15 @@ package struct Registrations: Sendable {
 
     // MARK: One
 
+    private static let headOutputs: [Query.Output] = [
+        .column(.id), .column(StatusStorage.version), .column(StatusStorage.message), .isPresent(StatusStorage.sealed),
+        .column(StatusStorage.unfounded), .column(StatusStorage.neverAsked), .column(StatusStorage.platform),
+        .column(StatusStorage.webPushOrigin),
+    ]
     private static let findHead = Query(
-        StatusStorage.registration,
-        [
-            .column(.id), .column(StatusStorage.version), .column(StatusStorage.message), .isPresent(StatusStorage.sealed),
-            .column(StatusStorage.unfounded), .column(StatusStorage.neverAsked), .column(StatusStorage.platform),
-            .column(StatusStorage.webPushOrigin),
-        ],
+        StatusStorage.registration, headOutputs, where: [.equal(StatusStorage.keyHash), .equal(StatusStorage.installation)])
+    private static let findHeadAndContent = Query(
+        StatusStorage.registration, headOutputs + [.column(StatusStorage.sealed)],
         where: [.equal(StatusStorage.keyHash), .equal(StatusStorage.installation)])
     private static let findContent = Query(
         StatusStorage.registration,
@@ -33,6 +35,19 @@ package struct Registrations: Sendable {
 
     static func headRead(_ key: RegistrationKey) -> Read {
         findHead(.bytes(key.keyHash.bytes), .bytes(key.storedInstallation))
+    }
+
+    /// The head, and the content for ``received(_:of:)``.
+    static func headAndContentRead(_ key: RegistrationKey) -> Read {
+        findHeadAndContent(.bytes(key.keyHash.bytes), .bytes(key.storedInstallation))
+    }
+
+    /// The registration if a message stored it, so that its grant was proved; nil for a tombstone, and for an imported registration.
+    func received(_ rows: [Row], of key: RegistrationKey) -> PushNotificationRegistration? {
+        guard let row = rows.first, !row.isNull(2), let sealed = try? row.optionalBytes(Self.headOutputs.count),
+            let version = try? row.unsigned(1)
+        else { return nil }
+        return try? open(sealed, of: key, version: version)
     }
 
     static func head(_ rows: [Row]) throws -> RegistrationHead? {
