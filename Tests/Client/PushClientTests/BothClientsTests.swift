@@ -94,6 +94,20 @@ import WakuCrypto
         }
     }
 
+    /// 16 KiB with a hash of a key.
+    @Test(arguments: ClientVersion.allCases) func contentsHaveALimit(version: ClientVersion) async throws {
+        let limit = (16 << 10) - (version == .deployed ? KeyHash.byteCount : V01.KeyHash.byteCount)
+        try await network.client(version).whileRunning { client in
+            client.setSending(true)
+            for (byteCount, isTaken) in [(limit, true), (limit + 1, false)] {
+                let message = OutgoingNotification(
+                    messageID: [1], chatID: "c", kind: .message, content: [UInt8](repeating: 1, count: byteCount), recipients: [])
+                let outcomes = try? await client.notify(message)
+                #expect((outcomes != nil) == isTaken)
+            }
+        }
+    }
+
     /// As after a kill, unfinished requests and look-ups resume at once.
     @Test(arguments: ClientVersion.allCases) func secondRunGoesOnWhereTheFirstWasCancelled(version: ClientVersion) async throws {
         let servers = [network.addServer(), network.addServer()]

@@ -32,6 +32,12 @@ import WakuCrypto
         #expect(tickets.map { $0 == nil } == Array(repeating: false, count: 1000) + [true])
     }
 
+    @Test func answersAboutUnknownRegistrantsWithoutRowsAreNotRemembered() {
+        var directory = Directory(cryptography: ValueCryptography(publicKey: newKey(), sealed: SealedRegistrations()))
+        directory.learn(answered: [], about: friend.key, by: server, at: MachineBench.start)
+        #expect(directory.registrants.isEmpty)
+    }
+
     @Test func firstUseWatchesTheTopicAndLooksTheLatestUp() {
         var bench = watching()
         #expect(bench.actions.contains(.watch([friend.key])) && bench.actions.lookUps == [[friend.key]])
