@@ -50,7 +50,7 @@ public final class Connection: Sendable {
     public var bytesSent: Int { traffic.bytesSent }
 
     /// Returns when the connection was closed, which the host knows by then. Does not end early when the task is cancelled.
-    public func waitUntilClosed() async {
+    package func waitUntilClosed() async {
         try? await closeFuture.get()
     }
 
