@@ -481,7 +481,11 @@ class Journey:
             self.await_all()
         if self.former:
             upgrade(world, self.notify)
+        was_uncertain = self.is_uncertain
+        # Until the standby is promoted, the node refuses what it can't store, and these clients do not ask again.
+        self.is_uncertain |= row["life"] == "failover" and row["client"] in ("one-shot", "recorded")
         LIVES[row["life"]](world, self.notify)
+        self.is_uncertain = was_uncertain
         for endpoint in world.endpoints:
             endpoint.set("works" if mode != "slow" else "slow")
         if is_flooded:
