@@ -23,7 +23,7 @@ public func initialize(_ count: UnsafeMutablePointer<CInt>?, _ arguments: Unsafe
         end(64)
     }
     #if COVERAGE
-        // What the seeds needed is not the decoder's.
+        // The code that made the seeds is not the decoder's.
         resetCounters()
     #endif
     return 0

@@ -53,7 +53,7 @@ extension GossipSubRouter {
             receivedMessage(publication, in: rpc, from: peer, at: now)
             if graylistIfNeeded(peer) { return }
         }
-        // What it does to the peer's score counts from its next frame, or from the next heartbeat.
+        // A score that this lowers counts from the peer's next frame, or from the next heartbeat.
         receivedControl(rpc, from: peer, at: now)
     }
 
