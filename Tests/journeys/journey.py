@@ -90,7 +90,6 @@ class World:
         started(self)
         if row["network"] == "inside":
             self.hub = self.nodes[0]
-            self.peer = self.multiaddr(self.hub)
 
     def fill_store(self):
         """Called before the nodes start for the first time: by default they start with an empty store."""
@@ -189,7 +188,9 @@ class World:
     def client(self, *arguments, allowed=(0,)):
         """A command of the client, by the row's transport. Returns its exit code."""
         over = self.row["clients over"]
-        relay = [f"http://127.0.0.1:{self.hub.rest}" if over == "rest" else self.peer]
+        # A node that was moved to another folder has another peer id.
+        peer = self.multiaddr(self.hub) if self.row["network"] == "inside" else self.peer
+        relay = [f"http://127.0.0.1:{self.hub.rest}" if over == "rest" else peer]
         if self.row["client"] == "light":
             relay = [self.filter_node.address, "--attach", "filter"]
         return self.command.run("client", *arguments, "--relay", *relay, "--timeout", "15s", allowed=allowed)[0]
