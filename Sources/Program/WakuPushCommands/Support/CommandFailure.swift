@@ -47,7 +47,7 @@ package struct CommandFailure: Error {
             case .invalid: .usage
             case .cannotCreate: .cannotCreate
             case .permission: .permission
-            case .locked, .unavailable: .unavailable
+            case .locked, .full, .unavailable: .unavailable
             case .unsuitable, .missing, .newer, .otherIdentity, .damaged: .data
             }
         self.init(code, error.message)
