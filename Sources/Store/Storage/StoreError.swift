@@ -19,7 +19,9 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         case invalid
         /// The server's configuration, the file or the schema can't be used.
         case unsuitable
-        /// A temporary failure, such as a full disk, a busy database or an I/O error.
+        /// The database has no space for more.
+        case full
+        /// A temporary failure, such as a busy database or an I/O error.
         case unavailable
     }
 

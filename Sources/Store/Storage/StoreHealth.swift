@@ -11,9 +11,12 @@ package enum CommitEvent: Sendable {
 
 /// Decides from the outcomes of commits and reads whether the database works, and which failure to report if it does not. Time is an input.
 ///
-/// Each commit shows anew whether the database can be written. A successful read does not end an earlier failure, because it may have used other
+/// Each commit shows anew whether the database can be written, except for space: commits that change rows in place, or fit into free pages, succeed
+/// on a full disk, so that the failure persists for some seconds. A successful read does not end an earlier failure, because it may have used other
 /// pages: the failure persists until a check has read everything.
 package struct StoreHealth: Sendable {
+    /// The time after the last failure for lack of space until the database counts as working.
+    private static let fullTime = Duration.seconds(10)
     private static let backoff = ExponentialBackoff(initial: .seconds(5), maximum: .seconds(1800))
 
     /// The component to name in messages: `the disk`.
@@ -23,6 +26,8 @@ package struct StoreHealth: Sendable {
     /// Commits and reads that take longer are reported.
     private let responseTimeout: Duration
     private var commitFailure: String?
+    /// The last failure for lack of space.
+    private var full: (failure: String, time: ContinuousClock.Instant)?
     private var readFailure: String?
     /// Why the write-ahead log could not be checkpointed.
     private var checkpointFailure: String?
@@ -47,13 +52,16 @@ package struct StoreHealth: Sendable {
         if let start = [committingSince, read].compactMap(\.self).min(), now - start > responseTimeout {
             return "\(subject) has not answered for \((now - start).components.seconds) s: \(remedy)"
         }
-        return commitFailure ?? readFailure ?? checkpointFailure
+        let full = full.flatMap { now - $0.time < Self.fullTime ? $0.failure : nil }
+        return commitFailure ?? full ?? readFailure ?? checkpointFailure
     }
 
     package mutating func note(_ event: CommitEvent, at now: ContinuousClock.Instant) {
         switch event {
         case .committing: committing(at: now)
-        case .committed(let failure): committed(failure?.message)
+        case .committed(let failure):
+            committed(failure?.message)
+            if let failure, failure.code == .full { full = (failure.message, now) }
         case .failed(let error):
             committingSince = nil
             if error.code == .damaged { readFailed(error.message, at: now) }

@@ -91,7 +91,7 @@ extension StoreError {
         case "3F000":
             self.init(code: .missing, message: "the schema of PostgreSQL (\(address)) does not exist: create it, or correct search_path")
         case "53100":
-            self.init(code: .unavailable, message: "PostgreSQL (\(address)) is out of disk space: free some")
+            self.init(code: .full, message: "PostgreSQL (\(address)) is out of disk space: free some")
         case _ where state.endsSession:
             self.init(code: .unavailable, message: "PostgreSQL (\(address)) ended the connection: is it restarting? (SQLSTATE \(state))")
         default:

@@ -63,6 +63,8 @@ package final class PostgreSQLStore: Store {
         }
         do {
             (sealer, promotions) = try queue.runAndWait { writer in
+                // A command reads at once; a node leaves a former primary that still answers within ten seconds.
+                if access == .beside { PromotionWatch(address, try writer.connected())?.look() }
                 let connection = try writer.connected()
                 try connection.withoutTimeLimit {
                     if mustExist { return try schema.require(connection, at: address) }

@@ -9,9 +9,20 @@ package enum StoreBackup {
     ///
     /// - Parameter storageKey: nil to leave sealed rows unopened.
     /// - Returns: the inspection of the copy.
-    /// - Throws: ``StoreError``, and then there is no file; `cannotCreate` when the file exists or can't be created
+    /// - Throws: ``StoreError``, and then there is no file; `cannotCreate` when the file exists or can't be created, `locked` while another process
+    ///   writes it
     package static func write(_ store: SQLiteStore, to path: String, storageKey: SymmetricKey?) throws(StoreError) -> StoreInspection {
         let partial = path + ".partial"
+        let lock = try lock(partial + ".lock", writing: path)
+        defer {
+            unlink(partial + ".lock")
+            close(lock)
+        }
+        // Before the copy is made, which takes long; the link below decides.
+        guard access(path, F_OK) != 0 else {
+            throw StoreError(code: .cannotCreate, message: "backup \(path) \(DiskSpace.creationFailure(EEXIST))")
+        }
+        // A killed process leaves its copy.
         unlink(partial)
         close(try create(partial))
         defer { for suffix in ["", "-wal", "-shm"] { unlink(partial + suffix) } }
@@ -108,6 +119,25 @@ package enum StoreBackup {
     }
 
     // MARK: Files
+
+    /// Keeps other processes from writing a backup of the same name. It is a file of its own, since SQLite locks the copy. A killed process leaves it,
+    /// without the lock.
+    private static func lock(_ path: String, writing backup: String) throws(StoreError) -> Int32 {
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else {
+            throw StoreError(code: .cannotCreate, message: "\(path) \(DiskSpace.creationFailure(errno))")
+        }
+        var (opened, named) = (stat(), stat())
+        // Some file systems have no locks. A former holder of the lock may have removed the file after it was opened here.
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK, fstat(file, &opened) == 0, lstat(path, &named) == 0,
+            opened.st_ino == named.st_ino
+        else {
+            close(file)
+            throw StoreError(
+                code: .locked, message: "backup \(backup) is being written by another process: wait for it, or choose another name")
+        }
+        return file
+    }
 
     private static func create(_ path: String) throws(StoreError) -> Int32 {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)

@@ -53,7 +53,7 @@ extension StoreError {
         case .SQLITE_CANTOPEN:
             self.init(code: .cannotCreate, message: "\(database) can't be opened: is the folder there and accessible?")
         case .SQLITE_FULL:
-            self.init(code: .unavailable, message: "no disk space for \(database): free some")
+            self.init(code: .full, message: "no disk space for \(database): free some")
         case .SQLITE_BUSY, .SQLITE_LOCKED:
             self.init(code: .unavailable, message: "\(database) is locked by another program: end that program")
         case .SQLITE_IOERR:

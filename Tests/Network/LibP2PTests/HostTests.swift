@@ -441,6 +441,40 @@ import WakuCrypto
         await listener.host.close()
     }
 
+    @Test(.timeLimit(.minutes(2))) func anAddressThatDoesNotAnswerDoesNotDelayTheNextOne() async throws {
+        let listener = try await ListeningHost()
+        var configuration = HostConfiguration()
+        configuration.connectTimeout = .hours(1)
+        let dialer = Host(key: .generate(), configuration: configuration)
+        let silent = try SilentPort()
+        let port = try #require(listener.address.endpoint).port
+        let targets = try [silent.number, port].map { try SocketAddress(ipAddress: "127.0.0.1", port: Int($0)) }
+        let connection = try await dialer.dial(targets, listener.address)
+        #expect(connection.peer == listener.host.peerID)
+        await dialer.close()
+        await listener.host.close()
+    }
+
+    @Test func afterANodeWithAnotherIdTheNextAddressIsDialed() async throws {
+        let (other, listener) = (try await ListeningHost(), try await ListeningHost())
+        let dialer = Host(key: .generate())
+        let targets = try [other, listener].map {
+            try SocketAddress(ipAddress: "127.0.0.1", port: Int(try #require($0.address.endpoint).port))
+        }
+        let connection = try await dialer.dial(targets, listener.address)
+        #expect(connection.peer == listener.host.peerID)
+        await #expect(throws: NoiseError.unexpectedPeer(other.host.peerID)) {
+            try await dialer.dial([targets[0]], Multiaddr("/dns/localhost/tcp/1").with(NodeKey.generate().peerID))
+        }
+        let refusing = [try ReservedPort(), try ReservedPort()]
+        let refused = try refusing.map { try SocketAddress(ipAddress: "127.0.0.1", port: Int($0.number)) }
+        // The reason of one address, not a list of all.
+        await #expect(throws: IOError.self) { try await dialer.dial(refused, Multiaddr("/dns/localhost/tcp/1")) }
+        withExtendedLifetime(refusing) {}
+        await dialer.close()
+        for host in [other.host, listener.host] { await host.close() }
+    }
+
     @Test func aHostDoesNotConnectToItself() async throws {
         let listener = try await ListeningHost()
         await #expect(throws: (any Error).self) { try await listener.host.connect(to: listener.address) }

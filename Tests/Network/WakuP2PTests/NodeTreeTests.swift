@@ -96,12 +96,12 @@ struct NodeTreeTests {
     ) async throws -> (NodeTreeWalk, lookUps: Int) {
         var walk = NodeTreeWalk(
             [try NodeTreeURL(parsing: url)], limits: limits, minimumSequences: minimumSequences, generator: SeededGenerator(seed: seed))
-        var count = 0
+        let asked = Log<String>()
         await walk.run { name in
-            count += 1
+            asked.add([name])
             return zone[name] ?? []
         }
-        return (walk, count)
+        return (walk, asked.all.count)
     }
 
     @Test("The URL and key of EIP-1459")
@@ -128,7 +128,7 @@ struct NodeTreeTests {
         #expect(walk.sequences == ["nodes.example.org": 1])
         // The linked list does not exist.
         #expect(walk.failures == ["morenodes.example.org": .malformed])
-        #expect(lookUps == 7)
+        #expect(lookUps == 7 && !walk.isComplete)
     }
 
     @Test("A root that is altered or signed by another key is refused")
@@ -166,7 +166,7 @@ struct NodeTreeTests {
         #expect(walk.nodes.count == 4)
         #expect(walk.failures.isEmpty)
         #expect(walk.sequences == ["one.example": 1, "two.example": 7])
-        #expect(lookUps == zone.count)
+        #expect(lookUps == zone.count && walk.isComplete)
     }
 
     @Test("Nodes in the link tree and links in the node tree are skipped")
@@ -176,6 +176,39 @@ struct NodeTreeTests {
         tree.sign(nodes: [Self.url], links: [record])
         let (walk, _) = try await walk(tree.url, in: tree.zone)
         #expect(walk.nodes.isEmpty && walk.failures.count == 2)
+    }
+
+    @Test("Several names are looked up at a time, and one without a response does not delay the others")
+    func concurrency() async throws {
+        var tree = Tree(domain: "one.example")
+        tree.sign(nodes: (0..<30).map { _ in "enr:" + base64(NodeRecordTests.record([], by: .generate())) }, links: [])
+        let zone = tree.zone
+        var pure = NodeTreeWalk([try NodeTreeURL(parsing: tree.url)])
+        let root = pure.next()
+        #expect(root == tree.domain)
+        pure.answered(zone[tree.domain] ?? [], to: tree.domain)
+        // The branches of nodes and of links.
+        let branches = [pure.next(), pure.next()].compactMap(\.self)
+        let none = pure.next()
+        #expect(none == nil)
+        for name in branches { pure.answered(zone[name] ?? [], to: name) }
+        var names: Set<String> = []
+        while let name = pure.next() { names.insert(name) }
+        #expect(names.count == 8)
+        pure.answered([], to: "other.example")
+        #expect(pure.failures.isEmpty)
+
+        let (asked, answered) = (Log<String>(), Log<String>())
+        var walk = NodeTreeWalk([try NodeTreeURL(parsing: tree.url)])
+        await walk.run { name in
+            asked.add([name])
+            // The first node's name is answered last.
+            if asked.all.count == 4 { try? await eventually { answered.all.count == zone.count - 1 } }
+            answered.add([name])
+            return zone[name] ?? []
+        }
+        #expect(answered.all.last == asked.all.dropFirst(3).first)
+        #expect(walk.nodes.count == 30 && walk.isComplete)
     }
 
     @Test("The walk ends for lists of any size and with cycles")
@@ -197,7 +230,8 @@ struct NodeTreeTests {
         var many = Tree(domain: "two.example")
         many.sign(nodes: (0..<20).map { _ in "enr:" + base64(NodeRecordTests.record([], by: .generate())) }, links: [])
         limits.nodeCount = 5
-        #expect(try await self.walk(many.url, in: many.zone, limits: limits).0.nodes.count == 5)
+        let cut = try await self.walk(many.url, in: many.zone, limits: limits).0
+        #expect(cut.nodes.count == 5 && !cut.isComplete)
         let wide = "enrtree-branch:" + [String](repeating: "2XS2367YHAXJFGLZHVAWLQD4ZY", count: 65).joined(separator: ",")
         let hash = base32(Array(Keccak256.hash(Array(wide.utf8)).prefix(16)))
         #expect(throws: ENRError.tooLong) { try NodeTreeEntry(parsing: wide, hash: hash) }

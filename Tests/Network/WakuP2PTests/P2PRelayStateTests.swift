@@ -82,6 +82,13 @@ import Waku
         #expect(state.progress.seenUntil(at: moment(20)) == [.statusDefault: moment(8).wallClock])
     }
 
+    @Test func unreadableMessagesOfAStoreAreReportedOnce() {
+        var state = state(isFilterClient: false)
+        let other = NodeKey.generate().peerID
+        let reports = [peer, other, peer, other].map { state.shouldReportUnreadableStore(of: $0) }
+        #expect(reports == [true, true, false, false])
+    }
+
     @Test func messagesFromPeersAreNotFetchedAgain() {
         var state = state(isFilterClient: true)
         let message = ReceivedMessage(

@@ -76,6 +76,24 @@ struct PeerFinderTests {
         #expect(nobody.isEmpty)
     }
 
+    @Test("Nodes that left the lists are no longer dialed after a complete reading")
+    func departedNodes() throws {
+        var finder = finder()
+        let (staying, departed) = (try record(), try record())
+        finder.found([staying, departed], clusterID: 16, shards: [32])
+        let new = try record()
+        finder.found([new], clusterID: 16, shards: [32])
+        #expect(finder.candidateCount == 3)
+        finder.found([staying, new], isComplete: true, clusterID: 16, shards: [32])
+        #expect(finder.candidateCount == 2)
+        let dialed = finder.toDial(connected: [], peerCount: 0, at: .zero)
+        #expect(Set(dialed) == Set([staying, new].flatMap(\.dialAddresses)))
+        // A dial in progress may end after its node left.
+        finder.found([], isComplete: true, clusterID: 16, shards: [32])
+        for address in dialed { finder.dialed(try #require(address.peerID), isGood: true, at: .zero, jitter: 0) }
+        #expect(finder.candidateCount == 0 && !finder.isDialing)
+    }
+
     @Test("The dial addresses of a record are IPv4, then multiaddrs, then IPv6")
     func addresses() throws {
         let key = PrivateKey.generate()
@@ -178,7 +196,7 @@ struct PeerFinderTests {
         var configuration = P2PRelay.Configuration(key: .generate())
         configuration.nodeLists = [try NodeTreeURL(parsing: tree.url)]
         configuration.dns = server.client
-        configuration.dns.timeout = .seconds(3)
+        configuration.dns.timeout = .seconds(30)
         let finder = RunningRelay(configuration)
         try await eventually(within: .seconds(20)) { finder.relay.peers.contains { !$0.meshes.isEmpty } }
         for relay in [node, finder] { await relay.stop() }

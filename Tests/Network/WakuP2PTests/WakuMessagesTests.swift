@@ -68,6 +68,15 @@ struct StoreMessagesTests {
         let entry: [UInt8] = [0x0A, 32] + hash + [0x12, 1, 0xFF, 0x1A, 16] + topicField
         let response = try StoreResponse(parsing: [0x50, 0xC8, 0x01, 0xA2, 0x01, UInt8(entry.count)] + entry)
         #expect(response.entries == [.init(hash: MessageHash(bytes: hash), message: nil)])
+        #expect(response.unreadableCount(includesMessages: true) == 1 && response.unreadableCount(includesMessages: false) == 0)
+        var mixed = response
+        let empty = ReceivedMessage(
+            message: WakuMessage(payload: [], contentTopic: message.contentTopic, timestamp: .now()), pubsubTopic: topic)
+        mixed.entries += [
+            .init(hash: empty.hash, message: empty),
+            .init(hash: empty.hash, message: ReceivedMessage(message: message, pubsubTopic: topic)),
+        ]
+        #expect(mixed.unreadableCount(includesMessages: true) == 2)
     }
 
     @Test("Responses without status, with invalid hashes or too many entries are refused")

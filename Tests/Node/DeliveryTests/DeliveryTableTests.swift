@@ -48,6 +48,29 @@ struct DeliveryTableTests {
         #expect(table.count == 0)
     }
 
+    /// The service's place is free again after its last delivery.
+    @Test("Posts have ended when the last one of a push service is answered after draining")
+    func drainedService() throws {
+        var table = DeliveryTable([DeliveryQueue()], webPush: DeliveryTable.Origins.Configuration())
+        let origin = try #require(WebPushOrigin(endpoint: "https://push.example/x"))
+        let waiting = WaitingDelivery(id: 1, delivery: delivery, device: DeviceID(ProtocolNumber(rawValue: 1), row: 7), expires: time(100))
+        table.add(
+            [DeliveryTable.Arrival(waiting: waiting, destination: .webPush(origin))], isAwaited: false, clock: time(1), now: time(1))
+        let posts = table.step(now: time(1)).actions
+        guard let place = posts.first?.endpoint, case .post(let batch)? = posts.first?.action else {
+            Issue.record("nothing is posted")
+            return
+        }
+        table.drain()
+        #expect(!table.isDrained && table.unansweredCount == 1)
+        _ = table.answered(batch, .accepted, by: place, now: time(2))
+        _ = table.noteAnswer(.accepted, endpointHash: 1, from: nil, after: .seconds(1), at: place, now: time(2))
+        _ = table.finished(batch, .accepted, by: place, now: time(2))
+        _ = table.step(now: time(2))
+        #expect(table.endpoints[place].origin == nil)
+        #expect(table.isDrained && table.unansweredCount == 0)
+    }
+
     @Test("A delivery without an endpoint fails its request at once, is never posted, and expires")
     mutating func unroutable() {
         add(1, to: nil, at: 1)

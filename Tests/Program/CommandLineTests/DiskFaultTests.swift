@@ -52,6 +52,14 @@ struct DiskFaultTests {
         }
     }
 
+    @Test("A command whose output can't be written fails")
+    func fullOutput() async throws {
+        let command = ["identity", "new", "--out", folder.path + "/new.key"]
+        let ended = try ChildProcess(command, shell: #"exec "$0" "$@" >/dev/full"#)
+        #expect(await ended.status == 74)
+        #expect(ended.errors == "waku-push: can't write to standard output\n")
+    }
+
     @Test("A log that can't be written does not stop the daemon", arguments: ["2>/dev/full", "2>&-", "2>&1 | true"])
     func fullLog(redirection: String) async throws {
         // The pipe's reader has exited before the first line is written.

@@ -77,6 +77,27 @@ struct FailoverTests {
         try store.close()
     }
 
+    @Test("A command leaves a former primary that answers first")
+    func commandAfterPromotion() async throws {
+        let primary = try PostgreSQLServer()
+        let standby = try PostgreSQLServer(standbyOf: primary)
+        try await primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        let (hosts, key) = ("host=\(primary.folder),\(standby.folder)", SymmetricKey.random())
+        let store = try PostgreSQLStore(
+            PostgreSQLAddress("\(hosts) dbname=postgres user=postgres"), storageKey: key, parts: [Counters.part], access: .shared)
+        try await store.commit(Counters.add(1))
+        try standby.promote()
+        try await primary.run("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+        try #require(store.promotions).look()
+        try await store.commit(Counters.increment(1))
+        try store.close()
+        // What is known of the servers is known by the text of the address: this one is that of another process.
+        let command = try PostgreSQLStore(
+            existing: PostgreSQLAddress("\(hosts) user=postgres dbname=postgres"), storageKey: key, parts: [Counters.part])
+        #expect(try command.read(Counters.value(1)) == 1)
+        try command.close()
+    }
+
     @Test("A commit that a former primary does not acknowledge is made at the promoted standby once that is known")
     func hangingCommit() async throws {
         let primary = try PostgreSQLServer()

@@ -1,3 +1,4 @@
+import Foundation
 import Storage
 import TestSupport
 import Testing
@@ -32,5 +33,45 @@ import WakuCrypto
         #expect(try StoreBackup.restore(backup, into: target, storageKey: fixture.storageKey, parts: [Records.part]).isWhole)
         let store = try SQLiteStore(folder: target.path, storageKey: fixture.storageKey, parts: [Records.part])
         #expect(try store.version(of: "kept") == 7)
+    }
+
+    @Test func oneOfSeveralProcessesWritesABackup() async throws {
+        let fixture = try StoreFixture()
+        let backup = fixture.folder.path + "/backup"
+        // The lock of another process, and what a killed one leaves.
+        let lock = open(backup + ".partial.lock", O_RDWR | O_CREAT, 0o600)
+        #expect(flock(lock, LOCK_EX | LOCK_NB) == 0)
+        try "half a copy".write(toFile: backup + ".partial", atomically: true, encoding: .utf8)
+        let error = #expect(throws: StoreError.self) {
+            try StoreBackup.write(fixture.store, to: backup, storageKey: fixture.storageKey)
+        }
+        #expect(error?.code == .locked)
+        #expect(error?.message == "backup \(backup) is being written by another process: wait for it, or choose another name")
+        #expect(FileManager.default.fileExists(atPath: backup + ".partial"))
+        close(lock)
+        #expect(try StoreBackup.write(fixture.store, to: backup, storageKey: fixture.storageKey).isWhole)
+        for suffix in [".partial", ".partial.lock"] { #expect(!FileManager.default.fileExists(atPath: backup + suffix)) }
+    }
+
+    @Test func backupsOfOneNameDoNotDisturbEachOther() async throws {
+        let fixture = try StoreFixture()
+        try await fixture.store.put("kept", version: 7)
+        let (store, key, backup) = (fixture.store, fixture.storageKey, fixture.folder.path + "/backup")
+        let failures: [StoreError.Code?] = await withTaskGroup(of: StoreError.Code?.self) { group in
+            for _ in 0..<6 {
+                group.addTask {
+                    do throws(StoreError) {
+                        _ = try StoreBackup.write(store, to: backup, storageKey: key)
+                        return nil
+                    } catch {
+                        return error.code
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(failures.count { $0 == nil } == 1)
+        #expect(failures.allSatisfy { $0 == nil || $0 == .locked || $0 == .cannotCreate })
+        #expect(try StoreInspection(of: backup, storageKey: key, parts: [Records.part]).isWhole)
     }
 }

@@ -16,6 +16,22 @@ struct StoreHealthTests {
         #expect(health.failure(at: start) == nil)
     }
 
+    @Test("A full disk is reported until no commit has failed for 10 s, although others succeed")
+    mutating func full() {
+        for second in stride(from: 0, through: 20, by: 5) {
+            health.note(.committed(failure: StoreError(code: .full, message: "full")), at: start + .seconds(second))
+            health.note(.committed(failure: nil), at: start + .seconds(second + 1))
+            #expect(health.failure(at: start + .seconds(second + 5)) == "full")
+        }
+        #expect(health.failure(at: start + .seconds(29)) == "full")
+        #expect(health.failure(at: start + .seconds(30)) == nil)
+        // Other failures end with the next commit.
+        health.note(.committed(failure: StoreError(code: .unavailable, message: "locked")), at: start + .seconds(31))
+        #expect(health.failure(at: start + .seconds(31)) == "locked")
+        health.note(.committed(failure: nil), at: start + .seconds(31))
+        #expect(health.failure(at: start + .seconds(31)) == nil)
+    }
+
     @Test("A commit in progress for too long is reported until it ends")
     mutating func stalled() {
         health.committing(at: start)

@@ -127,7 +127,7 @@ extension ClusterDatabase {
     }
 
     private func view(partitions: [Row], leases: [Row]) throws -> ClusterView {
-        guard partitions.count == configuration.partitionRowCount else { throw otherPartitionCount }
+        try checkPartitionRows(partitions.count)
         return ClusterView(
             isMember: true, leases: try leases.map(LeaseRow.init(stored:)),
             partitions: try partitions.map { row in
@@ -135,10 +135,17 @@ extension ClusterDatabase {
             })
     }
 
-    var otherPartitionCount: StoreError {
-        StoreError(
+    /// Versions may differ in their number of partitions.
+    func checkPartitionRows(_ count: Int) throws(StoreError) {
+        let expected = configuration.partitionRowCount
+        guard count != expected else { return }
+        // A node makes the rows again only when there are none: with other nodes running, it can't know the epochs of missing ones.
+        throw StoreError(
             code: .unsuitable,
-            message: "PostgreSQL (\(address)) has the partitions of another version of waku-push: run the version that the other nodes run")
+            message: count > expected
+                ? "PostgreSQL (\(address)) has the partitions of another version of waku-push: run the version that the other nodes run"
+                : "PostgreSQL (\(address)) has \(count) of \(expected) rows in cluster_partition: run the version that the other nodes run; if rows "
+                    + "were deleted, stop all nodes, DELETE FROM cluster_partition, and start them: the first one makes all rows again")
     }
 }
 

@@ -81,8 +81,9 @@ extension ClusterDatabase {
             INSERT INTO cluster_partition (partition, epoch) SELECT number, 0 FROM generate_series(0, $1 - 1) AS number \
             WHERE NOT EXISTS (SELECT FROM cluster_partition)
             """, [.integer(Int64(configuration.partitionRowCount))])
-        let count = try connection.run([insert, partitions, Statement("SELECT count(*) FROM cluster_partition")])[2].rows
-        guard count == [Row([.integer(Int64(configuration.partitionRowCount))])] else { throw otherPartitionCount }
+        let rows = try connection.run([insert, partitions, Statement("SELECT count(*) FROM cluster_partition")])[2].rows
+        guard let count = rows.first else { throw UnexpectedValue() }
+        try checkPartitionRows(Int(try count.integer(0)))
     }
 
     /// Creates the index for finding the outbox rows of a partition.

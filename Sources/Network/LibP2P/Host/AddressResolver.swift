@@ -47,6 +47,22 @@ enum AddressResolver {
     }
 }
 
+/// Addresses that are known already, for NIO's connector. It tries both families in turn.
+struct ResolvedAddresses: Resolver, Sendable {
+    let addresses: [SocketAddress]
+    let loop: any EventLoop
+
+    func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+        loop.makeSucceededFuture(addresses.filter { $0.protocol == .inet })
+    }
+
+    func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+        loop.makeSucceededFuture(addresses.filter { $0.protocol == .inet6 })
+    }
+
+    func cancelQueries() {}
+}
+
 /// Why an address cannot be dialed or listened on.
 public enum DialError: Error, Hashable, Sendable {
     /// The address is not that of a host and a TCP port, or, to listen on, not an IP address.

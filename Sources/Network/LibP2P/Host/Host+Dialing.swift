@@ -7,7 +7,8 @@ import Synchronization
 
 extension Host {
     /// Connects to the node at this address unless it is connected already. Concurrent calls for the same peer id share one attempt, which continues
-    /// when a caller is cancelled. All addresses that a host name resolves to are tried, at most 8.
+    /// when a caller is cancelled. All addresses that a host name resolves to are tried, at most 8: the next one after 250 ms, beside those that have
+    /// not answered (RFC 8305).
     ///
     /// - Parameter address: If it ends in `/p2p/…`, a node with another peer id is refused.
     /// - Throws: ``DialError``, ``NoiseError``, ``MultistreamError``, ``ConnectionError``, or an error of the socket.
@@ -31,14 +32,28 @@ extension Host {
     private func dial(_ address: Multiaddr) async throws -> Connection {
         guard let endpoint = address.endpoint else { throw DialError.unsupportedAddress }
         guard !isClosed else { throw ConnectionError.closed }
+        return try await dial(try await AddressResolver.resolve(endpoint), address)
+    }
+
+    /// - Parameter targets: The IP addresses of `address`.
+    func dial(_ targets: [SocketAddress], _ address: Multiaddr) async throws -> Connection {
+        var targets = targets
         var failure: any Error = DialError.unresolved
-        for target in try await AddressResolver.resolve(endpoint) {
+        while !targets.isEmpty {
+            try Task.checkCancellation()
             do {
-                try Task.checkCancellation()
-                return try await dial(target, address)
+                let (target, opened) = try await open(oneOf: targets, address)
+                do {
+                    return try await opened.get()
+                } catch {
+                    failure = error
+                    // It is no node, or another one: the others may be the node. If the connection ended at once, it was most likely the first.
+                    let index = target.flatMap { targets.firstIndex(of: $0) } ?? targets.firstIndex { $0.protocol == .inet6 } ?? 0
+                    targets.remove(at: index)
+                }
             } catch {
                 failure = error
-                if error is CancellationError { break }
+                targets = []
             }
             // Both sides dialed at the same time, and the other connection was kept.
             if let expected = address.peerID, let connection = connection(to: expected) { return connection }
@@ -46,16 +61,33 @@ extension Host {
         throw failure
     }
 
-    private func dial(_ target: SocketAddress, _ address: Multiaddr) async throws -> Connection {
-        let opened: EventLoopFuture<Connection> = try await ClientBootstrap(group: group)
+    /// Connects to the first of the addresses that accepts a connection.
+    ///
+    /// - Returns: The address, nil if the connection ended at once; and the connection after the handshake.
+    private func open(
+        oneOf targets: [SocketAddress], _ address: Multiaddr
+    ) async throws -> (target: SocketAddress?, opened: EventLoopFuture<Connection>) {
+        let loop = group.next()
+        let bootstrap = ClientBootstrap(group: loop)
             .connectTimeout(configuration.connectTimeout)
             .withConnectionOptions()
-            .connect(to: target) { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try self.add(channel, .initiator, expecting: address.peerID, remoteAddress: address.withoutPeerID)
-                }
+            .resolver(ResolvedAddresses(addresses: targets, loop: loop))
+        let initialize = { @Sendable (channel: any Channel) in
+            channel.eventLoop.makeCompletedFuture {
+                (channel, try self.add(channel, .initiator, expecting: address.peerID, remoteAddress: address.withoutPeerID))
             }
-        return try await opened.get()
+        }
+        do {
+            let (channel, opened) =
+                if targets.count == 1 {
+                    try await bootstrap.connect(to: targets[0], channelInitializer: initialize)
+                } else {
+                    try await bootstrap.connect(host: "\(address)", port: targets[0].port ?? 0, channelInitializer: initialize)
+                }
+            return (channel.remoteAddress, opened)
+        } catch let error as NIOConnectionError {
+            throw error.connectionErrors.last?.error ?? error
+        }
     }
 
     /// Listens on this address, in addition to others.

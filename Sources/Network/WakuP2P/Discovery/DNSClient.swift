@@ -96,7 +96,11 @@ public struct DNSClient: Sendable {
             channel.close(promise: nil)
         }
         channel.writeAndFlush(AddressedEnvelope(remoteAddress: server, data: ByteBuffer(bytes: question)), promise: nil)
-        return try await answer.futureResult.get()
+        return try await withTaskCancellationHandler {
+            try await answer.futureResult.get()
+        } onCancel: {
+            answer.fail(CancellationError())
+        }
     }
 
     private final class Receiver: ChannelInboundHandler {

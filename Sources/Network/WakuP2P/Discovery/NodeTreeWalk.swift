@@ -15,6 +15,8 @@ public struct NodeTreeWalk: Sendable {
         public var treeCount = 8
         /// The maximum number of TXT records of one name that are tried.
         public var textCount = 16
+        /// The maximum number of look-ups at a time: a name that no server answers for delays the others little.
+        public var concurrentLookUpCount = 8
 
         /// The limits of a relay's peer discovery: 100 nodes in at most 500 look-ups.
         public init() {}
@@ -36,8 +38,10 @@ public struct NodeTreeWalk: Sendable {
     private let minimumSequences: [String: UInt64]
     private var generator: any RandomNumberGenerator & Sendable
     private var steps: [Step] = []
-    private var current: Step?
+    private var inProgress: [String: Step] = [:]
     private var known: Set<String> = []
+    /// Whether a limit kept names or nodes out.
+    private var isCut = false
     private var treeCount = 0
     private var lookUpCount = 0
 
@@ -61,22 +65,26 @@ public struct NodeTreeWalk: Sendable {
         for url in urls { addTree(url) }
     }
 
-    /// The next name to look up; nil when the walk is complete. Returns the same name until ``answered(_:)`` is called.
+    /// Whether ``nodes`` are all nodes of the lists: each name was looked up and had a usable entry, and no limit was reached.
+    public var isComplete: Bool { steps.isEmpty && inProgress.isEmpty && failures.isEmpty && !isCut }
+
+    /// The next name to look up, beside those in progress; nil when there is none, until a response adds names.
     public mutating func next() -> String? {
-        if let current { return current.name }
-        guard nodes.count < limits.nodeCount, lookUpCount < limits.lookUpCount, !steps.isEmpty else { return nil }
+        guard nodes.count < limits.nodeCount, lookUpCount < limits.lookUpCount, inProgress.count < limits.concurrentLookUpCount,
+            !steps.isEmpty
+        else { return nil }
         steps.swapAt(Int.random(in: steps.indices, using: &generator), steps.count - 1)
-        current = steps.removeLast()
+        let step = steps.removeLast()
+        inProgress[step.name] = step
         lookUpCount += 1
-        return current?.name
+        return step.name
     }
 
-    /// Takes the response for the name of ``next()``. Ignored when no look-up is in progress.
+    /// Takes the response for a name of ``next()``. Ignored when no look-up of the name is in progress.
     ///
     /// - Parameter texts: The TXT records of the name, the parts of each concatenated; empty when there are none or the look-up failed.
-    public mutating func answered(_ texts: [String]) {
-        guard let step = current else { return }
-        current = nil
+    public mutating func answered(_ texts: [String], to name: String) {
+        guard let step = inProgress.removeValue(forKey: name) else { return }
         var failure = ENRError.malformed
         for text in texts.prefix(limits.textCount) {
             do throws(ENRError) {
@@ -90,7 +98,7 @@ public struct NodeTreeWalk: Sendable {
                 failure = error
             }
         }
-        failures[step.name] = failure
+        failures[name] = failure
     }
 
     private mutating func take(_ root: NodeTreeRoot, of url: NodeTreeURL) throws(ENRError) {
@@ -104,14 +112,17 @@ public struct NodeTreeWalk: Sendable {
         switch entry {
         case .branch(let hashes): for hash in hashes { add(hash, of: tree, isLinks: isLinks) }
         case .link(let url) where isLinks: addTree(url)
-        case .node(let record) where !isLinks: if !nodes.contains(record) { nodes.append(record) }
+        case .node(let record) where !isLinks:
+            guard !nodes.contains(record) else { return }
+            if nodes.count < limits.nodeCount { nodes.append(record) } else { isCut = true }
         // Nodes belong into the node tree, links into the link tree.
         case .link, .node: throw .malformed
         }
     }
 
     private mutating func addTree(_ url: NodeTreeURL) {
-        guard treeCount < limits.treeCount, known.insert(url.domain).inserted else { return }
+        guard treeCount < limits.treeCount else { return isCut = true }
+        guard known.insert(url.domain).inserted else { return }
         treeCount += 1
         steps.append(.root(url))
     }
@@ -119,15 +130,27 @@ public struct NodeTreeWalk: Sendable {
     private mutating func add(_ hash: String, of tree: NodeTreeURL, isLinks: Bool) {
         let step = Step.entry(hash: hash, tree: tree, isLinks: isLinks)
         // Names beyond the look-up limit need not be stored.
-        guard steps.count + lookUpCount < limits.lookUpCount, known.insert(step.name.lowercased()).inserted else { return }
-        steps.append(step)
+        guard steps.count + lookUpCount < limits.lookUpCount else { return isCut = true }
+        if known.insert(step.name.lowercased()).inserted { steps.append(step) }
     }
 
-    /// Walks to the end, or until the task is cancelled, one look-up after the other.
+    /// Walks to the end, or until the task is cancelled, with several look-ups at a time.
     ///
-    /// - Parameter lookUp: Returns the TXT records of a name, the parts of each concatenated; empty when the look-up fails. See
-    ///   ``DNSClient/texts(of:)``.
-    public mutating func run(lookUp: (String) async -> [String]) async {
-        while !Task.isCancelled, let name = next() { answered(await lookUp(name)) }
+    /// - Parameters:
+    ///   - lookUp: Returns the TXT records of a name, the parts of each concatenated; empty when the look-up fails. See
+    ///     ``DNSClient/texts(of:)``.
+    ///   - found: Called with the new nodes of each response.
+    public mutating func run(
+        lookUp: @escaping @Sendable (String) async -> [String], found: ([NodeRecord]) -> Void = { _ in }
+    ) async {
+        await withTaskGroup(of: (name: String, texts: [String]).self) { group in
+            while !Task.isCancelled {
+                while let name = next() { group.addTask { (name, await lookUp(name)) } }
+                guard let response = await group.next() else { return }
+                let knownCount = nodes.count
+                answered(response.texts, to: response.name)
+                if nodes.count > knownCount { found(Array(nodes[knownCount...])) }
+            }
+        }
     }
 }

@@ -44,15 +44,16 @@ struct PeerFinder {
     }
 
     /// Adds the nodes of the lists that relay one of these shards or do not report their shards.
-    mutating func found(_ records: [NodeRecord], clusterID: UInt32, shards: [UInt32]) {
-        for record in records {
-            if let known = record.shards {
-                guard known.clusterID == clusterID, shards.isEmpty || known.shards.contains(where: { shards.contains(UInt32($0)) }) else {
-                    continue
-                }
-            }
+    ///
+    /// - Parameter isComplete: Whether these are all nodes of the lists: others are no longer dialed.
+    mutating func found(_ records: [NodeRecord], isComplete: Bool = false, clusterID: UInt32, shards: [UInt32]) {
+        var listed: [PeerID: [Multiaddr]] = [:]
+        for record in records where record.mayRelay(shards, of: clusterID) {
             let addresses = record.dialAddresses
-            guard let peer = addresses.first?.peerID, peer != own else { continue }
+            if let peer = addresses.first?.peerID, peer != own { listed[peer] = addresses }
+        }
+        if isComplete { candidates = candidates.filter { listed[$0.key] != nil } }
+        for (peer, addresses) in listed {
             let known = candidates[peer]
             guard known != nil || candidates.count < limits.candidateCount else { continue }
             // A known node may have new addresses.
@@ -85,6 +86,12 @@ struct PeerFinder {
 }
 
 extension NodeRecord {
+    /// Whether it relays one of these shards, any when there are none, or does not report its shards.
+    fileprivate func mayRelay(_ shards: [UInt32], of clusterID: UInt32) -> Bool {
+        guard let known = self.shards else { return true }
+        return known.clusterID == clusterID && (shards.isEmpty || known.shards.contains { shards.contains(UInt32($0)) })
+    }
+
     /// The TCP addresses, with the peer id: IPv4, then multiaddrs, then IPv6.
     var dialAddresses: [Multiaddr] {
         let peer = PeerID(.secp256k1(publicKey))

@@ -34,30 +34,36 @@ extension P2PRelay {
 
     private func readLists(_ sequences: inout [String: UInt64]) async {
         var walk = NodeTreeWalk(configuration.nodeLists, minimumSequences: sequences)
-        var failure: DNSClient.Failure?
-        let shards = configuration.pubsubTopics.compactMap(\.relayShard).map { UInt32($0.shard) }
-        while !Task.isCancelled, let name = walk.next() {
-            let knownCount = walk.nodes.count
+        let failure = Mutex<DNSClient.Failure?>(nil)
+        let dns = configuration.dns
+        await walk.run { name in
             do throws(DNSClient.Failure) {
-                walk.answered(try await configuration.dns.lookUp(name))
+                return try await dns.lookUp(name)
             } catch {
-                failure = error
-                walk.answered([])
+                failure.withLock { $0 = error }
+                return []
             }
-            let new = Array(walk.nodes[knownCount...])
-            if !new.isEmpty { lockedState.withLock { $0.finder.found(new, clusterID: configuration.clusterID, shards: shards) } }
+        } found: {
+            noteListed($0, isComplete: false)
         }
+        guard !Task.isCancelled else { return }
+        if walk.isComplete { noteListed(walk.nodes, isComplete: true) }
         sequences.merge(walk.sequences) { max($0, $1) }
         let metadata: Logger.Metadata = [
             "nodes": .stringConvertible(walk.nodes.count), "unusable": .stringConvertible(walk.failures.count),
         ]
-        let problem = NodeListProblem.text(dns: failure, list: walk.failures.values)
+        let problem = NodeListProblem.text(dns: failure.withLock(\.self), list: walk.failures.values)
         if walk.nodes.isEmpty {
             lockedState.withLock { $0.detachedReason = problem }
             logger.warning("no nodes found", metadata: metadata.merging(["reason": "\(problem)"]) { first, _ in first })
         } else {
             logger.info("nodes found", metadata: metadata)
         }
+    }
+
+    private func noteListed(_ nodes: [NodeRecord], isComplete: Bool) {
+        let shards = configuration.pubsubTopics.compactMap(\.relayShard).map { UInt32($0.shard) }
+        lockedState.withLock { $0.finder.found(nodes, isComplete: isComplete, clusterID: configuration.clusterID, shards: shards) }
     }
 
     /// Dials a node from a list. It is kept if it sends messages after the trial, or has a store while too few other nodes have one.

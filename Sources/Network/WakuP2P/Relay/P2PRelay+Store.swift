@@ -74,6 +74,7 @@ extension P2PRelay {
                     failure = .failed("\(peer): \(response.status)", isTooMuch: false)
                     continue
                 }
+                noteUnreadable(response.unreadableCount(includesMessages: query.includesMessages), of: peer)
                 let page = StorePage(
                     messages: response.entries.compactMap(\.message).filter { $0.message.flaw == nil && query.covers($0) },
                     hashes: response.entries.map(\.hash),
@@ -88,6 +89,13 @@ extension P2PRelay {
             }
         }
         throw failure
+    }
+
+    /// Such messages are skipped: without a word, a store of nothing else would look like an empty one.
+    private func noteUnreadable(_ count: Int, of peer: PeerID) {
+        guard count > 0, lockedState.withLock({ $0.shouldReportUnreadableStore(of: peer) }) else { return }
+        logger.warning(
+            "store returned unreadable messages; they are skipped", metadata: ["peer": "\(peer)", "messages": .stringConvertible(count)])
     }
 
     // MARK: Looking back

@@ -39,6 +39,8 @@ struct P2PRelayState {
     private var isListening = false
     private var isClosed = false
     private var hasReportedTopicLimit = false
+    /// Only nodes that this one dialed, and configured ones, are asked.
+    private var unreadableStores: Set<PeerID> = []
 
     init(configuration: P2PRelay.Configuration, own peer: PeerID, at now: Moment) {
         isFilterClient = configuration.contentTopics != nil
@@ -140,6 +142,9 @@ struct P2PRelayState {
     mutating func forgetDroppedTopics() {
         if !droppedTopics.isEmpty { droppedTopics.formIntersection(filterPeers.topics) }
     }
+
+    /// - Returns: Whether to log that a store has unreadable messages: once for each.
+    mutating func shouldReportUnreadableStore(of peer: PeerID) -> Bool { unreadableStores.insert(peer).inserted }
 
     /// - Returns: Whether to log that there are more content topics than a filter node accepts: once.
     mutating func shouldReportTopicLimit() -> Bool {

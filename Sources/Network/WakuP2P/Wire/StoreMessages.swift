@@ -52,6 +52,14 @@ struct StoreResponse: Hashable, Sendable {
 }
 
 extension StoreResponse {
+    /// The number of messages of a page that can't be decoded or are invalid.
+    ///
+    /// - Parameter includesMessages: Whether messages were requested.
+    func unreadableCount(includesMessages: Bool) -> Int {
+        guard includesMessages else { return 0 }
+        return entries.count { $0.message.map { $0.message.flaw != nil } ?? true }
+    }
+
     /// A hash that does not match its message is replaced with the message's actual hash.
     init(parsing bytes: [UInt8]) throws(ProtobufError) {
         self.init(requestID: "", status: WakuStatus(code: 0))

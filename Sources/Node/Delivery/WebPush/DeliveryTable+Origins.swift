@@ -181,7 +181,7 @@ extension DeliveryTable {
         move(place, to: nil, now: now)
         origins.places[origin.origin] = nil
         origins.free.append(place)
-        endpoints[place] = Endpoint(queue: DeliveryQueue())
+        endpoints[place] = Endpoint(queue: makeQueue())
     }
 
     // MARK: Time

@@ -121,10 +121,11 @@ extension NodeService {
                 await self.wait(Self.answerLimit) { self.isIdle && self.delivery.awaitingCount == 0 }
                 self.delivery.stopPosting()
                 await self.wait(Self.postLimit) { !self.delivery.isPosting }
-                if self.delivery.isPosting {
+                let unansweredCount = self.delivery.unansweredCount
+                if unansweredCount > 0 {
                     self.base.logger.warning(
                         "posts to gorush unanswered at shutdown; their notifications are posted again after the restart",
-                        metadata: ["count": .stringConvertible(self.delivery.unansweredCount)])
+                        metadata: ["count": .stringConvertible(unansweredCount)])
                 }
                 await self.wait(max(.zero, Self.handoverEnd - (.now - stopping))) { self.cluster.hasLeft }
                 self.store.stopWaiting()

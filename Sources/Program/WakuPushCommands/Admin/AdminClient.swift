@@ -3,19 +3,29 @@ import CurlClient
 import Foundation
 
 /// A client of the admin socket of the daemon that runs on a data folder.
+///
+/// A request that may take long is sent only after the daemon has answered another one within the limit of prompt ones: a suspended daemon accepts
+/// connections.
 struct AdminClient {
+    /// For requests that the daemon answers from memory.
+    static let promptLimit = Duration.seconds(10)
+    /// For requests that wait for the database, gorush or a relay.
+    static let workLimit = Duration.seconds(60)
+
     private let folder: String
+    private let promptLimit: Duration
     /// Kept alive because the socket's path is valid only as long as this object exists.
     private let socket: AdminSocket
     private let client: CurlClient
 
     /// - Throws: ``CommandFailure`` when the folder can't be opened.
-    init(folder: String) throws(CommandFailure) {
+    init(folder: String, promptLimit: Duration = promptLimit) throws(CommandFailure) {
         if access(folder, X_OK) != 0, errno == EACCES { throw Self.refusal(of: folder) }
         guard let socket = AdminSocket(in: folder) else {
             throw CommandFailure(.data, "data folder \(folder) can't be opened: set --data to the daemon's data folder")
         }
         self.folder = folder
+        self.promptLimit = promptLimit
         self.socket = socket
         var configuration = CurlConfiguration()
         configuration.unixSocketPath = socket.path
@@ -24,21 +34,27 @@ struct AdminClient {
 
     /// nil when no daemon is running on the folder.
     func status() async throws(CommandFailure) -> NodeStatus? {
-        guard let response = try await send("GET", path: "/status", body: nil) else { return nil }
+        guard let response = try await send("GET", path: "/status", body: nil, limit: promptLimit) else { return nil }
         return try decode(response)
     }
 
     /// - Throws: ``CommandFailure``, also when no daemon answers.
-    func get<Outcome: Decodable>(_ path: String, timeout: Duration = .seconds(60)) async throws(CommandFailure) -> Outcome {
-        guard let response = try await send("GET", path: path, body: nil, timeout: timeout) else { throw noDaemon }
+    func get<Outcome: Decodable>(_ path: String, timeout: Duration? = nil) async throws(CommandFailure) -> Outcome {
+        guard let response = try await send("GET", path: path, body: nil, limit: timeout ?? promptLimit) else { throw noDaemon }
         return try decode(response)
     }
 
+    /// - Parameter timeout: nil for the limit of prompt requests.
     /// - Throws: ``CommandFailure``, also when no daemon answers.
     func post<Outcome: Decodable>(
-        _ path: String, _ body: some Encodable, timeout: Duration = .seconds(60)
+        _ path: String, _ body: some Encodable, timeout: Duration? = nil
     ) async throws(CommandFailure) -> Outcome {
-        guard let response = try await send("POST", path: path, body: Self.encode(body), timeout: timeout) else { throw noDaemon }
+        if timeout.map({ $0 > promptLimit }) ?? false {
+            guard try await send("GET", path: "/health", body: nil, limit: promptLimit) != nil else { throw noDaemon }
+        }
+        guard let response = try await send("POST", path: path, body: Self.encode(body), limit: timeout ?? promptLimit) else {
+            throw noDaemon
+        }
         return try decode(response)
     }
 
@@ -52,11 +68,11 @@ struct AdminClient {
     }
 
     private func send(
-        _ method: String, path: String, body: [UInt8]?, timeout: Duration = .seconds(60)
+        _ method: String, path: String, body: [UInt8]?, limit: Duration
     ) async throws(CommandFailure) -> HTTPResponse? {
         let request = HTTPRequest(
             method: method, url: "http://localhost" + path, headers: body == nil ? [] : [("Content-Type", "application/json")], body: body,
-            timeout: timeout)
+            timeout: limit)
         do throws(HTTPError) {
             return try await client.send(request)
         } catch {

@@ -173,7 +173,9 @@ extension Admin.Outbox {
         /// A running daemon holds waiting notifications in memory, so it has to drop them. Without a daemon the folder is locked meanwhile.
         private func drop(_ selection: AdminAPI.Selection) async throws -> AdminAPI.Count {
             let client = try client()
-            if try await client.status() != nil { return try await client.post("/outbox/drop", selection) }
+            if try await client.status() != nil {
+                return try await client.post("/outbox/drop", selection, timeout: AdminClient.workLimit)
+            }
             let lock = try DataFolder(locking: folder)
             defer { lock.unlock() }
             let ids = try waiting(selection)

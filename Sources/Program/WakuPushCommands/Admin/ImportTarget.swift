@@ -90,6 +90,7 @@ final class ImportTarget {
         try await endCommit()
         let client = try AdminClient(folder: folder)
         guard try await client.status() != nil else { return }
-        let _: AdminAPI.Count = try await client.post("/registrations/changed", [String]())
+        let _: AdminAPI.Count = try await client.post(
+            "/registrations/changed", [String](), timeout: AdminClient.workLimit)
     }
 }

@@ -246,7 +246,8 @@ struct DoctorExamination {
     private func selfTestByDaemon() async -> DoctorFacts.SelfTest {
         let how = "by the running daemon"
         do throws(CommandFailure) {
-            let test: AdminAPI.SelfTest = try await AdminClient(folder: options.data).post("/self-test", [String]())
+            let test: AdminAPI.SelfTest = try await AdminClient(folder: options.data).post(
+                "/self-test", [String](), timeout: AdminClient.workLimit)
             if let problem = test.problem { return .notPublished(problem) }
             return test.milliseconds.map { .seen(milliseconds: $0, how: how) } ?? .notSeen(how: how)
         } catch {
@@ -289,7 +290,9 @@ struct DoctorExamination {
             guard let subscription else { return [] }
             guard isDaemonRunning else { throw CommandFailure(.usage, "--test-push needs a running daemon, or --web-push and its options") }
             let test = AdminAPI.WebPushTest(subscription: String(decoding: subscription.json, as: UTF8.self))
-            return [NodeChecks.webPushTest(try await AdminClient(folder: options.data).post("/web-push/test", test))]
+            let tested: AdminAPI.WebPushTested = try await AdminClient(folder: options.data).post(
+                "/web-push/test", test, timeout: AdminClient.workLimit)
+            return [NodeChecks.webPushTest(tested)]
         }
         let endpoint: WebPushEndpoint?
         do throws(CommandFailure) {
@@ -315,7 +318,8 @@ struct DoctorExamination {
         let areCredentialsGiven = isGiven("gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file", "gorush-header")
         guard let setup, !isServerGiven else { return try await inspect(try options.gorush.settings()) }
         guard areCredentialsGiven else {
-            return try await AdminClient(folder: options.data).post("/gorush/inspect", [String]())
+            return try await AdminClient(folder: options.data).post(
+                "/gorush/inspect", [String](), timeout: AdminClient.workLimit)
         }
         let given = try options.gorush.settings()
         return try await inspect(

@@ -17,6 +17,7 @@ package struct CommandFailure: Error {
         case data = 65
         case unavailable = 69
         case cannotCreate = 73
+        case output = 74
         case permission = 77
 
         private var meaning: String {
@@ -25,6 +26,7 @@ package struct CommandFailure: Error {
             case .data: "unusable key, configuration file, database or answer"
             case .unavailable: "a required service is unavailable"
             case .cannotCreate: "a file or folder can't be made"
+            case .output: "the output can't be written"
             case .permission: "permission denied"
             }
         }
@@ -47,7 +49,7 @@ package struct CommandFailure: Error {
             case .invalid: .usage
             case .cannotCreate: .cannotCreate
             case .permission: .permission
-            case .locked, .unavailable: .unavailable
+            case .locked, .full, .unavailable: .unavailable
             case .unsuitable, .missing, .newer, .otherIdentity, .damaged: .data
             }
         self.init(code, error.message)

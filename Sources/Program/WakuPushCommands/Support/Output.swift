@@ -10,7 +10,7 @@ package enum Output {
     package static func text(_ text: String) {
         guard Invocation.current.writeOutput(text + "\n") else {
             CommandFailure.report("can't write to standard output")
-            exit(CommandFailure.Code.cannotCreate.rawValue)
+            exit(CommandFailure.Code.output.rawValue)
         }
     }
 

@@ -90,10 +90,30 @@ struct HeartbeatTests {
         let fixture = try ClusterFixture()
         let database = try fixture.prepared()
         _ = try database.heartbeat(heartbeat(Self.first, isFirst: true))
-        try fixture.run("DELETE FROM cluster_partition WHERE partition = 0")
+        try fixture.run("INSERT INTO cluster_partition (partition, epoch) VALUES (257, 0)")
         let error = #expect(throws: StoreError.self) { try database.heartbeat(heartbeat(Self.first)) }
         #expect(error?.code == .unsuitable)
         #expect(error?.message.contains("has the partitions of another version of waku-push") == true)
+    }
+
+    @Test("Missing rows of partitions are reported with the remedy, which works")
+    func missingPartitions() throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        _ = try database.heartbeat(heartbeat(Self.first, isFirst: true))
+        try fixture.run("DELETE FROM cluster_partition WHERE partition = 0")
+        let attempts: [() throws -> Void] = [
+            { _ = try database.heartbeat(heartbeat(Self.first)) }, { _ = try fixture.prepared() },
+        ]
+        for attempt in attempts {
+            let error = #expect(throws: StoreError.self) { try attempt() }
+            #expect(error?.code == .unsuitable)
+            #expect(error?.message.contains("has 256 of 257 rows in cluster_partition: ") == true)
+            #expect(error?.message.contains("stop all nodes, DELETE FROM cluster_partition, and start them") == true)
+        }
+        try fixture.run("DELETE FROM cluster_partition")
+        let next = try fixture.prepared()
+        #expect(try next.heartbeat(heartbeat(Self.second, isFirst: true)).partitions.count == 257)
     }
 
     @Test("A lease is ended only with the renewals that were observed, and a node without a row is no member")
