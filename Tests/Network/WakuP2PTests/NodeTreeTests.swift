@@ -213,7 +213,7 @@ struct NodeTreeTests {
             answered.add([name])
             return zone[name] ?? []
         }
-        #expect(answered.all.last == state.withLock(\.held))
+        #expect(answered.all.last == state.withLock { $0.held })
         #expect(walk.nodes.count == 30 && walk.isComplete)
     }
 
