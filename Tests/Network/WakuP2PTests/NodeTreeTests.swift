@@ -1,3 +1,4 @@
+import Synchronization
 import TestSupport
 import Testing
 import WakuCrypto
@@ -198,16 +199,21 @@ struct NodeTreeTests {
         pure.answered([], to: "other.example")
         #expect(pure.failures.isEmpty)
 
-        let (asked, answered) = (Log<String>(), Log<String>())
+        let answered = Log<String>()
+        let state = Mutex<(count: Int, held: String?)>((0, nil))
         var walk = NodeTreeWalk([try NodeTreeURL(parsing: tree.url)])
         await walk.run { name in
-            asked.add([name])
-            // The first node's name is answered last.
-            if asked.all.count == 4 { try? await eventually { answered.all.count == zone.count - 1 } }
+            let isHeld = state.withLock { state in
+                state.count += 1
+                // The first node.
+                if state.count == 4 { state.held = name }
+                return state.count == 4
+            }
+            if isHeld { try? await eventually { answered.all.count == zone.count - 1 } }
             answered.add([name])
             return zone[name] ?? []
         }
-        #expect(answered.all.last == asked.all.dropFirst(3).first)
+        #expect(answered.all.last == state.withLock { $0.held })
         #expect(walk.nodes.count == 30 && walk.isComplete)
     }
 

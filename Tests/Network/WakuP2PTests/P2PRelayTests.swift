@@ -18,11 +18,11 @@ final class RunningRelay: Sendable {
     private let events: Log<RelayEvent>
     private let task: Task<Void, Never>
 
-    init(_ configuration: P2PRelay.Configuration) {
+    init(_ configuration: P2PRelay.Configuration, logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }) {
         let (messages, events) = (Log<ReceivedMessage>(), Log<RelayEvent>())
         var configuration = configuration
         configuration.report = { events.add([$0]) }
-        let relay = P2PRelay(configuration: configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let relay = P2PRelay(configuration: configuration, logger: logger)
         (self.relay, self.messages, self.events) = (relay, messages, events)
         task = Task { await relay.run { messages.add($0) } }
     }

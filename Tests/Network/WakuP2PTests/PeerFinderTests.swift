@@ -1,4 +1,5 @@
 import LibP2P
+import Logging
 import NIOCore
 import Synchronization
 import TestSupport
@@ -173,6 +174,21 @@ struct PeerFinderTests {
         try await eventually { others.allSatisfy { $0.received.map(\.message) == [message] } }
         for node in nodes + [finder] { await node.stop() }
         withExtendedLifetime(unreachable) {}
+    }
+
+    @Test("A DNS server that does not answer is named in the log before its limit has passed")
+    func hangingServer() async throws {
+        let server = try await DNSServer([:]) { _ in [] }
+        var configuration = P2PRelay.Configuration(key: .generate())
+        configuration.nodeLists = [try NodeTreeURL(parsing: Tree(domain: "nodes.test").url)]
+        configuration.dns = server.client
+        configuration.dns.timeout = .minutes(10)
+        let messages = RecordedMessages()
+        let finder = RunningRelay(configuration, logger: Logger(label: "test") { _ in messages })
+        try await eventually { messages.all.contains("waiting for the DNS server") }
+        // A look-up in progress does not delay the end.
+        await finder.stop()
+        #expect(!messages.all.contains("no nodes found"))
     }
 
     @Test("Nodes are dialed while the rest of the list is read")

@@ -36,6 +36,12 @@ extension P2PRelay {
         var walk = NodeTreeWalk(configuration.nodeLists, minimumSequences: sequences)
         let failure = Mutex<DNSClient.Failure?>(nil)
         let dns = configuration.dns
+        // The failure is logged at the end, which takes 6 s for each server that does not answer.
+        let waiting = Task {
+            guard (try? await Task.sleep(for: .seconds(3))) != nil, lockedState.withLock({ $0.finder.candidateCount == 0 }) else { return }
+            logger.info("waiting for the DNS server")
+        }
+        defer { waiting.cancel() }
         await walk.run { name in
             do throws(DNSClient.Failure) {
                 return try await dns.lookUp(name)
