@@ -21,12 +21,16 @@ struct DeliveryHistory {
     }
 
     enum Repetition {
-        /// Its daemon was killed, or one of several nodes was suspended, before it could record that gorush accepted it. The time from gorush's reply to
-        /// the kill, nil if there was no reply, or no kill; and the time from the post before to this one.
+        /// Its daemon was killed, or one of several nodes was suspended, before it could record that gorush accepted it, or it had no time to read a late
+        /// reply. The time from gorush's reply to the kill, nil if there was no reply, or no kill; and the time from the post before to this one.
         case allowed(Duration?, delay: Duration)
         case wrong(String)
     }
 
+    /// Replies that are sent later than intended: the machine is so busy that the daemon may not read them before its `--gorush-timeout`.
+    private static let lateReply = Duration.seconds(1)
+    /// The `--gorush-timeout` of several nodes; that of a single one is longer.
+    static let gorushTimeout = Duration.seconds(5)
     /// The longest suspension, including retries after it.
     private static let longestSuspension = Duration.seconds(20)
 
@@ -50,6 +54,9 @@ struct DeliveryHistory {
         // It may have been suspended between its last check and the write to the socket, or have lost gorush's reply and its partition meanwhile.
         if case .suspended(let time) = ends(daemon), time >= last.at - Self.longestSuspension { return .allowed(nil, delay: now - last.at) }
         guard daemon != last.daemon else {
+            if now - last.at >= Self.gorushTimeout, last.replied.map({ $0 - last.at >= Self.lateReply }) ?? true {
+                return .allowed(nil, delay: now - last.at)
+            }
             let reply = last.replied.map { "gorush's reply after \($0 - last.at)" } ?? "no reply"
             return .wrong("posted twice by daemon \(daemon), with \(reply), and again after \(now - last.at)")
         }

@@ -115,7 +115,8 @@ final class NodesRun: Sendable {
         return try stage.start(
             number, data: stage.dataPath + "-\(place)",
             arguments: [
-                "--max-request-age", "2h", "--cluster", "node-\(place)", "--gorush-timeout", "5s", "--store", line,
+                "--max-request-age", "2h", "--cluster", "node-\(place)", "--gorush-timeout",
+                "\(DeliveryHistory.gorushTimeout.components.seconds)s", "--store", line,
             ] + V01Crash.arguments, relayPort: ports.withLock { $0[place] })
     }
 
