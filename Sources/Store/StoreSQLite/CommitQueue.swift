@@ -1,5 +1,6 @@
 import Dispatch
 import GRDB
+import GRDBSQLite
 import Storage
 import Synchronization
 
@@ -23,11 +24,14 @@ final class CommitQueue: Sendable {
     private let state = Mutex(State())
     private let queue = DispatchQueue(label: "waku-push.store")
     private let pool: DatabasePool
+    private let copier: LogCopier
+    private let checkpoints = Mutex(CheckpointSchedule())
     private let note: @Sendable (CommitEvent) -> Void
 
     /// - Parameter note: called with each event, in order, before the batches concerned are told.
-    init(pool: DatabasePool, note: @escaping @Sendable (CommitEvent) -> Void) {
+    init(pool: DatabasePool, copier: LogCopier, note: @escaping @Sendable (CommitEvent) -> Void) {
         self.pool = pool
+        self.copier = copier
         self.note = note
     }
 
@@ -60,6 +64,18 @@ final class CommitQueue: Sendable {
             let items = group.flatMap { batch in (0..<batch.count).map { Item(batch: batch, index: $0) } }
             if !items.isEmpty { commit(items[...]) }
             for batch in group { batch.complete() }
+            if !items.isEmpty { tendLog() }
+        }
+    }
+
+    /// Called once the batches of a group are told, so that they do not wait for it.
+    private func tendLog() {
+        try? pool.writeWithoutTransaction { db in
+            switch checkpoints.withLock({ $0.committed(pages: db.takeWrittenPageCount()) }) {
+            case .copy: copier.copy { self.checkpoints.withLock { $0.copied() } }
+            case .finish: _ = try db.checkpoint(.passive)
+            case nil: break
+            }
         }
     }
 
@@ -104,6 +120,16 @@ final class CommitQueue: Sendable {
             commit(items[..<middle])
             commit(items[middle...])
         }
+    }
+}
+
+extension Database {
+    /// The number of pages that this connection wrote to the log since the last call.
+    fileprivate func takeWrittenPageCount() -> Int {
+        var count: Int32 = 0
+        var unused: Int32 = 0
+        sqlite3_db_status(sqliteConnection, SQLITE_DBSTATUS_CACHE_WRITE, &count, &unused, 1)
+        return Int(count)
     }
 }
 

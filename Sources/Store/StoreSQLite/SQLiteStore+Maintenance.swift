@@ -17,6 +17,7 @@ extension SQLiteStore {
 
     /// Checkpoints the log, which shows whether the database can be written, and reads again rows that could not be read.
     package func maintain() async {
+        await withCheckedContinuation { done in copier.copy { done.resume() } }
         do {
             _ = try await queue.run { try $0.checkpoint(.passive) }
             monitor.checkpointed(nil)

@@ -17,6 +17,7 @@ package final class SQLiteStore: Store {
     package let sealer: Sealer
     let schema: Schema
     let queue: CommitQueue
+    let copier: LogCopier
     let monitor: StoreMonitor
     let readers = ReaderThreads()
 
@@ -58,7 +59,8 @@ package final class SQLiteStore: Store {
         (self.path, self.isReadOnly, self.pool) = (file, isReadOnly, pool)
         self.schema = schema
         monitor = StoreMonitor()
-        queue = CommitQueue(pool: pool) { [monitor] in monitor.note($0) }
+        copier = LogCopier(path: file)
+        queue = CommitQueue(pool: pool, copier: copier) { [monitor] in monitor.note($0) }
         do {
             try prepare(schema, pool)
             if !isReadOnly { try Self.setUpWriter(pool) }
@@ -132,6 +134,7 @@ package final class SQLiteStore: Store {
     /// Completes waiting commands, checkpoints the log and closes the database.
     package func close() throws {
         queue.finish()
+        copier.close()
         // The last connection to close is read-only and does not checkpoint.
         let moved = Result { if !isReadOnly { try pool.writeWithoutTransaction(emptyLog) } }
         try pool.close()
@@ -208,8 +211,8 @@ package final class SQLiteStore: Store {
                     -- In KiB: inserts touch random index pages; with SQLite's default of 2 MB most would be read again in each
                     -- transaction.
                     PRAGMA cache_size = -16384;
-                    -- Pages, 64 MiB: a page that many transactions change is moved into the database less often.
-                    PRAGMA wal_autocheckpoint = 16384;
+                    -- In pages: the writer checkpoints by itself only if the copies on another connection do not keep up.
+                    PRAGMA wal_autocheckpoint = \(4 * CheckpointSchedule.limit);
                     """)
             guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2 else {
                 throw StoreError(code: .unavailable, message: "SQLite did not accept synchronous=FULL")

@@ -105,7 +105,9 @@ struct GossipDriverTests {
             WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: "/c"), timestamp: time)
         }
         func send(_ data: [UInt8]) throws -> GossipDriver.Outcome {
-            router.received([try frame([.message(GossipMessage(topic: Self.topic.rawValue, data: data))])], from: peer)
+            let outcome = router.received([try frame([.message(GossipMessage(topic: Self.topic.rawValue, data: data))])], from: peer)
+            _ = router.forward(outcome.held)
+            return outcome
         }
         let old = message(.now() - .seconds(100))
         #expect(try send(old.encoded()).messages == [ReceivedMessage(message: old, pubsubTopic: Self.topic)])
@@ -119,6 +121,59 @@ struct GossipDriverTests {
         var left: [PeerID] = []
         for number in 0..<20 as Range<UInt8> { left += try send([0xFF, number]).peersToLeave }
         #expect(left == [peer])
+    }
+
+    /// A driver with these peers in its mesh, and their queues empty.
+    private func router(of peers: [PeerID]) throws -> GossipDriver {
+        let router = router()
+        for peer in peers {
+            _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
+            _ = router.received([try frame(hello)], from: peer)
+        }
+        _ = router.heartbeat()
+        for peer in peers { while router.nextFrame(to: peer, over: ObjectIdentifier(first)) != nil {} }
+        return router
+    }
+
+    @Test("Peers that send a message before it is forwarded are not sent a copy")
+    func copies() throws {
+        let (second, third) = (NodeKey.generate().peerID, NodeKey.generate().peerID)
+        let router = try router(of: [peer, second, third])
+        let message = WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: "/c"), timestamp: .now())
+        let frame = try frame([.message(GossipMessage(topic: Self.topic.rawValue, data: message.encoded()))])
+        let outcome = router.received([frame], from: peer)
+        #expect(outcome.messages.map(\.message) == [message])
+        let copy = router.received([frame], from: second)
+        #expect(copy.messages.isEmpty && copy.held.isEmpty)
+        #expect(router.nextFrame(to: third, over: ObjectIdentifier(first)) == nil)
+        _ = router.forward(outcome.held)
+        #expect(router.nextFrame(to: third, over: ObjectIdentifier(first)) != nil)
+        #expect(router.nextFrame(to: second, over: ObjectIdentifier(first)) == nil)
+        #expect(router.counters.forwarded == 1 && router.counters.accepted == 1)
+    }
+
+    @Test("Messages beyond the limit of held bytes are forwarded at once")
+    func heldBytes() throws {
+        let router = try router(of: [peer, NodeKey.generate().peerID])
+        var number: UInt8 = 0
+        func send() throws -> [GossipDriver.Held] {
+            number += 1
+            let message = WakuMessage(
+                payload: [UInt8](repeating: number, count: 140_000), contentTopic: ContentTopic(rawValue: "/c"), timestamp: .now())
+            return router.received([try frame([.message(GossipMessage(topic: Self.topic.rawValue, data: message.encoded()))])], from: peer)
+                .held
+        }
+        let count = GossipDriver.heldByteLimit / 141_000
+        for round in 0..<2 {
+            var held: [GossipDriver.Held] = []
+            for _ in 0..<count { held += try send() }
+            #expect(held.count == count)
+            #expect(router.counters.accepted == round * (count + 1))
+            #expect(try send().isEmpty)
+            #expect(router.counters.accepted == round * (count + 1) + 1)
+            _ = router.forward(held)
+            #expect(router.counters.accepted == (round + 1) * (count + 1))
+        }
     }
 
     /// Taking a lock that is already held would block the validator forever.
@@ -135,8 +190,10 @@ struct GossipDriverTests {
         _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
         let message = WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: "/waku/1/0x01020304/rfc26"), timestamp: .now())
         let frame = try frame(hello + [.message(GossipMessage(topic: Self.topic.rawValue, data: message.encoded()))])
-        #expect(router.received([frame], from: peer).messages.map(\.message) == [message])
+        let outcome = router.received([frame], from: peer)
+        #expect(outcome.messages.map(\.message) == [message])
         #expect(asked.withLock { $0 } == 1)
+        _ = router.forward(outcome.held)
         #expect(router.counters.accepted == 1)
         used.withLock { $0 = nil }
     }

@@ -203,7 +203,9 @@ struct GossipVerdictTests {
         }
 
         func receive(_ data: [UInt8]) throws -> GossipDriver.Outcome {
-            router.received([try Self.frame(.message(GossipMessage(topic: topic.rawValue, data: data)))], from: sender)
+            let outcome = router.received([try Self.frame(.message(GossipMessage(topic: topic.rawValue, data: data)))], from: sender)
+            _ = router.forward(outcome.held)
+            return outcome
         }
 
         var isForwarded: Bool { router.nextFrame(to: other, over: ObjectIdentifier(life)) != nil }

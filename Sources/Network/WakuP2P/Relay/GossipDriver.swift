@@ -24,10 +24,14 @@ public struct PeerGossip: Hashable, Sendable {
 ///
 /// One lock protects the state machine. It is held only for its decisions: frames are parsed before, messages are validated after. No method
 /// waits.
+///
+/// Accepted messages are held until ``forward(_:)``: peers that send one meanwhile are not sent a copy.
 final class GossipDriver: Sendable {
     /// The actions to carry out outside of the lock.
     struct Outcome {
         var messages: [ReceivedMessage] = []
+        /// To pass to ``GossipDriver/forward(_:)``, which must follow.
+        var held: [Held] = []
         /// Valid messages on unwanted topics.
         var unwantedCount = 0
         var peersToLeave: [PeerID] = []
@@ -36,9 +40,16 @@ final class GossipDriver: Sendable {
 
         fileprivate mutating func append(_ other: Outcome) {
             messages += other.messages
+            held += other.held
             unwantedCount += other.unwantedCount
             peersToLeave += other.peersToLeave
         }
+    }
+
+    /// An accepted message of which the router does not know the verdict yet.
+    struct Held {
+        fileprivate let id: MessageID
+        fileprivate let byteCount: Int
     }
 
     private struct Outbound {
@@ -67,7 +78,22 @@ final class GossipDriver: Sendable {
         var nextNumber: UInt32 = 0
         var outbounds: [PeerNumber: Outbound] = [:]
         var outcome = Outcome()
+        /// The size of the held messages.
+        var heldByteCount = 0
+
+        mutating func accepted(_ message: GossipMessage, at now: Instant) {
+            let held = Held(id: message.id, byteCount: message.data.count)
+            guard heldByteCount + held.byteCount <= GossipDriver.heldByteLimit else {
+                return gossip.judged(held.id, as: .accept, at: now)
+            }
+            heldByteCount += held.byteCount
+            outcome.held.append(held)
+        }
     }
+
+    /// The maximum size of the held messages in bytes; further ones are forwarded at once. Well below ``GossipConfiguration/pendingByteCount``, as
+    /// held messages are pending.
+    static let heldByteLimit = 1 << 20
 
     /// A peer is stalled when nothing could be written to it for this long although its queue is not empty.
     static let stallTimeout = Duration.seconds(300)
@@ -149,7 +175,7 @@ final class GossipDriver: Sendable {
 
     func received(_ frames: [ByteBuffer], from peer: PeerID) -> Outcome {
         var outcome = Outcome()
-        // One by one, so that only the messages of one frame are pending validation at a time.
+        // One by one, so that only the messages of one frame and those held are pending validation at a time.
         for frame in frames {
             let rpc = try? GossipRPC(parsing: Array(frame.readableBytesView))
             let received = act { state, now in
@@ -171,15 +197,31 @@ final class GossipDriver: Sendable {
     private func validate(_ messages: [GossipMessage]) -> Outcome {
         guard !messages.isEmpty else { return Outcome() }
         let time = clock().wallClock
-        let judgements = messages.map { (id: $0.id, judgement: validator.judge($0, at: time)) }
+        let judgements = messages.map { (message: $0, judgement: validator.judge($0, at: time)) }
         var outcome = act { state, now in
-            for (id, judgement) in judgements { state.gossip.judged(id, as: judgement.verdict, at: now.instant) }
+            for (message, judgement) in judgements {
+                if judgement.verdict == .accept {
+                    state.accepted(message, at: now.instant)
+                } else {
+                    state.gossip.judged(message.id, as: judgement.verdict, at: now.instant)
+                }
+            }
         }.1
         for (_, judgement) in judgements {
             guard let message = judgement.message else { continue }
             if judgement.isWanted { outcome.messages.append(message) } else { outcome.unwantedCount += 1 }
         }
         return outcome
+    }
+
+    /// Forwards held messages to the peers that did not send them meanwhile.
+    func forward(_ held: [Held]) -> Outcome {
+        act { state, now in
+            for message in held {
+                state.heldByteCount -= message.byteCount
+                state.gossip.judged(message.id, as: .accept, at: now.instant)
+            }
+        }.1
     }
 
     func publish(_ data: [UInt8], on topic: PubsubTopic) -> (GossipPublication, Outcome) {

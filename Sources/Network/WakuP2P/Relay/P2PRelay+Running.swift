@@ -2,6 +2,7 @@ import NIOSupport
 import GossipSub
 import LibP2P
 import Logging
+import NIOCore
 import Core
 import Synchronization
 public import Waku
@@ -60,6 +61,12 @@ extension P2PRelay {
     /// Carries out the decisions of the gossip driver: disconnects peers and delivers messages.
     func carryOut(_ outcome: GossipDriver.Outcome) async {
         for peer in outcome.peersToLeave { host.disconnect(peer) }
+        if !outcome.held.isEmpty {
+            // After the tasks that are ready: those of the frames that arrived together with this one.
+            eventLoop.execute { [held = outcome.held] in
+                for peer in self.driver.forward(held).peersToLeave { self.host.disconnect(peer) }
+            }
+        }
         if outcome.unwantedCount > 0 { configuration.report(.foreign(outcome.unwantedCount)) }
         guard !outcome.messages.isEmpty else { return }
         await inbox.append(outcome.messages)

@@ -2,6 +2,7 @@ public import GossipSub
 public import LibP2P
 public import Logging
 import NIOCore
+import NIOPosix
 public import Core
 import Synchronization
 public import Waku
@@ -93,6 +94,9 @@ public final class P2PRelay: Relay {
 
     /// The libp2p node of the relay: to serve further protocols, or to inspect connections. The relay closes it.
     public let host: Host
+    /// The loop of all connections. Peers of a mesh send each message within moments: on several loops, each would wake several threads, which contend
+    /// for the gossip driver. A core is enough for thousands of messages a second.
+    let eventLoop: any EventLoop
     let configuration: Configuration
     let logger: Logger
     let driver: GossipDriver
@@ -109,7 +113,8 @@ public final class P2PRelay: Relay {
         self.logger = logger
         var hostConfiguration = configuration.host
         hostConfiguration.onRefusal = { [report = configuration.report] in report(.connectionRefused($0)) }
-        host = Host(key: configuration.key, configuration: hostConfiguration, logger: logger)
+        eventLoop = MultiThreadedEventLoopGroup.singleton.next()
+        host = Host(key: configuration.key, configuration: hostConfiguration, logger: logger, group: eventLoop)
         driver = GossipDriver(
             configuration: configuration.gossip, topics: configuration.pubsubTopics,
             validator: MessageValidator(window: configuration.forwardingWindow, wants: configuration.wants),

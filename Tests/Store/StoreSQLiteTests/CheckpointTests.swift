@@ -1,0 +1,69 @@
+import Foundation
+import Storage
+import TestSupport
+import Testing
+
+@testable import StoreSQLite
+
+@Suite("Checkpoints of the log")
+struct CheckpointTests {
+    private let limit = CheckpointSchedule.limit
+
+    @Test("The log is copied once it has grown to the limit, and the rest by the commit that follows the copy")
+    func schedule() {
+        var schedule = CheckpointSchedule()
+        for _ in 0..<3 {
+            #expect(schedule.committed(pages: limit - 1) == nil)
+            #expect(schedule.committed(pages: 1) == .copy)
+            #expect(schedule.committed(pages: 2 * limit) == nil)
+            schedule.copied()
+            #expect(schedule.committed(pages: 2 * limit) == .finish)
+        }
+    }
+
+    @Test("A transaction may exceed the limit alone")
+    func largeTransaction() {
+        var schedule = CheckpointSchedule()
+        #expect(schedule.committed(pages: limit + 1) == .copy)
+    }
+
+    @Test("Only the end of its own copy counts")
+    func otherCopies() {
+        var schedule = CheckpointSchedule()
+        schedule.copied()
+        #expect(schedule.committed(pages: limit) == .copy)
+        schedule.copied()
+        schedule.copied()
+        #expect(schedule.committed(pages: 0) == .finish)
+        #expect(schedule.committed(pages: 0) == nil)
+    }
+
+    @Test("While commits go on, the log is copied into the database, and begins again")
+    func copying() async throws {
+        let fixture = try StoreFixture()
+        let store = fixture.store
+        let content = [UInt8](repeating: 7, count: 4 << 20)
+        func byteCount(of path: String) throws -> Int {
+            try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int)
+        }
+        var version: Int64 = 0
+        func grow() async throws {
+            version += 1
+            try await store.commit(Records.put("large", version: version, content: content, store.sealer))
+        }
+        while try byteCount(of: fixture.path + "-wal") < limit * 4096 { try await grow() }
+        try await grow()
+        try await eventually { try byteCount(of: fixture.path) > content.count }
+        // Unless all of it is copied, the log grows with each further commit.
+        try await eventually {
+            let before = try byteCount(of: fixture.path + "-wal")
+            try await grow()
+            return try byteCount(of: fixture.path + "-wal") == before
+        }
+        // Without the other connection, the writer would copy it at four times the limit.
+        #expect(try byteCount(of: fixture.path + "-wal") < 3 * limit * 4096)
+        #expect(try store.version(of: "large") == version)
+        try store.close()
+        #expect(try fixture.reopened().version(of: "large") == version)
+    }
+}
