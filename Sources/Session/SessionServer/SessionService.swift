@@ -80,13 +80,16 @@ final class SessionService: RateLimitedService {
         try await withTaskCancellationHandler {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await self.runMonitor() }
-                group.addTask { try await self.serve() }
+                group.addTask {
+                    try await self.serve()
+                    // HTTP ends when the node begins to stop. Messages are taken until the node has handed its accounts over, and cancels this.
+                    await Self.sleepUntilCancelled()
+                }
                 if let sharedMonitoring {
                     group.addTask { await self.followShare(sharedMonitoring) }
                     group.addTask {
                         await self.offerAccounts()
-                        // Sleeps until cancelled, because the first task that ends counts as failed.
-                        while (try? await Task.sleep(for: .seconds(3600))) != nil {}
+                        await Self.sleepUntilCancelled()
                     }
                     group.addTask { await self.followChanges(sharedMonitoring) }
                 }
@@ -98,6 +101,11 @@ final class SessionService: RateLimitedService {
         } onCancel: {
             intake.stop()
         }
+    }
+
+    /// For a task that has nothing more to do, because the first task that ends counts as failed.
+    private static func sleepUntilCancelled() async {
+        while (try? await Task.sleep(for: .seconds(3600))) != nil {}
     }
 
     private func runMonitor() async throws {

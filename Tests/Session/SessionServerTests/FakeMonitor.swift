@@ -14,6 +14,8 @@ final class FakeMonitor: SubscriptionMonitoring {
         var entries: (any MonitorEntrySource)?
         var receiver: (any SessionMessageReceiver)?
         var count: (@Sendable (MonitorEvent) -> Void)?
+        var successor: FakeMonitor?
+        var successorsAccounts: [AccountID]?
     }
 
     private let state = Mutex(State())
@@ -42,7 +44,11 @@ final class FakeMonitor: SubscriptionMonitoring {
             state.monitored = state.monitored.filter { !isAssignedElsewhere($0.value.account) }
         }
     }
-    func run() async throws { while (try? await Task.sleep(for: .seconds(3600))) != nil {} }
+    func run() async throws {
+        while (try? await Task.sleep(for: .seconds(3600))) != nil {}
+        let accounts = state.withLock(\.successor)?.accounts
+        state.withLock { $0.successorsAccounts = accounts }
+    }
     func reloadServers() { state.withLock { $0.reloads += 1 } }
 
     var figures: SubscriptionMonitor.Figures {
@@ -55,6 +61,10 @@ final class FakeMonitor: SubscriptionMonitoring {
     var reloads: Int { state.withLock(\.reloads) }
     /// How often accounts of other nodes were removed.
     var removals: Int { state.withLock(\.removals) }
+
+    /// Records the accounts of another node's monitor when the run of this one ends.
+    func setSuccessor(_ successor: FakeMonitor) { state.withLock { $0.successor = successor } }
+    var successorsAccounts: [AccountID]? { state.withLock(\.successorsAccounts) }
 
     /// The entries with which storage servers would be asked for these subscriptions.
     func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {

@@ -92,6 +92,21 @@ struct SessionClusterTests {
         #expect(first.monitor.removals == 0 && second.monitor.removals == 0)
     }
 
+    @Test("A node that stops monitors its accounts until the other one does")
+    func stop() async throws {
+        let accounts = try (0..<16).map { _ in try SessionAccount.sessionID() }
+        try await first.withNode(configure: { $0.handoverTime = .zero }) { a async throws in
+            for account in accounts { _ = try await a.subscribe(account, SessionDevice()) }
+            try await eventually { isDivided(accounts, a) }
+            try await second.withNode(configure: { $0.handoverTime = .seconds(3600) }) { b async throws in
+                try await eventually { isDivided(accounts, a, b) }
+                second.monitor.setSuccessor(first.monitor)
+            }
+            #expect(!second.monitor.accounts.isEmpty)
+            #expect(Set(second.monitor.successorsAccounts ?? []) == Set(accounts.map(\.id)))
+        }
+    }
+
     @Test("A node that has no list of storage servers leaves all accounts to the other, until it has one")
     func withoutServers() async throws {
         let accounts = try (0..<16).map { _ in try SessionAccount.sessionID() }

@@ -149,6 +149,7 @@ struct SessionNodeFixture {
             var cluster = ClusterNode.Configuration(name: shared.name)
             // On a busy machine a node may be slow for a long time.
             cluster.times.lease = .seconds(60)
+            cluster.times.keyHandoverTime = .seconds(5)
             return cluster
         }
         let node = try NodeService(

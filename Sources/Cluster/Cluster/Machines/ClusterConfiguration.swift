@@ -11,6 +11,9 @@ package struct ClusterConfiguration: Hashable, Sendable {
     package var heartbeatInterval: Duration = .seconds(1)
     /// The time until the next heartbeat if the last one showed partitions for this node to take.
     package var takeoverDelay: Duration = .milliseconds(100)
+    /// How long a node that leaves goes on serving its share of the keys once the other nodes can read that it leaves. They read it with their next
+    /// heartbeat, and then begin to serve these keys.
+    package var keyHandoverTime: Duration = .seconds(2)
 
     // MARK: Deliveries
 

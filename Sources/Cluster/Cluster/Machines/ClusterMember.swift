@@ -60,6 +60,8 @@ package struct ClusterMember: Sendable {
     private var owned: [PartitionNumber: Ownership] = [:]
     private var sentAt: Instant?
     private var nextHeartbeat: Instant
+    /// Since when the other nodes can read that this one drains; nil while it does not.
+    private var drainingSince: Instant?
 
     package init(_ id: NodeID, name: String, configuration: ClusterConfiguration, at now: Instant) {
         self.id = id
@@ -110,6 +112,7 @@ package struct ClusterMember: Sendable {
         lease.renewed(sentAt: sentAt)
         observer.observed(view.leases, at: now)
         self.view = view
+        drainingSince = view.leases.contains { $0.node == id && $0.state == .draining } ? drainingSince ?? now : nil
         hashingRules = HashingRules.common(
             to: view.leases.lazy.filter { $0.state != .ended }.map(\.hashingVersion), among: configuration.hashingRules)
         let changes = updateOwnership(view) + stopSurplus(view, at: now)
@@ -184,6 +187,13 @@ package struct ClusterMember: Sendable {
         if view == nil, isDraining { return 1 }
         guard let hashingRules else { return workers.count }
         return RendezvousHash.rank(of: id, for: key.prefix, among: workers, by: hashingRules)
+    }
+
+    /// Whether the other nodes have taken this node's partitions and had time to begin to serve its keys, or there is no other live node.
+    package func hasLeft(at now: Instant) -> Bool {
+        guard let view, view.leases.contains(where: { $0.node != id && $0.state == .live }) else { return true }
+        guard !view.partitions.contains(where: { $0.owner == id }) else { return false }
+        return !offersKeys || drainingSince.map { now - $0 >= configuration.keyHandoverTime } ?? false
     }
 
     private static func workers(_ leases: [LeaseRow], except ending: Set<NodeID>) -> [NodeID] {

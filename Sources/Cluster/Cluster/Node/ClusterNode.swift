@@ -166,15 +166,8 @@ package final class ClusterNode: ClusterMembership {
         }
     }
 
-    /// Whether this node owns no partition any more, or there is no other live node to take its partitions.
-    package var hasLeft: Bool {
-        state.withLock { state in
-            guard let view = state.member.view else { return true }
-            let id = state.member.id
-            let isAlone = !view.leases.contains { $0.node != id && $0.state == .live }
-            return isAlone || !view.partitions.contains { $0.owner == id }
-        }
-    }
+    /// See ``ClusterMember/hasLeft(at:)``.
+    package var hasLeft: Bool { state.withLock { $0.member.hasLeft(at: .now) } }
 
     /// Ends the lease, so that other nodes need not wait until it expires.
     package func leave() async {

@@ -32,6 +32,35 @@ import Testing
         #expect(!cluster.members[1].workers.contains(.number(1)))
     }
 
+    @Test func nodeThatServesKeysLeavesOnceTheOthersHadTimeToServeThem() {
+        var cluster = SmallCluster(memberCount: 2)
+        cluster.beat(from: 0, to: 5000)
+        for index in 0..<2 { cluster.members[index].offersKeys = true }
+        cluster.members[0].isDraining = true
+        var announced: Milliseconds = 5000
+        while cluster.database.leases[.number(1)]?.state != .draining, announced < 7000 {
+            announced += 100
+            cluster.beat(from: announced, to: announced)
+        }
+        cluster.beat(from: announced + 100, to: announced + 1900)
+        #expect(cluster.shares[.number(1)] == nil)
+        #expect(!cluster.members[0].hasLeft(at: .at(announced + 1999)))
+        #expect(cluster.members[0].hasLeft(at: .at(announced + 2000)))
+        // Without keys the partitions alone count.
+        cluster.members[0].offersKeys = false
+        #expect(cluster.members[0].hasLeft(at: .at(announced + 1999)))
+    }
+
+    @Test func loneNodeWaitsForNoOther() {
+        var cluster = SmallCluster(memberCount: 1)
+        cluster.members[0].offersKeys = true
+        cluster.beat(from: 0, to: 5000)
+        cluster.members[0].isDraining = true
+        cluster.beat(from: 5100, to: 7000)
+        #expect(cluster.shares == [.number(1): 257])
+        #expect(cluster.members[0].hasLeft(at: .at(7000)))
+    }
+
     @Test func partitionsStayOwnedWhenAllNodesDrain() {
         var cluster = SmallCluster(memberCount: 2)
         cluster.beat(from: 0, to: 5000)
