@@ -351,7 +351,7 @@ package.targets += [
 // The decoders of foreign bytes, as tests or as a program.
 let decoders: [Target.Dependency] = [
     "Cluster", "Core", "CurlClient", "Delivery", "GossipSub", "HTTPService", "LibP2P", "NwakuRelay", "PushReceiver", "SessionProtocol",
-    "SessionServer", "SessionStandIns", "StatusGoImport", "StatusProtocol", "StatusServer", "StorePostgreSQL", "TestSupport", "Waku",
+    "SessionServer", "StatusGoImport", "StatusProtocol", "StatusServer", "StorePostgreSQL", "TestSupport", "Waku",
     "WakuCrypto", "WakuP2P", "WakuPushCommands", "WakuWireServer", grdb, httpTypes, nio, nioEmbedded, nioHTTP1, nioHTTPTypes,
     nioHTTPTypesHTTP1,
 ]

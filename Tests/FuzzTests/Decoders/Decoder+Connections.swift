@@ -11,7 +11,9 @@ import WakuCrypto
 
 /// Connections, each driven by a sequence of ``Steps``.
 extension Decoder {
-    static var connections: [Decoder] { [libp2p, streams, oxenMQ] }
+    static var connections: [Decoder] { [upgrades, libp2p, streams, oxenMQ] }
+
+    private struct Refused: Error {}
 
     // MARK: libp2p
 
@@ -41,6 +43,52 @@ extension Decoder {
     private static let served = NodeKey((try? PrivateKey(bytes: [UInt8](repeating: 7, count: 32))) ?? .generate())
     private static let servedIdentity = NoiseIdentity(served)
     private static let caller = NoiseIdentity(NodeKey.generate(.ed25519))
+
+    /// Both sides of an upgrade, and steps that alter the bytes between them. The lowest bit of a kind is the side that sent the bytes: 0 for the
+    /// initiator. The next two are:
+    ///
+    ///     0  passes as many of them on as the first byte says, all if it is 0
+    ///     1  changes the byte at an offset by the bits of another one
+    ///     2  replaces them
+    ///     3  appends bytes
+    ///
+    /// After the steps, everything is passed on.
+    private static var upgrades: Decoder {
+        let seeds: [[(kind: UInt8, bytes: [UInt8])]] = [[(0, [])], [(0, [3]), (1, [1]), (0, []), (1, [30])]]
+        return reading("upgrades", seeds.map(Steps.encode)) { bytes in
+            var sides = [
+                ConnectionUpgrade(.initiator, identity: caller, expecting: served.peerID),
+                ConnectionUpgrade(.responder, identity: servedIdentity, expecting: nil),
+            ]
+            // The bytes that each side sent, and those that it received and has not consumed.
+            var (sent, received) = (sides.map(\.opening), [ByteBuffer(), ByteBuffer()])
+            var peers: [PeerID?] = [nil, nil]
+            func pass(_ limit: Int, from side: Int) throws {
+                let other = 1 - side
+                guard var part = sent[side].readSlice(length: min(limit, sent[side].readableBytes)), peers[other] == nil else { return }
+                received[other].writeBuffer(&part)
+                peers[other] = try sides[other].receive(&received[other], output: &sent[other])?.peer
+            }
+            for step in Steps(bytes) {
+                let (side, first) = (Int(step.kind & 1), Int(step.bytes.first ?? 0))
+                switch step.kind >> 1 & 3 {
+                case 0: try pass(first == 0 ? .max : first, from: side)
+                case 1:
+                    let index = sent[side].readerIndex + first
+                    guard step.bytes.count > 1, let byte = sent[side].getInteger(at: index, as: UInt8.self) else { continue }
+                    sent[side].setInteger(byte ^ step.bytes[1], at: index)
+                case 2: sent[side] = ByteBuffer(bytes: step.bytes)
+                default: sent[side].writeBytes(step.bytes)
+                }
+            }
+            while sent.contains(where: { $0.readableBytes > 0 }) {
+                for side in 0...1 { try pass(.max, from: side) }
+            }
+            let expected = [served.peerID, caller.peerID]
+            for (peer, expected) in zip(peers, expected) { precondition(peer == nil || peer == expected, "upgraded to another peer") }
+            guard peers == expected else { throw Refused() }
+        }
+    }
 
     /// The handler of a connection: after the handshake the steps are bytes of yamux, which are encrypted here, bytes as they are, and seconds.
     private static var libp2p: Decoder {
@@ -100,7 +148,7 @@ extension Decoder {
         let seed = Steps.encode([(0, opening(1, "/meshsub/1.2.0", frame)), (1, []), (0, Self.frame(0, 4, 1, 0))])
         return reading("streams of gossip", [seed]) { bytes in
             var session = YamuxSession(.responder)
-            var gossip = GossipSubRouter(seed: 1)
+            var gossip = GossipSubRouter(configuration: smallGossip, seed: 1)
             var streams: [UInt32: (negotiation: MultistreamNegotiation?, input: ByteBuffer, frames: FrameSplitter)] = [:]
             var input = ByteBuffer()
             var now = Instant.zero

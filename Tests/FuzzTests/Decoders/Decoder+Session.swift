@@ -1,5 +1,4 @@
 @testable import SessionProtocol
-import SessionStandIns
 import TestSupport
 import WakuCrypto
 import Core
@@ -49,15 +48,6 @@ extension Decoder {
                 { $0.encoded() }),
             reading("answers of storage servers", [Array("ld7:successi1eed7:errcodei6e5:error1:aee".utf8)]) { bytes in
                 guard MonitorOutcome.outcomes(parsing: bytes, count: 2) != nil else { throw Refused() }
-            },
-            // By the stand-in for storage servers, as this node asks them.
-            reading(
-                "requests to storage servers",
-                ["d1:di1e1:nli0ee1:p33:\(String(repeating: "a", count: 33))1:s64:\(String(repeating: "s", count: 64))1:ti5ee"].map {
-                    Array($0.utf8)
-                }
-            ) { bytes in
-                guard MonitorRequestVerifier().answer(bytes).refused == 0 else { throw Refused() }
             },
             reading("files of storage servers", [Array(file.utf8)]) { _ = try StorageServerList(parsingFile: $0) },
             reading("oxend's storage servers", [Array(oxend.utf8)]) { _ = try StorageServerList(parsingOxend: $0) },

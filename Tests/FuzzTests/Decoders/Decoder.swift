@@ -64,26 +64,50 @@ struct Decoder: Sendable {
         return queue.nextFrame() ?? []
     }
 
+    /// Limits that an input of a few hundred bytes reaches.
+    static let smallGossip: GossipConfiguration = {
+        var configuration = GossipConfiguration()
+        configuration.seenPeriod = .seconds(4)
+        configuration.seenCapacity = 10
+        configuration.maximumDataByteCount = 96
+        configuration.pendingByteCount = 160
+        configuration.cacheByteCount = 400
+        configuration.idontwantByteCount = 16
+        configuration.idLimit = 8
+        configuration.topicLimit = 4
+        configuration.score.decayPeriod = .seconds(3)
+        configuration.score.opportunisticHeartbeats = 2
+        configuration.score.graylistThreshold = -500
+        return configuration
+    }()
+
     private static var gossip: [Decoder] {
         [
+            // Three peers send them in turn, one in each second. A message is judged after the next frame, by its first byte.
             reading("frames of gossip", [rpc]) { bytes in
                 var framing = FrameSplitter(limit: GossipRPC.maximumByteCount)
-                var gossip = GossipSubRouter(seed: 1)
-                let peer = PeerNumber(rawValue: 1)
+                var gossip = GossipSubRouter(configuration: smallGossip, seed: 1)
+                let peers = (1...3).map { PeerNumber(rawValue: $0) }
                 gossip.subscribe(to: PubsubTopic.statusDefault.rawValue, at: .zero)
-                gossip.connected(peer, version: .v12, isOutbound: false)
+                for peer in peers { gossip.connected(peer, version: .v12, isOutbound: false) }
+                var now = Instant.zero
+                var (count, pending) = (0, [GossipMessage]())
                 // As a stream brings it: in pieces.
                 for start in stride(from: 0, to: bytes.count, by: 7) {
                     framing.append(bytes[start..<min(start + 7, bytes.count)])
                     while let frame = try framing.next() {
-                        gossip.received(try GossipRPC(parsing: frame), from: peer, at: .seconds(1))
-                        for case .validate(let message, _) in gossip.takeActions() {
-                            gossip.judged(message.id, as: .accept, at: .seconds(1))
+                        gossip.received(try GossipRPC(parsing: frame), from: peers[count % peers.count], at: now)
+                        count += 1
+                        for message in pending {
+                            let verdicts: [UInt8: GossipVerdict] = [0: .ignore, 1: .reject]
+                            gossip.judged(message.id, as: verdicts[message.data.first ?? 2] ?? .accept, at: now)
                         }
+                        pending = gossip.takeActions().compactMap { if case .validate(let message, _) = $0 { message } else { nil } }
+                        now = now + .seconds(1)
+                        gossip.heartbeat(at: now)
                     }
                 }
-                gossip.heartbeat(at: .seconds(2))
-                gossip.disconnected(peer, at: .seconds(3))
+                for peer in peers { gossip.disconnected(peer, at: now) }
             }
         ]
     }
@@ -165,10 +189,11 @@ struct Decoder: Sendable {
         let yamux: [UInt8] =
             [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 3, 1, 2, 3] + [0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0] + [0, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9]
             + [0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0]
-        let ephemeral = [UInt8](repeating: 9, count: 32)
+        let identity = NoiseIdentity(key)
         return [
             reading("negotiations", [proposal]) { bytes in
-                for initial in [MultistreamNegotiation.responder(), MultistreamNegotiation(proposing: ["/a/1.0.0"])] {
+                let proposals = ["/a/1.0.0", "/" + String(repeating: "b", count: 200)]
+                for initial in [MultistreamNegotiation.responder(), MultistreamNegotiation(proposing: proposals)] {
                     var (negotiation, input, output) = (initial, ByteBuffer(bytes: bytes), ByteBuffer())
                     _ = try negotiation.receive(&input, output: &output, accepts: { $0 == "/a/1.0.0" })
                 }
@@ -177,6 +202,7 @@ struct Decoder: Sendable {
                 for role in [NoiseHandshake.Role.responder, .initiator] {
                     var limits = YamuxSession.Limits()
                     limits.inboundStreams = 8
+                    limits.bufferedBytes = 256
                     var session = YamuxSession(role, limits: limits)
                     _ = session.open()
                     var input = ByteBuffer(bytes: bytes)
@@ -190,18 +216,9 @@ struct Decoder: Sendable {
                     for case .opened(let id) in events { session.finish(id) }
                 }
             },
-            reading("first messages of Noise", [ephemeral]) { bytes in
-                var handshake = NoiseHandshake(role: .responder, staticKey: .generate())
-                _ = try handshake.read(bytes)
-            },
-            Decoder(name: "upgrades", seeds: []) { bytes in
-                for role in [NoiseHandshake.Role.initiator, .responder] {
-                    var upgrade = ConnectionUpgrade(
-                        role, identity: NoiseIdentity(Self.key), expecting: nil)
-                    var (input, output) = (ByteBuffer(bytes: bytes), ByteBuffer())
-                    _ = try? upgrade.receive(&input, output: &output)
-                }
-                return .refused
+            // A static key, then the payload that proves whose it is.
+            reading("identities of Noise", [identity.staticKey.publicKey + identity.payload]) { bytes in
+                _ = try NoiseIdentity.peer(provenBy: Array(bytes.dropFirst(32)), staticKey: Array(bytes.prefix(32)))
             },
         ]
     }
