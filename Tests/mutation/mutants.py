@@ -114,7 +114,7 @@ def candidates(path, name):
             call = found.group(2)
             first = re.match(r"(?:_ = )?(?:try )?(?:await )?(\w+)", call).group(1)
             begins = previous.endswith(("{", "}", ")")) and not previous.lstrip().startswith(("case", "default", "@", "//"))
-            if first not in NOT_CALLS and ".logger." not in call and begins and call.count("(") == call.count(")") and not following.startswith((".", "?", "+", "&", "|")):
+            if first not in NOT_CALLS and ".logger." not in call and ".errors.log(" not in call and begins and call.count("(") == call.count(")") and not following.startswith((".", "?", "+", "&", "|")):
                 start, end = found.span(2)
                 yield make("call", line.strip(), "removed", start, end, f"if isPlain(NUMBER) {{ {line[start:end]} }}")
 

@@ -96,7 +96,6 @@ final class SessionService: RateLimitedService {
                 // A task that ends before it is cancelled has failed.
                 try await group.next()
                 group.cancelAll()
-                try await group.waitForAll()
             }
         } onCancel: {
             intake.stop()

@@ -173,8 +173,8 @@ package enum StoreBackup {
 
     /// Syncs the folder, which makes its names durable.
     private static func syncFolder(of path: String) {
+        // A folder that this user can't read is not synced.
         let folder = open(URL(fileURLWithPath: path).deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
-        guard folder >= 0 else { return }
         fsync(folder)
         close(folder)
     }

@@ -1,9 +1,10 @@
-import PushClient
 import Core
 import StatusProtocol
 import TestSupport
 import Testing
 import WakuCrypto
+
+@testable import PushClient
 
 /// Behaviour that the clients of both versions share, with real encryption and signatures, against servers with the same.
 @Suite(.timeLimit(.minutes(5))) struct BothClientsTests {
@@ -44,6 +45,19 @@ import WakuCrypto
         try await network.client(version).whileRunning { client in
             let states = try await client.register(.phone, with: [server], enablesReceiving: true, timeout: .milliseconds(500))
             #expect(states == [server: .pending(tries: 0)])
+        }
+    }
+
+    /// Topics of answers are few: that of a question may be the one of the answers to registrations.
+    @Test(arguments: ClientVersion.allCases) func topicOfRegistrationsOutlivesAQuestionOnIt(version: ClientVersion) async throws {
+        let server = network.addServer()
+        let relay = network.relay()
+        try await network.client(version, relay: relay).whileRunning { client in
+            try await client.register(with: [server], enablesReceiving: true)
+            let driver = try #require(client as? any ClientDriver)
+            driver.network.watching.retain(driver.ownTopic)
+            driver.network.watching.release([driver.ownTopic])
+            #expect(relay.watchedTopics.contains(driver.ownTopic))
         }
     }
 

@@ -37,4 +37,29 @@ import WakuCrypto
         #expect(node.services.counters.count(.sessionDropped(.notStored)) == 1)
         withExtendedLifetime((port, folder)) {}
     }
+
+    @Test func gaugesShowWhatTheMonitorReaches() async throws {
+        let folder = try TemporaryFolder()
+        let store = try NodeAssembly.store(at: .dataFolder, in: folder.path, of: .generate())
+        let node = BareNode(store, of: .session, metrics: SessionPush.description.metrics, hasTopics: false)
+        let (sodium, monitor) = (try Sodium.load(), FakeMonitor())
+        var figures = SubscriptionMonitor.Figures()
+        (figures.knownServers, figures.connectedServers) = (5, 4)
+        (figures.knownSwarms, figures.reachableSwarms, figures.monitoredSubscriptions) = (3, 2, 1)
+        monitor.figures = figures
+        let service = try SessionPush(
+            SessionPush.Configuration(
+                httpAddress: SocketAddress(host: "127.0.0.1", port: 0),
+                onionKey: try #require(OnionKey(SecretBytes.random(count: 32), sodium: sodium)), sodium: sodium, makeMonitor: monitor.make)
+        ).makeService(node.services)
+        await service.updateGauges(node.services.counters)
+        let exposition = node.services.counters.registry.exposition(as: .text)
+        for sample in [
+            "storage_servers{state=\"known\"} 5", "storage_servers{state=\"connected\"} 4", "swarms{state=\"known\"} 3",
+            "swarms{state=\"connected\"} 2", "monitored_subscriptions 1", "accounts 0",
+        ] {
+            #expect(exposition.contains("waku_push_session_\(sample).0\n"), "\(sample)")
+        }
+        withExtendedLifetime(folder) {}
+    }
 }

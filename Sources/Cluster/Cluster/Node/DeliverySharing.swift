@@ -151,7 +151,7 @@ struct DeliverySharing: Sendable {
                     state.clockOffset = known.now - Timestamp.now().wholeSeconds
                 }
             }
-            guard (try? await Task.sleep(for: Self.maintenanceInterval)) != nil else { return }
+            try? await Task.sleep(for: Self.maintenanceInterval)
         }
     }
 }

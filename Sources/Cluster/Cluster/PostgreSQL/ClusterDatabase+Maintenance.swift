@@ -16,8 +16,8 @@ extension ClusterDatabase {
     /// - Returns: false if the node is no longer the owner; a transaction that finds this changes nothing.
     /// - Throws: `StoreError` if a transaction was not committed, or its outcome is unknown. The call may be repeated.
     package func maintain(owner: NodeID, epoch: UInt64) throws(StoreError) -> Bool {
-        let isOwner = try maintenance.transaction { connection in
-            guard try isOwned(owner, epoch: epoch, on: connection) else { return false }
+        try maintenance.transaction { connection in
+            guard try isOwned(owner, epoch: epoch, on: connection) else { return }
             try createClaimPartitions(connection)
             _ = try connection.run([
                 // A process that joined again keeps using its first id, so only old rows are deleted.
@@ -30,9 +30,7 @@ extension ClusterDatabase {
                 prune(
                     "DELETE FROM cluster_node WHERE state = 'ended' AND ended_at < now() - $1 * interval '1 second'", Self.endedRetention),
             ])
-            return true
         }
-        guard isOwner else { return false }
         // In a separate transaction: a backup may hold locks on old partitions longer than the creation of new ones can wait.
         return try maintenance.transaction(lockLimit: Self.lockLimit) { connection in
             guard try isOwned(owner, epoch: epoch, on: connection) else { return false }

@@ -13,16 +13,16 @@ extension ClusterDatabase {
             """
             SELECT coalesce(application_name, ''), coalesce(state, ''), coalesce(sync_state, ''), \
             coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint, -1), \
-            coalesce((extract(epoch FROM replay_lag) * 1000)::bigint, -1), (state IS NULL)::integer::bigint \
+            (extract(epoch FROM replay_lag) * 1000)::bigint, (state IS NULL)::integer::bigint \
             FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup' ORDER BY application_name, pid
             """)
         let (standbys, hiddenCount) = try maintenance.read([select]) { found in
             let hidden = try found[0].count { try $0.integer(5) == 1 }
             let standbys = try found[0].map { row in
-                let (bytes, milliseconds) = (try row.integer(3), try row.integer(4))
+                let bytes = try row.integer(3)
                 return ClusterStatus.Standby(
                     name: try row.text(0), state: try row.text(1), sync: try row.text(2), lagBytes: bytes < 0 ? nil : Int(bytes),
-                    lagSeconds: milliseconds < 0 ? nil : Double(milliseconds) / 1000)
+                    lagSeconds: try row.optionalInteger(4).map { Double($0) / 1000 })
             }
             return (standbys, hidden)
         }

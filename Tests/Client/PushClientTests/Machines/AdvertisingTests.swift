@@ -150,6 +150,17 @@ import WakuCrypto
         #expect(advertised(&bench).map(\.installationID.string) == ["own-device"])
     }
 
+    /// A device of the account can read the token, and must not publish it.
+    @Test func filteredRowOfAPairedDeviceIsAdvertisedAsItIs() {
+        var (bench, _) = registered()
+        var row = paired(bench)
+        let own = ValueCryptography(publicKey: bench.identity, sealed: bench.sealed)
+        row.allowedKeyList = [own.seal(row.accessToken, for: bench.identity)]
+        row.accessToken = AccessToken("")
+        hear(&bench, [row])
+        #expect(advertised(&bench).last == row)
+    }
+
     @Test func pairedDevicesRowsComeFromItsOwnAdvertisement() {
         var (bench, _) = registered()
         hear(&bench, [paired(bench)], from: "own-laptop")

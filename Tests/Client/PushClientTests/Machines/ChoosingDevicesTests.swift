@@ -72,6 +72,21 @@ import WakuCrypto
         #expect(asked(bench.publishAll()) == ["phone", "tablet"])
     }
 
+    /// Installation ids are unique only among the devices of a registrant.
+    @Test func devicesOfTwoRegistrantsWithTheSameIDAreNotified() {
+        let other = Friend()
+        var bench = knowing([friend.row(at: servers[0], "phone")])
+        bench.take(bench.machine.discover(other.key, at: bench.now))
+        let row = other.row(at: servers[0], "phone")
+        bench.take(bench.machine.advertised(by: other.key, from: row.installationID, rows: [row], age: .zero, at: bench.now))
+        _ = bench.publishAll()
+        let message = OutgoingNotification(
+            messageID: messageID, chatID: "chat", kind: .message, recipients: [.init(friend.key), .init(other.key)])
+        bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
+        let notified = bench.publishAll().requests.flatMap { $0.request.requests.map(\.publicKey) }
+        #expect(Set(notified) == Set([friend.key, other.key].map { KeyHash(of: $0).bytes }))
+    }
+
     /// The phone's owner put this client among the contacts while it did not run.
     @Test func lookUpOfAStartIsAwaited() {
         var bench = knowing([friend.row(at: servers[0], "phone", allowedKeyList: [[1]]), friend.row(at: servers[0], "tablet")])

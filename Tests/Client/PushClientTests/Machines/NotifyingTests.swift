@@ -194,8 +194,8 @@ import WakuCrypto
         #expect(outcome(bench).count == 1 && bench.machine.nextWakeUp == nil)
     }
 
-    /// The relay may report a failure of a request that arrived.
-    @Test func failedPublicationDoesNotChangeAnAnsweredDevice() throws {
+    /// The relay may report a request that arrived late, or as failed.
+    @Test(arguments: [false, true]) func publicationDoesNotChangeAnAnsweredDevice(isPublished: Bool) throws {
         var bench = knowing(1, ["a", "b"])
         notify(&bench)
         let sent = try #require(bench.takeActions().requests.first)
@@ -203,7 +203,7 @@ import WakuCrypto
             error: nil, publicKey: sent.request.requests[0].publicKey, installationID: InstallationID("a"))
         let response = PushNotificationResponse(messageID: sent.request.messageID, reports: [report])
         bench.take(bench.machine.requestAnswered(sent.ticket, by: sent.server, response, at: bench.now))
-        bench.take(bench.machine.requestPublished(sent.ticket, isPublished: false, at: bench.now))
+        bench.take(bench.machine.requestPublished(sent.ticket, isPublished: isPublished, at: bench.now))
         let devices = bench.machine.notifications.messages[messageID]?.devices ?? []
         #expect(devices.filter(\.isDone).map(\.installationID.string) == ["a"] && devices.count == 2)
     }
