@@ -42,7 +42,7 @@ struct CheckpointSchedule {
         }
     }
 
-    /// The copy ended, even if it failed: the writer then copies everything, and its failure is the one to report.
+    /// The copy ended. If it failed, the writer copies everything.
     mutating func copied() {
         if case .copying = state { state = .copied }
     }

@@ -16,7 +16,7 @@ final class LogCopier: Sendable {
         self.path = path
     }
 
-    /// Failures are ignored: a checkpoint on the writer's connection follows, and reports them.
+    /// Failures are ignored: checkpoints on the writer's connection follow, and maintenance reports theirs.
     func copy(completion: @escaping @Sendable () -> Void) {
         queue.async {
             try? self.opened().writeWithoutTransaction { db in
