@@ -122,7 +122,7 @@ final class World: @unchecked Sendable {
         identity = .generate()
         scheduler.latency = { [unowned self] in latency(of: $0) }
         scheduler.stepped = { [unowned self] in stepped() }
-        if engine == .cluster { scheduler.isServer = { $0 == "waku-push.store" } }
+        if engine == .cluster { scheduler.isServer = { ["waku-push.store", "waku-push.store.checkpoint"].contains($0) } }
     }
 
     // MARK: Running
