@@ -2,6 +2,9 @@ import WakuCrypto
 
 /// Copies the rows of one table from one store to another.
 struct TableCopy {
+    /// A page ends with the row that reaches this size: it is in memory in several copies until it is committed.
+    private static let pageByteCount = 8 << 20
+
     let table: Table
     private let source: any TransferableStore
     private let target: any TransferableStore
@@ -41,14 +44,25 @@ struct TableCopy {
             }
         }
         while true {
-            let found = try source.read(.find(rows(.integer(next), limit: page)) { .done($0) })
+            let found = try nextRows(from: next, limit: page)
             guard let end = try found.last?.integer(0) else { return }
             try await target.commit(.change(try found.map { write.change(try moved($0)) }))
             done += found.count
             report(done)
-            guard found.count == page, end < .max else { return }
+            guard end < .max else { return }
             next = end + 1
         }
+    }
+
+    /// The next rows of the source, up to a number and a size.
+    private func nextRows(from first: Int64, limit: Int) throws -> [Row] {
+        var (found, byteCount): ([Row], Int) = ([], 0)
+        try source.scan(rows(.integer(first), limit: limit)) { row in
+            found.append(row)
+            for case .bytes(let bytes) in row.values { byteCount += bytes.count }
+            return byteCount < Self.pageByteCount
+        }
+        return found
     }
 
     /// A row's values, with the content re-encrypted for the target.

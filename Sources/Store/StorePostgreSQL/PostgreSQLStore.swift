@@ -217,7 +217,11 @@ struct VisitFailure: Error {
 }
 
 extension PostgreSQLConnection {
-    private static let page = 500
+    /// The number of rows that a scan fetches at first, and after a page of ``pageByteCount``; otherwise it doubles up to ``largestPage``. So few large
+    /// rows are in memory at once.
+    private static let firstPage = 16
+    private static let largestPage = 512
+    private static let pageByteCount = 1 << 20
 
     /// Scans inside an open transaction.
     fileprivate func scan(_ read: Read, _ visit: (Row) throws -> Bool) throws {
@@ -225,17 +229,20 @@ extension PostgreSQLConnection {
         var declaration = Statement("DECLARE rows NO SCROLL CURSOR FOR " + query.sql, isPrepared: false)
         (declaration.kinds, declaration.arguments) = (query.kinds, query.arguments)
         _ = try run(declaration)
-        let fetch = Statement("FETCH FORWARD \(Self.page) FROM rows", isPrepared: false)
+        var page = Self.firstPage
         while true {
-            let rows = try run(fetch).rows
+            let rows = try run(Statement("FETCH FORWARD \(page) FROM rows", isPrepared: false)).rows
+            var byteCount = 0
             for row in rows {
+                for case .bytes(let bytes) in row.values { byteCount += bytes.count }
                 do {
                     guard try visit(row) else { return }
                 } catch {
                     throw VisitFailure(error: error)
                 }
             }
-            if rows.count < Self.page { return }
+            if rows.count < page { return }
+            page = byteCount < Self.pageByteCount ? min(page * 2, Self.largestPage) : Self.firstPage
         }
     }
 }

@@ -1,3 +1,4 @@
+import Core
 import Delivery
 import Storage
 import StoreSQLite
@@ -14,5 +15,23 @@ import WakuCrypto
             try store.continueIDs(after: [name: id])
             #expect(try store.lastIDs()[name] == 41)
         }
+    }
+
+    @Test func largeRowsAreMovedInSmallPages() async throws {
+        let folders = try [TemporaryFolder(), TemporaryFolder()]
+        let stores = try folders.map { try SQLiteStore(folder: $0.path, storageKey: .random(), parts: [DeliveryStorage.part]) }
+        for number in 1...5 as ClosedRange<UInt8> {
+            let delivery = try #require(DeliveryID(bytes: [UInt8](repeating: number, count: 32)))
+            try await stores[0].commit(
+                .change([
+                    DeliveryStorage.enqueue(
+                        delivery, for: DeviceID(ProtocolNumber(rawValue: 1), row: 1), payload: [UInt8](repeating: 0, count: 3 << 20),
+                        expires: Timestamp(rawValue: 1), by: stores[0].sealer)
+                ]))
+        }
+        var rows: [Int] = []
+        let report = try await StoreTransfer(from: stores[0], to: stores[1], named: "there") { rows.append($0.rows) }.run()
+        #expect(rows == [3, 5])
+        #expect(report.moved[DeliveryStorage.outboxTable.name] == 5)
     }
 }

@@ -183,7 +183,8 @@ extension Serve {
         for option in ServeOption.all {
             let variable = Environment.name(of: option.name)
             guard Invocation.current.environment[variable] == "" else { continue }
-            warnings.append("\(variable) is empty, which counts as not set: the default of --\(option.name) applies")
+            warnings.append(
+                "\(variable) is empty, which counts as not set: the configuration file or the default of --\(option.name) applies")
         }
         if plan.configuration.unknownHold >= plan.configuration.maximumRequestAge {
             warn(
