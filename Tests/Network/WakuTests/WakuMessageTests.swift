@@ -84,6 +84,13 @@ import Waku
         #expect(try WakuMessage(parsing: message.encoded() + more) == message)
     }
 
+    /// Numbers 2^29 - 1, 2^29 and 0.
+    @Test(arguments: [("f8ffffff0f", []), ("8080808010", .goWaku), ("00", .goWaku)] as [(String, WakuMessageFields.Decoders)])
+    func goRefusesFieldNumbersFrom2To29AndZero(tag: String, refusing: WakuMessageFields.Decoders) throws {
+        let message = WakuMessage(payload: [1], contentTopic: Self.topic, timestamp: Timestamp(rawValue: 1))
+        #expect(try WakuMessageFields(parsing: message.encoded() + hex(tag) + [0]).refusedBy == refusing)
+    }
+
     @Test func limitsAreThoseOfTheNetwork() throws {
         var message = WakuMessage(payload: [], contentTopic: Self.topic, timestamp: Timestamp(rawValue: 1))
         message.meta = [UInt8](repeating: 0, count: 65)
