@@ -79,18 +79,6 @@ struct StatementGroupsTests {
         for results in [read, committed] { #expect(try results.map { try $0.get() } == all.map(\.numbers)) }
     }
 
-    @Test("An error in a group of reads fails its own command only")
-    func refusedRead() throws {
-        let store = try StoreFixture().open()
-        let numbers = Query(Counters.table, [.column(Counters.number)])
-        // PostgreSQL refuses a negative limit.
-        let limits = (0..<2 * StatementGroups.smallest).map { $0 == StatementGroups.smallest ? -1 : 1 }
-        let commands = limits.map { limit in
-            StoreCommand.find(numbers(limit: limit)) { rows in .done(try rows.map { try $0.integer(0) }) }
-        }
-        #expect(Self.succeeded(try store.readEach(commands)) == limits.map { $0 > 0 })
-    }
-
     @Test("Rows of all types are stored, and inserted ids are in the order of the commands")
     func inserts() async throws {
         let store = try StoreFixture().open()
