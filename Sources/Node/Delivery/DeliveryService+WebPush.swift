@@ -54,11 +54,9 @@ extension DeliveryService {
             logger.warning("a push service refuses subscriptions, and is paused")
             logger.debug("push service paused", metadata: ["origin": "\(origin)"])
         }
-        if reply.answer != .accepted {
-            logger.debug(
-                "push service did not accept a message",
-                metadata: ["origin": "\(origin)", "outcome": "\(reply.answer.label.rawValue)", "reason": "\(reply.reason ?? "unknown")"])
-        }
+        logger.debug(
+            "push service answered",
+            metadata: ["origin": "\(origin)", "outcome": "\(reply.answer.label.rawValue)", "reason": "\(reply.reason ?? "none")"])
         if reply.answer == .keyRefused {
             feedback.alarm(
                 .webPushKeyRefused, "a push service does not accept this node's VAPID key", ["reason": "\(reply.reason ?? "unknown")"])

@@ -49,7 +49,6 @@ package struct EndpointRouting: Sendable {
     package let rules: [EndpointRule]
     /// The VAPID keys of a node that posts to Web Push services, the current one first; empty for others.
     package let webPushKeys: [P256PublicKey]
-    private let isTrivial: Bool
     private let namesServices: Bool
 
     /// - Precondition: at least one.
@@ -58,14 +57,12 @@ package struct EndpointRouting: Sendable {
         self.rules = rules
         self.webPushKeys = webPushKeys
         namesServices = rules.contains { $0.services != nil }
-        isTrivial = rules[0].takesAll && !namesServices
     }
 
     /// - Parameter service: the push service of a Session device; nil for other protocols.
     /// - Returns: The index in ``rules``; nil when no endpoint serves this app.
     package func endpoint(for platform: Platform, apnTopic: String, service: PushService? = nil) -> Int? {
-        guard !isTrivial else { return 0 }
-        return rules.firstIndex { rule in
+        rules.firstIndex { rule in
             guard rule.takes(platform, apnTopic) else { return false }
             return !namesServices || (service.map { rule.services?.contains($0) ?? false } ?? (rule.services == nil))
         }
@@ -89,5 +86,5 @@ package struct EndpointRouting: Sendable {
     }
 
     /// Whether endpoints differ, so that one must be chosen for each notification.
-    package var hasChoice: Bool { !isTrivial || postsWebPush }
+    package var hasChoice: Bool { !rules[0].takesAll || namesServices || postsWebPush }
 }

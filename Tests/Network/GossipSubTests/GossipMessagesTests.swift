@@ -361,6 +361,18 @@ struct CachesTests {
         for _ in 0..<200 { score.decay(configuration) }
         #expect(score.isSpotless && score.value(configuration) == 0)
     }
+
+    @Test("A counter that decays is forgotten below its least value")
+    func leastScore() {
+        var configuration = ScoreConfiguration()
+        (configuration.invalidDecay, configuration.zero) = (0.5, 0.5)
+        var score = PeerScore()
+        score.sentInvalid()
+        score.decay(configuration)
+        #expect(score.invalid == 0.5)
+        score.decay(configuration)
+        #expect(score.isSpotless)
+    }
 }
 
 @Suite("Hostile peers")

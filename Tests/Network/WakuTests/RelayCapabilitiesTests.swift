@@ -49,6 +49,11 @@ import Waku
 
     private let topics = [ContentTopic(TopicTag(rawValue: 7))]
 
+    @Test(arguments: [[], ["topic"]], [false, true]) func peerInAMeshOrWithAFilterWorks(meshes: [String], isFilterNode: Bool) {
+        let peer = RelayPeer(id: "peer", address: nil, isInbound: false, agent: nil, meshes: meshes, isFilterNode: isFilterNode)
+        #expect(peer.isWorking == (meshes == ["topic"] || isFilterNode))
+    }
+
     @Test func relayThatAttachesSoonIsAwaited() async throws {
         await #expect(throws: Never.self) { try await LateRelay().waitUntilAttached() }
     }

@@ -84,6 +84,29 @@ import Waku
         #expect(try WakuMessage(parsing: message.encoded() + more) == message)
     }
 
+    /// As nwaku counts: 32 bytes are for other fields.
+    @Test func messageThatNodesWouldRefuseHasAFlaw() {
+        let room = WakuMessage.maximumByteCount - Self.topic.rawValue.utf8.count - 32
+        var message = WakuMessage(payload: [UInt8](repeating: 0, count: room), contentTopic: Self.topic, timestamp: Timestamp(rawValue: 1))
+        message.meta = [UInt8](repeating: 0, count: 64)
+        #expect(message.flaw == nil)
+        message.payload.append(0)
+        #expect(message.flaw == "message size exceeded maximum of \(WakuMessage.maximumByteCount) bytes")
+        message.meta.append(0)
+        #expect(message.flaw == "meta is longer than 64 bytes")
+        message.contentTopic = ContentTopic(rawValue: "")
+        #expect(message.flaw == "content topic is empty")
+        message.payload = []
+        #expect(message.flaw == "payload is empty")
+    }
+
+    /// Numbers 2^29 - 1, 2^29 and 0.
+    @Test(arguments: [("f8ffffff0f", []), ("8080808010", .goWaku), ("00", .goWaku)] as [(String, WakuMessageFields.Decoders)])
+    func goRefusesFieldNumbersFrom2To29AndZero(tag: String, refusing: WakuMessageFields.Decoders) throws {
+        let message = WakuMessage(payload: [1], contentTopic: Self.topic, timestamp: Timestamp(rawValue: 1))
+        #expect(try WakuMessageFields(parsing: message.encoded() + hex(tag) + [0]).refusedBy == refusing)
+    }
+
     @Test func limitsAreThoseOfTheNetwork() throws {
         var message = WakuMessage(payload: [], contentTopic: Self.topic, timestamp: Timestamp(rawValue: 1))
         message.meta = [UInt8](repeating: 0, count: 65)

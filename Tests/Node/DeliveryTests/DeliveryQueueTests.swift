@@ -72,6 +72,12 @@ struct DeliveryQueueTests {
         #expect(batches(queue.actions(now: start)).map(\.deliveries) == [Array(801...900)])
     }
 
+    /// While a post is in flight, others gather only until they fill one.
+    @Test(arguments: [(199, [100]), (200, [100, 100])] as [(Int64, [Int])]) func fullBatchGoesOutAtOnce(count: Int64, posted: [Int]) {
+        var queue = queue(1...count)
+        #expect(batches(queue.actions(now: start)).map(\.deliveries.count) == posted)
+    }
+
     @Test func theRefusedNotificationIsFoundByHalving() throws {
         var queue = queue(1...100)
         var now = start

@@ -89,6 +89,22 @@ struct DeliveryTableTests {
         #expect(last.map(\.endpoint) == [table.unroutablePlace])
     }
 
+    @Test("Of a backlog, the contents of few deliveries are kept")
+    mutating func postable() {
+        let address = DeviceAddress(version: 1, platform: .firebase, deviceToken: DeviceToken("token"), apnTopic: "")
+        let ids = Array(1...1025 as ClosedRange<Int64>)
+        let arrivals = ids.map { id in
+            let waiting = WaitingDelivery(
+                id: id, delivery: DeliveryID(hashing: withUnsafeBytes(of: id, Array.init)),
+                device: DeviceID(ProtocolNumber(rawValue: 1), row: id), expires: time(100))
+            let queued = QueuedDelivery(waiting, to: address, TextContent("text"))
+            return DeliveryTable.Arrival(waiting: waiting, queued: queued, destination: .gorush(0))
+        }
+        table.add(arrivals, isAwaited: false, clock: time(1), now: time(1))
+        let kept = table.takePostable(of: DeliveryQueue.Batch(id: 1, deliveries: ids))
+        #expect(kept.count == 1024)
+    }
+
     @Test("When its device registers for an endpoint, a delivery without one is posted before later ones")
     mutating func registeredAnew() {
         add(1, to: nil, at: 1)

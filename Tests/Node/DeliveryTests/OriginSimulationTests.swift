@@ -251,14 +251,19 @@ struct OriginSimulationTests {
         #expect(table.longestWait(of: .responsive, at: Self.start + .seconds(120)) == .zero)
     }
 
+    /// An arrival for a device of its own.
+    private static func arrival(_ id: Int64, at origin: Int) throws -> DeliveryTable.Arrival {
+        let waiting = WaitingDelivery(
+            id: id, delivery: DeliveryID(hashing: [UInt8(id)]), device: DeviceID(ProtocolNumber(rawValue: 1), row: id),
+            expires: start + .seconds(600))
+        return DeliveryTable.Arrival(waiting: waiting, destination: .webPush(try Self.origin(origin)))
+    }
+
     @Test("A notification that finds no connection to a crowded address is posted later, and its service has not failed")
     func crowdedAddress() throws {
         var table = DeliveryTable([DeliveryQueue()])
         var now = Self.start
-        let device = DeviceID(ProtocolNumber(rawValue: 1), row: 1)
-        let waiting = WaitingDelivery(id: 1, delivery: DeliveryID(hashing: [1]), device: device, expires: now + .seconds(600))
-        table.add(
-            [DeliveryTable.Arrival(waiting: waiting, destination: .webPush(try Self.origin(0)))], isAwaited: true, clock: now, now: now)
+        table.add([try Self.arrival(1, at: 0)], isAwaited: true, clock: now, now: now)
         func posts() -> [(place: Int, batch: DeliveryQueue.Batch)] {
             table.step(now: now).actions.compactMap { if case (let place, .post(let batch)) = $0 { (place, batch) } else { nil } }
         }
@@ -277,6 +282,53 @@ struct OriginSimulationTests {
             now = now + .milliseconds(1)
         }
         #expect(table.webPushFigures(now: now).unavailableCount == 0)
+    }
+
+    @Test("A notification that a push service did not accept is tried again, also if the table took a step before its post ended")
+    func stepBeforeTheEnd() throws {
+        var table = DeliveryTable([DeliveryQueue()])
+        let now = Self.start
+        func posts(at time: Timestamp) -> [(place: Int, batch: DeliveryQueue.Batch)] {
+            table.step(now: time).actions.compactMap { if case (let place, .post(let batch)) = $0 { (place, batch) } else { nil } }
+        }
+        table.add([try Self.arrival(1, at: 0)], isAwaited: false, clock: now, now: now)
+        let (place, batch) = try #require(posts(at: now).first)
+        _ = table.sent(batch, count: 1, by: place, now: now)
+        let outcome = WebPushAnswer.unanswered.result(id: "", status: nil, reason: nil).outcome
+        _ = table.answered(batch, outcome, by: place, now: now)
+        // The result is stored meanwhile.
+        #expect(posts(at: now).isEmpty)
+        _ = table.finished(batch, outcome, by: place, now: now)
+        let next = table.step(now: now).next
+        let due = try #require(next)
+        #expect(posts(at: due).map(\.batch.deliveries) == [[1]])
+    }
+
+    @Test("A service whose notifications are all in flight takes no turn of its address")
+    func turnsForWaiting() throws {
+        var configuration = DeliveryTable.Origins.Configuration()
+        configuration.standing.rate = 1
+        configuration.standing.burst = 2
+        var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
+        let now = Self.start
+        func posts(at time: Timestamp) -> [(place: Int, batch: DeliveryQueue.Batch)] {
+            table.step(now: time).actions.compactMap { if case (let place, .post(let batch)) = $0 { (place, batch) } else { nil } }
+        }
+        // Both services use up the allowance of their address, and have some of their own left.
+        var first: [(place: Int, batch: DeliveryQueue.Batch)] = []
+        for number in 0..<2 {
+            table.add([try Self.arrival(Int64(number + 1), at: number)], isAwaited: false, clock: now, now: now)
+            let place = table.place(of: .webPush(try Self.origin(number)), now: now)
+            _ = table.noteAnswer(.accepted, endpointHash: 1, from: Self.address(0), after: .zero, at: place, now: now)
+            first += posts(at: now)
+        }
+        #expect(first.map(\.batch.deliveries) == [[1], [2]])
+        // The table looks at a service whose post is answered.
+        _ = table.answered(first[0].batch, .accepted, by: first[0].place, now: now)
+        #expect(posts(at: now).isEmpty)
+        table.add([try Self.arrival(3, at: 1)], isAwaited: false, clock: now, now: now)
+        #expect(posts(at: now).isEmpty)
+        #expect(posts(at: now + .milliseconds(1100)).map(\.batch.deliveries) == [[3]])
     }
 
     @Test("A service that answers in time again has a place among those that do")
@@ -316,11 +368,7 @@ struct OriginSimulationTests {
         var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
         let now = Self.start
         func add(_ id: Int64) throws {
-            let waiting = WaitingDelivery(
-                id: id, delivery: DeliveryID(hashing: [UInt8(id)]), device: DeviceID(ProtocolNumber(rawValue: 1), row: id),
-                expires: now + .seconds(600))
-            let arrival = DeliveryTable.Arrival(waiting: waiting, destination: .webPush(try Self.origin(Int(id))))
-            table.add([arrival], isAwaited: false, clock: now, now: now)
+            table.add([try Self.arrival(id, at: Int(id))], isAwaited: false, clock: now, now: now)
         }
         func posts() -> [(place: Int, batch: DeliveryQueue.Batch)] {
             table.step(now: now).actions.compactMap { if case (let place, .post(let batch)) = $0 { (place, batch) } else { nil } }
@@ -348,10 +396,7 @@ struct OriginSimulationTests {
         configuration.openLimit = 0
         var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
         let end = Self.start + .seconds(600)
-        let device = DeviceID(ProtocolNumber(rawValue: 1), row: 1)
-        let waiting = WaitingDelivery(id: 1, delivery: DeliveryID(hashing: [1]), device: device, expires: end)
-        let arrival = DeliveryTable.Arrival(waiting: waiting, destination: .webPush(try Self.origin(1)))
-        table.add([arrival], isAwaited: false, clock: Self.start, now: Self.start)
+        table.add([try Self.arrival(1, at: 1)], isAwaited: false, clock: Self.start, now: Self.start)
         let atOnce = table.step(now: Self.start).actions
         #expect(atOnce.isEmpty)
         let last = table.step(now: end).actions
@@ -365,7 +410,6 @@ struct OriginSimulationTests {
         #expect(result.accepted.count == 500)
         #expect(table.origins.places.isEmpty && table.origins.waitingCount == 0 && table.origins.openCount == 0)
         #expect(result.maximumPlaceCount <= 4)
-        #expect(table.origins.memory.count <= 500)
     }
 
     @Test("A service that refuses 50 subscriptions in a row is paused for 10 minutes")
@@ -395,6 +439,17 @@ struct OriginSimulationTests {
         #expect(soon.accepted.count <= 1100)
         let (later, _) = try Self.run([.honest], arrivals: arrivals, until: .seconds(60))
         #expect(later.accepted.count == 1500)
+    }
+
+    @Test("The next post may go out when the allowance says, although a third of a second is no whole number of nanoseconds")
+    func resumption() throws {
+        var configuration = OriginStanding.Configuration()
+        (configuration.rate, configuration.burst) = (3, 1)
+        var standing = OriginStanding(configuration)
+        standing.posted(1, at: Self.start)
+        let used = standing.allowance(at: Self.start)
+        let again = standing.allowance(at: try #require(used.resumes))
+        #expect(used.count == 0 && again.count == 1)
     }
 
     @Test("Many names of one address share a pace, in turns, and give it few posts at once")

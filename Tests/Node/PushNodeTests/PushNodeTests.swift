@@ -39,13 +39,14 @@ struct PushNodeTests {
             #expect(try await node.notify(bob, messageID: messageID) == nil)
             #expect(try await node.notify(bob, messageID: messageID) == nil)
             #expect(node.gorush.accepted.map(\.deviceToken) == [DeviceToken("device")])
+            #expect(node.count(.notificationRetried) == 0)
 
             let ended = try await node.withClient(bob.identity) {
                 try await $0.unregister(bob.installationID, version: 2, with: node.server)
             }
             #expect(ended == nil)
             #expect(try await node.notify(bob) == .notRegistered)
-            #expect(node.gorush.accepted.count == 1)
+            #expect(node.gorush.accepted.count == 1 && node.count(.requestWhileOpen) == 0)
         }
     }
 

@@ -56,7 +56,7 @@ import WakuCrypto
         let exposition = node.services.counters.registry.exposition(as: .text)
         for sample in [
             "storage_servers{state=\"known\"} 5", "storage_servers{state=\"connected\"} 4", "swarms{state=\"known\"} 3",
-            "swarms{state=\"connected\"} 2", "monitored_subscriptions 1", "accounts 0",
+            "swarms{state=\"connected\"} 2", "monitored_subscriptions 1",
         ] {
             #expect(exposition.contains("waku_push_session_\(sample).0\n"), "\(sample)")
         }

@@ -14,8 +14,6 @@ struct OriginMemory {
     private var responsive = GenerationalCache<WebPushOrigin, Entry>(capacity: capacity)
     private var others = GenerationalCache<WebPushOrigin, Entry>(capacity: capacity)
 
-    var count: Int { responsive.count + others.count }
-
     func entry(of origin: WebPushOrigin) -> Entry? { responsive.value(of: origin) ?? others.value(of: origin) }
 
     mutating func set(_ entry: Entry, of origin: WebPushOrigin, now: Timestamp) {

@@ -265,6 +265,36 @@ struct NotificationBodyTests {
         #expect(try ids(chat.dropLast() + [0]) != first)
     }
 
+    /// As those of Session.
+    private struct PrescribedContent: NotificationContent {
+        let subject = NotificationSubject(protocolName: "prescribing", kind: .other, isFixed: true)
+        let byteCount = 0
+
+        func text(in profile: PayloadProfile) -> String { "" }
+        func writeData(for body: NotificationBody, to writer: inout JSONWriter) {}
+        func write(_ body: NotificationBody, to writer: inout JSONWriter) { body.writeDelivery(priority: "high", to: &writer) }
+    }
+
+    @Test func contentsThatPrescribeTheirMembersHaveATimeToLive() throws {
+        var rule = NotificationSettings.Rule()
+        rule.protocols = ["prescribing"]
+        rule.style.timeToLive = .remaining
+        let format = NotificationFormat(settings: NotificationSettings([rule]))
+        let notifications = Platform.ofGorush.map {
+            Delivery.Notification(
+                id: "\($0.rawValue)", platform: $0, deviceToken: DeviceToken("token"), apnTopic: "", expires: Sample.now + .seconds(90),
+                content: PrescribedContent())
+        }
+        let added = try Sample.notifications(in: format.encode(notifications, at: Sample.now)) { name, _ in
+            !["notif_id", "tokens", "platform"].contains(name)
+        }
+        let expected = try [
+            Sample.json(#"{"expiration":1000090}"#), Sample.json(#"{"time_to_live":90,"android":{"priority":"high","ttl":"90s"}}"#),
+            Sample.json(#"{"huawei_ttl":"90s"}"#),
+        ]
+        #expect(added == expected)
+    }
+
     @Test func expiredNotificationsHaveNoNegativeTimeToLive() throws {
         var style = NotificationStyle()
         style.timeToLive = .remaining

@@ -161,4 +161,16 @@ struct OutboxTests {
         try await store.commit(DeliveryStorage.prune(before: Timestamp(rawValue: 100), keeping: 100))
         #expect(try known() == [])
     }
+
+    @Test("The devices that were notified last are those of one protocol, each once, the latest first")
+    func recentDevices() async throws {
+        let (first, second) = (ProtocolNumber(rawValue: 1), ProtocolNumber(rawValue: 2))
+        let accepted = [(first, 7), (first, 8), (second, 9), (first, 7)] as [(ProtocolNumber, Int64)]
+        for (number, (spoken, row)) in zip(UInt8(1)..., accepted) {
+            try await store.accept(DeliveryStoreFixture.delivery(number), for: DeviceID(spoken, row: row))
+        }
+        #expect(try store.read(DeliveryStorage.recentDevices(of: first, limit: 10)) == [7, 8])
+        #expect(try store.read(DeliveryStorage.recentDevices(of: second, limit: 10)) == [9])
+        #expect(try store.read(DeliveryStorage.recentDevices(of: first, limit: 2)) == [7])
+    }
 }

@@ -297,6 +297,17 @@ import WakuCrypto
         }
     }
 
+    @Test("A node that stops tells the others which messages it has finished")
+    func finishedAtTheStop() async throws {
+        let fixture = try await ClusterFixture()
+        try await fixture.withNodes(["a"]) { members in
+            let cluster = try #require(members[0].fed.node.clusterNode)
+            cluster.state.withLock { $0.share.log.add(MessageKey(prefix: 7)) }
+        }
+        let database = ClusterDatabase(fixture.address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox, version: "")
+        #expect(try database.finishedRows(after: [:], except: NodeID(rawValue: 1)).flatMap(\.prefixes) == [7])
+    }
+
     @Test("A single node of a cluster handles everything, and continues after a restart")
     func alone() async throws {
         let fixture = try await ClusterFixture()

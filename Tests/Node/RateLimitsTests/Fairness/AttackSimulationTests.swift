@@ -244,6 +244,15 @@ import WakuCrypto
 
     // MARK: Reports
 
+    /// Together, those that are listed have all work.
+    @Test func heaviestPayersAreListedInBoundedMemory() {
+        var log = RefusalLog()
+        for number in Array(repeating: 0, count: 100) + Array(1...1000) { log.worked(for: Charge(Self.payer(number), .stranger)) }
+        let heaviest = log.heaviest(1000)
+        #expect(heaviest.count == 64 && heaviest.map(\.work).reduce(0, +) == 1100)
+        #expect(heaviest.first?.payer == Self.payer(0))
+    }
+
     @Test func refusalsAreReportedByKindAndStanding() {
         let limits = RateLimits(Limits.standard)
         let hasher = PayerHasher(key: .random())

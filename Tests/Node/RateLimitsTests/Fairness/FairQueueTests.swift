@@ -45,6 +45,15 @@ import TestSupport
         #expect(held.isEmpty)
     }
 
+    @Test func queueIsEmptyUntilSomethingIsPushedAndAfterItsTurn() {
+        var queue = FairQueue<Int>(capacity: 1)
+        #expect(queue.isEmpty)
+        let displaced = queue.push(7, by: Self.payer(1), .stranger)
+        #expect(displaced.isEmpty && !queue.isEmpty)
+        let popped = queue.pop()
+        #expect(popped == 7 && queue.isEmpty)
+    }
+
     @Test func removedThingsTakeNoRoom() {
         var space = FairSpace<Int>(capacity: 10)
         // Behind one that stays.
