@@ -8,10 +8,11 @@ import WakuCrypto
 
 @testable import StatusServer
 @testable import StoreSQLite
+@testable import WakuPushCommands
 
-/// Backups of the database.
+/// Files by which an operator saves registrations: backups of the database, and exported registrations.
 extension Decoder {
-    static var backups: [Decoder] { [database] }
+    static var backups: [Decoder] { [database, registrations] }
 
     private struct Refused: Error {}
 
@@ -27,6 +28,8 @@ extension Decoder {
             return try body(path)
         }
     }
+
+    // MARK: Databases
 
     private static let parts = [StatusStorage.part]
 
@@ -101,6 +104,51 @@ extension Decoder {
             try queue.writeWithoutTransaction { try $0.execute(sql: fast + statement) }
             try queue.close()
             return Array(try Data(contentsOf: URL(filePath: path)))
+        }
+    }
+
+    // MARK: Exported registrations
+
+    private static let sealer = Sealer(storageKey: storageKey, salt: nil)
+
+    /// A line in each step. Kinds: bit 0 says that the line goes on in the next step, bit 1 that it is written as it is instead of encrypted, bit 2 that
+    /// it is encrypted for the next index. The header is the first line.
+    private static var registrations: Decoder {
+        let header = Array(#"{"format":"waku-push registrations 1","file":"00"}"#.utf8)
+        let record =
+            #"{"record":{"keyHash":"\#(Data(repeating: 1, count: 64).base64EncodedString())","installation":"YQ==","version":1,"#
+            + #""changedAt":2,"registration":"\#(Data(registration ?? []).base64EncodedString())"}}"#
+        let left = #"{"leftName":{"name":"YQ==","signedAt":1,"expiresAt":2}}"#
+        func seed(_ lines: [String]) -> [UInt8] {
+            func steps(_ line: [UInt8], _ kind: UInt8) -> [UInt8] {
+                let parts = stride(from: 0, to: line.count, by: 255).map { Array(line[$0..<min($0 + 255, line.count)]) }
+                return Steps.encode(parts.enumerated().map { (kind: kind | ($0.offset < parts.count - 1 ? 1 : 0), bytes: $0.element) })
+            }
+            return steps(header, 2) + lines.flatMap { steps(Array($0.utf8), 0) }
+        }
+        return reading("files of exported registrations", [seed([record, left, #"{"end":2}"#]), seed([#"{"end":0}"#])]) { bytes in
+            let key = RegistrationsFile.key(of: identity)
+            var (content, line, count) = ([UInt8](), [UInt8](), -1)
+            for step in Steps(bytes) {
+                line += step.bytes
+                guard step.kind & 1 == 0 else { continue }
+                if step.kind & 2 == 0 {
+                    let binding = RegistrationsFile.binding("00", max(0, count) + (step.kind & 4 == 0 ? 0 : 1))
+                    line = Array(Data(AESGCM.seal(line, key: key, layout: .nonceFirst, associatedData: binding)).base64EncodedData())
+                }
+                content += line + [UInt8(ascii: "\n")]
+                count += 1
+                line = []
+            }
+            try withFile(content) { path in
+                var reader = try RegistrationsFileReader(path, identity: identity)
+                while let entry = try reader.next() {
+                    // Into a store without rows.
+                    var (command, none) = (entry.merge(sealer), Steps([]))
+                    while case .read(let reads, let next) = command { command = try next(reads.map { rows(for: $0, &none) }) }
+                    if case .apply(let changes, let outcome) = command { _ = outcome(changes.filter(\.mutation.isInsert).map { _ in 1 }) }
+                }
+            }
         }
     }
 }
