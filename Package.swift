@@ -351,9 +351,9 @@ package.targets += [
 // The decoders of foreign bytes, as tests or as a program.
 let decoders: [Target.Dependency] = [
     "Cluster", "Core", "CurlClient", "Delivery", "GossipSub", "HTTPService", "LibP2P", "NwakuRelay", "PushReceiver", "SessionProtocol",
-    "SessionServer", "StatusGoImport", "StatusProtocol", "StatusServer", "StorePostgreSQL", "TestSupport", "Waku",
-    "WakuCrypto", "WakuP2P", "WakuPushCommands", "WakuWireServer", grdb, httpTypes, nio, nioEmbedded, nioHTTP1, nioHTTPTypes,
-    nioHTTPTypesHTTP1,
+    "SessionServer", "StatusGoImport", "StatusProtocol", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL",
+    "StoreSQLite", "TestSupport", "Waku", "WakuCrypto", "WakuP2P", "WakuPushCommands", "WakuWireServer", grdb, httpTypes, nio,
+    nioEmbedded, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1,
 ]
 package.targets.append(
     fuzzes != nil

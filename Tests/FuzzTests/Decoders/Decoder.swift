@@ -47,7 +47,8 @@ struct Decoder: Sendable {
     private static let key = NodeKey((try? PrivateKey(bytes: [UInt8](repeating: 7, count: 32))) ?? .generate())
 
     static let all: [Decoder] =
-        gossip + waku + lists + addresses + transport + status + statusV01 + session + services + files + connections + http
+        gossip + waku + lists + addresses + transport + status + statusV01 + session + services + files + backups + storedRows
+        + connections + http
 
     private static let waku0 = WakuMessage(
         payload: [1, 2, 3], contentTopic: ContentTopic(rawValue: "/waku/1/0x01020304/rfc26"), timestamp: Timestamp(rawValue: 1_700_000_000))
