@@ -24,10 +24,12 @@ class Registrant: @unchecked Sendable {
     let topics: [String]
     /// By version, from 1.
     private(set) var operations: [Operation] = []
+    /// When nodes answered with success, by the virtual clock, and the highest version answered by then.
+    private var acknowledgements: [(time: Int64, version: UInt64)] = []
+
     /// The highest version that a node answered with success, 0 for none.
-    private(set) var acknowledged: UInt64 = 0
-    /// When it was last answered with success, by the virtual clock.
-    private(set) var acknowledgedAt: Int64 = 0
+    var acknowledged: UInt64 { acknowledgements.last?.version ?? 0 }
+    var acknowledgedAt: Int64 { acknowledgements.last?.time ?? 0 }
 
     init(name: String, identity: PrivateKey, pace: Double, topics: [String]) {
         (self.name, self.identity, self.pace, self.topics) = (name, identity, pace, topics)
@@ -62,9 +64,11 @@ class Registrant: @unchecked Sendable {
     final func delivered(_ version: UInt64) { operations[Int(version) - 1].deliveryCount += 1 }
 
     final func acknowledge(_ version: UInt64) {
-        acknowledged = max(acknowledged, version)
-        acknowledgedAt = simulation_time()
+        acknowledgements.append((simulation_time(), max(acknowledged, version)))
     }
+
+    /// The highest version that was answered with success until then, 0 for none.
+    final func acknowledged(by time: Int64) -> UInt64 { acknowledgements.last { $0.time <= time }?.version ?? 0 }
 
     /// Whether a server may have this registration, or none (nil), when `lowest` was the last acknowledged version.
     final func mayHave(version: UInt64?, since lowest: UInt64) -> Bool {

@@ -250,7 +250,7 @@ extension World {
             fail("device \(device) is posted with another device's token")
             return nil
         }
-        if !account.mayHave(version: version, since: account.acknowledged) {
+        if !account.mayHave(version: version, since: account.acknowledged(by: oldestRead)) {
             fail("device \(device) is posted with the token of version \(version), after version \(account.acknowledged) was acknowledged")
         }
         let place = account.number
