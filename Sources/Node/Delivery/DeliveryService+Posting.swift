@@ -8,8 +8,10 @@ import Waku
 /// Posting a batch: load it, post it, store in one commit which notifications gorush accepted, apply its token failures, report outcomes.
 extension DeliveryService {
     func post(_ batch: DeliveryQueue.Batch, to endpoint: Int) async {
+        let read = steadyNow
         guard let loaded = await load(batch, for: endpoint),
-            let deliveries = await marked(withoutPostponed(loaded, of: batch, at: endpoint)), !deliveries.isEmpty
+            let deliveries = await marked(withoutPostponed(loaded, of: batch, at: endpoint)), !deliveries.isEmpty,
+            share == nil || steadyNow < read + rowAge
         else { return await finished(batch, of: endpoint, .notPosted) }
         let postID = PostID(endpoint: endpoint, batch: batch.id)
         feedback.began(postID, deliveries.map(\.waiting.delivery))

@@ -16,6 +16,9 @@ package final class DeliveryService: Sendable {
         package var outboxLimit = 100_000
         /// See ``UnknownOutcome/hold``.
         package var unknownHold = Duration.seconds(5)
+        /// With a share, how long after its row was read a device may be posted to: another node may acknowledge a new token while the marks are stored.
+        /// Nodes whose database takes longer lose their leases.
+        package var rowAge = Duration.seconds(5)
         /// Decrypts the ids in gorush's feedback; nil where no notification is posted in ``PayloadProfile/private``.
         package var ids: NotificationIDCipher?
         /// nil: the node does not post to Web Push services.
@@ -41,6 +44,7 @@ package final class DeliveryService: Sendable {
     let share: (any OutboxShare)?
     private let awaitLimit: Duration
     private let unknownOutcome: UnknownOutcome
+    let rowAge: Duration
     private let answerLimit: Duration
     /// The queue's time must not go back: it is the system time at the start plus the monotonic time since then.
     private let started: (clock: Timestamp, uptime: ContinuousClock.Instant)
@@ -65,6 +69,7 @@ package final class DeliveryService: Sendable {
         errors = RepeatedErrors(logger)
         awaitLimit = configuration.awaitLimit
         unknownOutcome = UnknownOutcome(hold: configuration.unknownHold)
+        rowAge = configuration.rowAge
         answerLimit = configuration.answerLimit
         self.now = now
         started = (now(), .now)

@@ -46,3 +46,23 @@ extension Store {
         try read(DeliveryStorage.states(of: [delivery]))[0]
     }
 }
+
+/// Devices with their tokens in plain text.
+struct StoredDevices: DeliverySource {
+    static let version = Column("version", .integer)
+    static let token = Column("token", .bytes)
+    static let table = Table("test_device", columns: [version, token])
+    static let insert = Mutation(table, .insert([version, token]))
+
+    let number = DeliveryStoreFixture.device.protocol
+    let devices = Query(table, [.id, version, token], where: [.idAmong])
+
+    func address(of device: Row) throws -> DeviceAddress {
+        let token = DeviceToken(bytes: try device.bytes(2))
+        return DeviceAddress(version: try device.unsigned(1), platform: .apn, deviceToken: token, apnTopic: "")
+    }
+
+    func content(of payload: [UInt8], to device: Row) throws -> any NotificationContent { TextContent("") }
+
+    func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> { .change([]) }
+}

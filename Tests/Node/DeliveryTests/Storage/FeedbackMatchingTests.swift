@@ -11,26 +11,6 @@ import WakuCrypto
 
 @Suite("Which token a failure from the hook is about")
 struct FeedbackMatchingTests {
-    /// Devices with their tokens in plain text.
-    private struct Devices: DeliverySource {
-        static let version = Column("version", .integer)
-        static let token = Column("token", .bytes)
-        static let table = Table("test_device", columns: [version, token])
-        static let insert = Mutation(table, .insert([version, token]))
-
-        let number = DeliveryStoreFixture.device.protocol
-        let devices = Query(table, [.id, version, token], where: [.idAmong])
-
-        func address(of device: Row) throws -> DeviceAddress {
-            let token = DeviceToken(bytes: try device.bytes(2))
-            return DeviceAddress(version: try device.unsigned(1), platform: .apn, deviceToken: token, apnTopic: "")
-        }
-
-        func content(of payload: [UInt8], to device: Row) throws -> any NotificationContent { TextContent("") }
-
-        func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> { .change([]) }
-    }
-
     @Test(
         "The only notification with the id is the one, however its token is masked; of several, exactly one must match the mask",
         arguments: [
@@ -40,19 +20,19 @@ struct FeedbackMatchingTests {
     func matching(tokens: [String], mask: String, expected: Counter) async throws {
         let folder = try TemporaryFolder()
         let store = try SQLiteStore(
-            folder: folder.path, storageKey: .random(), parts: [DeliveryStorage.part, StorePart("devices", tables: [Devices.table])])
-        let inserts = tokens.map { Devices.insert(.integer(4), .bytes(Array($0.utf8))) }
+            folder: folder.path, storageKey: .random(), parts: [DeliveryStorage.part, StorePart("devices", tables: [StoredDevices.table])])
+        let inserts = tokens.map { StoredDevices.insert(.integer(4), .bytes(Array($0.utf8))) }
         let rows = try await store.commit(StoreCommand<[Int64]>.apply(inserts) { $0 })
         let shared = DeliveryStoreFixture.delivery(0)
         for (index, row) in rows.enumerated() {
-            let (delivery, device) = (DeliveryStoreFixture.delivery(UInt8(index)), DeviceID(Devices().number, row: row))
+            let (delivery, device) = (DeliveryStoreFixture.delivery(UInt8(index)), DeviceID(StoredDevices().number, row: row))
             _ = try await store.enqueue(delivery, for: device)
             try await store.accept(delivery, for: device, version: 4, postedAs: index == 0 ? nil : shared)
         }
         let counters = Counters([.delivery, .feedback])
         let now = Timestamp(rawValue: 1_800_000_000_000_000_000)
         let feedback = Feedback(
-            store: store, sources: DeliverySources([Devices()]), ids: nil, counters: counters,
+            store: store, sources: DeliverySources([StoredDevices()]), ids: nil, counters: counters,
             alarms: Alarms(registry: counters.registry, now: { now }), logger: Logger(label: "test"), now: { now })
         let body = #"{"notif_id":"\#(shared.notificationID)","platform":"ios","token":"\#(mask)","error":"Unregistered"}"#
         await feedback.handle([try #require(GorushFailure(parsing: Array(body.utf8)))])
