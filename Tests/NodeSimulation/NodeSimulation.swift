@@ -10,7 +10,10 @@ struct NodeSimulation: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "node-simulation",
         abstract: "Runs the whole node in virtual time, on one thread, under a seed.",
-        discussion: "Exits with 1 when the node broke an invariant. Equal arguments give equal runs, of which the hash is printed.")
+        discussion: """
+            Exits with 1 when the node broke an invariant, and prints its latest events then. Equal arguments give equal runs, of which the hash is \
+            printed.
+            """)
 
     @Option(help: "All choices follow from it.")
     var seed: UInt64 = 1
@@ -59,6 +62,7 @@ struct NodeSimulation: ParsableCommand {
         let days = Double(world.scheduler.now - start) / 86_400e9
         let processor = Double(simulation_processor_time()) / 1e9
         let (counts, log) = (world.counts, world.log)
+        if !isGood, !verbose { for line in log.latest { print("  \(line)") } }
         print(
             """
             seed \(seed): \(isGood ? "good" : "BROKEN"), hash \(String(log.hash, radix: 16)) of \(log.lineCount) events, \

@@ -412,14 +412,21 @@ private struct NodeLog: LogHandler {
     }
 }
 
-/// The lines of a run, of which only a hash is kept: FNV-1a, 64 bits.
+/// The lines of a run: a hash of all, FNV-1a, 64 bits, and the latest, since a run that prints its events may take another course.
 struct EventLog {
+    private static let latestCount = 400
+
     private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     private(set) var lineCount = 0
+    private var kept: [String] = []
+
+    var latest: ArraySlice<String> { kept.suffix(Self.latestCount) }
 
     mutating func add(_ line: String, isPrinted: Bool) {
         for byte in line.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         lineCount += 1
+        if kept.count == 2 * Self.latestCount { kept.removeFirst(Self.latestCount) }
+        kept.append(line)
         if isPrinted { print(line) }
     }
 }
