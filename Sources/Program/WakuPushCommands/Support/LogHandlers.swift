@@ -33,13 +33,17 @@ struct LineLogHandler: LogHandler {
 
     func log(event: LogEvent) {
         let fields = metadata.merging(event.metadata ?? [:]) { _, new in new }.sorted { $0.key < $1.key }
+        LogStream.standardError.write(line(event.level, event.message.description, fields.map { ($0.key, $0.value) })) { count in
+            line(
+                .warning, "log lines dropped",
+                [("count", .stringConvertible(count)), ("reason", "the log was not read, or could not be written")])
+        }
+    }
+
+    private func line(_ level: Logger.Level, _ message: String, _ fields: [(name: String, value: Logger.MetadataValue)]) -> String {
         let time = Date().formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
-        let line = Self.line(
-            [("time", time), ("level", event.level.rawValue), ("message", event.message.description)],
-            fields: fields.map { ($0.key, $0.value) }, format: format)
-        let priority = JournalStream.isStandardError ? "<\(event.level.journalPriority)>" : ""
-        // A line that can't be written is dropped: a failing log must not stop the node.
-        StandardStream.write(priority + line + "\n", to: StandardStream.error)
+        let line = Self.line([("time", time), ("level", level.rawValue), ("message", message)], fields: fields, format: format)
+        return (JournalStream.isStandardError ? "<\(level.journalPriority)>" : "") + line + "\n"
     }
 
     /// - Parameter head: time, level and message, written without their names in text format.
