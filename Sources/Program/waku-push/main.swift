@@ -1,4 +1,5 @@
 import Foundation
 import WakuPushCommands
 
+StandardStream.openClosed()
 exit(await WakuPushProgram.run())

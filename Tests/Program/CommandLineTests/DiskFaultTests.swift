@@ -72,6 +72,16 @@ struct DiskFaultTests {
         #expect(await daemon.stop().status == 0)
     }
 
+    @Test("No file or connection takes the number of a closed standard stream")
+    func closedStreams() async throws {
+        let daemon = try await Daemon.start(standard, shell: #"exec "$0" "$@" <&- >&- 2>&-"#)
+        for number in 0...2 {
+            let path = "/proc/\(daemon.process.processID)/fd/\(number)"
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: path) == "/dev/null")
+        }
+        #expect(await daemon.stop().status == 0)
+    }
+
     @Test("File size limit (RLIMIT_FSIZE) reached, then raised")
     func fileSizeLimit() async throws {
         let daemon = try await Daemon.start(standard)

@@ -2,9 +2,18 @@ import Foundation
 
 /// Writes to standard output and standard error, which may be a closed pipe or a file on a full disk. `FileHandle` would end the process in these
 /// cases.
-enum StandardStream {
+package enum StandardStream {
     static let output = STDOUT_FILENO
     static let error = STDERR_FILENO
+
+    /// Opens the standard streams that are closed on /dev/null. Otherwise the next descriptors of the process get their numbers, and what is printed
+    /// goes to them. Called before anything else, since the runtime opens some with its first thread.
+    package static func openClosed() {
+        var opened: Int32 = 0
+        // A new descriptor has the lowest free number.
+        while (0...error).contains(opened) { opened = open("/dev/null", O_RDWR) }
+        if opened > error { close(opened) }
+    }
 
     /// Returns whether all of the text was written.
     @discardableResult
