@@ -54,7 +54,8 @@ package final class PostgreSQLConnection {
         // Without a notice receiver, libpq writes to standard error.
         warnings.listen(on: connection, library)
         guard connect(until: .now + limit) else {
-            let reason = Self.reason(text(table.PQerrorMessage(connection)), at: address.description)
+            let reason = Self.reason(
+                text(table.PQerrorMessage(connection)), at: address.description, resolvedTo: address.parameters["hostaddr"])
             throw StoreError(code: .unavailable, message: "PostgreSQL (\(address)) can't be reached: \(reason)")
         }
         guard table.PQsetnonblocking(connection, 1) == 0, table.PQenterPipelineMode(connection) == 1 else {
@@ -90,28 +91,39 @@ package final class PostgreSQLConnection {
     /// The reason of a failed attempt to connect. libpq's message names hosts, users and databases, but no rows and no passwords. It ends with
     /// `failed:` while libpq waits for the host that it names.
     ///
-    /// - Parameter address: the host as the error names it, so that the reason need not repeat it.
-    static func reason(_ message: String, at address: String) -> String {
+    /// - Parameters:
+    ///   - address: the host as the error names it, so that the reason need not repeat it.
+    ///   - resolved: the IP address of that host, if it was given to libpq.
+    static func reason(_ message: String, at address: String, resolvedTo resolved: String? = nil) -> String {
         let lines = message.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
-            .filter { !$0.isEmpty && !$0.hasPrefix("Is the server running") }.map { withoutHost($0, address) }
+            .filter { !$0.isEmpty && !$0.hasPrefix("Is the server running") }.map { withoutHost($0, address, resolved) }
         let reason = lines.joined(separator: "; ")
         if reason.isEmpty { return "it does not answer" }
-        // Of a single host libpq does not say why.
-        if reason.hasSuffix("session is read-only") {
-            return reason + " (a standby, or transactions of this role are read-only): give the primary"
-        }
+        if let end = remedies.keys.first(where: reason.hasSuffix), let remedy = remedies[end] { return reason.dropLast(end.count) + remedy }
         return reason.hasSuffix(":") ? reason + " it does not answer" : reason
     }
 
+    /// By the ends of messages in which libpq does not say why.
+    private static let remedies = [
+        "session is read-only": "session is read-only (a standby, or transactions of this role are read-only): give the primary",
+        "certificate verify failed":
+            "the server's certificate is not accepted: it has expired, or no authority in sslrootcert signed it; renew one of them",
+        "fe_sendauth: no password supplied": """
+        no password for this role: the password file is missing, can be read by others (chmod 600), or has no line for this host, port, \
+        database and role
+        """,
+    ]
+
     /// Removes `connection to server at "HOST", port PORT failed:`, except for an IP address that the host name was resolved to.
-    private static func withoutHost(_ line: String, _ address: String) -> String {
+    private static func withoutHost(_ line: String, _ address: String, _ resolved: String?) -> String {
         let parts = line.split(separator: "\"", maxSplits: 2)
-        guard parts.count == 3, parts[0] == "connection to server at ", address.contains(parts[1]),
+        guard parts.count == 3, parts[0] == "connection to server at ", address.contains(parts[1]) || parts[1] == resolved ?? "",
             let end = parts[2].firstRange(of: " failed:")
         else { return line }
-        let resolved = parts[2].hasPrefix(" (") ? "\(parts[2].dropFirst(2).prefix { $0 != ")" }): " : ""
+        let named = address.contains(parts[1]) ? "" : "\(parts[1]): "
+        let found = parts[2].hasPrefix(" (") ? "\(parts[2].dropFirst(2).prefix { $0 != ")" }): " : named
         let reason = parts[2][end.upperBound...].trimmingCharacters(in: .whitespaces)
-        return resolved + (reason.isEmpty ? "it does not answer" : reason)
+        return found + (reason.isEmpty ? "it does not answer" : reason)
     }
 
     var serverVersion: Int32 { table.PQserverVersion(connection) }

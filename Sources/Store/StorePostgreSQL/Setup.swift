@@ -70,11 +70,15 @@ extension PostgreSQLConnection {
             if let schema = address.schema {
                 first.append(Statement("SELECT set_config('search_path', quote_ident($1), false)", [.text(schema)], isPrepared: false))
             }
-            // The node applies its own time limits; a role's settings are meant for other programs.
+            // The node applies its own time limits; a role's settings are meant for other programs. Without warnings, a commit whose wait for a
+            // standby was cancelled would count as replicated.
             let set = [
                 "statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0", "idle_session_timeout = 0",
-                "jit = off",
+                "jit = off", "client_min_messages = warning", "quote_all_identifiers = off", "standard_conforming_strings = on",
             ]
+            // Version 17 has it.
+            first.append(
+                Statement("SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'", isPrepared: false))
             settings =
                 try run(
                     first + set.map { Statement("SET " + $0, isPrepared: false) } + [

@@ -57,8 +57,24 @@ struct AddressTests {
             (#"connection to server at "db.example", port 5432 failed: "#, "it does not answer"),
             ("connection to server at \"db.example\", port 5432 failed: refused\n\tIs the server running on that host?\n", "refused"),
             (#"connection to server at "db.example" (10.0.0.5), port 5432 failed: refused"#, "10.0.0.5: refused"),
+            (#"connection to server at "10.0.0.5", port 5432 failed: refused"#, "10.0.0.5: refused"),
+            (#"connection to server at "10.6", port 1 failed: refused"#, #"connection to server at "10.6", port 1 failed: refused"#),
         ])
     func connectionReasonWithoutHost(message: String, reason: String) {
-        #expect(PostgreSQLConnection.reason(message, at: "database push on db.example:5432") == reason)
+        #expect(PostgreSQLConnection.reason(message, at: "database push on db.example:5432", resolvedTo: "10.0.0.5") == reason)
+    }
+
+    @Test(
+        "Reasons that libpq leaves out are named with the remedy",
+        arguments: [
+            ("SSL error: certificate verify failed\n", "has expired, or no authority in sslrootcert"),
+            ("fe_sendauth: no password supplied\n", "can be read by others (chmod 600), or has no line for this host"),
+            ("session is read-only\n", "give the primary"),
+        ])
+    func connectionRemedy(end: String, remedy: String) {
+        let message = #"connection to server at "10.0.0.5", port 5432 failed: "# + end
+        let reason = PostgreSQLConnection.reason(message, at: "database push on db.example:5432", resolvedTo: "10.0.0.5")
+        #expect(reason.hasPrefix("10.0.0.5: ") && reason.contains(remedy))
+        #expect(!reason.contains("fe_sendauth"))
     }
 }

@@ -240,11 +240,13 @@ struct FaultTests {
         #expect(ids[0][1] < ids[1][1] && ids[1][1] < ids[2][1])
     }
 
-    @Test("The outcome of a commit whose wait for a standby was cancelled is looked up")
-    func cancelledReplication() async throws {
+    @Test(
+        "The outcome of a commit whose wait for a standby was cancelled is looked up, also if the role asks for errors only",
+        arguments: ["notice", "error"])
+    func cancelledReplication(messages: String) async throws {
         let server = try PostgreSQLServer()
         let fixture = try StoreFixture(server)
-        let store = try fixture.open()
+        let store = try fixture.open("-cclient_min_messages=\(messages)")
         try await store.commit(Counters.add(1))
         let other = try PostgreSQLConnection(to: fixture.address("-csynchronous_commit=local"))
         func run(_ sql: String) throws -> [Row] { try other.run(Statement(sql, isPrepared: false)).rows }

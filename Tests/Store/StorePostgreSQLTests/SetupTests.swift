@@ -52,6 +52,19 @@ struct SetupTests {
         #expect(error?.message.contains("is read-only (a standby, or transactions of this role are read-only): give the primary") == true)
     }
 
+    @Test(
+        "Settings of the role that are meant for other programs have no effect",
+        arguments: [
+            "quote_all_identifiers=on", "standard_conforming_strings=off", "default_transaction_isolation=serializable",
+        ])
+    func roleSettings(setting: String) async throws {
+        let fixture = try StoreFixture()
+        try await fixture.open("-c\(setting)").commit(Counters.add(1))
+        // The tables are compared with those that it would create.
+        let again = try fixture.open("-c\(setting)", access: .exclusive)
+        #expect(try again.read(Counters.value(1)) == 0)
+    }
+
     @Test("A role without permission to create tables is refused")
     func permission() throws {
         let fixture = try StoreFixture()

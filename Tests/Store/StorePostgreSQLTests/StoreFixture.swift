@@ -24,9 +24,9 @@ struct StoreFixture {
     }
 
     func open(
-        host: String? = nil, access: PostgreSQLStore.Access = .beside, silenceLimit: Duration = .seconds(30)
+        host: String? = nil, _ options: String = "", access: PostgreSQLStore.Access = .beside, silenceLimit: Duration = .seconds(30)
     ) throws -> PostgreSQLStore {
-        var address = try address(host: host)
+        var address = try address(host: host, options)
         address.silenceLimit = silenceLimit
         return try PostgreSQLStore(address, storageKey: storageKey, parts: [Counters.part], access: access)
     }
