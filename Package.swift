@@ -497,7 +497,7 @@ package.targets += tests(
         tests(
             "WakuPushCommands",
             [
-                "Cluster", "Core", "CurlClient", "Delivery", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI",
+                "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI",
                 "NodeAssembly", "NwakuRelay", "PushClient", "PushNode", "RateLimits", "SessionProtocol",
                 "SessionServer", "StatusProtocol",
                 "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",

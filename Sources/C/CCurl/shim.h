@@ -1,5 +1,6 @@
 #pragma once
 #include <curl/curl.h>
+#include <string.h>
 
 // curl_easy_setopt and curl_easy_getinfo are variadic, which Swift cannot call: one typed shim for each kind of argument.
 
@@ -25,6 +26,17 @@ static inline CURLcode waku_curl_get_long(CURL *handle, CURLINFO info, long *val
 
 static inline CURLcode waku_curl_get_pointer(CURL *handle, CURLINFO info, void **value) {
     return curl_easy_getinfo(handle, info, value);
+}
+
+/// When the certificate of a connection's server expires, in seconds since 1970; -1 without TLS or CURLOPT_CERTINFO.
+static inline long long waku_curl_certificate_end(CURL *handle) {
+    static const char name[] = "Expire date:";
+    struct curl_certinfo *found = NULL;
+    if (curl_easy_getinfo(handle, CURLINFO_CERTINFO, &found) != CURLE_OK || found == NULL || found->num_of_certs < 1) return -1;
+    for (struct curl_slist *field = found->certinfo[0]; field != NULL; field = field->next) {
+        if (strncmp(field->data, name, sizeof name - 1) == 0) return curl_getdate(field->data + sizeof name - 1, NULL);
+    }
+    return -1;
 }
 
 static inline CURLcode waku_curl_set_opensocket(

@@ -27,3 +27,17 @@ static inline X509_EXTENSION *waku_x509_extension(X509 *issuer, X509 *subject, i
     X509V3_set_ctx(&context, issuer, subject, NULL, NULL, 0);
     return X509V3_EXT_conf_nid(NULL, &context, kind, value);
 }
+
+// The number of certificates in a PEM text; -1 if a part of it is damaged or cut off, so that libssl, and libcurl with it, can't load it as a file of
+// authorities.
+static inline int waku_count_certificates(const void *text, int byte_count) {
+    BIO *input = BIO_new_mem_buf(text, byte_count);
+    if (input == NULL) return -1;
+    STACK_OF(X509_INFO) *found = PEM_X509_INFO_read_bio(input, NULL, NULL, (void *)"");
+    BIO_free(input);
+    if (found == NULL) return -1;
+    int count = 0;
+    for (int index = 0; index < sk_X509_INFO_num(found); index++) count += sk_X509_INFO_value(found, index)->x509 != NULL;
+    sk_X509_INFO_pop_free(found, X509_INFO_free);
+    return count;
+}

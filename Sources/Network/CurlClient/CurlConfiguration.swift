@@ -27,6 +27,8 @@ package struct CurlConfiguration: Sendable, CustomStringConvertible, CustomRefle
     /// Further requests wait in a queue, up to their timeout.
     package var maximumConnectionsPerHost: Int
     package var userAgent: String
+    /// Whether responses have ``HTTPResponse/certificateEnd``.
+    package var readsCertificates = false
     /// A Unix socket to connect to instead of the host of a request; at most 107 bytes. nil connects to the host.
     package var unixSocketPath: String?
     /// The addresses of names, each `host:port:address,address`, in place of the resolver's; asked for each request. For tests of names whose addresses

@@ -93,6 +93,12 @@ final class CurlHandle {
         return text.flatMap { IPAddress(String(cString: $0.assumingMemoryBound(to: CChar.self))) }
     }
 
+    /// When the server's certificate expires, in seconds since 1970.
+    var certificateEnd: Int? {
+        let end = waku_curl_certificate_end(pointer)
+        return end < 0 ? nil : Int(end)
+    }
+
     var responseStatus: Int {
         var status = 0
         waku_curl_get_long(pointer, CURLINFO_RESPONSE_CODE, &status)

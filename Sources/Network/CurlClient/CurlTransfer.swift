@@ -98,7 +98,8 @@ final class CurlTransfer {
     private func makeResponse() -> HTTPResponse {
         let address = networks == nil ? nil : handle.address
         if let address { connections.worked(task.request.origin, at: address) }
-        return HTTPResponse(status: handle.responseStatus, headers: headers, body: body, address: address)
+        return HTTPResponse(
+            status: handle.responseStatus, headers: headers, body: body, address: address, certificateEnd: handle.certificateEnd)
     }
 
     /// Opens a socket for an address unless it must not be connected to.

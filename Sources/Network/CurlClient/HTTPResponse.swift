@@ -9,6 +9,8 @@ package struct HTTPResponse: Sendable, CustomStringConvertible, CustomReflectabl
     package var body: [UInt8] = []
     /// The server's; nil unless ``CurlConfiguration/destinations`` restricts addresses.
     package var address: IPAddress?
+    /// When the server's certificate expires, in seconds since 1970; nil without TLS, or ``CurlConfiguration/readsCertificates``.
+    package var certificateEnd: Int?
 
     /// The first header of this name, case-insensitive.
     package func header(_ name: String) -> String? {

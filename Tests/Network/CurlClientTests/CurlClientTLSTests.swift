@@ -19,6 +19,22 @@ struct CurlClientTLSTests {
         }
     }
 
+    @Test("A response has the end of the server's certificate if that is asked for, also on a connection that is used again")
+    func certificateEnd() async throws {
+        let server = try TLSServer()
+        defer { server.stop() }
+        var configuration = CurlConfiguration(trust: .file(path: server.authority))
+        let client = CurlClient(configuration: configuration)
+        #expect(try await client.send(longTimeoutRequest(url: server.url)).certificateEnd == nil)
+        configuration.readsCertificates = true
+        let reading = CurlClient(configuration: configuration)
+        for _ in 0..<2 {
+            let end = try #require(try await reading.send(longTimeoutRequest(url: server.url)).certificateEnd)
+            let days = (Double(end) - Date().timeIntervalSince1970) / 86_400
+            #expect(days > 1.9 && days <= 2)
+        }
+    }
+
     @Test func theCertificateMustNameTheHost() async throws {
         let server = try TLSServer(host: "another.example")
         defer { server.stop() }

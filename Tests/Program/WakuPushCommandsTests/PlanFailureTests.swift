@@ -1,4 +1,6 @@
+import CurlClient
 import Foundation
+import HTTPService
 import TestSupport
 import Testing
 
@@ -163,10 +165,30 @@ struct PlanFailureTests {
         let file = folder.path + "/missing.pem"
         expect(try await check("--gorush-ca", file), 65, "certificates \(file) can't be read: give --gorush-ca a PEM file")
         expect(try await check("--gorush-ca", folder.path), 65, "certificates \(folder.path) can't be read: give --gorush-ca a PEM file")
-        try "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n".write(toFile: file, atomically: true, encoding: .utf8)
+        try "nonsense\n".write(toFile: file, atomically: true, encoding: .utf8)
         expect(try await check("--gorush-ca", file), 65, "certificates \(file) has no certificate in PEM format")
         let webPush = try await check("--web-push", "--web-push-ca", file)
         #expect(webPush.errors.contains("certificates \(file) has no certificate in PEM format: give --web-push-ca a PEM file"))
+    }
+
+    @Test("A file of certificates that libcurl could not load is refused, also if only its end is cut off")
+    func certificatesThatAreDamaged() async throws {
+        let authority = try #require(TrialCertificate(hosts: ["localhost"])).authority
+        let file = folder.path + "/authorities.pem"
+        let other = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+        let server = try RawHTTPServer { _ in .status(200) }
+        defer { server.stop() }
+        let url = "https" + server.url.dropFirst("http".count)
+        for (text, isComplete) in [(authority + authority, true), (authority + authority.prefix(300), false), (authority + other, false)] {
+            try text.write(toFile: file, atomically: true, encoding: .utf8)
+            let checked = try await check("--gorush-ca", file)
+            let message = "certificates \(file) are damaged or cut off: give --gorush-ca a complete PEM file"
+            #expect(checked.errors.contains(message) != isComplete)
+            // libcurl agrees.
+            let client = CurlClient(configuration: CurlConfiguration(trust: .file(path: file)))
+            let error = await #expect(throws: HTTPError.self) { try await client.send(HTTPRequest(url: url)) }
+            #expect((error?.message == "the file of trusted certificates can't be used") != isComplete, "\(error?.message ?? "")")
+        }
     }
 
     @Test func secretsThatAreMissing() async throws {

@@ -33,6 +33,10 @@ package struct GorushInspection: Codable, Sendable {
     package let healthStatus: Int?
     /// The reason why there was no response.
     package let problem: String?
+    /// true if the TLS handshake failed, as with a certificate that has expired.
+    package let isUntrusted: Bool?
+    /// The whole days until the certificate of gorush, or of the proxy before it, expires; nil without TLS.
+    package let certificateDaysLeft: Int?
     package let version: String?
     package let configuration: Configuration?
     package let dryPost: DryPost
@@ -53,10 +57,11 @@ package struct GorushInspection: Codable, Sendable {
         let start = Date()
         do throws(HTTPError) {
             let health = try await client.send(HTTPRequest(url: base.appending(path: "/healthz")))
-            (healthStatus, problem) = (health.status, nil)
+            (healthStatus, problem, isUntrusted) = (health.status, nil, nil)
+            certificateDaysLeft = health.certificateEnd.map { ($0 - Int(start.timeIntervalSince1970)) / 86_400 }
             clockAhead = health.header("Date").flatMap { HTTPDate.clockAhead($0, from: start, to: Date()) }
         } catch {
-            (healthStatus, problem, clockAhead) = (nil, error.message, nil)
+            (healthStatus, problem, isUntrusted, certificateDaysLeft, clockAhead) = (nil, error.message, error.code == .tls, nil, nil)
         }
         guard healthStatus != nil else {
             (version, configuration, dryPost) = (nil, nil, .failed(problem ?? ""))
@@ -68,11 +73,14 @@ package struct GorushInspection: Codable, Sendable {
     }
 
     package init(
-        healthStatus: Int?, problem: String? = nil, version: String? = nil, configuration: Configuration? = nil, dryPost: DryPost,
-        clockAhead: Duration? = nil
+        healthStatus: Int?, problem: String? = nil, isUntrusted: Bool? = nil, version: String? = nil, configuration: Configuration? = nil,
+        dryPost: DryPost,
+        clockAhead: Duration? = nil, certificateDaysLeft: Int? = nil
     ) {
         self.healthStatus = healthStatus
         self.problem = problem
+        self.isUntrusted = isUntrusted
+        self.certificateDaysLeft = certificateDaysLeft
         self.version = version
         self.configuration = configuration
         self.dryPost = dryPost

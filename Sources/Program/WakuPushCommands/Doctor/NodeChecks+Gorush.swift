@@ -7,13 +7,18 @@ import Storage
 
 /// Findings on a gorush server.
 extension NodeChecks {
+    /// Certificates that renew themselves do so at a third of their lifetime, 30 days for those of 90.
+    private static let certificateDays = 14
+
     static func gorush(_ endpoint: AdminAPI.InspectedGorush, _ facts: DoctorFacts) -> [Finding] {
         let name = endpoint.rule.name
         guard let gorush = endpoint.inspection else { return [Finding(name, .fail, endpoint.problem ?? "not inspected")] }
         guard let status = gorush.healthStatus else {
-            return [
-                Finding(name, .fail, gorush.problem ?? "no answer", remedy: "check that gorush runs, and that --gorush is its URL")
-            ]
+            let remedy =
+                gorush.isUntrusted == true
+                ? "renew the certificate of gorush, or of the proxy before it, or give its authority by --gorush-ca"
+                : "check that gorush runs, and that --gorush is its URL"
+            return [Finding(name, .fail, gorush.problem ?? "no answer", remedy: remedy)]
         }
         var statistics: RegistrationStatistics?
         if case .inspected(_, let found, _) = facts.database { statistics = found }
@@ -27,7 +32,12 @@ extension NodeChecks {
 
     private static func answer(_ name: String, of gorush: GorushInspection, status: Int) -> Finding {
         let version = gorush.version.map { "version \($0)" } ?? "version unknown"
-        if (200..<300).contains(status) { return Finding(name, .ok, "answers, \(version)") }
+        if (200..<300).contains(status) {
+            guard let days = gorush.certificateDaysLeft, days < certificateDays else { return Finding(name, .ok, "answers, \(version)") }
+            return Finding(
+                name, .warn, "its certificate expires in \(days) days, \(version)",
+                remedy: "renew the certificate of gorush, or of the proxy before it")
+        }
         return Finding(name, .warn, "answers \(status) to /healthz, \(version)", remedy: "see gorush's log, and that of a proxy before it")
     }
 

@@ -201,7 +201,9 @@ struct GorushSettings {
     ///
     /// - Throws: ``CommandFailure`` for credentials that can't be read.
     func inspect() async throws(CommandFailure) -> AdminAPI.InspectedGorush {
-        let client = CurlClient(configuration: try curlConfiguration())
+        var configuration = try curlConfiguration()
+        configuration.readsCertificates = true
+        let client = CurlClient(configuration: configuration)
         do throws(GorushError) {
             return AdminAPI.InspectedGorush(rule, try await GorushInspection(client: client, url: url))
         } catch {

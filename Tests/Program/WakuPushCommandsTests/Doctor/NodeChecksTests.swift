@@ -237,6 +237,15 @@ struct NodeChecksTests {
         try expect("gorush", .fail, "no connection") {
             $0.gorushes = [.init(EndpointRule(), with { ($0.health, $0.problem) = (nil, "no connection") })]
         }
+        let untrusted = GorushInspection(healthStatus: nil, problem: "no trusted connection", isUntrusted: true, dryPost: .failed(""))
+        let found = NodeChecks.gorush(.init(EndpointRule(), untrusted), facts())
+        #expect(found.first?.remedy?.hasPrefix("renew the certificate of gorush") == true)
+        func certificate(_ days: Int?) throws -> Finding? {
+            let inspection = GorushInspection(healthStatus: 200, dryPost: .understood, certificateDaysLeft: days)
+            return NodeChecks.gorush(.init(EndpointRule(), inspection), facts()).first
+        }
+        #expect(try certificate(13)?.text.hasPrefix("its certificate expires in 13 days") == true)
+        #expect(try [14, nil].map { try certificate($0)?.verdict } == [.ok, .ok])
         try expect("gorush", .warn, "answers 503") { $0.gorushes = [.init(EndpointRule(), with { $0.health = 503 })] }
         try expect("gorush post", .fail, "may not post") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(401) })] }
         try expect("gorush post", .fail, "there is no gorush") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(404) })] }
