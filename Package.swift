@@ -178,7 +178,7 @@ package.targets += room(
     "Node",
     [
         library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", deque, logging]),
-        library("RateLimits", ["Core", "WakuCrypto", deque]),
+        library("RateLimits", ["Core", "WakuCrypto", deque, heap]),
         library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", logging]),
         library("NodeMetrics", ["Core", "CurlClient", "RateLimits", "Waku", deque, logging]),
         library(

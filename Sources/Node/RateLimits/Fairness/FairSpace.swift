@@ -1,5 +1,6 @@
 import Core
 import DequeModule
+import HeapModule
 
 /// Divides a bounded capacity by standing, then among the payers of each standing. Things are added with a cost, and stay until they are removed
 /// or displaced.
@@ -33,11 +34,22 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
         let turn: UInt64
     }
 
+    /// The cost of a class when it rose last, or later.
+    struct Fullness: Comparable {
+        let cost: Int
+        let place: UInt64
+        let turn: UInt64
+
+        static func < (a: Fullness, b: Fullness) -> Bool { (a.cost, a.place, a.turn) < (b.cost, b.place, b.turn) }
+    }
+
     struct Level {
         var cost = 0
         var classes: [UInt64: Class] = [:]
         /// Classes in the order of their turns; entries whose turn is not that of their class are stale.
         var turns: Deque<(place: UInt64, turn: UInt64)> = []
+        /// The classes, each at least once with at least its cost; nil until something is displaced.
+        var byFullness: Heap<Fullness>?
         /// The virtual time of the level: the sum of served costs, divided by its weight.
         var pass = 0.0
     }
@@ -137,6 +149,7 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
         levels[index].classes[holding.place, default: Class(turn: holding.sequence)].cost += holding.cost
         levels[index].classes[holding.place]?.count += 1
         levels[index].classes[holding.place]?.order.append((holding.sequence, id))
+        noteFullness(of: holding.place, index)
         guard isNew else { return }
         levels[index].classes[holding.place]?.deficit = quantum
         let turn = (holding.place, holding.sequence)
@@ -180,15 +193,35 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
         var total = cost
         while total > capacity {
             let above = Standing.allCases.first { levels[$0.rawValue].cost > $0.guarantee(in: capacity) }
-            guard let index = above?.rawValue,
-                let place = levels[index].classes.max(by: { ($0.value.cost, $0.key) < ($1.value.cost, $1.key) })?.key,
-                let (id, cost) = oldest(in: place, index)
-            else { break }
+            guard let index = above?.rawValue, let place = fullestClass(index), let (id, cost) = oldest(in: place, index) else { break }
             remove(id)
             total -= cost
             displaced.append(id)
         }
         return displaced
+    }
+
+    private mutating func fullestClass(_ index: Int) -> UInt64? {
+        if levels[index].byFullness == nil {
+            levels[index].byFullness = Heap(levels[index].classes.map { Fullness(cost: $1.cost, place: $0, turn: $1.turn) })
+        }
+        while let highest = levels[index].byFullness?.popMax() {
+            guard let found = levels[index].classes[highest.place], found.turn == highest.turn else { continue }
+            let isCurrent = found.cost == highest.cost
+            levels[index].byFullness?.insert(isCurrent ? highest : Fullness(cost: found.cost, place: highest.place, turn: found.turn))
+            if isCurrent { return highest.place }
+        }
+        return nil
+    }
+
+    private mutating func noteFullness(of place: UInt64, _ index: Int) {
+        guard let count = levels[index].byFullness?.count, let (cost, turn) = levels[index].classes[place].map({ ($0.cost, $0.turn) })
+        else {
+            return
+        }
+        // It is made again, from the classes alone, when it has many outdated entries.
+        guard count <= 4 * levels[index].classes.count + 64 else { return levels[index].byFullness = nil }
+        levels[index].byFullness?.insert(Fullness(cost: cost, place: place, turn: turn))
     }
 
     // MARK: Classes
@@ -210,7 +243,9 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
         secretAge = 0
         let all = holdings.sorted { $0.value.sequence < $1.value.sequence }
         holdings = [:]
-        for index in levels.indices { (levels[index].cost, levels[index].classes, levels[index].turns) = (0, [:], []) }
+        for index in levels.indices {
+            (levels[index].cost, levels[index].classes, levels[index].turns, levels[index].byFullness) = (0, [:], [], nil)
+        }
         for (id, var holding) in all {
             holding.place = place(of: holding.payer)
             insert(id, holding)

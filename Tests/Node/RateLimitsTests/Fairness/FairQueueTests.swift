@@ -101,6 +101,33 @@ import TestSupport
         #expect(result2 == [0])
     }
 
+    /// Compared with a search of all payers. They are few enough to be listed.
+    @Test(arguments: 1...4) func alwaysTheFullestPayerMakesRoom(seed: Int) {
+        var random = SeededGenerator(seed: UInt64(seed))
+        var space = FairSpace<Int>(capacity: 2_000)
+        var costs: [Int: Int] = [:]
+        var owners: [Int: Int] = [:]
+        func release(_ id: Int) {
+            guard let (owner, cost) = owners.removeValue(forKey: id).map({ ($0 / 100, $0 % 100) }) else { return check(nil) }
+            costs[owner, default: 0] -= cost
+        }
+        for id in 0..<6_000 {
+            if Int.random(in: 0..<8, using: &random) == 0, let gone = owners.keys.min() {
+                space.remove(gone)
+                release(gone)
+            }
+            if Int.random(in: 0..<8, using: &random) == 0, let served = space.next() { release(served) }
+            let (owner, cost) = (Int.random(in: 0..<300, using: &random), Int.random(in: 1...20, using: &random))
+            costs[owner, default: 0] += cost
+            owners[id] = owner * 100 + cost
+            for displaced in space.add(id, cost: cost, by: Self.payer(owner), .stranger) {
+                #expect(owners[displaced].map { costs[$0 / 100] == costs.values.max() } == true)
+                release(displaced)
+            }
+        }
+        #expect(space.cost == costs.values.reduce(0, +) && space.cost <= 2_000)
+    }
+
     @Test func payersHaveEqualTurns() {
         var queue = FairQueue<Int>(capacity: 10_000, quantum: 10)
         for _ in 0..<1_000 { _ = queue.push(1, cost: 10, by: Self.payer(1), .stranger) }
